@@ -1,0 +1,84 @@
+"""The values that the verbs of a dialect work on."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from .changes import Receipt
+
+__all__ = ["Call", "Context", "Headers", "JsonObject", "Policy", "Reply", "Target", "new_id"]
+
+JsonObject: TypeAlias = dict[str, Any]
+Headers: TypeAlias = Mapping[str, str]
+
+
+def new_id(prefix: str) -> str:
+    """`prefix-` and 32 hexadecimal digits nobody can guess."""
+    return f"{prefix}-{uuid.uuid4().hex}"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request. `path` is relative to the provider's base address; header names are lower case."""
+
+    method: str
+    path: str
+    body: JsonObject
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Headers = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer. `raw` holds the bytes as received; `body` the parsed JSON object, empty where there was none."""
+
+    status: int
+    body: JsonObject
+    headers: Headers = field(default_factory=dict)
+    raw: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What to do where a request, or a reply, does not fit."""
+
+    extra_parameters: Literal["error", "drop", "pass-through"] = "pass-through"
+    unsupported: Literal["refuse", "drop"] = "refuse"
+    out_of_range: Literal["error", "clamp", "drop"] = "error"
+    replies: Literal["off", "report", "repair", "strict"] = "repair"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What an adapter may know of the upstream that a request goes to.
+
+    `model` is the upstream's name for it, `lacks` are hub fields that it cannot serve, `limits` are maxima by field name,
+    `kind` is Databricks' endpoint kind, `api_version` and `deployment` are Azure's.
+    """
+
+    model: str
+    profile: str = "actual"
+    policy: Policy = Policy()
+    lacks: frozenset[str] = frozenset()
+    limits: Mapping[str, int] = field(default_factory=dict)
+    kind: str | None = None
+    api_version: str | None = None
+    deployment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Everything a verb may look at beside its argument. The receipt is the only part that it writes to."""
+
+    profile: str
+    call: Call
+    receipt: Receipt
+    target: Target = Target("")
+    request: JsonObject = field(default_factory=dict)
+    """The request in hub form: empty for `read_request`."""
+    clock: Callable[[], float] = time.time
+    new_id: Callable[[str], str] = new_id

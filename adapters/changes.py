@@ -1,0 +1,132 @@
+"""Receipts: what was altered on the way, and the way back from an upstream's path to the client's.
+
+A receipt keeps two things. *Changes* are for people: they show in the log and, where something was lost, in the header
+`x-dragoman-changes`. *Steps* are for `unmap`: each step is a set of (before, after) path pairs that took effect at
+once, so that a path which a provider complains about can be walked back, step by step, to the path the client wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+from urllib.parse import quote
+
+from .paths import Path, dotted
+
+__all__ = ["HEADER", "Action", "Change", "Receipt", "Weight"]
+
+Action: TypeAlias = Literal["renamed", "dropped", "clamped", "filled", "moved", "converted"]
+Weight: TypeAlias = Literal["form", "loss"]
+
+HEADER = "x-dragoman-changes"
+_MOST_ITEMS = 20
+_MOST_BYTES = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing altered on the way. `before` is empty for what was filled in, `after` for what was dropped."""
+
+    action: Action
+    before: Path
+    after: Path
+    reason: str
+    weight: Weight
+
+    def public(self) -> dict[str, str]:
+        """The change as the log shows it: paths and reason, never a value."""
+        shown = {"action": self.action, "weight": self.weight, "reason": self.reason}
+        if self.before:
+            shown["before"] = dotted(self.before)
+        if self.after:
+            shown["after"] = dotted(self.after)
+        return shown
+
+
+class Receipt:
+    """The changes of one exchange, in the order in which they were made."""
+
+    __slots__ = ("_steps", "changes")
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self._steps: list[tuple[tuple[Path, Path], ...]] = []
+
+    def fork(self) -> Receipt:
+        """A copy to write the request for one target with: what another target would change stays out of it."""
+        copy = Receipt()
+        copy.changes = list(self.changes)
+        copy._steps = list(self._steps)
+        return copy
+
+    def renamed(self, before: Path, after: Path, reason: str) -> None:
+        self._note("renamed", before, after, reason, "form")
+        self.rerouted([(before, after)])
+
+    def moved(self, before: Path, after: Path, reason: str) -> None:
+        """Say that something moved. The paths themselves, neighbours included, go through `rerouted`, once."""
+        self._note("moved", before, after, reason, "form")
+
+    def converted(self, path: Path, reason: str, weight: Weight = "form", after: Path | None = None) -> None:
+        self._note("converted", path, path if after is None else after, reason, weight)
+
+    def filled(self, path: Path, reason: str) -> None:
+        self._note("filled", (), path, reason, "form")
+
+    def dropped(self, path: Path, reason: str, weight: Weight = "loss") -> None:
+        """`path` is where the value stood in the form being written: the receipt shows it as the client wrote it."""
+        self._note("dropped", self.unmap(path), (), reason, weight)
+
+    def clamped(self, path: Path, reason: str) -> None:
+        self._note("clamped", self.unmap(path), path, reason, "loss")
+
+    def rerouted(self, pairs: Iterable[tuple[Path, Path]]) -> None:
+        """Record that everything below each `before` now stands below its `after`; all pairs take effect at once."""
+        if step := tuple((before, after) for before, after in pairs if before != after):
+            self._steps.append(step)
+
+    def unmap(self, path: Path) -> Path:
+        """The path that the client wrote, for a path in the form that was written last."""
+        for step in reversed(self._steps):
+            path = _step_back(step, path)
+        return path
+
+    @property
+    def losses(self) -> list[Change]:
+        return [change for change in self.changes if change.weight == "loss"]
+
+    def header(self) -> str | None:
+        """The losses as an RFC 9651 list, `dropped;path="seed";reason="..."`, or None where nothing was lost.
+
+        At most 20 items and 2 KiB; a last item `more;count=N` tells how many were left out.
+        """
+        losses = self.losses
+        text = ""
+        for count, change in enumerate(losses):
+            item = _item(change)
+            if count == _MOST_ITEMS or len(text) + len(item) + 2 > _MOST_BYTES - 20:
+                return f"{text}, more;count={len(losses) - count}" if text else f"more;count={len(losses)}"
+            text += f", {item}" if text else item
+        return text or None
+
+    def _note(self, action: Action, before: Path, after: Path, reason: str, weight: Weight) -> None:
+        self.changes.append(Change(action, before, after, reason, weight))
+
+
+def _step_back(step: tuple[tuple[Path, Path], ...], path: Path) -> Path:
+    best: tuple[Path, Path] | None = None
+    for before, after in step:
+        if path[: len(after)] == after and (best is None or len(after) > len(best[1])):
+            best = (before, after)
+    return path if best is None else best[0] + path[len(best[1]) :]
+
+
+def _item(change: Change) -> str:
+    path = dotted(change.before or change.after)
+    return f'{change.action};path="{_quoted(path, "[]._-:/")}";reason="{_quoted(change.reason, " ,.()/-:;<=>[]")}"'
+
+
+def _quoted(text: str, safe: str) -> str:
+    return quote(text, safe=safe)
+

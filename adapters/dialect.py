@@ -1,0 +1,53 @@
+"""What a dialect is: a name, its profiles, and eight verbs for each protocol that it has.
+
+*Read* goes from the dialect to the hub form, *write* from the hub form to the dialect. A dialect that is **served** reads
+requests and writes replies; one that is **called** writes requests and reads replies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from .call import Call, Context, JsonObject, Reply
+from .faults import Fault
+from .streams import StreamReader, StreamWriter
+
+__all__ = ["Called", "Dialect", "Served"]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The verbs toward a client. All raise Fault."""
+
+    read_request: Callable[[Call, Context], JsonObject]
+    write_reply: Callable[[JsonObject, Context], Reply]
+    write_stream: Callable[[Context], StreamWriter]
+    write_fault: Callable[[Fault, Context], Reply]
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The verbs toward a provider. `write_request` never alters the request that it is given. All but `read_fault`
+    and `read_stream` raise Fault; `read_fault` understands any bytes."""
+
+    write_request: Callable[[JsonObject, Context], Call]
+    read_reply: Callable[[Reply, Context], JsonObject]
+    read_stream: Callable[[Context], StreamReader]
+    read_fault: Callable[[Reply, Context], Fault]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """A vendor's variant of the protocols.
+
+    `auth` names the ways to present a key, the first being the default: header name -> template.
+    `forwarded` are the provider's response headers that its clients rely on.
+    """
+
+    name: str
+    profiles: tuple[str, ...]
+    auth: Mapping[str, Mapping[str, str]]
+    served: Mapping[str, Served] = field(default_factory=dict)
+    called: Mapping[str, Called] = field(default_factory=dict)
+    forwarded: tuple[str, ...] = ()

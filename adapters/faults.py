@@ -1,0 +1,116 @@
+"""Faults: errors with an owner, a kind, a path and a status.
+
+    Fault
+     |- client    the request is at fault          invalid_request 400, unsupported_parameter 400, extra_parameter 400,
+     |                                             unprocessable 422, auth 401, permission 403, not_found 404,
+     |                                             model_not_found 404, method_not_allowed 405, request_timeout 408,
+     |                                             too_large 413, unsupported_media_type 415, content_filter 400
+     |- provider  the upstream is at fault         rate_limit 429, upstream_timeout 504, upstream_unavailable 503,
+     |                                             upstream_unreachable 502, upstream_invalid_response 502,
+     |                                             upstream_auth_failed 502, upstream_error 500
+     '- proxy     dragoman is at fault, or stopping   overloaded 503, internal 500
+
+The client's dialect renders a fault (`write_fault`); a provider's dialect recognises one (`read_fault`). `path` is the
+path in the form where the fault was found; `located` turns it into the path that the client wrote.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from .changes import Receipt
+from .paths import Path, dotted
+
+__all__ = ["KINDS", "Fault", "Kind", "Owner"]
+
+Owner: TypeAlias = Literal["client", "provider", "proxy"]
+Kind: TypeAlias = Literal[
+    "invalid_request",
+    "unsupported_parameter",
+    "extra_parameter",
+    "unprocessable",
+    "auth",
+    "permission",
+    "not_found",
+    "model_not_found",
+    "method_not_allowed",
+    "request_timeout",
+    "too_large",
+    "unsupported_media_type",
+    "content_filter",
+    "rate_limit",
+    "upstream_timeout",
+    "upstream_unavailable",
+    "upstream_unreachable",
+    "upstream_invalid_response",
+    "upstream_auth_failed",
+    "upstream_error",
+    "overloaded",
+    "internal",
+]
+
+KINDS: dict[Kind, tuple[Owner, int]] = {
+    "invalid_request": ("client", 400),
+    "unsupported_parameter": ("client", 400),
+    "extra_parameter": ("client", 400),
+    "unprocessable": ("client", 422),
+    "auth": ("client", 401),
+    "permission": ("client", 403),
+    "not_found": ("client", 404),
+    "model_not_found": ("client", 404),
+    "method_not_allowed": ("client", 405),
+    "request_timeout": ("client", 408),
+    "too_large": ("client", 413),
+    "unsupported_media_type": ("client", 415),
+    "content_filter": ("client", 400),
+    "rate_limit": ("provider", 429),
+    "upstream_timeout": ("provider", 504),
+    "upstream_unavailable": ("provider", 503),
+    "upstream_unreachable": ("provider", 502),
+    "upstream_invalid_response": ("provider", 502),
+    "upstream_auth_failed": ("provider", 502),
+    "upstream_error": ("provider", 500),
+    "overloaded": ("proxy", 503),
+    "internal": ("proxy", 500),
+}
+
+
+@dataclass(eq=False)
+class Fault(Exception):
+    """An error that can be shown to a client in its own dialect.
+
+    `code` is a finer machine-readable word than the kind (`invalid_json`, `upstream_truncated`, ...), `provider_code`
+    the word the provider used, `details` the parts of the provider's own body worth keeping, `retry_after` is seconds.
+    `status` 0 means the kind's own.
+    """
+
+    kind: Kind
+    message: str
+    path: Path = ()
+    value: Any = None
+    status: int = 0
+    code: str | None = None
+    provider_code: str | None = None
+    details: Any = None
+    retry_after: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
+        self.status = self.status or KINDS[self.kind][1]
+
+    @property
+    def owner(self) -> Owner:
+        return KINDS[self.kind][0]
+
+    @property
+    def param(self) -> str | None:
+        return dotted(self.path) or None
+
+    def located(self, receipt: Receipt) -> Fault:
+        """The same fault, its path as the client wrote it."""
+        self.path = receipt.unmap(self.path)
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({self.status}): {self.message}"

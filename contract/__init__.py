@@ -1,0 +1,1 @@
+"""The conformance suite, and fake providers to run it and everything else on."""

@@ -1,0 +1,1 @@
+"""The aiohttp server: configuration, routing, upstreams, command line."""
