@@ -1,0 +1,1 @@
+"""The configuration file: reading, checking, explaining what is wrong with it."""
