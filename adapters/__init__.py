@@ -1,3 +1,19 @@
 """Normalise and translate, without any input or output: pure functions and small state machines."""
 
-__all__: list[str] = []
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .registry import dialects
+
+__all__ = ["dialects"]
+
+
+def __getattr__(name: str) -> Any:
+    """`dialects` is read on first use: whoever only frames events or edits paths does not load every dialect."""
+    if name != "dialects":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .registry import dialects
+
+    return dialects

@@ -60,22 +60,24 @@ class Receipt:
         copy._steps = list(self._steps)
         return copy
 
+    # Paths given to these are paths in the form being written, as it stands at that moment; the receipt shows
+    # `before` as the client wrote it.
+
     def renamed(self, before: Path, after: Path, reason: str) -> None:
-        self._note("renamed", before, after, reason, "form")
+        self._note("renamed", self.unmap(before), after, reason, "form")
         self.rerouted([(before, after)])
 
     def moved(self, before: Path, after: Path, reason: str) -> None:
         """Say that something moved. The paths themselves, neighbours included, go through `rerouted`, once."""
-        self._note("moved", before, after, reason, "form")
+        self._note("moved", self.unmap(before), after, reason, "form")
 
     def converted(self, path: Path, reason: str, weight: Weight = "form", after: Path | None = None) -> None:
-        self._note("converted", path, path if after is None else after, reason, weight)
+        self._note("converted", self.unmap(path), path if after is None else after, reason, weight)
 
     def filled(self, path: Path, reason: str) -> None:
         self._note("filled", (), path, reason, "form")
 
     def dropped(self, path: Path, reason: str, weight: Weight = "loss") -> None:
-        """`path` is where the value stood in the form being written: the receipt shows it as the client wrote it."""
         self._note("dropped", self.unmap(path), (), reason, weight)
 
     def clamped(self, path: Path, reason: str) -> None:

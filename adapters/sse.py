@@ -1,14 +1,42 @@
-"""Incremental framing of server-sent events: bytes in, items out."""
+"""Incremental framing of server-sent events: bytes in, items out.
+
+Theory of operation. The framer follows the event stream format of the HTML standard, on bytes, with one difference:
+what a browser would skip as unknown comes out as a Stray, in the order of the bytes, because providers write error
+texts and bare JSON between their events. Its state is what the next byte needs to be understood, and no more:
+
+    _fresh    nothing but a part of a byte order mark has come
+    _cr       the last byte was CR: that line has ended, and an LF at the start of the next bytes belongs to it
+    _tail     the line that has not ended yet; line ends become LF on entry, so it holds neither CR nor LF
+    _data     the data lines of the event that has not ended yet; _name its `event` field, _size their bytes
+
+Bytes that begin at an event's first byte and hold nothing but blocks `data: ...`, one line each, are cut apart in one
+go; everything else goes line by line:
+
+    blank line           the event ends: an Event comes out if it has a data line, empty or not
+    `:...`               a comment: skipped
+    `data`, `event`      kept for the event
+    `id`, `retry`        known, of no use to us: skipped
+    anything else        a Stray comes out; an event with a data line that is still open comes out before it
+
+So the items depend on the bytes alone, never on how they were cut into chunks.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["Event", "Item", "Stray"]
+__all__ = ["Event", "Framer", "Item", "Stray", "TooLong", "encode"]
+
+_BOM = b"\xef\xbb\xbf"
+_FIELD = b"data: "
 
 
-@dataclass(frozen=True, slots=True)
+class TooLong(ValueError):
+    """A line, or the data of one event, is longer than the limit. The framer is of no use afterwards."""
+
+
+@dataclass(slots=True)  # not frozen: one is made for every token, and freezing doubles the cost
 class Event:
     """One dispatched event: its data lines joined by LF, and the value of its `event` field (empty: none)."""
 
@@ -24,3 +52,121 @@ class Stray:
 
 
 Item: TypeAlias = Event | Stray
+
+
+class Framer:
+    """Frames one stream. `limit` is the most bytes that a line, or the data lines of one event, may have."""
+
+    __slots__ = ("_cr", "_data", "_fresh", "_limit", "_name", "_size", "_tail")
+
+    def __init__(self, limit: int = 4 * 1024 * 1024) -> None:
+        self._limit = limit
+        self._fresh = True
+        self._cr = False
+        self._tail = bytearray()
+        self._data: list[bytes] = []
+        self._name = b""
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[Item]:
+        """The items that these bytes complete. Raises TooLong."""
+        if self._cr or b"\r" in data:
+            data = self._line_ends(data)
+        if self._fresh:
+            data = self._start(data)
+        if self._tail:
+            self._tail += data
+            if b"\n" not in data:
+                self._check(len(self._tail))
+                return []
+            data = bytes(self._tail)
+            self._tail.clear()
+        end = data.rfind(b"\n\n")
+        if end >= 0 and not self._data and not self._name and len(data) <= self._limit and data.startswith(_FIELD):
+            blocks = data[len(_FIELD) : end].split(b"\n\n" + _FIELD)
+            if data.count(b"\n", 0, end) == 2 * len(blocks) - 2:
+                items: list[Item] = [Event(block) for block in blocks]
+                return items if end + 2 == len(data) else items + self._lines(data[end + 2 :])
+        return self._lines(data)
+
+    def close(self) -> list[Item]:
+        """What the stream left unfinished: an event without its blank line, a line without its end. Raises TooLong."""
+        line = bytes(self._tail)
+        self._tail.clear()
+        items: list[Item] = []
+        if line.partition(b":")[0] == b"data":
+            self._line(line, items)
+            line = b""
+        self._dispatch(items)
+        if line and not line.startswith(b":"):
+            items.append(Stray(line))
+        return items
+
+    def _lines(self, data: bytes) -> list[Item]:
+        *lines, tail = data.split(b"\n")
+        items: list[Item] = []
+        for line in lines:
+            if not line:
+                self._dispatch(items)
+            elif line.startswith(_FIELD):
+                self._keep(line[len(_FIELD) :])
+            else:
+                self._line(line, items)
+        self._check(len(tail))
+        self._tail += tail
+        return items
+
+    def _line(self, line: bytes, items: list[Item]) -> None:
+        name, _, value = line.partition(b":")
+        self._check(len(line))
+        if name == b"data":
+            self._keep(value.removeprefix(b" "))
+        elif name == b"event":
+            self._name = value.removeprefix(b" ")
+        elif name not in (b"", b"id", b"retry"):
+            if self._data:
+                self._dispatch(items)
+            items.append(Stray(line))
+
+    def _keep(self, value: bytes) -> None:
+        self._size += len(value) + len(_FIELD)
+        self._check(self._size)
+        self._data.append(value)
+
+    def _dispatch(self, items: list[Item]) -> None:
+        if self._data:
+            items.append(Event(b"\n".join(self._data), self._name))
+            self._data = []
+            self._size = 0
+        self._name = b""
+
+    def _check(self, size: int) -> None:
+        if size > self._limit:
+            raise TooLong(f"a server-sent event is longer than {self._limit} bytes")
+
+    def _line_ends(self, data: bytes) -> bytes:
+        if self._cr and data:
+            data = data.removeprefix(b"\n")
+            self._cr = False
+        if data.endswith(b"\r"):
+            self._cr = True
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _start(self, data: bytes) -> bytes:
+        data = bytes(self._tail) + data
+        self._tail.clear()
+        if len(data) < len(_BOM) and _BOM.startswith(data):
+            self._tail += data
+            return b""
+        self._fresh = False
+        return data.removeprefix(_BOM)
+
+
+def encode(data: bytes, event: bytes = b"") -> bytes:
+    """One event as bytes. Every kind of line end inside `data` begins a new data line."""
+    head = b"event: " + event + b"\n" if event else b""
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if b"\n" in data:
+        data = data.replace(b"\n", b"\n" + _FIELD)
+    return head + _FIELD + data + b"\n\n"

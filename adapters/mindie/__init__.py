@@ -1,1 +1,16 @@
-"""."""
+"""The mindie dialect: MindIE's OpenAI-compatible endpoint."""
+
+from __future__ import annotations
+
+from dragoman.adapters.dialect import Dialect
+
+from .chat import CALLED
+
+__all__ = ["MINDIE"]
+
+MINDIE = Dialect(
+    name="mindie",
+    profiles=("documented", "actual", "native"),
+    auth={"bearer": {"Authorization": "Bearer {}"}},
+    called={"chat": CALLED},
+)

@@ -1,0 +1,65 @@
+"""The azure dialect of chat.
+
+Requests: an API version in the query; `extra-parameters` says what the service shall do with keys that its API does
+not define; stop strings as a list.
+"""
+
+from __future__ import annotations
+
+from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.chat.messages import developer_to_system, join_text
+from dragoman.adapters.chat.parameters import begin, nearest_effort, token_limit, without_stream_options
+from dragoman.adapters.chat.reading import Reading
+from dragoman.adapters.chat.reply import read_completion
+from dragoman.adapters.chat.stream import ChatReader
+from dragoman.adapters.dialect import Called
+from dragoman.adapters.fit import extras_of, fit
+from dragoman.adapters.validation import judge
+
+from .faults import read_fault
+
+__all__ = ["CALLED", "DEFAULT_API_VERSION"]
+
+DEFAULT_API_VERSION = "2024-05-01-preview"
+_DEVELOPER_SINCE = "2025"
+
+READING = Reading("azure")
+
+
+def write_request(request: JsonObject, ctx: Context) -> Call:
+    rules = judge("azure/chat.request", ctx.profile)
+    version = ctx.target.api_version or DEFAULT_API_VERSION
+    body = begin(request, ctx)
+    body["model"] = ctx.target.model
+    token_limit(body, ctx)
+    without_stream_options(body, ctx)
+    nearest_effort(body, rules, ctx)
+    if isinstance(body.get("stop"), str):
+        ctx.receipt.converted(("stop",), "a list of one", after=("stop", 0))
+        ctx.receipt.rerouted([(("stop",), ("stop", 0))])
+        body["stop"] = [body["stop"]]
+    if version < _DEVELOPER_SINCE:
+        body["messages"] = developer_to_system(body["messages"], ctx)
+    body["messages"] = join_text(body["messages"], ctx)
+    fit(body, rules, ctx)
+    return Call("POST", "/chat/completions", body, {"api-version": version}, _headers(body, ctx))
+
+
+def _headers(body: JsonObject, ctx: Context) -> dict[str, str]:
+    headers = {}
+    if extras_of(body):
+        headers["extra-parameters"] = "pass-through"
+    if ctx.target.deployment:
+        headers["azureml-model-deployment"] = ctx.target.deployment
+    return headers
+
+
+def read_reply(reply: Reply, ctx: Context) -> JsonObject:
+    return read_completion(reply, READING, ctx)
+
+
+def read_stream(ctx: Context) -> ChatReader:
+    return ChatReader(READING, ctx)
+
+
+CALLED = Called(write_request, read_reply, read_stream, read_fault)

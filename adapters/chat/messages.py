@@ -1,0 +1,117 @@
+"""Rewrites of a conversation that several dialects ask for. Each returns new messages where something changed.
+
+Moves come first, whatever alters single messages after them, so that receipts name final positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.paths import Path
+
+__all__ = ["developer_to_system", "join_text", "results_after_calls", "system_first", "text_of"]
+
+Messages = list[JsonObject]
+
+_INSTRUCTING = ("system", "developer")
+
+
+def system_first(messages: Messages, ctx: Context) -> Messages:
+    """One system message, at the head: all instructions merged in their order, joined by an empty line."""
+    found = [i for i, message in enumerate(messages) if message.get("role") in _INSTRUCTING]
+    if not found or found == [0]:
+        return messages
+    others = [i for i in range(len(messages)) if i not in set(found)]
+    head = messages[found[0]]
+    if len(found) > 1:
+        head = {**head, "content": "\n\n".join(text_of(messages[i].get("content")) for i in found)}
+    for position in found:
+        _tell_merge(messages[position], position, found[0], ctx)
+    ctx.receipt.rerouted(
+        [(("messages", i), ("messages", 0)) for i in found]
+        + [(("messages", i), ("messages", new)) for new, i in enumerate(others, 1)]
+    )
+    return [head, *(messages[i] for i in others)]
+
+
+def results_after_calls(messages: Messages, ctx: Context) -> Messages:
+    """Each tool result directly behind the message with its call, in the order of the calls."""
+    order = list(_call_order(messages))
+    if order == list(range(len(messages))):
+        return messages
+    for new, old in enumerate(order):
+        if new != old and messages[old].get("role") == "tool":
+            ctx.receipt.moved(("messages", old), ("messages", new), "a tool result follows its call")
+    ctx.receipt.rerouted([(("messages", old), ("messages", new)) for new, old in enumerate(order)])
+    return [messages[i] for i in order]
+
+
+def developer_to_system(messages: Messages, ctx: Context) -> Messages:
+    """The developer role under its older name."""
+
+    def convert(message: JsonObject, path: Path) -> JsonObject:
+        if message.get("role") != "developer":
+            return message
+        ctx.receipt.converted((*path, "role"), "the target calls the developer role system")
+        return {**message, "role": "system"}
+
+    return _each(messages, convert)
+
+
+def join_text(messages: Messages, ctx: Context) -> Messages:
+    """Content given as text parts only, as one string: the parts one after the other, nothing between them."""
+
+    def convert(message: JsonObject, path: Path) -> JsonObject:
+        content = message.get("content")
+        if not isinstance(content, list) or not all(_is_text(part) for part in content):
+            return message
+        ctx.receipt.converted((*path, "content"), "text parts joined to one string")
+        return {**message, "content": text_of(content)}
+
+    return _each(messages, convert)
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content: a string, parts, or nothing."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, dict) and part.keys() == {"type", "text"} and part["type"] == "text"
+
+
+def _each(messages: Messages, convert: Callable[[JsonObject, Path], JsonObject]) -> Messages:
+    new = [convert(message, ("messages", i)) for i, message in enumerate(messages)]
+    return messages if all(a is b for a, b in zip(new, messages, strict=True)) else new
+
+
+def _tell_merge(message: JsonObject, position: int, first: int, ctx: Context) -> None:
+    path: Path = ("messages", position)
+    if position == first:
+        if position:
+            ctx.receipt.moved(path, ("messages", 0), "the target takes one system message, first")
+        return
+    reason = "merged into the one system message that the target takes"
+    ctx.receipt.converted(path, reason, after=("messages", 0, "content"))
+    for key in message.keys() - {"role", "content"}:
+        ctx.receipt.dropped((*path, key), reason)
+
+
+def _call_order(messages: Messages) -> Iterable[int]:
+    results = {i: message.get("tool_call_id") for i, message in enumerate(messages) if message.get("role") == "tool"}
+    for i, message in enumerate(messages):
+        if message.get("role") == "tool":
+            if i in results:  # an orphan, or a result before its call: it stays where it is
+                del results[i]
+                yield i
+            continue
+        yield i
+        for call in message.get("tool_calls") or ():
+            own = next((at for at, call_id in results.items() if at > i and call_id == call.get("id")), None)
+            if own is not None:
+                del results[own]
+                yield own

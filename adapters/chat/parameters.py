@@ -1,0 +1,61 @@
+"""Rewrites of a chat request's parameters that several dialects ask for. They alter the writer's own body."""
+
+from __future__ import annotations
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.edits import remove
+from dragoman.adapters.fit import hub_annotations, without_lacks
+from dragoman.adapters.validation import Judge
+
+__all__ = ["begin", "nearest_effort", "token_limit", "wants_usage", "without_stream_options"]
+
+
+def begin(request: JsonObject, ctx: Context) -> JsonObject:
+    """The writer's own copy of a hub request, without what the target is configured to lack."""
+    body = dict(request)
+    without_lacks(body, ctx)
+    return body
+
+
+def token_limit(body: JsonObject, ctx: Context) -> None:
+    """`max_completion_tokens` under its older name, for targets that only know that one."""
+    if "max_completion_tokens" not in body:
+        return
+    if "max_tokens" in body:
+        ctx.receipt.dropped(("max_tokens",), "max_completion_tokens takes its place", "form")
+        remove(body, ("max_tokens",))
+    ctx.receipt.renamed(("max_completion_tokens",), ("max_tokens",), "the target's name for it")
+    body["max_tokens"] = body.pop("max_completion_tokens")
+
+
+def without_stream_options(body: JsonObject, ctx: Context) -> None:
+    """Drop `stream_options`: whether usage ends the stream is decided where the stream is read."""
+    if "stream_options" in body:
+        ctx.receipt.dropped(("stream_options",), "served by dragoman itself", "form")
+        remove(body, ("stream_options",))
+
+
+def wants_usage(request: JsonObject) -> bool:
+    """True where the client asked for a usage chunk at the end of its stream."""
+    options = request.get("stream_options")
+    return isinstance(options, dict) and options.get("include_usage") is True
+
+
+def nearest_effort(body: JsonObject, judge: Judge, ctx: Context) -> None:
+    """Move `reasoning_effort` to the nearest rung that the target has; `none`, where it has none, is left out."""
+    effort = body.get("reasoning_effort")
+    rungs = _rungs(judge.schema["properties"].get("reasoning_effort", {}))
+    if effort is None or not rungs or effort in rungs:
+        return
+    ladder = _rungs(hub_annotations()[("reasoning_effort",)])
+    if effort == "none" or effort not in ladder:
+        ctx.receipt.dropped(("reasoning_effort",), f"the target has only {', '.join(rungs)}")
+        remove(body, ("reasoning_effort",))
+        return
+    nearest = min(rungs, key=lambda rung: abs(ladder.index(rung) - ladder.index(effort)))
+    ctx.receipt.clamped(("reasoning_effort",), f"the target has only {', '.join(rungs)}; sent as {nearest}")
+    body["reasoning_effort"] = nearest
+
+
+def _rungs(rule: JsonObject) -> list[str]:
+    return [rung for rung in rule.get("enum", ()) if rung is not None]

@@ -1,0 +1,35 @@
+"""What a dialect says about its replies: data for the readers of replies and streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from dragoman.adapters.call import Context, JsonObject
+
+__all__ = ["FinishRule", "Reading"]
+
+FinishRule: TypeAlias = str | Callable[[JsonObject, JsonObject, Context], str]
+
+_HUB_WORDS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
+
+
+@dataclass(frozen=True)
+class Reading:
+    """`finish` maps the dialect's finish reasons to the hub's; a rule that is a function gets (body, choice, ctx) and
+    may raise Fault. `objects` are its own names of the reply object. `empty_arguments_come_first`: a tool call's first
+    delta may carry `{}` as a placeholder before the real arguments."""
+
+    dialect: str
+    finish: Mapping[str, FinishRule] = field(default_factory=dict)
+    objects: tuple[str, ...] = ()
+    empty_arguments_come_first: bool = False
+
+    def finish_reason(self, body: JsonObject, choice: JsonObject, ctx: Context) -> str:
+        """The hub's word for the choice's finish reason; a word that nobody knows reads as `stop`. Raises Fault."""
+        native = str(choice["finish_reason"])
+        rule = self.finish.get(native)
+        if callable(rule):
+            return rule(body, choice, ctx)
+        return rule or (native if native in _HUB_WORDS else "stop")

@@ -1,0 +1,151 @@
+"""Reading a provider's whole chat reply into hub form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.adapters.call import Context, JsonObject, Reply
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.native_errors import read_error_object
+from dragoman.adapters.paths import Path
+from dragoman.adapters.validation import judge
+
+from .content import flatten_content, rename_reasoning
+from .reading import Reading
+from .repair import repair
+from .toolcalls import mend_calls
+from .usage import hub_usage
+
+__all__ = ["read_completion", "reports_error"]
+
+_ERROR_KEYS = ("error_code", "error_type", "detail", "err_msg", "external_model_message")
+
+
+def reports_error(body: JsonObject) -> bool:
+    """True for a body that tells of an error, whatever its status said."""
+    if body.get("error"):
+        return True
+    return "choices" not in body and any(key in body for key in _ERROR_KEYS)
+
+
+def read_completion(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
+    """The reply in hub form, as the policy `replies` asks. Alters and returns `reply.body`.
+
+    Raises Fault: an error inside a 200, a finish reason that tells of one, or a reply that can't be mended.
+    """
+    body, mode = reply.body, ctx.target.policy.replies
+    if reports_error(body):
+        raise read_error_object(body, reply.status)
+    if mode == "strict":
+        _insist(body, f"{reading.dialect}/chat.reply", ctx)
+    if mode in ("off", "report"):
+        _look_for_faults(body, reading, ctx)
+        return body
+    _mend(body, reading, ctx)
+    hub = judge("hub/chat.reply")
+    if not hub.ok(body):
+        violation = repair(body, hub)
+        if violation is not None:
+            raise _invalid(violation.message)
+        ctx.receipt.converted(("choices",), "keys that may be null are filled, nulls that may not be are left out")
+    return body
+
+
+def _insist(body: JsonObject, schema: str, ctx: Context) -> None:
+    native = judge(schema, ctx.profile)
+    if not native.ok(body):
+        raise _invalid(next(native.violations(body)).message)
+
+
+def _invalid(message: str) -> Fault:
+    text = f"the provider sent a reply that is not valid: {message}"
+    return Fault("upstream_invalid_response", text, code="upstream_invalid_response")
+
+
+def _look_for_faults(body: JsonObject, reading: Reading, ctx: Context) -> None:
+    choices = body.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        if isinstance(choice, dict) and choice.get("finish_reason"):
+            reading.finish_reason(body, choice, ctx)
+
+
+def _mend(body: JsonObject, reading: Reading, ctx: Context) -> None:
+    choices = body.get("choices")
+    if not isinstance(choices, list) or not choices:
+        raise _invalid("it has no choices")
+    _mend_envelope(body, reading, ctx)
+    for position, choice in enumerate(choices):
+        if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
+            raise _invalid(f"choices[{position}] has no message")
+        choice.setdefault("index", position)
+        _mend_message(choice["message"], ("choices", position, "message"), ctx)
+        _mend_finish(body, choice, position, reading, ctx)
+        choice.setdefault("logprobs", None)
+
+
+def _mend_envelope(body: JsonObject, reading: Reading, ctx: Context) -> None:
+    if not body.get("id"):
+        body["id"] = ctx.new_id("chatcmpl")
+        ctx.receipt.filled(("id",), "the provider gave none")
+    created = body.get("created")
+    if not isinstance(created, int):
+        body["created"] = int(created) if isinstance(created, float) else int(ctx.clock())
+        ctx.receipt.filled(("created",), "the provider gave none in whole seconds")
+    if not body.get("model"):
+        body["model"] = ctx.target.model
+        ctx.receipt.filled(("model",), "the provider gave none")
+    if body.get("object") != "chat.completion":
+        if body.get("object") in (None, "", *reading.objects):
+            ctx.receipt.converted(("object",), "the hub's name for it")
+            body["object"] = "chat.completion"
+    if "usage" in body:
+        _mend_usage(body, ctx)
+
+
+def _mend_usage(body: JsonObject, ctx: Context) -> None:
+    reported: Any = body["usage"]
+    usage = hub_usage(reported)
+    if usage is None:
+        del body["usage"]
+        if reported is not None:
+            ctx.receipt.dropped(("usage",), "the counts cannot be known from it")
+    elif usage != reported:
+        body["usage"] = usage
+        ctx.receipt.converted(("usage",), "counts under the hub's names, nulls left out")
+
+
+def _mend_message(message: JsonObject, path: Path, ctx: Context) -> None:
+    if message.get("role") != "assistant":
+        message["role"] = "assistant"
+        ctx.receipt.filled((*path, "role"), "a reply is the assistant's")
+    if isinstance(message.get("content"), list):
+        for kind in flatten_content(message):
+            ctx.receipt.dropped((*path, "content"), f"content of type {kind} has no place in a chat message")
+        ctx.receipt.converted((*path, "content"), "content blocks become text and reasoning_content")
+    if rename_reasoning(message):
+        ctx.receipt.converted((*path, "reasoning"), "the hub's name for it", after=(*path, "reasoning_content"))
+    message.setdefault("content", None)
+    message.setdefault("refusal", None)
+    calls = message.get("tool_calls")
+    if calls:
+        if isinstance(calls, list) and mend_calls(calls, ctx):
+            ctx.receipt.converted((*path, "tool_calls"), "id and type filled, arguments as text")
+    elif "tool_calls" in message:
+        del message["tool_calls"]
+        ctx.receipt.dropped((*path, "tool_calls"), "an empty list", "form")
+
+
+def _mend_finish(body: JsonObject, choice: JsonObject, position: int, reading: Reading, ctx: Context) -> None:
+    native = choice.get("finish_reason")
+    if not native:
+        raise Fault(
+            "upstream_invalid_response",
+            "the provider's answer has no finish reason: it may be incomplete",
+            code="upstream_truncated",
+        )
+    word = reading.finish_reason(body, choice, ctx)
+    if word == "stop" and choice["message"].get("tool_calls"):
+        word = "tool_calls"
+    if word != native:
+        choice.update(finish_reason=word, native_finish_reason=native)
+        ctx.receipt.converted(("choices", position, "finish_reason"), f"{native!r} reads {word!r}")

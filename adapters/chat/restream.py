@@ -1,0 +1,36 @@
+"""A whole chat reply as the chunks of a stream, for a provider that answers whole although a stream was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dragoman.adapters.call import JsonObject
+
+__all__ = ["restream"]
+
+_KEPT = ("role", "content", "refusal", "reasoning_content", "reasoning_signature")
+
+
+def restream(reply: JsonObject, with_usage: bool = False) -> list[JsonObject]:
+    """Hub chunks that add up to a hub reply: per choice its message, then its finish; then the usage, if asked for."""
+    shared = {key: value for key, value in reply.items() if key not in ("choices", "usage")}
+    envelope = {**shared, "object": "chat.completion.chunk"}
+    if with_usage:
+        envelope["usage"] = None
+    chunks = [{**envelope, "choices": [part]} for choice in reply["choices"] for part in _parts(choice)]
+    if with_usage and reply.get("usage"):
+        chunks.append({**envelope, "choices": [], "usage": reply["usage"]})
+    return chunks
+
+
+def _parts(choice: JsonObject) -> Iterator[JsonObject]:
+    message = choice["message"]
+    delta = {key: message[key] for key in _KEPT if message.get(key) is not None}
+    if message.get("tool_calls"):
+        delta["tool_calls"] = [{"index": i, **call} for i, call in enumerate(message["tool_calls"])]
+    first = {"index": choice["index"], "delta": delta, "finish_reason": None}
+    if choice.get("logprobs") is not None:
+        first["logprobs"] = choice["logprobs"]
+    yield first
+    rest = {key: value for key, value in choice.items() if key not in ("message", "logprobs")}
+    yield {**rest, "delta": {}}

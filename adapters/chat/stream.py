@@ -1,0 +1,192 @@
+"""Reading a provider's chat stream: events in, hub chunks out, and exactly one terminal.
+
+Theory of operation. A chat stream is complete when every choice that was seen has a finish reason; `[DONE]` alone proves
+nothing, and its absence after the finish reasons does no harm. Whatever else ends a stream is a fault: an end without
+finish reasons, an error object, bare text, an event that is not JSON. Each item of the stream is first *classified*:
+
+    chunk   a JSON object with choices          done    [DONE]
+    note    an object with no choices in it     error   an object that reports an error
+    text    a bare line that is not JSON        broken  anything else
+    eof     the bytes ended                     cut     the bytes ended, and not cleanly
+
+What happens is decided by the table `_TABLE`, from the state and the class; a handler returns what comes out.
+
+    empty     nothing was seen                  -> open, finished, ended
+    open      some choice has no finish reason  -> finished, ended
+    finished  every choice seen has one         -> open (a new choice), ended
+    ended     a terminal came out; nothing follows
+
+Mending happens chunk by chunk (policy `replies: repair` and `strict`): one id, one created, one role per choice, tool
+calls by index, usage in an event of its own and only where the client asked for it. A chunk that needed no mending keeps
+its original bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import orjson
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.native_errors import read_error_object, read_stray_text
+from dragoman.adapters.sse import Event, Item
+from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.adapters.validation import judge
+
+from .chunks import ChunkMender
+from .reading import Reading
+from .reply import reports_error
+
+__all__ = ["ChatReader"]
+
+State: TypeAlias = Literal["empty", "open", "finished", "ended"]
+Class: TypeAlias = Literal["chunk", "note", "done", "error", "text", "broken", "eof", "cut"]
+
+_DONE = b"[DONE]"
+
+
+class ChatReader:
+    """`read_stream` of chat, for every dialect: see the module's docstring."""
+
+    def __init__(self, reading: Reading, ctx: Context) -> None:
+        self.state: State = "empty"
+        self.violations = 0
+        self._ctx = ctx
+        self._mender = ChunkMender(reading, ctx)
+        self._native = judge(f"{reading.dialect}/chat.event", ctx.profile)
+        self._hub = judge("hub/chat.event")
+        self._mode = ctx.target.policy.replies
+
+    @property
+    def ended(self) -> bool:
+        return self.state == "ended"
+
+    def feed(self, item: Item) -> list[Output]:
+        """Take one item that the SSE framer found."""
+        kind, payload, raw = _classify(item)
+        try:
+            return _TABLE[self.state, kind](self, payload, raw)
+        except Fault as fault:
+            return self._end(fault)
+
+    def close(self, cut: Fault | None = None) -> list[Output]:
+        """The bytes ended; `cut` tells how, where they did not end cleanly."""
+        return _TABLE[self.state, "cut" if cut else "eof"](self, cut, None)
+
+    # Handlers
+
+    def _chunk(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+        if self._mode in ("strict", "report") and not self._native.ok(body):
+            self._violated(next(self._native.violations(body)).message, "strict")
+        same = self._mender.mend(body) if self._mode in ("repair", "strict") else self._mender.watch(body)
+        self.state = "finished" if self._mender.finished else "open"
+        if not self._hub.ok(body):
+            if self._mode in ("repair", "strict"):
+                same = self._mender.repair(body)
+            else:
+                self.violations += 1
+        return [Chunk(body, raw if same else None)]
+
+    def _note(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+        """An event without choices: usage, or a vendor's remarks, which travel on with the next chunk."""
+        if self._mode in ("off", "report"):
+            return [Chunk(body, raw)]
+        self._mender.keep(body)
+        return []
+
+    def _text(self, text: bytes, raw: bytes | None) -> list[Output]:
+        return self._end(read_stray_text(text))
+
+    def _error(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+        return self._end(read_error_object(body, 200))
+
+    def _broken(self, text: bytes, raw: bytes | None) -> list[Output]:
+        shown = text[:200].decode("utf-8", "replace")
+        message = f"the provider sent a stream event that is not a JSON object: {shown!r}"
+        return self._end(Fault("upstream_invalid_response", message, code="upstream_invalid_event"))
+
+    def _truncated(self, *_: Any) -> list[Output]:
+        message = "the provider's stream ended before the answer was complete: no finish reason came"
+        return self._end(Fault("upstream_invalid_response", message, code="upstream_truncated"))
+
+    def _cut(self, cut: Fault, raw: bytes | None) -> list[Output]:
+        return self._end(cut)
+
+    def _complete(self, *_: Any) -> list[Output]:
+        self.state = "ended"
+        last = self._mender.last() if self._mode in ("repair", "strict") else None
+        return [Chunk(last), End()] if last else [End()]
+
+    def _nothing(self, *_: Any) -> list[Output]:
+        return []
+
+    # Helpers
+
+    def _end(self, fault: Fault) -> list[Output]:
+        self.state = "ended"
+        fault.located(self._ctx.receipt)
+        return [fault]
+
+    def _violated(self, message: str, fatal_in: str) -> None:
+        self.violations += 1
+        if self._mode == fatal_in:
+            raise Fault(
+                "upstream_invalid_response",
+                f"the provider sent an event that its dialect does not allow: {message}",
+                code="upstream_invalid_event",
+            )
+
+
+def _classify(item: Item) -> tuple[Class, Any, bytes | None]:
+    is_event = isinstance(item, Event)
+    data = item.data if isinstance(item, Event) else item.text.strip()
+    if data == _DONE:
+        return "done", None, None
+    try:
+        body = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return ("broken" if is_event else "text"), data, None
+    if not isinstance(body, dict):
+        return "broken", data, None
+    if reports_error(body):
+        return "error", body, None
+    choices = body.get("choices")
+    if not isinstance(choices, list):
+        return ("note" if "usage" in body and choices is None else "broken"), body if "usage" in body else data, data
+    # A payload over several data lines holds line ends, which would tear the event apart when it is written again.
+    return ("chunk" if choices else "note"), body, data if is_event and b"\n" not in data else None
+
+
+_Handler: TypeAlias = Callable[[ChatReader, Any, bytes | None], list[Output]]
+
+_FAULTS: dict[Class, _Handler] = {
+    "error": ChatReader._error,
+    "text": ChatReader._text,
+    "broken": ChatReader._broken,
+}
+_UNFINISHED: dict[Class, _Handler] = {
+    "chunk": ChatReader._chunk,
+    "note": ChatReader._note,
+    "done": ChatReader._truncated,
+    "eof": ChatReader._truncated,
+    "cut": ChatReader._cut,
+    **_FAULTS,
+}
+_FINISHED: dict[Class, _Handler] = {
+    "chunk": ChatReader._chunk,
+    "note": ChatReader._note,
+    "done": ChatReader._complete,
+    "eof": ChatReader._complete,
+    "cut": ChatReader._complete,
+    **_FAULTS,
+}
+_ENDED: dict[Class, _Handler] = dict.fromkeys(_FINISHED, ChatReader._nothing)
+
+_TABLE: dict[tuple[State, Class], _Handler] = {
+    **{("empty", kind): handler for kind, handler in _UNFINISHED.items()},
+    **{("open", kind): handler for kind, handler in _UNFINISHED.items()},
+    **{("finished", kind): handler for kind, handler in _FINISHED.items()},
+    **{("ended", kind): handler for kind, handler in _ENDED.items()},
+}

@@ -1,0 +1,135 @@
+"""Tool calls in hub form: whole ones, and the pieces that a stream delivers.
+
+Clients put the pieces of a streamed call together by `index`, and concatenate every string that they get. So each call
+has one index, counted from 0 without gaps, and its id, type and name come once, with the first piece.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from dragoman.adapters.call import Context, JsonObject
+
+__all__ = ["ToolCalls", "mend_calls"]
+
+
+def mend_calls(calls: list[JsonObject], ctx: Context) -> bool:
+    """Whole calls: an id and a type on each, arguments as text, no index. True where something changed."""
+    changed = False
+    for call in calls:
+        function = call.get("function")
+        if not call.get("id"):
+            call["id"] = ctx.new_id("call")
+            changed = True
+        if call.get("type") is None:
+            call["type"] = "function"
+            changed = True
+        if call.pop("index", None) is not None:
+            changed = True
+        if isinstance(function, dict) and not isinstance(function.get("arguments"), str):
+            function["arguments"] = _text(function.get("arguments"))
+            changed = True
+    return changed
+
+
+class ToolCalls:
+    """The calls of one choice, while they stream."""
+
+    def __init__(self, ctx: Context, placeholder: bool) -> None:
+        self._ctx = ctx
+        self._placeholder = placeholder  # a first `{}` may be no argument at all
+        self._open: list[_Open] = []
+        self._by_index: dict[int, _Open] = {}
+
+    def mend(self, pieces: list[JsonObject]) -> bool:
+        """Alter the pieces of one delta into hub form. True where something changed."""
+        changed = False
+        for piece in pieces:
+            changed |= self._mend(piece)
+        return changed
+
+    def leftovers(self) -> list[JsonObject]:
+        """At the finish: calls whose placeholder arguments turned out to be all."""
+        held = [call for call in self._open if call.held]
+        for call in held:
+            call.held = False
+        return [{"index": call.index, "function": {"arguments": "{}"}} for call in held]
+
+    def _mend(self, piece: JsonObject) -> bool:
+        call, new = self._find(piece)
+        changed = piece.get("index") != call.index
+        piece["index"] = call.index
+        changed |= self._introduce(piece, call) if new else _strip(piece, call)
+        function = piece.get("function")
+        if isinstance(function, dict):
+            changed |= self._arguments(function, call, new)
+        return changed
+
+    def _find(self, piece: JsonObject) -> tuple[_Open, bool]:
+        index, call_id = piece.get("index"), piece.get("id") or None
+        known = self._by_index.get(index) if isinstance(index, int) else self._by_id(call_id)
+        if known is not None and (call_id is None or call_id == known.id):
+            return known, False
+        call = _Open(len(self._open), call_id or self._ctx.new_id("call"), str(_function(piece).get("name") or ""))
+        self._open.append(call)
+        if isinstance(index, int):
+            self._by_index[index] = call
+        return call, True
+
+    def _by_id(self, call_id: str | None) -> _Open | None:
+        if call_id is None:
+            return self._open[-1] if self._open else None
+        return next((call for call in self._open if call.id == call_id), None)
+
+    def _introduce(self, piece: JsonObject, call: _Open) -> bool:
+        changed = piece.get("id") != call.id or not piece.get("type")
+        piece["id"] = call.id
+        piece["type"] = piece.get("type") or "function"
+        return changed
+
+    def _arguments(self, function: JsonObject, call: _Open, new: bool) -> bool:
+        given = function.get("arguments")
+        if given is None:
+            return False
+        text = given if isinstance(given, str) else _text(given)
+        if new and self._placeholder and text == "{}":
+            call.held, text = True, ""
+        elif text:
+            call.held = False
+        function["arguments"] = text
+        return text != given
+
+
+class _Open:
+    __slots__ = ("held", "id", "index", "name")
+
+    def __init__(self, index: int, call_id: str, name: str) -> None:
+        self.index = index
+        self.id = call_id
+        self.name = name
+        self.held = False
+
+
+def _strip(piece: JsonObject, call: _Open) -> bool:
+    """Take what was said before out of a later piece."""
+    changed = False
+    for key in ("id", "type"):
+        if key in piece:
+            del piece[key]
+            changed = True
+    function = _function(piece)
+    if "name" in function and function["name"] in (None, "", call.name):
+        del function["name"]
+        changed = True
+    return changed
+
+
+def _function(piece: JsonObject) -> JsonObject:
+    function = piece.get("function")
+    return function if isinstance(function, dict) else {}
+
+
+def _text(arguments: Any) -> str:
+    return "" if arguments is None else orjson.dumps(arguments).decode()

@@ -1,0 +1,75 @@
+"""Token counts in hub form, out of whatever a provider reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.adapters.call import JsonObject
+
+__all__ = ["UsageTally", "hub_usage"]
+
+_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_OTHER_NAMES = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
+
+
+def hub_usage(reported: Any) -> JsonObject | None:
+    """The three counts and their details, nulls left out, a missing count computed from the other two; None where the
+    counts cannot be known. Databricks' flat `reasoning_tokens` moves into `completion_tokens_details`."""
+    if not isinstance(reported, dict):
+        return None
+    usage = {_OTHER_NAMES.get(key, key): value for key, value in reported.items() if value is not None}
+    counts = [_count(usage.get(name)) for name in _COUNTS]
+    prompt, completion, total = _completed(counts)
+    if prompt is None or completion is None or total is None:
+        return None
+    usage.update(prompt_tokens=prompt, completion_tokens=completion, total_tokens=total)
+    if "reasoning_tokens" in usage:
+        details = usage.get("completion_tokens_details") or {}
+        usage["completion_tokens_details"] = {"reasoning_tokens": usage.pop("reasoning_tokens"), **details}
+    return usage
+
+
+class UsageTally:
+    """Usage seen in a stream: counts that stand beside choices are per choice, the latest of each holding; counts in
+    an event of their own are the whole."""
+
+    def __init__(self) -> None:
+        self._whole: JsonObject | None = None
+        self._by_choice: dict[int, JsonObject] = {}
+
+    def note(self, reported: Any, choices: list[JsonObject]) -> None:
+        usage = hub_usage(reported)
+        if usage is None:
+            return
+        if choices:
+            self._by_choice[choices[0].get("index", 0)] = usage
+        else:
+            self._whole = usage
+
+    def total(self) -> JsonObject | None:
+        """All choices together: each counts the same prompt, and its own completion."""
+        if self._whole is not None or not self._by_choice:
+            return self._whole
+        parts = list(self._by_choice.values())
+        if len(parts) == 1:
+            return parts[0]
+        prompt = max(part["prompt_tokens"] for part in parts)
+        completion = sum(part["completion_tokens"] for part in parts)
+        return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+def _count(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+        return None
+    return int(value)
+
+
+def _completed(counts: list[int | None]) -> list[int | None]:
+    prompt, completion, total = counts
+    if total is None and prompt is not None and completion is not None:
+        total = prompt + completion
+    elif completion is None and prompt is not None and total is not None:
+        completion = max(total - prompt, 0)
+    elif prompt is None and completion is not None and total is not None:
+        prompt = max(total - completion, 0)
+    return [prompt, completion, total]

@@ -1,0 +1,126 @@
+"""The databricks dialect of chat.
+
+Requests: the endpoint's name is the model and stands in the address; one system message, first; text content as a
+string; tools always with description and parameters; unknown keys are refused, so extra parameters are left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.chat.messages import join_text, results_after_calls, system_first
+from dragoman.adapters.chat.messages import developer_to_system as developers
+from dragoman.adapters.chat.parameters import begin, nearest_effort, token_limit, without_stream_options
+from dragoman.adapters.chat.reading import Reading
+from dragoman.adapters.chat.reply import read_completion
+from dragoman.adapters.chat.stream import ChatReader
+from dragoman.adapters.dialect import Called
+from dragoman.adapters.edits import remove, replace
+from dragoman.adapters.fit import fit, settle_unsupported
+from dragoman.adapters.paths import Path
+from dragoman.adapters.validation import judge
+
+from .faults import read_fault
+
+__all__ = ["CALLED"]
+
+READING = Reading(
+    "databricks",
+    finish={
+        "end_turn": "stop",
+        "stop_sequence": "stop",
+        "STOP": "stop",
+        "max_tokens": "length",
+        "MAX_TOKENS": "length",
+        "tool_use": "tool_calls",
+        "SAFETY": "content_filter",
+        "refusal": "content_filter",
+    },
+    objects=("chat.completions",),
+    empty_arguments_come_first=True,
+)
+
+_NO_PARAMETERS = {"type": "object", "properties": {}}
+
+
+def write_request(request: JsonObject, ctx: Context) -> Call:
+    rules = judge("databricks/chat.request", ctx.profile)
+    body = begin(request, ctx)
+    del body["model"]
+    ctx.receipt.moved(("model",), (), "the endpoint's name stands in the address")
+    token_limit(body, ctx)
+    without_stream_options(body, ctx)
+    nearest_effort(body, rules, ctx)
+    if "n" in body and ctx.target.kind != "provisioned-throughput":
+        settle_unsupported(body, ("n",), ctx, "only provisioned throughput endpoints take it")
+    body["messages"] = _messages(body["messages"], ctx)
+    _write_tools(body, ctx)
+    fit(body, rules, ctx, extras="drop")
+    if "stream" not in body:
+        ctx.receipt.filled(("stream",), "the documented default differs from OpenAI's")
+        body["stream"] = False
+    return Call("POST", f"/serving-endpoints/{quote(ctx.target.model, safe='')}/invocations", body)
+
+
+def _messages(messages: list[JsonObject], ctx: Context) -> list[JsonObject]:
+    messages = results_after_calls(system_first(messages, ctx), ctx)
+    messages = join_text(developers(messages, ctx), ctx)
+    return [_message(message, ("messages", i), ctx) for i, message in enumerate(messages)]
+
+
+def _message(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
+    if message.get("tool_calls") and message.get("content") in (None, "") and "content" in message:
+        ctx.receipt.dropped((*path, "content"), "empty beside tool calls", "form")
+        message = {key: value for key, value in message.items() if key != "content"}
+    if message.get("reasoning_signature") and ctx.profile == "actual":
+        message = _with_reasoning(message, path, ctx)
+    return message
+
+
+def _with_reasoning(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
+    """Signed reasoning goes back into the content, where the model's provider verifies it."""
+    message = dict(message)
+    summary = {
+        "type": "summary_text",
+        "text": message.pop("reasoning_content", None) or "",
+        "signature": message.pop("reasoning_signature"),
+    }
+    parts: list[JsonObject] = [{"type": "reasoning", "summary": [summary]}]
+    content = message.get("content")
+    parts += content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
+    message["content"] = parts
+    for name in ("reasoning_content", "reasoning_signature"):
+        ctx.receipt.converted((*path, name), "signed reasoning stands in the content", after=(*path, "content"))
+    return message
+
+
+def _write_tools(body: JsonObject, ctx: Context) -> None:
+    tools: Any = body.get("tools")
+    for i, tool in enumerate(tools if isinstance(tools, list) else ()):
+        function = tool.get("function")
+        if isinstance(function, dict):
+            _write_function(body, function, ("tools", i, "function"), ctx)
+
+
+def _write_function(body: JsonObject, function: JsonObject, path: Path, ctx: Context) -> None:
+    for name, default in (("description", ""), ("parameters", _NO_PARAMETERS)):
+        if function.get(name) is None:
+            ctx.receipt.filled((*path, name), "the service requires it")
+            replace(body, (*path, name), default)
+    if "strict" in function and "gpt" not in ctx.target.model.lower():
+        weight = "loss" if function["strict"] else "form"
+        ctx.receipt.dropped((*path, "strict"), "only GPT models take it on Databricks", weight)
+        remove(body, (*path, "strict"))
+
+
+def read_reply(reply: Reply, ctx: Context) -> JsonObject:
+    return read_completion(reply, READING, ctx)
+
+
+def read_stream(ctx: Context) -> ChatReader:
+    return ChatReader(READING, ctx)
+
+
+CALLED = Called(write_request, read_reply, read_stream, read_fault)

@@ -1,0 +1,209 @@
+"""Making a request fit its target: one policy table for whatever the target's schema does not take.
+
+A written body meets three kinds of misfit. Each has one rule, chosen by the exchange's policy:
+
+    unknown to the target    null, or `x-neutral` in the hub    dropped, same meaning
+                             `x-advisory` in the hub            dropped, a loss
+                             known to the hub                   policy `unsupported`: refuse | drop
+                             known to nobody (extra)            policy `extra_parameters`: error | drop | pass-through
+    outside a range          null                               dropped, same meaning
+                             a number out of bounds             policy `out_of_range`: error | clamp | drop
+    any other rule broken                                       refused, with its path
+
+Fields and their annotations are read from the schema files; nothing here names one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+from dragoman.schemas import Schema, load
+
+from .call import Context, JsonObject
+from .edits import remove, replace
+from .faults import Fault
+from .paths import Path, dotted, lookup
+from .validation import Judge, Violation
+
+__all__ = ["HUB_CHAT", "Extras", "extras_of", "fit", "hub_annotations", "settle_unsupported", "without_lacks"]
+
+HUB_CHAT = "hub/chat.request"
+
+Extras: TypeAlias = Literal["keep", "drop", "keep-extensions"]
+"""What a dialect does with the extra parameters that the policy lets through: it keeps them; it drops them (its servers
+refuse unknown keys); or it keeps them and the hub's own extensions too, being the common wire of many servers."""
+
+_ROUNDS = 4
+_STEPS = {"minimum": 0, "maximum": 0, "exclusiveMinimum": 1, "exclusiveMaximum": -1}
+
+
+def fit(body: JsonObject, judge: Judge, ctx: Context, extras: Extras = "keep") -> None:
+    """Alter `body` (the writer's own copy; nested values are copied, never altered) until the judge accepts it.
+
+    Raises Fault, its path in the form being written.
+    """
+    for name in [name for name in body if name not in judge.known]:
+        _settle_unknown(body, (name,), ctx, extras)
+    for name, most in ctx.target.limits.items():
+        if isinstance(body.get(name), int) and body[name] > most:
+            _settle_range(body, (name,), most, f"the target's limit is {most}", ctx)
+    for _ in range(_ROUNDS):
+        if judge.ok(body):
+            return
+        for violation in list(judge.violations(body)):
+            _settle(body, violation, ctx, extras)
+    for violation in judge.violations(body):
+        raise _refusal(violation)
+
+
+def without_lacks(body: JsonObject, ctx: Context) -> None:
+    """Treat the hub fields that the target is configured to lack as unknown to it."""
+    for name in sorted(ctx.target.lacks & body.keys()):
+        settle_unsupported(body, (name,), ctx, "the target is configured without it")
+
+
+def settle_unsupported(body: JsonObject, path: Path, ctx: Context, why: str) -> None:
+    """Drop a field that the hub knows and the target does not take, or raise Fault, as its value and the policy say."""
+    value = lookup(body, path)
+    hint = hub_annotations().get(_generic(path), {})
+    if value is None or value in hint.get("x-neutral", ()):
+        ctx.receipt.dropped(path, f"{why}; the value is the same as none", "form")
+    elif _only_advises(hint, value):
+        ctx.receipt.dropped(path, f"{why}; it only advises")
+    elif ctx.target.policy.unsupported == "drop":
+        ctx.receipt.dropped(path, why)
+    else:
+        message = f"{dotted(ctx.receipt.unmap(path))} cannot be served: {why}"
+        raise Fault("unsupported_parameter", message, path, value, code="unsupported_parameter")
+    remove(body, path)
+
+
+def extras_of(body: JsonObject) -> list[str]:
+    """The top-level keys that are not in the hub's schema."""
+    known = load(HUB_CHAT)["properties"]
+    return [name for name in body if name not in known]
+
+
+@lru_cache(maxsize=1)
+def hub_annotations() -> dict[Path, Schema]:
+    """Every property of the hub request by its path without positions: `("messages", "name")` -> its schema."""
+    schema = load(HUB_CHAT)
+    found: dict[Path, Schema] = {}
+    for path, rule in _properties(schema, schema, (), ()):
+        found[path] = {**rule, **found.get(path, {})}
+    return found
+
+
+def _settle(body: JsonObject, violation: Violation, ctx: Context, extras: Extras) -> None:
+    path = violation.path
+    if violation.keyword == "required":
+        raise _refusal(violation)
+    if not _still_there(body, path):
+        return  # an earlier settlement took it away
+    if lookup(body, path) is None:
+        ctx.receipt.dropped(path, "the target takes no null here", "form")
+        remove(body, path)
+    elif violation.keyword == "additionalProperties":
+        _settle_unknown(body, path, ctx, extras)
+    elif violation.keyword in _STEPS:
+        _settle_range(body, path, _nearest(violation), violation.message, ctx)
+    else:
+        raise _refusal(violation)
+
+
+def _settle_unknown(body: JsonObject, path: Path, ctx: Context, extras: Extras) -> None:
+    hint = hub_annotations().get(_generic(path))
+    extension = hint is not None and hint.get("x-extension") and extras == "keep-extensions"
+    if hint is None or extension:
+        _settle_extra(body, path, ctx, extras)
+    else:
+        settle_unsupported(body, path, ctx, "the target's API does not have it")
+
+
+def _settle_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras) -> None:
+    choice = ctx.target.policy.extra_parameters
+    nested = len(path) > 1  # reaches here only where the target's schema is closed
+    if lookup(body, path) is None:
+        ctx.receipt.dropped(path, "null, and not a known parameter", "form")
+    elif choice == "error" or (nested and choice == "pass-through"):
+        name = dotted(ctx.receipt.unmap(path))
+        raise Fault("extra_parameter", f"{name} is not a known parameter", path, lookup(body, path),
+                    code="unknown_parameter")
+    elif choice == "drop" or extras == "drop":
+        ctx.receipt.dropped(path, "not a known parameter")
+    else:
+        return
+    remove(body, path)
+
+
+def _settle_range(body: JsonObject, path: Path, nearest: float | None, why: str, ctx: Context) -> None:
+    choice = ctx.target.policy.out_of_range
+    if choice == "error":
+        raise Fault("unsupported_parameter", f"{why} (a limit of the model's provider)", path, lookup(body, path),
+                    code="out_of_range")
+    if choice == "clamp" and nearest is not None:
+        ctx.receipt.clamped(path, f"{why}; sent as {nearest}")
+        replace(body, path, nearest)
+    else:
+        ctx.receipt.dropped(path, why)
+        remove(body, path)
+
+
+def _nearest(violation: Violation) -> float | None:
+    """The closest value that the rule allows; None where there is no closest one."""
+    if "x-nearest" in violation.rule:
+        nearest: float = violation.rule["x-nearest"]
+        return nearest
+    step = _STEPS[violation.keyword]
+    limit: float = violation.limit
+    types = violation.rule.get("type", ())
+    return limit if step == 0 else limit + step if "integer" in types else None
+
+
+def _refusal(violation: Violation) -> Fault:
+    fault = violation.fault("unsupported_parameter")
+    fault.message += " (a limit of the model's provider)"
+    return fault
+
+
+def _only_advises(hint: Schema, value: Any) -> bool:
+    advisory = hint.get("x-advisory", False)
+    return advisory is True or (isinstance(advisory, list) and value in advisory)
+
+
+def _generic(path: Path) -> Path:
+    return tuple(part for part in path if isinstance(part, str))
+
+
+def _still_there(body: Any, path: Path) -> bool:
+    container = lookup(body, path[:-1])
+    last = path[-1] if path else None
+    return (isinstance(container, dict) and last in container) or (
+        isinstance(container, list) and isinstance(last, int) and last < len(container)
+    )
+
+
+def _properties(root: Schema, rule: Any, path: Path, seen: tuple[str, ...]) -> Iterator[tuple[Path, Schema]]:
+    """Walk a schema written in this project's style: properties, items, $ref and if/then."""
+    if not isinstance(rule, dict):
+        return
+    target = rule.get("$ref")
+    if isinstance(target, str) and target not in seen:
+        yield from _properties(root, _resolve(root, target), path, (*seen, target))
+    for name, child in rule.get("properties", {}).items():
+        yield (*path, name), child
+        yield from _properties(root, child, (*path, name), seen)
+    for key in ("items", "then", "else"):
+        yield from _properties(root, rule.get(key), path, seen)
+    for branch in (*rule.get("allOf", ()), *rule.get("prefixItems", ())):
+        yield from _properties(root, branch, path, seen)
+
+
+def _resolve(root: Schema, ref: str) -> Schema:
+    found: Any = root
+    for part in ref.removeprefix("#/").split("/"):
+        found = found[part]
+    schema: Schema = found
+    return schema

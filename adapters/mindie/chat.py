@@ -1,0 +1,96 @@
+"""The mindie dialect of chat.
+
+Replies: `stop_sequence` means that the request was cancelled, failed or was rejected, although the status is 200. It is
+read as a fault, unless the request asked for stop strings, which only the `actual` profile has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.chat.messages import developer_to_system, join_text
+from dragoman.adapters.chat.parameters import begin, token_limit, without_stream_options
+from dragoman.adapters.chat.reading import Reading
+from dragoman.adapters.chat.reply import read_completion
+from dragoman.adapters.chat.stream import ChatReader
+from dragoman.adapters.dialect import Called
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.fit import fit
+from dragoman.adapters.validation import judge
+
+from .faults import read_fault
+
+__all__ = ["CALLED"]
+
+
+def _stop_sequence(body: JsonObject, choice: JsonObject, ctx: Context) -> str:
+    if ctx.profile != "documented" and (ctx.request.get("stop") or ctx.request.get("stop_token_ids")):
+        return "stop"
+    text: Any = choice.get("err_msg") or body.get("err_msg")
+    why = f": {text[:500]}" if isinstance(text, str) else ""
+    raise Fault(
+        "upstream_invalid_response",
+        f"the server ended the request with stop_sequence: it was cancelled, failed or was rejected{why}",
+        code="upstream_aborted",
+        provider_code="stop_sequence",
+    )
+
+
+def _invalid_flag(body: JsonObject, choice: JsonObject, ctx: Context) -> str:
+    if ctx.target.policy.replies == "strict":
+        raise Fault(
+            "upstream_invalid_response",
+            "the server ended the request with an invalid finish reason",
+            code="upstream_invalid_finish_reason",
+            provider_code=str(choice.get("finish_reason")),
+        )
+    return "stop"
+
+
+READING = Reading(
+    "mindie",
+    finish={
+        "eos_token": "stop",
+        "stop_sequence": _stop_sequence,
+        "invalid flag": _invalid_flag,
+        "invalid finishReason": _invalid_flag,
+    },
+)
+
+
+def write_request(request: JsonObject, ctx: Context) -> Call:
+    rules = judge("mindie/chat.request", ctx.profile)
+    body = begin(request, ctx)
+    body["model"] = ctx.target.model
+    token_limit(body, ctx)
+    without_stream_options(body, ctx)
+    if "chat_template_kwargs" in rules.known:
+        _write_thinking(body, ctx)
+    body["messages"] = join_text(developer_to_system(body["messages"], ctx), ctx)
+    fit(body, rules, ctx)
+    return Call("POST", "/v1/chat/completions", body)
+
+
+def _write_thinking(body: JsonObject, ctx: Context) -> None:
+    """Reasoning effort has one step here: thinking or not. What the client set itself stays."""
+    effort = body.get("reasoning_effort")
+    if effort is None:
+        return
+    del body["reasoning_effort"]
+    given = body.get("chat_template_kwargs") or {}
+    after = ("chat_template_kwargs", "enable_thinking")
+    weight = "form" if effort == "none" else "loss"
+    ctx.receipt.converted(("reasoning_effort",), "the server only knows thinking or not", weight, after)
+    body["chat_template_kwargs"] = {"enable_thinking": effort != "none", **given}
+
+
+def read_reply(reply: Reply, ctx: Context) -> JsonObject:
+    return read_completion(reply, READING, ctx)
+
+
+def read_stream(ctx: Context) -> ChatReader:
+    return ChatReader(READING, ctx)
+
+
+CALLED = Called(write_request, read_reply, read_stream, read_fault)

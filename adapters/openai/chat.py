@@ -1,0 +1,54 @@
+"""The openai dialect of chat: the hub's own form, so almost nothing is to be done."""
+
+from __future__ import annotations
+
+from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.chat.parameters import begin
+from dragoman.adapters.chat.reading import Reading
+from dragoman.adapters.chat.reply import read_completion
+from dragoman.adapters.chat.stream import ChatReader
+from dragoman.adapters.chat.writer import EventWriter
+from dragoman.adapters.dialect import Called, Served
+from dragoman.adapters.fit import fit
+from dragoman.adapters.refused import refuse_steering
+from dragoman.adapters.validation import judge
+
+from .faults import read_fault, write_fault
+
+__all__ = ["CALLED", "SERVED"]
+
+READING = Reading("openai", finish={"end_turn": "stop", "max_tokens": "length", "tool_use": "tool_calls"})
+
+
+def read_request(call: Call, ctx: Context) -> JsonObject:
+    """Judge the body as OpenAI would; it is in hub form already."""
+    refuse_steering(call.body)
+    judge("openai/chat.request", ctx.profile).check(call.body)
+    return call.body
+
+
+def write_request(request: JsonObject, ctx: Context) -> Call:
+    body = begin(request, ctx)
+    body["model"] = ctx.target.model
+    fit(body, judge("openai/chat.request", ctx.profile), ctx, extras="keep-extensions")
+    return Call("POST", "/chat/completions", body)
+
+
+def read_reply(reply: Reply, ctx: Context) -> JsonObject:
+    return read_completion(reply, READING, ctx)
+
+
+def write_reply(reply: JsonObject, ctx: Context) -> Reply:
+    return Reply(200, reply)
+
+
+def read_stream(ctx: Context) -> ChatReader:
+    return ChatReader(READING, ctx)
+
+
+def write_stream(ctx: Context) -> EventWriter:
+    return EventWriter(lambda fault: write_fault(fault, ctx).body)
+
+
+SERVED = Served(read_request, write_reply, write_stream, write_fault)
+CALLED = Called(write_request, read_reply, read_stream, read_fault)

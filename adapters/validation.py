@@ -1,0 +1,161 @@
+"""Judging a body by a schema file: a fast verdict, and on demand what is wrong, where, in words for a user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import jsonschema_rs
+
+from dragoman.schemas import Schema, load
+
+from .faults import Fault, Kind
+from .paths import Path, dotted
+
+__all__ = ["Judge", "Violation", "judge"]
+
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken rule. `path` names the culprit itself: the missing or unexpected key where there is one.
+
+    `keyword` is the JSON Schema keyword that failed, `limit` its value, `value` what was found, `rule` the subschema.
+    """
+
+    path: Path
+    keyword: str
+    limit: Any
+    value: Any
+    rule: Schema
+    message: str
+
+    def fault(self, kind: Kind = "invalid_request") -> Fault:
+        if self.keyword == "additionalProperties":
+            kind = "extra_parameter"
+        return Fault(kind, self.message, self.path, self.value, code=self.code)
+
+    @property
+    def code(self) -> str:
+        """The machine-readable word, from the vocabulary of OpenAI's own errors."""
+        word = _CODES.get(self.keyword, "invalid_value")
+        number = "integer" if isinstance(self.value, int) else "decimal"
+        return word.format(number=number)
+
+
+_CODES = {
+    "required": "missing_required_parameter",
+    "type": "invalid_type",
+    "additionalProperties": "unknown_parameter",
+    "minimum": "{number}_below_min_value",
+    "exclusiveMinimum": "{number}_below_min_value",
+    "maximum": "{number}_above_max_value",
+    "exclusiveMaximum": "{number}_above_max_value",
+    "minLength": "string_below_min_length",
+    "maxLength": "string_above_max_length",
+    "minItems": "array_below_min_length",
+    "maxItems": "array_above_max_length",
+    "maxProperties": "object_above_max_properties",
+}
+
+
+class Judge:
+    """One schema, compiled. Remote and file references are never opened."""
+
+    def __init__(self, name: str, profile: str) -> None:
+        self.name = name
+        self.schema = load(name, profile)
+        self.known = frozenset(self.schema.get("properties", ()))
+        self._validator = jsonschema_rs.Draft202012Validator(self.schema, retriever=_refuse)
+        self.ok = self._validator.is_valid
+
+    def violations(self, body: Any) -> Iterator[Violation]:
+        """Everything that is wrong, in the order of the schema."""
+        for error in self._validator.iter_errors(body):
+            yield from self._explain(error)
+
+    def check(self, body: Any) -> None:
+        """Raise the first violation as a client's fault."""
+        if not self.ok(body):
+            raise next(self.violations(body)).fault()
+
+    def _explain(self, error: jsonschema_rs.ValidationError) -> Iterator[Violation]:
+        keyword, limit = error.kind.name, error.kind.value
+        path, value = tuple(error.instance_path), error.instance
+        rule, said = self._rule(error.schema_path)
+        if keyword == "required":
+            path, value = (*path, limit), None
+        names = limit if keyword == "additionalProperties" else [None]
+        for name in names:
+            place = path if name is None else (*path, name)
+            found = value if name is None else value.get(name)
+            text = said or _sentence(keyword, limit, found, error.message)
+            yield Violation(place, keyword, limit, found, rule, f"{dotted(place) or 'The body'} {text}")
+
+    def _rule(self, schema_path: list[str | int]) -> tuple[Schema, str | None]:
+        """The subschema that failed, and the nearest `x-message` on the way down to it."""
+        rule: Any = self.schema
+        said = None
+        for part in schema_path[:-1]:
+            rule = rule[part]
+            if isinstance(rule, dict):
+                said = rule.get("x-message", said)
+        return rule, f"is not valid: {said}" if said else None
+
+
+@lru_cache(maxsize=None)
+def judge(name: str, profile: str = "documented") -> Judge:
+    """The compiled schema of that name and profile, made once."""
+    return Judge(name, profile)
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"reference {uri!r} leaves the schema")
+
+
+def _sentence(keyword: str, limit: Any, value: Any, fallback: str) -> str:
+    template = _SENTENCES.get(keyword)
+    if template is None:
+        return f"is not valid: {fallback[:200]}"
+    return template.format(limit=_listed(limit), got=_shown(value), kind=_type_of(value), size=_size(value))
+
+
+_SENTENCES = {
+    "required": "is required",
+    "type": "must be of type {limit}, got {kind}",
+    "enum": "must be one of {limit}, got {got}",
+    "const": "must be {limit}, got {got}",
+    "minimum": "must be at least {limit}, got {got}",
+    "exclusiveMinimum": "must be greater than {limit}, got {got}",
+    "maximum": "must be at most {limit}, got {got}",
+    "exclusiveMaximum": "must be less than {limit}, got {got}",
+    "minLength": "must have at least {limit} characters, got {size}",
+    "maxLength": "must have at most {limit} characters, got {size}",
+    "minItems": "must have at least {limit} items, got {size}",
+    "maxItems": "must have at most {limit} items, got {size}",
+    "minProperties": "must have at least {limit} keys, got {size}",
+    "maxProperties": "must have at most {limit} keys, got {size}",
+    "pattern": "must match {limit}, got {got}",
+    "additionalProperties": "is not a known parameter",
+}
+
+
+def _listed(limit: Any) -> str:
+    return ", ".join(str(one) for one in limit) if isinstance(limit, list) else str(limit)
+
+
+def _shown(value: Any) -> str:
+    text = "null" if value is None else repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _size(value: Any) -> int:
+    return len(value) if hasattr(value, "__len__") else 0
+
+
+def _type_of(value: Any) -> str:
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    return "null" if value is None else names.get(type(value), type(value).__name__)

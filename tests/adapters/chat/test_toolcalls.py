@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dragoman.adapters.call import Context
+from dragoman.adapters.chat.toolcalls import ToolCalls, mend_calls
+
+MakeContext = Callable[..., Context]
+Piece = dict[str, Any]
+
+
+def piece(index: int | None = None, call_id: str | None = None, name: str | None = None, arguments: Any = None) -> Piece:
+    function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
+    made: Piece = {"function": function}
+    if index is not None:
+        made["index"] = index
+    if call_id is not None:
+        made |= {"id": call_id, "type": "function"}
+    return made
+
+
+def added_up(deltas: list[list[Piece]]) -> list[Piece]:
+    """What a client makes of the pieces: every string concatenated, by index."""
+    calls: dict[int, Piece] = {}
+    for delta in deltas:
+        for one in delta:
+            call = calls.setdefault(one["index"], {"id": "", "name": "", "arguments": ""})
+            call["id"] += one.get("id", "")
+            call["name"] += one["function"].get("name", "")
+            call["arguments"] += one["function"].get("arguments", "")
+    return [calls[index] for index in sorted(calls)]
+
+
+def stream(context: MakeContext, deltas: list[list[Piece]], placeholder: bool = False) -> tuple[list[Piece], bool]:
+    calls = ToolCalls(context(), placeholder)
+    changed = [calls.mend(delta) for delta in deltas]
+    leftovers = calls.leftovers()
+    return added_up([*deltas, *([leftovers] if leftovers else [])]), any(changed)
+
+
+def test_pieces_in_order_are_left_alone(context: MakeContext) -> None:
+    deltas = [[piece(0, "a", "f", "")], [piece(0, arguments='{"x"')], [piece(0, arguments=":1}")]]
+    assert stream(context, deltas) == ([{"id": "a", "name": "f", "arguments": '{"x":1}'}], False)
+
+
+def test_interleaved_parallel_calls_keep_apart(context: MakeContext) -> None:
+    deltas = [[piece(0, "a", "f", "")], [piece(1, "b", "g", "")], [piece(0, arguments="1")], [piece(1, arguments="2")]]
+    calls, changed = stream(context, deltas)
+    assert [(call["id"], call["arguments"]) for call in calls] == [("a", "1"), ("b", "2")]
+    assert not changed
+
+
+def test_a_missing_index_is_found_by_id_or_by_order(context: MakeContext) -> None:
+    deltas = [[piece(None, "a", "f", "1")], [piece(None, "b", "g", "2")], [piece(arguments="3")],
+              [piece(None, "a", arguments="4")]]
+    calls, changed = stream(context, deltas)
+    assert [(call["id"], call["arguments"]) for call in calls] == [("a", "14"), ("b", "23")]
+    assert changed
+
+
+def test_indexes_start_at_zero_and_have_no_gaps(context: MakeContext) -> None:
+    deltas = [[piece(1, "a", "f", "1")], [piece(4, "b", "g", "2")], [piece(1, arguments="3")]]
+    calls, _ = stream(context, deltas)
+    assert [one["index"] for delta in deltas for one in delta] == [0, 1, 0]
+    assert [call["arguments"] for call in calls] == ["13", "2"]
+
+
+def test_parallel_calls_that_all_claim_index_zero_are_told_apart_by_id(context: MakeContext) -> None:
+    deltas = [[piece(0, "a", "f", "1")], [piece(0, "b", "g", "2")], [piece(0, arguments="3")]]
+    calls, _ = stream(context, deltas)
+    assert [(call["id"], call["arguments"]) for call in calls] == [("a", "1"), ("b", "23")]
+
+
+def test_id_and_name_repeated_in_each_piece_come_once(context: MakeContext) -> None:
+    deltas = [[piece(0, "c", "f", "1")], [piece(0, "c", "f", "2")], [piece(0, "c", "", "3")]]
+    calls, changed = stream(context, deltas)
+    assert calls == [{"id": "c", "name": "f", "arguments": "123"}]
+    assert changed
+
+
+def test_missing_ids_are_made_up_once(context: MakeContext) -> None:
+    calls, _ = stream(context, [[piece(0, None, "f", "1")], [piece(0, arguments="2")]])
+    assert calls == [{"id": "call-1", "name": "f", "arguments": "12"}]
+
+
+def test_arguments_as_an_object_become_text(context: MakeContext) -> None:
+    calls, _ = stream(context, [[piece(0, "a", "f", {"x": 1})]])
+    assert calls[0]["arguments"] == '{"x":1}'
+
+
+def test_a_placeholder_gives_way_to_the_real_arguments(context: MakeContext) -> None:
+    calls, _ = stream(context, [[piece(0, "a", "f", "{}")], [piece(0, arguments='{"x":1}')]], placeholder=True)
+    assert calls[0]["arguments"] == '{"x":1}'
+
+
+def test_a_placeholder_that_was_all_comes_back_at_the_finish(context: MakeContext) -> None:
+    calls, _ = stream(context, [[piece(0, "a", "f", "{}")]], placeholder=True)
+    assert calls[0]["arguments"] == "{}"
+
+
+def test_whole_calls_get_what_they_lack(context: MakeContext) -> None:
+    calls = [{"function": {"name": "f", "arguments": {"x": 1}}, "index": 0}, {"id": "b", "type": "function",
+             "function": {"name": "g", "arguments": "{}"}}]
+    assert mend_calls(calls, context())
+    assert calls[0] == {"id": "call-1", "type": "function", "function": {"name": "f", "arguments": '{"x":1}'}}
+    assert not mend_calls(calls, context())

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from dragoman.adapters.changes import Receipt
+
+
+def test_unmap_walks_renames_back() -> None:
+    receipt = Receipt()
+    receipt.renamed(("max_completion_tokens",), ("max_tokens",), "the target's name for it")
+    assert receipt.unmap(("max_tokens",)) == ("max_completion_tokens",)
+    assert receipt.unmap(("temperature",)) == ("temperature",)
+
+
+def test_unmap_of_a_permutation_takes_effect_at_once() -> None:
+    receipt = Receipt()
+    receipt.rerouted([(("messages", 2), ("messages", 0)), (("messages", 0), ("messages", 1)),
+                      (("messages", 1), ("messages", 2))])
+    assert [receipt.unmap(("messages", i, "content"))[1] for i in range(3)] == [2, 0, 1]
+
+
+def test_unmap_goes_through_the_steps_from_the_last_to_the_first() -> None:
+    receipt = Receipt()
+    receipt.rerouted([(("messages", 1), ("messages", 0)), (("messages", 0), ("messages", 1))])
+    receipt.renamed(("messages", 0, "content"), ("messages", 0, "text"), "another name")
+    assert receipt.unmap(("messages", 0, "text", 3)) == ("messages", 1, "content", 3)
+
+
+def test_changes_show_the_path_that_the_client_wrote() -> None:
+    receipt = Receipt()
+    receipt.rerouted([(("messages", 1), ("messages", 0)), (("messages", 0), ("messages", 1))])
+    receipt.dropped(("messages", 0, "name"), "not known")
+    assert receipt.changes[0].public() == {
+        "action": "dropped", "weight": "loss", "reason": "not known", "before": "messages[1].name",
+    }
+
+
+def test_a_fork_keeps_what_was_and_shares_nothing() -> None:
+    receipt = Receipt()
+    receipt.dropped(("user",), "only advises")
+    fork = receipt.fork()
+    fork.renamed(("a",), ("b",), "x")
+    assert len(receipt.changes) == 1
+    assert receipt.unmap(("b",)) == ("b",)
+    assert fork.unmap(("b",)) == ("a",)
+
+
+def test_the_header_lists_losses_only() -> None:
+    receipt = Receipt()
+    receipt.filled(("stream",), "always explicit")
+    assert receipt.header() is None
+    receipt.dropped(("seed",), "the target's API does not have it")
+    receipt.dropped(("messages", 0, 'na"me\n'), "odd")
+    assert receipt.header() == (
+        "dropped;path=\"seed\";reason=\"the target%27s API does not have it\", "
+        'dropped;path="messages[0].na%22me%0A";reason="odd"'
+    )
+
+
+def test_the_header_is_bounded_and_says_how_much_is_left_out() -> None:
+    receipt = Receipt()
+    for i in range(50):
+        receipt.dropped((f"field{i}",), "because")
+    header = receipt.header()
+    assert header is not None
+    assert header.endswith(", more;count=30")
+    assert len(header) <= 2048
+    receipt = Receipt()
+    for i in range(5):
+        receipt.dropped(("x" * 900, i), "because")
+    header = receipt.header()
+    assert header is not None
+    assert header.endswith("more;count=3")
+    assert len(header) <= 2048

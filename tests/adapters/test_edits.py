@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import copy
+
+from dragoman.adapters.edits import remove, replace
+
+
+def test_nested_values_are_copied_on_the_way() -> None:
+    shared = {"tools": [{"function": {"name": "f", "strict": True}}, {"function": {"name": "g"}}], "user": "u"}
+    before = copy.deepcopy(shared)
+    body = dict(shared)
+    remove(body, ("tools", 0, "function", "strict"))
+    replace(body, ("tools", 1, "function", "description"), "")
+    assert shared == before
+    assert body["tools"] == [{"function": {"name": "f"}}, {"function": {"name": "g", "description": ""}}]
+
+
+def test_the_outermost_object_is_altered_in_place() -> None:
+    body = {"user": "u", "stop": ["a", "b"]}
+    remove(body, ("user",))
+    remove(body, ("stop", 0))
+    assert body == {"stop": ["b"]}
