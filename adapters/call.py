@@ -56,8 +56,8 @@ class Policy:
 class Target:
     """What an adapter may know of the upstream that a request goes to.
 
-    `model` is the upstream's name for it, `lacks` are hub fields that it cannot serve, `limits` are maxima by field name,
-    `kind` is Databricks' endpoint kind, `api_version` and `deployment` are Azure's.
+    `model` is the upstream's name for it, `lacks` are hub fields that it cannot serve, `limits` are maxima by field
+    name, `kind` is Databricks' endpoint kind, `api_version` and `deployment` are Azure's.
     """
 
     model: str

@@ -47,9 +47,10 @@ class Change:
 class Receipt:
     """The changes of one exchange, in the order in which they were made."""
 
-    __slots__ = ("_steps", "changes")
+    __slots__ = ("_steps", "changes", "violations")
 
     def __init__(self) -> None:
+        self.violations = 0  # of the provider's own schema, in its reply, where the policy has them counted
         self.changes: list[Change] = []
         self._steps: list[tuple[tuple[Path, Path], ...]] = []
 
@@ -85,7 +86,8 @@ class Receipt:
 
     def rerouted(self, pairs: Iterable[tuple[Path, Path]]) -> None:
         """Record that everything below each `before` now stands below its `after`; all pairs take effect at once."""
-        if step := tuple((before, after) for before, after in pairs if before != after):
+        step = tuple(pairs)
+        if any(before != after for before, after in step):
             self._steps.append(step)
 
     def unmap(self, path: Path) -> Path:
@@ -131,4 +133,3 @@ def _item(change: Change) -> str:
 
 def _quoted(text: str, safe: str) -> str:
     return quote(text, safe=safe)
-

@@ -1,7 +1,7 @@
 """What a dialect is: a name, its profiles, and eight verbs for each protocol that it has.
 
-*Read* goes from the dialect to the hub form, *write* from the hub form to the dialect. A dialect that is **served** reads
-requests and writes replies; one that is **called** writes requests and reads replies.
+*Read* goes from the dialect to the hub form, *write* from the hub form to the dialect. A dialect that is **served**
+reads requests and writes replies; one that is **called** writes requests and reads replies.
 """
 
 from __future__ import annotations

@@ -129,8 +129,9 @@ def _settle_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras) ->
         ctx.receipt.dropped(path, "null, and not a known parameter", "form")
     elif choice == "error" or (nested and choice == "pass-through"):
         name = dotted(ctx.receipt.unmap(path))
-        raise Fault("extra_parameter", f"{name} is not a known parameter", path, lookup(body, path),
-                    code="unknown_parameter")
+        raise Fault(
+            "extra_parameter", f"{name} is not a known parameter", path, lookup(body, path), code="unknown_parameter"
+        )
     elif choice == "drop" or extras == "drop":
         ctx.receipt.dropped(path, "not a known parameter")
     else:
@@ -141,8 +142,13 @@ def _settle_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras) ->
 def _settle_range(body: JsonObject, path: Path, nearest: float | None, why: str, ctx: Context) -> None:
     choice = ctx.target.policy.out_of_range
     if choice == "error":
-        raise Fault("unsupported_parameter", f"{why} (a limit of the model's provider)", path, lookup(body, path),
-                    code="out_of_range")
+        raise Fault(
+            "unsupported_parameter",
+            f"{why} (a limit of the model's provider)",
+            path,
+            lookup(body, path),
+            code="out_of_range",
+        )
     if choice == "clamp" and nearest is not None:
         ctx.receipt.clamped(path, f"{why}; sent as {nearest}")
         replace(body, path, nearest)

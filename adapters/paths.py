@@ -27,7 +27,8 @@ def dotted(path: Iterable[str | int]) -> str:
 def parse(text: str) -> Path:
     """The reverse of `dotted`; positions may also be written `messages.0.content`."""
     return tuple(
-        int(index or name) if index or name.isdecimal() else name for index, name in _PART.findall(text.removeprefix("$."))
+        int(index or name) if index or name.isdecimal() else name
+        for index, name in _PART.findall(text.removeprefix("$."))
     )
 
 

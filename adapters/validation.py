@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import jsonschema_rs
@@ -84,7 +84,8 @@ class Judge:
 
     def _explain(self, error: jsonschema_rs.ValidationError) -> Iterator[Violation]:
         keyword, limit = error.kind.name, error.kind.value
-        path, value = tuple(error.instance_path), error.instance
+        path: Path = tuple(error.instance_path)
+        value: Any = error.instance
         rule, said = self._rule(error.schema_path)
         if keyword == "required":
             path, value = (*path, limit), None
@@ -106,7 +107,7 @@ class Judge:
         return rule, f"is not valid: {said}" if said else None
 
 
-@lru_cache(maxsize=None)
+@cache
 def judge(name: str, profile: str = "documented") -> Judge:
     """The compiled schema of that name and profile, made once."""
     return Judge(name, profile)

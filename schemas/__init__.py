@@ -8,7 +8,7 @@ and `error`. The file is the `documented` profile; another profile is an RFC 739
 from __future__ import annotations
 
 import json
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, TypeAlias
 
@@ -24,7 +24,7 @@ class SchemaNotFound(LookupError):
     """No schema of that name, or no such profile of it."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def load(name: str, profile: str = DOCUMENTED) -> Schema:
     """The schema of that name in that profile. Shared: never alter what this returns.
 

@@ -16,14 +16,14 @@ from dragoman.adapters.dialect import Called
 from dragoman.adapters.fit import extras_of, fit
 from dragoman.adapters.validation import judge
 
-from .faults import read_fault
+from .faults import WORDS, read_fault
 
 __all__ = ["CALLED", "DEFAULT_API_VERSION"]
 
 DEFAULT_API_VERSION = "2024-05-01-preview"
 _DEVELOPER_SINCE = "2025"
 
-READING = Reading("azure")
+READING = Reading("azure", words=WORDS)
 
 
 def write_request(request: JsonObject, ctx: Context) -> Call:

@@ -27,6 +27,10 @@ def system_first(messages: Messages, ctx: Context) -> Messages:
     head = messages[found[0]]
     if len(found) > 1:
         head = {**head, "content": "\n\n".join(text_of(messages[i].get("content")) for i in found)}
+    if len(found) > 1:
+        ctx.receipt.converted(
+            ("messages", found[0], "content"), "the other instructions are appended", after=("messages", 0, "content")
+        )
     for position in found:
         _tell_merge(messages[position], position, found[0], ctx)
     ctx.receipt.rerouted(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.native_errors import Words
 
 __all__ = ["FinishRule", "Reading"]
 
@@ -17,11 +18,15 @@ _HUB_WORDS = frozenset({"stop", "length", "tool_calls", "content_filter", "funct
 
 @dataclass(frozen=True)
 class Reading:
-    """`finish` maps the dialect's finish reasons to the hub's; a rule that is a function gets (body, choice, ctx) and
-    may raise Fault. `objects` are its own names of the reply object. `empty_arguments_come_first`: a tool call's first
-    delta may carry `{}` as a placeholder before the real arguments."""
+    """What to know of a dialect's replies.
+
+    `words` are its error codes, for error objects where a reply should be. `finish` maps its finish reasons to the
+    hub's; a rule that is a function gets (body, choice, ctx) and may raise Fault. `objects` are its own names of the
+    reply object. `empty_arguments_come_first`: a tool call's first delta may carry `{}` before the real arguments.
+    """
 
     dialect: str
+    words: Words = field(default_factory=dict)
     finish: Mapping[str, FinishRule] = field(default_factory=dict)
     objects: tuple[str, ...] = ()
     empty_arguments_come_first: bool = False

@@ -8,7 +8,7 @@ from dragoman.adapters.call import Context, JsonObject, Reply
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.paths import Path
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import Judge, judge
 
 from .content import flatten_content, rename_reasoning
 from .reading import Reading
@@ -35,9 +35,9 @@ def read_completion(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
     """
     body, mode = reply.body, ctx.target.policy.replies
     if reports_error(body):
-        raise read_error_object(body, reply.status)
-    if mode == "strict":
-        _insist(body, f"{reading.dialect}/chat.reply", ctx)
+        raise read_error_object(body, reply.status, reading.words)
+    if mode in ("strict", "report"):
+        _judge_natively(body, judge(f"{reading.dialect}/chat.reply", ctx.profile), ctx)
     if mode in ("off", "report"):
         _look_for_faults(body, reading, ctx)
         return body
@@ -51,10 +51,11 @@ def read_completion(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
     return body
 
 
-def _insist(body: JsonObject, schema: str, ctx: Context) -> None:
-    native = judge(schema, ctx.profile)
-    if not native.ok(body):
-        raise _invalid(next(native.violations(body)).message)
+def _judge_natively(body: JsonObject, native: Judge, ctx: Context) -> None:
+    for violation in () if native.ok(body) else native.violations(body):
+        if ctx.target.policy.replies == "strict":
+            raise _invalid(violation.message)
+        ctx.receipt.violations += 1
 
 
 def _invalid(message: str) -> Fault:
@@ -94,10 +95,9 @@ def _mend_envelope(body: JsonObject, reading: Reading, ctx: Context) -> None:
     if not body.get("model"):
         body["model"] = ctx.target.model
         ctx.receipt.filled(("model",), "the provider gave none")
-    if body.get("object") != "chat.completion":
-        if body.get("object") in (None, "", *reading.objects):
-            ctx.receipt.converted(("object",), "the hub's name for it")
-            body["object"] = "chat.completion"
+    if body.get("object") in (None, "", *reading.objects):
+        body["object"] = "chat.completion"
+        ctx.receipt.converted(("object",), "the hub's name for it")
     if "usage" in body:
         _mend_usage(body, ctx)
 

@@ -1,8 +1,8 @@
 """Reading a provider's chat stream: events in, hub chunks out, and exactly one terminal.
 
-Theory of operation. A chat stream is complete when every choice that was seen has a finish reason; `[DONE]` alone proves
-nothing, and its absence after the finish reasons does no harm. Whatever else ends a stream is a fault: an end without
-finish reasons, an error object, bare text, an event that is not JSON. Each item of the stream is first *classified*:
+Theory of operation. A chat stream is complete when every choice that was seen has a finish reason; `[DONE]` alone
+proves nothing, and its absence after the finish reasons does no harm. Whatever else ends a stream is a fault: an end
+without finish reasons, an error object, bare text, an event that is not JSON. Each item is first *classified*:
 
     chunk   a JSON object with choices          done    [DONE]
     note    an object with no choices in it     error   an object that reports an error
@@ -17,8 +17,8 @@ What happens is decided by the table `_TABLE`, from the state and the class; a h
     ended     a terminal came out; nothing follows
 
 Mending happens chunk by chunk (policy `replies: repair` and `strict`): one id, one created, one role per choice, tool
-calls by index, usage in an event of its own and only where the client asked for it. A chunk that needed no mending keeps
-its original bytes.
+calls by index, usage in an event of its own and only where the client asked for it. A chunk that needed no mending
+keeps its original bytes.
 """
 
 from __future__ import annotations
@@ -52,12 +52,13 @@ class ChatReader:
 
     def __init__(self, reading: Reading, ctx: Context) -> None:
         self.state: State = "empty"
-        self.violations = 0
         self._ctx = ctx
+        self._reading = reading
         self._mender = ChunkMender(reading, ctx)
         self._native = judge(f"{reading.dialect}/chat.event", ctx.profile)
         self._hub = judge("hub/chat.event")
-        self._mode = ctx.target.policy.replies
+        self._mends = ctx.target.policy.replies in ("repair", "strict")
+        self._judges_natively = ctx.target.policy.replies in ("report", "strict")
 
     @property
     def ended(self) -> bool:
@@ -78,20 +79,17 @@ class ChatReader:
     # Handlers
 
     def _chunk(self, body: JsonObject, raw: bytes | None) -> list[Output]:
-        if self._mode in ("strict", "report") and not self._native.ok(body):
-            self._violated(next(self._native.violations(body)).message, "strict")
-        same = self._mender.mend(body) if self._mode in ("repair", "strict") else self._mender.watch(body)
+        if self._judges_natively and not self._native.ok(body):
+            self._violated(body)
+        same = self._mender.mend(body) if self._mends else self._mender.watch(body)
         self.state = "finished" if self._mender.finished else "open"
-        if not self._hub.ok(body):
-            if self._mode in ("repair", "strict"):
-                same = self._mender.repair(body)
-            else:
-                self.violations += 1
+        if self._mends and not self._hub.ok(body):
+            same = self._mender.repair(body)
         return [Chunk(body, raw if same else None)]
 
     def _note(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         """An event without choices: usage, or a vendor's remarks, which travel on with the next chunk."""
-        if self._mode in ("off", "report"):
+        if not self._mends:
             return [Chunk(body, raw)]
         self._mender.keep(body)
         return []
@@ -100,7 +98,7 @@ class ChatReader:
         return self._end(read_stray_text(text))
 
     def _error(self, body: JsonObject, raw: bytes | None) -> list[Output]:
-        return self._end(read_error_object(body, 200))
+        return self._end(read_error_object(body, 200, self._reading.words))
 
     def _broken(self, text: bytes, raw: bytes | None) -> list[Output]:
         shown = text[:200].decode("utf-8", "replace")
@@ -116,7 +114,7 @@ class ChatReader:
 
     def _complete(self, *_: Any) -> list[Output]:
         self.state = "ended"
-        last = self._mender.last() if self._mode in ("repair", "strict") else None
+        last = self._mender.last() if self._mends else None
         return [Chunk(last), End()] if last else [End()]
 
     def _nothing(self, *_: Any) -> list[Output]:
@@ -129,14 +127,12 @@ class ChatReader:
         fault.located(self._ctx.receipt)
         return [fault]
 
-    def _violated(self, message: str, fatal_in: str) -> None:
-        self.violations += 1
-        if self._mode == fatal_in:
-            raise Fault(
-                "upstream_invalid_response",
-                f"the provider sent an event that its dialect does not allow: {message}",
-                code="upstream_invalid_event",
-            )
+    def _violated(self, body: JsonObject) -> None:
+        self._ctx.receipt.violations += 1
+        if self._mends:
+            message = next(self._native.violations(body)).message
+            text = f"the provider sent an event that its dialect does not allow: {message}"
+            raise Fault("upstream_invalid_response", text, code="upstream_invalid_event")
 
 
 def _classify(item: Item) -> tuple[Class, Any, bytes | None]:

@@ -84,7 +84,7 @@ class ToolCalls:
         return next((call for call in self._open if call.id == call_id), None)
 
     def _introduce(self, piece: JsonObject, call: _Open) -> bool:
-        changed = piece.get("id") != call.id or not piece.get("type")
+        changed = bool(piece.get("id") != call.id or not piece.get("type"))
         piece["id"] = call.id
         piece["type"] = piece.get("type") or "function"
         return changed

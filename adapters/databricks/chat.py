@@ -10,8 +10,9 @@ from typing import Any
 from urllib.parse import quote
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.messages import join_text, results_after_calls, system_first
+from dragoman.adapters.changes import Weight
 from dragoman.adapters.chat.messages import developer_to_system as developers
+from dragoman.adapters.chat.messages import join_text, results_after_calls, system_first
 from dragoman.adapters.chat.parameters import begin, nearest_effort, token_limit, without_stream_options
 from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.reply import read_completion
@@ -22,12 +23,13 @@ from dragoman.adapters.fit import fit, settle_unsupported
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import judge
 
-from .faults import read_fault
+from .faults import WORDS, read_fault
 
 __all__ = ["CALLED"]
 
 READING = Reading(
     "databricks",
+    words=WORDS,
     finish={
         "end_turn": "stop",
         "stop_sequence": "stop",
@@ -87,12 +89,16 @@ def _with_reasoning(message: JsonObject, path: Path, ctx: Context) -> JsonObject
         "text": message.pop("reasoning_content", None) or "",
         "signature": message.pop("reasoning_signature"),
     }
-    parts: list[JsonObject] = [{"type": "reasoning", "summary": [summary]}]
     content = message.get("content")
-    parts += content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
-    message["content"] = parts
-    for name in ("reasoning_content", "reasoning_signature"):
+    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
+    message["content"] = [{"type": "reasoning", "summary": [summary]}, *blocks]
+    for name in ("content", "reasoning_content", "reasoning_signature"):
         ctx.receipt.converted((*path, name), "signed reasoning stands in the content", after=(*path, "content"))
+    ctx.receipt.rerouted(
+        [((*path, "content", i), (*path, "content", i + 1)) for i in range(len(blocks))]
+        if isinstance(content, list)
+        else [((*path, "content"), (*path, "content", 1, "text"))]
+    )
     return message
 
 
@@ -110,7 +116,7 @@ def _write_function(body: JsonObject, function: JsonObject, path: Path, ctx: Con
             ctx.receipt.filled((*path, name), "the service requires it")
             replace(body, (*path, name), default)
     if "strict" in function and "gpt" not in ctx.target.model.lower():
-        weight = "loss" if function["strict"] else "form"
+        weight: Weight = "loss" if function["strict"] else "form"
         ctx.receipt.dropped((*path, "strict"), "only GPT models take it on Databricks", weight)
         remove(body, (*path, "strict"))
 

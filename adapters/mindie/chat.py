@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.changes import Weight
 from dragoman.adapters.chat.messages import developer_to_system, join_text
 from dragoman.adapters.chat.parameters import begin, token_limit, without_stream_options
 from dragoman.adapters.chat.reading import Reading
@@ -19,7 +20,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.fit import fit
 from dragoman.adapters.validation import judge
 
-from .faults import read_fault
+from .faults import WORDS, read_fault
 
 __all__ = ["CALLED"]
 
@@ -50,6 +51,7 @@ def _invalid_flag(body: JsonObject, choice: JsonObject, ctx: Context) -> str:
 
 READING = Reading(
     "mindie",
+    words=WORDS,
     finish={
         "eos_token": "stop",
         "stop_sequence": _stop_sequence,
@@ -80,7 +82,7 @@ def _write_thinking(body: JsonObject, ctx: Context) -> None:
     del body["reasoning_effort"]
     given = body.get("chat_template_kwargs") or {}
     after = ("chat_template_kwargs", "enable_thinking")
-    weight = "form" if effort == "none" else "loss"
+    weight: Weight = "form" if effort == "none" else "loss"
     ctx.receipt.converted(("reasoning_effort",), "the server only knows thinking or not", weight, after)
     body["chat_template_kwargs"] = {"enable_thinking": effort != "none", **given}
 

@@ -12,8 +12,9 @@ def test_unmap_walks_renames_back() -> None:
 
 def test_unmap_of_a_permutation_takes_effect_at_once() -> None:
     receipt = Receipt()
-    receipt.rerouted([(("messages", 2), ("messages", 0)), (("messages", 0), ("messages", 1)),
-                      (("messages", 1), ("messages", 2))])
+    receipt.rerouted(
+        [(("messages", 2), ("messages", 0)), (("messages", 0), ("messages", 1)), (("messages", 1), ("messages", 2))]
+    )
     assert [receipt.unmap(("messages", i, "content"))[1] for i in range(3)] == [2, 0, 1]
 
 
@@ -29,7 +30,10 @@ def test_changes_show_the_path_that_the_client_wrote() -> None:
     receipt.rerouted([(("messages", 1), ("messages", 0)), (("messages", 0), ("messages", 1))])
     receipt.dropped(("messages", 0, "name"), "not known")
     assert receipt.changes[0].public() == {
-        "action": "dropped", "weight": "loss", "reason": "not known", "before": "messages[1].name",
+        "action": "dropped",
+        "weight": "loss",
+        "reason": "not known",
+        "before": "messages[1].name",
     }
 
 
@@ -50,7 +54,7 @@ def test_the_header_lists_losses_only() -> None:
     receipt.dropped(("seed",), "the target's API does not have it")
     receipt.dropped(("messages", 0, 'na"me\n'), "odd")
     assert receipt.header() == (
-        "dropped;path=\"seed\";reason=\"the target%27s API does not have it\", "
+        'dropped;path="seed";reason="the target%27s API does not have it", '
         'dropped;path="messages[0].na%22me%0A";reason="odd"'
     )
 

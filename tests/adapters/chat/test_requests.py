@@ -27,25 +27,41 @@ contents = st.one_of(TEXT, parts, image)
 calls = st.lists(
     st.builds(
         lambda i, name: {"id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": '{"x":1}'}},
-        st.integers(0, 3), st.sampled_from(["f", "g"]),
+        st.integers(0, 3),
+        st.sampled_from(["f", "g"]),
     ),
-    min_size=1, max_size=3, unique_by=lambda call: call["id"],
+    min_size=1,
+    max_size=3,
+    unique_by=lambda call: call["id"],
 )
 messages = st.one_of(
-    st.fixed_dictionaries({"role": st.sampled_from(["system", "developer"]), "content": st.one_of(TEXT, parts)},
-                          optional={"name": st.just("n")}),
+    st.fixed_dictionaries(
+        {"role": st.sampled_from(["system", "developer"]), "content": st.one_of(TEXT, parts)},
+        optional={"name": st.just("n")},
+    ),
     st.fixed_dictionaries({"role": st.just("user"), "content": contents}, optional={"name": st.just("n")}),
-    st.fixed_dictionaries({"role": st.just("assistant"), "content": TEXT},
-                          optional={"refusal": st.none(), "annotations": st.just([]), "reasoning_content": TEXT,
-                                    "reasoning_signature": TEXT, "tool_calls": calls}),
+    st.fixed_dictionaries(
+        {"role": st.just("assistant"), "content": TEXT},
+        optional={
+            "refusal": st.none(),
+            "annotations": st.just([]),
+            "reasoning_content": TEXT,
+            "reasoning_signature": TEXT,
+            "tool_calls": calls,
+        },
+    ),
     st.fixed_dictionaries({"role": st.just("assistant"), "content": st.none(), "tool_calls": calls}),
-    st.fixed_dictionaries({"role": st.just("tool"), "content": TEXT, "tool_call_id": st.sampled_from(
-        ["call_0", "call_1", "call_2"])}),
+    st.fixed_dictionaries(
+        {"role": st.just("tool"), "content": TEXT, "tool_call_id": st.sampled_from(["call_0", "call_1", "call_2"])}
+    ),
 )
 functions = st.fixed_dictionaries(
     {"name": st.sampled_from(["f", "g"])},
-    optional={"description": TEXT, "strict": st.booleans(), "parameters": st.just(
-        {"type": "object", "properties": {"x": {"type": "integer"}}})},
+    optional={
+        "description": TEXT,
+        "strict": st.booleans(),
+        "parameters": st.just({"type": "object", "properties": {"x": {"type": "integer"}}}),
+    },
 )
 requests = st.fixed_dictionaries(
     {"model": st.just("public"), "messages": st.lists(messages, min_size=1, max_size=6)},
@@ -126,8 +142,14 @@ def test_a_request_loses_exactly_what_its_receipt_says(
 
 @pytest.mark.parametrize(("dialect", "profile"), CALLED)
 def test_the_simplest_request_needs_no_loss(dialect: str, profile: str) -> None:
-    request = {"model": "public", "messages": [{"role": "user", "content": "hello"}], "stream": True,
-               "stream_options": {"include_usage": True}, "temperature": 0.5, "max_tokens": 10}
+    request = {
+        "model": "public",
+        "messages": [{"role": "user", "content": "hello"}],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "temperature": 0.5,
+        "max_tokens": 10,
+    }
     ctx = ctx_for(request, profile, Policy())
     dialects[dialect].called["chat"].write_request(request, ctx)
     assert ctx.receipt.header() is None

@@ -21,8 +21,13 @@ def relay(dialect: str, reads: list[bytes], replies: str) -> bytes:
     counter = iter(range(1000))
     request: dict[str, Any] = {"model": "m", "messages": [], "stream": True, "stream_options": {"include_usage": True}}
     ctx = Context(
-        "actual", Call("POST", "/", request), Receipt(), Target("up", policy=Policy(replies=replies)),  # type: ignore[arg-type]
-        request, lambda: 1.7e9, lambda prefix: f"{prefix}-{next(counter)}",
+        "actual",
+        Call("POST", "/", request),
+        Receipt(),
+        Target("up", policy=Policy(replies=replies)),  # type: ignore[arg-type]
+        request,
+        lambda: 1.7e9,
+        lambda prefix: f"{prefix}-{next(counter)}",
     )
     framer, reader = Framer(), dialects[dialect].called["chat"].read_stream(ctx)
     writer = dialects["openai"].served["chat"].write_stream(ctx)

@@ -10,7 +10,9 @@ MakeContext = Callable[..., Context]
 Piece = dict[str, Any]
 
 
-def piece(index: int | None = None, call_id: str | None = None, name: str | None = None, arguments: Any = None) -> Piece:
+def piece(
+    index: int | None = None, call_id: str | None = None, name: str | None = None, arguments: Any = None
+) -> Piece:
     function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
     made: Piece = {"function": function}
     if index is not None:
@@ -52,8 +54,12 @@ def test_interleaved_parallel_calls_keep_apart(context: MakeContext) -> None:
 
 
 def test_a_missing_index_is_found_by_id_or_by_order(context: MakeContext) -> None:
-    deltas = [[piece(None, "a", "f", "1")], [piece(None, "b", "g", "2")], [piece(arguments="3")],
-              [piece(None, "a", arguments="4")]]
+    deltas = [
+        [piece(None, "a", "f", "1")],
+        [piece(None, "b", "g", "2")],
+        [piece(arguments="3")],
+        [piece(None, "a", arguments="4")],
+    ]
     calls, changed = stream(context, deltas)
     assert [(call["id"], call["arguments"]) for call in calls] == [("a", "14"), ("b", "23")]
     assert changed
@@ -100,8 +106,10 @@ def test_a_placeholder_that_was_all_comes_back_at_the_finish(context: MakeContex
 
 
 def test_whole_calls_get_what_they_lack(context: MakeContext) -> None:
-    calls = [{"function": {"name": "f", "arguments": {"x": 1}}, "index": 0}, {"id": "b", "type": "function",
-             "function": {"name": "g", "arguments": "{}"}}]
+    calls = [
+        {"function": {"name": "f", "arguments": {"x": 1}}, "index": 0},
+        {"id": "b", "type": "function", "function": {"name": "g", "arguments": "{}"}},
+    ]
     assert mend_calls(calls, context())
     assert calls[0] == {"id": "call-1", "type": "function", "function": {"name": "f", "arguments": '{"x":1}'}}
     assert not mend_calls(calls, context())

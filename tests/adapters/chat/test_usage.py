@@ -22,18 +22,37 @@ def test_counts_are_named_and_completed(reported: dict[str, float], expected: tu
 
 
 @pytest.mark.parametrize(
-    "reported", [None, [], {}, {"total_tokens": 3}, {"prompt_tokens": None, "completion_tokens": None},
-                 {"prompt_tokens": 1.5, "completion_tokens": 2}, {"prompt_tokens": True, "completion_tokens": 2}],
+    "reported",
+    [
+        None,
+        [],
+        {},
+        {"total_tokens": 3},
+        {"prompt_tokens": None, "completion_tokens": None},
+        {"prompt_tokens": 1.5, "completion_tokens": 2},
+        {"prompt_tokens": True, "completion_tokens": 2},
+    ],
 )
 def test_counts_that_cannot_be_known_are_not_invented(reported: object) -> None:
     assert hub_usage(reported) is None
 
 
 def test_flat_reasoning_tokens_move_into_the_details() -> None:
-    usage = hub_usage({"prompt_tokens": 1, "completion_tokens": 9, "total_tokens": 10, "reasoning_tokens": 7,
-                       "prompt_tokens_details": None})
-    assert usage == {"prompt_tokens": 1, "completion_tokens": 9, "total_tokens": 10,
-                     "completion_tokens_details": {"reasoning_tokens": 7}}
+    usage = hub_usage(
+        {
+            "prompt_tokens": 1,
+            "completion_tokens": 9,
+            "total_tokens": 10,
+            "reasoning_tokens": 7,
+            "prompt_tokens_details": None,
+        }
+    )
+    assert usage == {
+        "prompt_tokens": 1,
+        "completion_tokens": 9,
+        "total_tokens": 10,
+        "completion_tokens_details": {"reasoning_tokens": 7},
+    }
 
 
 def test_a_tally_takes_the_latest_of_each_choice_and_the_prompt_once() -> None:

@@ -1,0 +1,104 @@
+"""Faults in the forms of the Azure AI model inference REST reference. All carry the header `x-ms-error-code`.
+
+401 404 429    {error, message, status}
+422            {code, detail: {loc: ["body", ...], value}, error, message, status}: valid, but the model cannot do it
+all others     {code, error, message, param, status}; extra parameters also have the service's `detail` text
+"""
+
+from __future__ import annotations
+
+from dragoman.adapters.call import Context, JsonObject, Reply
+from dragoman.adapters.error_replies import reply, sentence, shown
+from dragoman.adapters.faults import Fault, Kind
+from dragoman.adapters.native_errors import Words
+from dragoman.adapters.native_errors import read_fault as read_native
+
+__all__ = ["WORDS", "error_body", "error_event", "read_fault", "write_fault"]
+
+WORDS: Words = {
+    "parameter_not_supported": "unsupported_parameter",
+    "responsible_aipolicy_violation": "content_filter",
+    "deployment_not_found": "model_not_found",
+    "unknown_model": "model_not_found",
+    "not_found_error": "not_found",
+    "unauthorized_error": "upstream_auth_failed",
+    "access_denied": "upstream_auth_failed",
+    "permission_denied": "upstream_auth_failed",
+    "too_many_requests_error": "rate_limit",
+    "tokens_limit_reached": "too_large",
+    "internal_server_error": "upstream_error",
+}
+
+# kind: status (0: the fault's own), code where the fault has none of its own
+_WRITTEN: dict[Kind, tuple[int, str]] = {
+    "invalid_request": (400, "bad_request"),
+    "unsupported_parameter": (422, "parameter_not_supported"),
+    "extra_parameter": (400, "extra_parameter"),
+    "unprocessable": (422, "unprocessable_content"),
+    "auth": (401, "unauthorized"),
+    "permission": (403, "forbidden"),
+    "not_found": (404, "not_found"),
+    "model_not_found": (404, "model_not_found"),
+    "method_not_allowed": (405, "method_not_allowed"),
+    "request_timeout": (408, "request_timeout"),
+    "too_large": (413, "request_too_large"),
+    "unsupported_media_type": (415, "unsupported_media_type"),
+    "content_filter": (400, "content_filter"),
+    "rate_limit": (429, "too_many_requests"),
+    "upstream_timeout": (504, "upstream_timeout"),
+    "upstream_unavailable": (503, "upstream_unavailable"),
+    "upstream_unreachable": (502, "upstream_unreachable"),
+    "upstream_invalid_response": (502, "bad_upstream"),
+    "upstream_auth_failed": (502, "upstream_auth_failed"),
+    "upstream_error": (0, "upstream_error"),
+    "overloaded": (503, "overloaded"),
+    "internal": (500, "internal_error"),
+}
+_TITLES = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    422: "Unprocessable Content",
+    429: "Too Many Requests",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+    504: "Gateway Timeout",
+}
+
+
+def read_fault(found: Reply, ctx: Context) -> Fault:
+    """The fault in a provider's answer, whatever its form."""
+    return read_native(found, ctx, WORDS)
+
+
+def write_fault(fault: Fault, ctx: Context) -> Reply:
+    body = error_body(fault, ctx.profile)
+    return reply(body["status"], body, fault, x_ms_error_code=_code(fault))
+
+
+def error_body(fault: Fault, profile: str = "actual") -> JsonObject:
+    status = _WRITTEN[fault.kind][0] or fault.status
+    title = _TITLES.get(status, "Internal Server Error" if status >= 500 else "Bad Request")
+    body: JsonObject = {"status": status, "error": title, "message": sentence(fault)}
+    if status in (401, 404, 429):
+        return body
+    body["code"] = _code(fault)
+    if status == 422:
+        body["detail"] = {"loc": ["body", *map(str, fault.path)], "value": shown(fault.value)}
+        return body
+    body["param"] = fault.param
+    if fault.kind == "extra_parameter" and profile != "documented":
+        body["detail"] = body["message"]
+    return body
+
+
+def error_event(fault: Fault) -> JsonObject:
+    """An error in a stream."""
+    body = error_body(fault)
+    return {"error": {"code": _code(fault), "message": body["message"], "status": body["status"]}}
+
+
+def _code(fault: Fault) -> str:
+    word = _WRITTEN[fault.kind][1]
+    return word if fault.kind in ("unsupported_parameter", "content_filter") else fault.code or word

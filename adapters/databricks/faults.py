@@ -1,0 +1,84 @@
+"""Faults in the form of the Databricks Foundation Model API: `{error_code, message}`.
+
+A body never has a key `error` or `detail`: Databricks' own client takes the first for the message and the second for a
+SCIM error. Only the error event of a stream has `error`, for the sake of OpenAI's client.
+"""
+
+from __future__ import annotations
+
+from dragoman.adapters.call import Context, JsonObject, Reply
+from dragoman.adapters.error_replies import located, reply
+from dragoman.adapters.faults import Fault, Kind
+from dragoman.adapters.jsontext import SYNTAX_CODES
+from dragoman.adapters.native_errors import Words
+from dragoman.adapters.native_errors import read_fault as read_native
+
+__all__ = ["WORDS", "error_body", "error_event", "read_fault", "write_fault"]
+
+WORDS: Words = {
+    "invalid_parameter_value": "invalid_request",
+    "bad_request": "invalid_request",
+    "invalid_state": "invalid_request",
+    "already_exists": "invalid_request",
+    "resource_already_exists": "invalid_request",
+    "aborted": "invalid_request",
+    "cancelled": "invalid_request",
+    "resource_does_not_exist": "model_not_found",
+    "request_limit_exceeded": "rate_limit",
+    "resource_exhausted": "rate_limit",
+    "unauthenticated": "upstream_auth_failed",
+    "permission_denied": "upstream_auth_failed",
+    "temporarily_unavailable": "upstream_unavailable",
+    "deadline_exceeded": "upstream_timeout",
+    "internal_error": "upstream_error",
+    "not_implemented": "upstream_error",
+    "data_loss": "upstream_error",
+    "unknown": "upstream_error",
+}
+
+# kind: status (0: the fault's own), error_code
+_WRITTEN: dict[Kind, tuple[int, str]] = {
+    "invalid_request": (400, "INVALID_PARAMETER_VALUE"),
+    "unsupported_parameter": (400, "INVALID_PARAMETER_VALUE"),
+    "extra_parameter": (400, "BAD_REQUEST"),
+    "unprocessable": (400, "INVALID_PARAMETER_VALUE"),
+    "auth": (401, "UNAUTHENTICATED"),
+    "permission": (403, "PERMISSION_DENIED"),
+    "not_found": (404, "RESOURCE_DOES_NOT_EXIST"),
+    "model_not_found": (404, "RESOURCE_DOES_NOT_EXIST"),
+    "method_not_allowed": (405, "BAD_REQUEST"),
+    "request_timeout": (408, "DEADLINE_EXCEEDED"),
+    "too_large": (413, "REQUEST_TOO_LARGE"),
+    "unsupported_media_type": (415, "BAD_REQUEST"),
+    "content_filter": (400, "BAD_REQUEST"),
+    "rate_limit": (429, "REQUEST_LIMIT_EXCEEDED"),
+    "upstream_timeout": (504, "DEADLINE_EXCEEDED"),
+    "upstream_unavailable": (503, "TEMPORARILY_UNAVAILABLE"),
+    "upstream_unreachable": (502, "INTERNAL_ERROR"),
+    "upstream_invalid_response": (502, "INTERNAL_ERROR"),
+    "upstream_auth_failed": (502, "INTERNAL_ERROR"),
+    "upstream_error": (0, "INTERNAL_ERROR"),
+    "overloaded": (503, "TEMPORARILY_UNAVAILABLE"),
+    "internal": (500, "INTERNAL_ERROR"),
+}
+
+
+def read_fault(found: Reply, ctx: Context) -> Fault:
+    """The fault in a provider's answer, whatever its form."""
+    return read_native(found, ctx, WORDS)
+
+
+def write_fault(fault: Fault, ctx: Context) -> Reply:
+    return reply(_WRITTEN[fault.kind][0] or fault.status, error_body(fault), fault)
+
+
+def error_body(fault: Fault) -> JsonObject:
+    word = "BAD_REQUEST" if fault.code in SYNTAX_CODES else _WRITTEN[fault.kind][1]
+    return {"error_code": word, "message": located(fault)}
+
+
+def error_event(fault: Fault) -> JsonObject:
+    """An error in a stream: the body, and the error object that OpenAI's client looks for."""
+    body = error_body(fault)
+    error = {"message": body["message"], "type": fault.kind, "param": fault.param, "code": body["error_code"]}
+    return {"error": error, **body}

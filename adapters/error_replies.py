@@ -1,0 +1,63 @@
+"""What the dialects' ways to write a fault have in common."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import orjson
+
+from .call import JsonObject, Reply
+from .error_texts import bounded
+from .faults import Fault
+
+__all__ = ["located", "native", "reply", "sentence", "shown"]
+
+_SHOWN = 80
+_VALUE = 500
+
+
+def reply(status: int, body: JsonObject, fault: Fault, **headers: str) -> Reply:
+    """The answer; further headers with `_` for `-`."""
+    found = {"content-type": "application/json"} | {name.replace("_", "-"): text for name, text in headers.items()}
+    if fault.retry_after is not None:
+        found["retry-after"] = str(math.ceil(fault.retry_after))
+    return Reply(status, body, found)
+
+
+def sentence(fault: Fault) -> str:
+    """The message, with the offending value behind it where the value is short and the message lacks it."""
+    message = bounded(fault.message) or f"The request failed: {fault.kind}"
+    value = shown(fault.value)
+    return message if not 0 < len(value) <= _SHOWN or value in message else f"{message} (got {value})"
+
+
+def located(fault: Fault) -> str:
+    """`sentence` for dialects that have no place for the parameter's name: the name stands in the message."""
+    message = sentence(fault)
+    return message if not fault.param or fault.param in message else f"{fault.param}: {message}"
+
+
+def shown(value: Any) -> str:
+    """A value as text: strings as they are, None as nothing, everything else as JSON."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return bounded(value, _VALUE)
+    try:
+        return bounded(orjson.dumps(value).decode(), _VALUE)
+    except TypeError:
+        return ""
+
+
+def native(fault: Fault) -> JsonObject:
+    """What is known beyond message, parameter and code: the value, and the provider's own word and body."""
+    known = {"value": fault.value, "provider_code": fault.provider_code, "native": fault.details}
+    return {name: value for name, value in known.items() if value is not None and _small(value)}
+
+
+def _small(value: Any) -> bool:
+    try:
+        return len(orjson.dumps(value)) <= 4 * _VALUE + 48
+    except TypeError:
+        return False

@@ -1,0 +1,143 @@
+"""What the words of an error say: texts cut to size, HTML stripped, parameter names and values found in sentences."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+
+from .faults import Kind
+from .paths import Path, parse
+
+__all__ = ["Hint", "bounded", "coded", "hint", "no_reason", "pathlike", "readable", "word"]
+
+MAX_BYTES = 2048
+_WORD = 100
+_PATH = 200
+_MARKUP = re.compile(r"^\s*<|<(?:!doctype|html|head|body)\b", re.IGNORECASE)
+_OPENINGS = tuple(re.compile(rf"<{tag}[^<>]*>", re.IGNORECASE) for tag in ("pre", "title"))
+_TAG = re.compile(r"<[^<>]*>")
+_CODED = re.compile(r"([A-Z][A-Z_]{2,60}): (.+)", re.DOTALL)
+
+
+def readable(text: str) -> str:
+    """The text a person would want to read: trimmed, at most 2 KiB; of HTML only what `<pre>` or `<title>` holds."""
+    if not _MARKUP.search(text[:MAX_BYTES]):
+        return bounded(text.strip())
+    for opening in _OPENINGS:
+        if found := opening.search(text):
+            inside = text[found.end() :].split("</", 1)[0]
+            if said := " ".join(html.unescape(_TAG.sub(" ", inside)).split()):
+                return bounded(said)
+    return ""
+
+
+def bounded(text: str, size: int = MAX_BYTES) -> str:
+    """At most `size` bytes of UTF-8, and nothing that cannot be encoded."""
+    data = text.encode("utf-8", "replace")
+    if len(data) <= size:
+        return data.decode()
+    return data[: size - 3].decode("utf-8", "ignore") + "..."
+
+
+def coded(text: str) -> tuple[str | None, str]:
+    """`CODE: message` taken apart, the form of Databricks' plain texts."""
+    found = _CODED.fullmatch(text)
+    return (found[1], found[2].strip()) if found else (None, text)
+
+
+def no_reason(status: int) -> str:
+    """A message for an answer that had none."""
+    try:
+        phrase = f" ({HTTPStatus(status).phrase})"
+    except ValueError:
+        phrase = ""
+    return f"The provider answered with status {status}{phrase} and gave no reason"
+
+
+def word(value: Any) -> str | None:
+    """A provider's code or label as a string: numbers too, nothing that is empty."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value) if abs(value) < 10**20 else None
+    if isinstance(value, str):
+        return bounded(value.strip(), _WORD) or None
+    return None
+
+
+def _value(text: str) -> Any:
+    """A value as a sentence shows it: JSON where it is JSON, else the text."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return bounded(text, _PATH)
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What a sentence tells. `kind` is None where it tells nothing about that."""
+
+    kind: Kind | None = None
+    path: Path = ()
+    value: Any = None
+
+
+def hint(text: str) -> Hint:
+    """The parameter, its value and the kind of error, from the sentences that providers are known to write."""
+    for pattern, kind, read in _SENTENCES:
+        if found := pattern.search(text):
+            path, value = read(found)
+            return Hint(kind, path, value)
+    return Hint()
+
+
+def pathlike(text: str) -> Path:
+    """A path from a provider's own words; empty where the text is no path."""
+    if not text or len(text) > _PATH or any(space in text for space in " \t\r\n"):
+        return ()
+    return parse(text)
+
+
+def _name(found: re.Match[str]) -> tuple[Path, Any]:
+    return pathlike(found[1]), None
+
+
+def _first_name(found: re.Match[str]) -> tuple[Path, Any]:
+    names = re.findall(r"['\"]([^'\"]+)['\"]", found[1])
+    return (names[0][:_PATH],) if names else (), None
+
+
+def _pointer(found: re.Match[str]) -> tuple[Path, Any]:
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in found[1][:_PATH].split("/")]
+    return tuple(int(part) if place and part.isdecimal() else part for place, part in enumerate(parts) if part), None
+
+
+def _ruled(found: re.Match[str]) -> tuple[Path, Any]:
+    got = re.search(r"\bgot (.{1,200}?)\.?$", found[2])
+    return pathlike(found[1]), _value(got[1]) if got else None
+
+
+def _model(_: re.Match[str]) -> tuple[Path, Any]:
+    return ("model",), None
+
+
+def _option(found: re.Match[str]) -> tuple[Path, Any]:
+    return (), found[1][:_PATH]
+
+
+_Reading = Callable[[re.Match[str]], tuple[Path, Any]]
+_SENTENCES: tuple[tuple[re.Pattern[str], Kind | None, _Reading], ...] = (
+    (re.compile(r"Extra parameters \[(.{0,2000}?)\] are not allowed"), "extra_parameter", _first_name),
+    (re.compile(r"Unexpected EXTRA_PARAMETERS option ([^\s,]+),"), None, _option),
+    (re.compile(r"Validation error at #/([^\s:]+): Extra inputs"), "extra_parameter", _pointer),
+    (re.compile(r"Validation error at #/([^\s:]+):"), None, _pointer),
+    (re.compile(r'json: unknown field "([^"]+)"'), "extra_parameter", _name),
+    (re.compile(r"Unrecognized request arguments? supplied: (\w+)"), "extra_parameter", _name),
+    (re.compile(r"^(?:The |Got )?model\b.{0,300}?\bnot (?:found|exist)", re.IGNORECASE), "model_not_found", _model),
+    (re.compile(r"^(?:Request param|Parameter|Param) (\w[\w.\[\]]*)(.*)", re.DOTALL), None, _ruled),
+    (re.compile(r"^([a-z][a-z0-9_]*) must be (.*)", re.DOTALL), None, _ruled),
+)

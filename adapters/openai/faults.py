@@ -1,0 +1,54 @@
+"""Faults in OpenAI's form, from the OpenAI OpenAPI document 2.3: `{"error": {message, type, param, code}}`."""
+
+from __future__ import annotations
+
+from dragoman.adapters.call import Context, JsonObject, Reply
+from dragoman.adapters.error_replies import native, reply, sentence
+from dragoman.adapters.faults import Fault, Kind
+from dragoman.adapters.native_errors import read_fault as read_native
+
+__all__ = ["error_body", "read_fault", "write_fault"]
+
+# kind: type, code where the fault has none of its own
+_WORDS: dict[Kind, tuple[str, str | None]] = {
+    "invalid_request": ("invalid_request_error", None),
+    "unsupported_parameter": ("invalid_request_error", "unsupported_parameter"),
+    "extra_parameter": ("invalid_request_error", "unknown_parameter"),
+    "unprocessable": ("invalid_request_error", None),
+    "auth": ("invalid_request_error", "invalid_api_key"),
+    "permission": ("permission_error", "permission_denied"),
+    "not_found": ("invalid_request_error", "not_found"),
+    "model_not_found": ("invalid_request_error", "model_not_found"),
+    "method_not_allowed": ("invalid_request_error", "method_not_allowed"),
+    "request_timeout": ("invalid_request_error", "request_timeout"),
+    "too_large": ("invalid_request_error", "request_too_large"),
+    "unsupported_media_type": ("invalid_request_error", "unsupported_media_type"),
+    "content_filter": ("invalid_request_error", "content_filter"),
+    "rate_limit": ("rate_limit_error", "rate_limit_exceeded"),
+    "upstream_timeout": ("server_error", "upstream_timeout"),
+    "upstream_unavailable": ("server_error", "upstream_unavailable"),
+    "upstream_unreachable": ("server_error", "upstream_unreachable"),
+    "upstream_invalid_response": ("server_error", "bad_upstream"),
+    "upstream_auth_failed": ("server_error", "upstream_auth_failed"),
+    "upstream_error": ("server_error", "upstream_error"),
+    "overloaded": ("server_error", "overloaded"),
+    "internal": ("server_error", "internal_error"),
+}
+
+
+def read_fault(found: Reply, ctx: Context) -> Fault:
+    """The fault in a provider's answer, whatever its form. OpenAI's own words are those that everybody knows."""
+    return read_native(found, ctx)
+
+
+def write_fault(fault: Fault, ctx: Context) -> Reply:
+    return reply(fault.status, error_body(fault), fault)
+
+
+def error_body(fault: Fault) -> JsonObject:
+    """The body of an error, and of an error event in a stream."""
+    kind, word = _WORDS[fault.kind]
+    error: JsonObject = {"message": sentence(fault), "type": kind, "param": fault.param, "code": fault.code or word}
+    if details := native(fault):
+        error["details"] = details
+    return {"error": error}
