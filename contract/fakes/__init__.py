@@ -1,0 +1,16 @@
+"""Fake providers, one for each dialect: real servers on loopback that can be told how to behave and misbehave.
+
+async with FakeProvider("mindie") as fake:
+    fake.script("rate-limit", "text")
+    ...  # point a client at fake.base_url
+    assert fake.requests[0].body["messages"]
+"""
+
+from __future__ import annotations
+
+from .behaviours import BEHAVIOURS, Behaviour
+from .choosing import Misuse, listing
+from .serve import introduction, run, serve
+from .server import FakeProvider, Received
+
+__all__ = ["BEHAVIOURS", "Behaviour", "FakeProvider", "Misuse", "Received", "introduction", "listing", "run", "serve"]

@@ -1,0 +1,170 @@
+"""What a fake's model says, before any dialect has a word in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from .samples import sample
+
+__all__ = [
+    "SENTENCE",
+    "Answer",
+    "Ask",
+    "Json",
+    "ToolCall",
+    "calls",
+    "filled",
+    "objects",
+    "refusal",
+    "say",
+    "text_of",
+    "think",
+]
+
+Json: TypeAlias = dict[str, Any]
+
+SENTENCE = "The dragoman bows to both courts: “grüß Gott, καλημέρα, 你好 👋🏽” – and the talks begin."
+THOUGHTS = "They greet me in three tongues, so I answer in all of them 🤔."
+REFUSAL = "I can’t help with that request."
+WEATHER: Json = {
+    "name": "get_weather",
+    "parameters": {"properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request as the fake's model sees it, and how it is to behave. `number` counts the fake's requests from 1."""
+
+    dialect: str
+    profile: str
+    body: Mapping[str, Any]
+    model: str
+    number: int
+    stream: bool
+    origin: str
+    args: Mapping[str, float | str]
+
+    def figure(self, name: str) -> float:
+        return float(self.args[name])
+
+    def word(self, name: str) -> str:
+        return str(self.args[name])
+
+    @property
+    def messages(self) -> list[Mapping[str, Any]]:
+        return objects(self.body.get("messages"))
+
+    @property
+    def choices(self) -> int:
+        wanted = self.body.get("n")
+        return wanted if isinstance(wanted, int) and 0 < wanted <= 128 else 1
+
+    @property
+    def include_usage(self) -> bool:
+        options = self.body.get("stream_options")
+        return isinstance(options, Mapping) and options.get("include_usage") is True
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """`arguments` is JSON text."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`finish` is OpenAI's word, or any other, sent as it is; `extra` joins the reply, or its last chunk."""
+
+    text: str = ""
+    reasoning: str = ""
+    refusal: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    finish: str = "stop"
+    extra: Mapping[str, Any] | None = None
+
+
+def say(ask: Ask) -> Answer:
+    """A fixed sentence; `say` replaces it, `words` repeats it up to that many words."""
+    text = str(ask.args.get("say") or SENTENCE)
+    wanted = int(ask.args.get("words", 0))
+    if wanted:
+        words = text.split()
+        text = " ".join(words[number % len(words)] for number in range(wanted))
+    return Answer(text=text)
+
+
+def think(ask: Ask) -> Answer:
+    return replace(say(ask), reasoning=THOUGHTS)
+
+
+def refusal(ask: Ask) -> Answer:
+    """OpenAI has a field for refusals; elsewhere they are text."""
+    return Answer(refusal=REFUSAL) if ask.dialect == "openai" else Answer(text=REFUSAL)
+
+
+def calls(ask: Ask, count: int = 1) -> Answer:
+    """Calls of the request's first tools, or of `get_weather`; once the results are there, they are told in text."""
+    told = [text_of(message) for message in _results(ask)]
+    if told:
+        return Answer(text=f"The tools said: {' | '.join(told)}")
+    tools = _tools(ask)
+    made = tuple(_call(ask, number, tools[number % len(tools)]) for number in range(count))
+    return Answer(calls=made, finish="tool_calls")
+
+
+def filled(ask: Ask) -> Answer:
+    """JSON text that fits the request's response format."""
+    wanted = ask.body.get("response_format")
+    described = wanted.get("json_schema") if isinstance(wanted, Mapping) else None
+    schema = described.get("schema") if isinstance(described, Mapping) else None
+    value = {"answer": SENTENCE} if schema is None else sample(schema)
+    return Answer(text=json.dumps(value, ensure_ascii=False))
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """A message's text, whether its content is a string or parts."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    return " ".join(str(part["text"]) for part in objects(content) if "text" in part)
+
+
+def objects(value: Any) -> list[Mapping[str, Any]]:
+    """The objects of a JSON array; nothing of any other value: an unvalidated request may hold anything."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def _results(ask: Ask) -> list[Mapping[str, Any]]:
+    """The tool messages at the end of the conversation, oldest first."""
+    found: list[Mapping[str, Any]] = []
+    for message in reversed(ask.messages):
+        if message.get("role") != "tool":
+            break
+        found.insert(0, message)
+    return found
+
+
+def _tools(ask: Ask) -> list[Mapping[str, Any]]:
+    """The functions to call: the one that `tool_choice` names, else those of the request, else one of our own."""
+    tools = objects([tool.get("function") for tool in objects(ask.body.get("tools"))])
+    choice = ask.body.get("tool_choice")
+    for chosen in objects([choice.get("function")] if isinstance(choice, Mapping) else []):
+        name = chosen.get("name")
+        tools = [tool for tool in tools if tool.get("name") == name] or tools
+    return tools or [WEATHER]
+
+
+def _call(ask: Ask, number: int, tool: Mapping[str, Any]) -> ToolCall:
+    arguments = sample(tool.get("parameters") or {"type": "object"})
+    return ToolCall(
+        id=f"call_fake{ask.number}x{number}",
+        name=str(tool.get("name")),
+        arguments=json.dumps(arguments, ensure_ascii=False),
+    )

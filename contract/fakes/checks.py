@@ -1,0 +1,108 @@
+"""What a service looks at before its model gets a request: the key, the version, the JSON, the extras, the schema.
+
+Each check raises Refused with the reply that the dialect's service would give.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NoReturn
+
+import jsonschema_rs
+
+from dragoman.schemas import load
+
+from .answers import Json
+from .dialects import Dialect
+from .errors import Problem, json_reply, native
+from .odd import ODD
+from .wire import Reply
+
+__all__ = ["Refused", "body_of", "check_key", "check_schema", "check_version", "refuse", "without_extras"]
+
+_VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(-preview)?")
+_EXTRA_WORDS = {"documented": ("error", "ignore", "pass-through"), "actual": ("error", "drop", "pass-through")}
+
+
+class Refused(Exception):
+    """The request goes no further; `reply` is what the client gets."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(reply.status)
+        self.reply = reply
+
+
+def refuse(dialect: Dialect, profile: str, problem: Problem) -> NoReturn:
+    raise Refused(native(dialect.name, profile, problem))
+
+
+def check_key(dialect: Dialect, profile: str, headers: Mapping[str, str], key: str | None) -> None:
+    """Any of the dialect's headers may carry the key; where several do, all must be right."""
+    if key is None or not dialect.keys:
+        return
+    found = [headers[name] == prefix + key for name, prefix in dialect.keys.items() if name in headers]
+    if not found or not all(found):
+        said = "The key is wrong" if found else f"No key: send it in {' or '.join(dialect.keys)}"
+        refuse(dialect, profile, Problem(401, said))
+
+
+def check_version(dialect: Dialect, query: Mapping[str, str]) -> None:
+    version = query.get("api-version")
+    if not dialect.versioned or (version is not None and _VERSION.fullmatch(version)):
+        return
+    said = "The api-version query parameter is required" if version is None else f"No such api-version: {version}"
+    error = {"code": "BadRequest", "message": f"{said}; it is written YYYY-MM-DD or YYYY-MM-DD-preview"}
+    raise Refused(json_reply(400, {"error": error}, {"x-ms-error-code": "BadRequest"}))
+
+
+def body_of(dialect: Dialect, profile: str, raw: bytes) -> Json:
+    """The body as a JSON object."""
+    status = dialect.malformed
+    try:
+        body = json.loads(raw)
+    except ValueError as error:
+        refuse(dialect, profile, Problem(status, f"Bad request: json: {error}", code=dialect.invalid_json))
+    if not isinstance(body, dict):
+        refuse(dialect, profile, Problem(status, "Bad request: json: the body is not an object"))
+    return body
+
+
+def without_extras(dialect: Dialect, profile: str, headers: Mapping[str, str], body: Json) -> Json:
+    """The body that reaches the model, once the dialect has dealt with the fields that it does not know."""
+    if dialect.extras == "ignored":
+        return body
+    extras = [key for key in body if key not in load(f"{dialect.name}/chat.request", profile)["properties"]]
+    if dialect.extras == "refused":
+        if extras:
+            raise Refused(ODD["databricks-unknown-field"].make(extras[0]))
+        return body
+    word = headers.get("extra-parameters", "error").lower()
+    accepted = _EXTRA_WORDS.get(profile, _EXTRA_WORDS["actual"])
+    if word not in accepted:
+        detail = f"Unexpected EXTRA_PARAMETERS option {word}, expected options are {list(accepted)}"
+        raise Refused(json_reply(400, {"detail": detail}, {"x-ms-error-code": "BadRequest"}))
+    if word == "pass-through" or not extras:
+        return body
+    if word == "error":
+        raise Refused(ODD["azure-400-extra"].make("', '".join(extras)))
+    return {key: value for key, value in body.items() if key not in extras}
+
+
+def check_schema(dialect: Dialect, profile: str, body: Json) -> None:
+    for error in _validator(dialect.name, profile).iter_errors(body):
+        path = tuple(error.instance_path)
+        refuse(dialect, profile, Problem(dialect.invalid, error.message, path, _at(body, path)))
+
+
+@cache
+def _validator(dialect: str, profile: str) -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(load(f"{dialect}/chat.request", profile))
+
+
+def _at(value: Any, path: tuple[str | int, ...]) -> Any:
+    for step in path:
+        value = value[step]
+    return value

@@ -1,0 +1,79 @@
+"""Where each dialect answers, who may ask, and what it makes of fields that it does not know: one row of data each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .answers import Json
+from .errors import Problem, native
+from .forms import CREATED
+from .wire import Reply
+
+__all__ = ["DIALECTS", "MODEL", "Dialect"]
+
+MODEL = "fake-model"
+
+
+def _lost(dialect: str, said: Problem) -> Reply:
+    return native(dialect, "actual", said)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """`root` completes the address to a base_url; `chat` are the paths of chat, with the model where it is in there.
+    `keys` are the headers that may carry the key, as header -> prefix. `invalid` is the status of a body that the
+    schema does not accept, `malformed` that of one that is no JSON object, `invalid_json` the dialect's word for it."""
+
+    name: str
+    chat: tuple[re.Pattern[str], ...]
+    invalid: int
+    malformed: int = 400
+    root: str = ""
+    keys: Mapping[str, str] = field(default_factory=lambda: {"Authorization": "Bearer "})
+    versioned: bool = False
+    extras: Literal["ignored", "refused", "by header"] = "ignored"
+    invalid_json: str = ""
+    info: Mapping[str, Json] = field(default_factory=dict)
+    lost: Callable[[str, Problem], Reply] = _lost
+
+
+def _models(owner: str) -> Json:
+    return {"object": "list", "data": [{"id": MODEL, "object": "model", "created": CREATED, "owned_by": owner}]}
+
+
+_CHAT = re.compile(r"/v1/chat/completions")
+
+DIALECTS: Mapping[str, Dialect] = {
+    "openai": Dialect("openai", (_CHAT,), 400, root="/v1", info={"/v1/models": _models("dragoman")}),
+    "databricks": Dialect(
+        "databricks",
+        (
+            re.compile(r"/serving-endpoints/(?P<model>[^/]+)/invocations"),
+            re.compile(r"/serving-endpoints/chat/completions"),
+        ),
+        400,
+        extras="refused",
+        invalid_json="BAD_REQUEST",
+    ),
+    "azure": Dialect(
+        "azure",
+        (re.compile(r"/chat/completions"),),
+        422,
+        keys={"api-key": "", "Authorization": "Bearer "},
+        versioned=True,
+        extras="by header",
+        info={"/info": {"model_name": MODEL, "model_type": "chat-completion", "model_provider_name": "dragoman"}},
+    ),
+    "mindie": Dialect(
+        "mindie",
+        (_CHAT,),
+        422,
+        malformed=422,
+        keys={},
+        info={"/v1/models": _models("MindIE Server")},
+        lost=lambda _dialect, _problem: Reply(404, {}, (b"",)),
+    ),
+}

@@ -1,0 +1,232 @@
+"""What makes each fake its dialect: addresses, checks, and the natural form of replies and streams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aiohttp
+import pytest
+from yarl import URL
+
+from dragoman.contract.fakes import FakeProvider
+from dragoman.contract.fakes.answers import SENTENCE, THOUGHTS
+
+DIALECTS = ("openai", "databricks", "azure", "mindie")
+VARIANTS = [(dialect, profile) for dialect in DIALECTS for profile in ("documented", "actual")] + [("mindie", "native")]
+
+
+@pytest.mark.parametrize(("dialect", "profile"), VARIANTS)
+async def test_text_whole_and_streamed_is_the_same(dialect: str, profile: str, send: Any) -> None:
+    async with FakeProvider(dialect, profile=profile) as fake:
+        whole, stream = await send(fake, stream=False), await send(fake, stream=True)
+    assert whole.body["choices"][0]["message"]["content"] == stream.text == SENTENCE
+    assert "👋🏽" in SENTENCE and whole.headers["Content-Type"] == "application/json"
+    assert stream.headers["Content-Type"] == "text/event-stream" and stream.done == 1 and stream.events[-1] == "[DONE]"
+    end = "eos_token" if (dialect, profile) == ("mindie", "documented") else "stop"
+    assert stream.finishes == [end] == [whole.body["choices"][0]["finish_reason"]]
+    plural = (dialect, profile) == ("databricks", "documented")
+    assert whole.body["object"] == ("chat.completions" if plural else "chat.completion")
+    usage = whole.body["usage"]
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] > 10
+
+
+@pytest.mark.parametrize(
+    ("dialect", "profile", "asked", "where"),
+    [
+        ("openai", "actual", True, "own"),
+        ("openai", "actual", False, "nowhere"),
+        ("databricks", "actual", False, "last"),
+        ("databricks", "documented", False, "nowhere"),
+        ("azure", "actual", True, "own"),
+        ("azure", "documented", False, "nowhere"),
+        ("mindie", "actual", True, "last"),
+        ("mindie", "documented", True, "nowhere"),
+    ],
+)
+async def test_where_a_stream_carries_usage(dialect: str, profile: str, asked: bool, where: str, send: Any) -> None:
+    options = {"stream_options": {"include_usage": True}} if asked else {}
+    async with FakeProvider(dialect, profile=profile) as fake:
+        heard = await send(fake, stream=True, headers={"extra-parameters": "pass-through"}, **options)
+    usages = [chunk.get("usage") for chunk in heard.chunks]
+    assert any(usages[:-1]) is False and bool(usages[-1]) == (where != "nowhere")
+    assert (heard.chunks[-1]["choices"] == []) == (where == "own")
+
+
+async def test_roles_and_openings(send: Any) -> None:
+    async def roles(dialect: str, profile: str) -> tuple[int, int, Any]:
+        async with FakeProvider(dialect, profile=profile) as fake:
+            heard = await send(fake, stream=True)
+        return sum("role" in delta for delta in heard.deltas), len(heard.deltas), heard.deltas[0]["content"]
+
+    assert await roles("openai", "actual") == (1, 18, "")
+    assert await roles("mindie", "actual") == (17, 18, "")
+    assert await roles("mindie", "documented") == (16, 17, "The")
+
+
+async def test_mindie_always_has_tool_calls_and_closes_plain_replies(send: Any) -> None:
+    async with FakeProvider("mindie") as fake:
+        heard = await send(fake)
+    assert heard.body["choices"][0]["message"]["tool_calls"] == []
+    assert heard.headers["Connection"] == "close" and heard.headers["RequestUUID"]
+
+
+async def test_azure_begins_with_a_chunk_of_filter_results(send: Any) -> None:
+    async with FakeProvider("azure") as fake:
+        first = (await send(fake, stream=True)).chunks[0]
+    assert (first["choices"], first["id"], first["created"]) == ([], "", 0) and first["prompt_filter_results"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_choices_take_turns(dialect: str, send: Any) -> None:
+    async with FakeProvider(dialect, validate=False) as fake:
+        options = {"n": 2, "headers": {"extra-parameters": "pass-through"}}
+        whole, stream = await send(fake, **options), await send(fake, stream=True, **options)
+    assert [choice["index"] for choice in whole.body["choices"]] == [0, 1]
+    indexes = [choice["index"] for chunk in stream.chunks for choice in chunk["choices"]]
+    assert indexes[:6] == [0, 1, 0, 1, 0, 1] and stream.text == "".join(2 * word for word in _words(SENTENCE))
+
+
+def _words(text: str) -> list[str]:
+    first, *others = text.split(" ")
+    return [first, *(f" {word}" for word in others)]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_reasoning_is_written_the_dialects_way(dialect: str, send: Any) -> None:
+    async with FakeProvider(dialect, behaviour="reasoning") as fake:
+        whole, stream = await send(fake), await send(fake, stream=True)
+    message, usage = whole.body["choices"][0]["message"], whole.body["usage"]
+    if dialect == "databricks":
+        thought, said = message["content"]
+        assert thought["summary"][0]["text"] == THOUGHTS and thought["summary"][0]["signature"]
+        assert said == {"type": "text", "text": SENTENCE} and usage["reasoning_tokens"] > 0
+        lists = [delta["content"][0] for delta in stream.deltas if isinstance(delta.get("content"), list)]
+        assert "".join(part["summary"][0]["text"] for part in lists) == THOUGHTS
+        assert lists[-1]["summary"][0]["signature"] and not lists[0]["summary"][0]["signature"]
+    else:
+        assert message["reasoning_content"] == THOUGHTS and message["content"] == SENTENCE
+        assert usage["completion_tokens_details"]["reasoning_tokens"] > 0
+        assert "".join(delta.get("reasoning_content", "") for delta in stream.deltas) == THOUGHTS
+    assert stream.text == SENTENCE
+
+
+@pytest.mark.parametrize(
+    ("dialect", "paths"),
+    [
+        ("openai", ["/v1/chat/completions"]),
+        ("databricks", ["/serving-endpoints/a%2Fb/invocations", "/serving-endpoints/chat/completions"]),
+        ("azure", ["/chat/completions?api-version=2025-05-01"]),
+        ("mindie", ["/v1/chat/completions"]),
+    ],
+)
+async def test_addresses(dialect: str, paths: list[str], session: aiohttp.ClientSession) -> None:
+    body = {"model": "a/b" if dialect != "mindie" else "ab", "messages": [{"role": "user", "content": "Hello"}]}
+    async with FakeProvider(dialect) as fake:
+        for path in paths:
+            async with session.post(URL(fake.origin + path, encoded=True), json=body) as response:
+                assert response.status == 200, await response.text()
+                assert (await response.json())["model"] == body["model"]
+            async with session.get(fake.origin + path) as response:
+                assert response.status == 405 and response.headers["Allow"] == "POST"
+        async with session.post(f"{fake.origin}/v2/nothing", json=body) as response:
+            assert (response.status, await response.read() == b"") == (404, dialect == "mindie")
+
+
+@pytest.mark.parametrize(("dialect", "path"), [("openai", "/v1/models"), ("mindie", "/v1/models"), ("azure", "/info")])
+async def test_information(dialect: str, path: str, session: aiohttp.ClientSession) -> None:
+    async with FakeProvider(dialect) as fake:
+        response = await session.get(f"{fake.origin}{path}", params={"api-version": "2025-05-01"})
+        assert response.status == 200 and "fake-model" in await response.text()
+
+
+@pytest.mark.parametrize("version", [None, "2024-13-01", "latest", "2024-05-01-draft"])
+async def test_azure_wants_a_version(version: str | None, session: aiohttp.ClientSession) -> None:
+    query = {} if version is None else {"api-version": version}
+    async with FakeProvider("azure") as fake:
+        response = await session.post(f"{fake.base_url}/chat/completions", params=query, json={"messages": []})
+        assert response.status == 400 and response.headers["x-ms-error-code"] == "BadRequest"
+        assert "api-version" in (await response.json())["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "word", "status", "told"),
+    [
+        ("actual", None, 400, "Extra parameters ['n', 'user'] are not allowed"),
+        ("actual", "error", 400, "Extra parameters ['n', 'user'] are not allowed"),
+        ("actual", "drop", 200, ""),
+        ("actual", "pass-through", 200, ""),
+        ("actual", "ignore", 400, "Unexpected EXTRA_PARAMETERS option ignore, expected options are ['error', 'drop',"),
+        ("documented", "ignore", 200, ""),
+        (
+            "documented",
+            "drop",
+            400,
+            "Unexpected EXTRA_PARAMETERS option drop, expected options are ['error', 'ig",
+        ),
+    ],
+)
+async def test_azure_extra_parameters(profile: str, word: str | None, status: int, told: str, send: Any) -> None:
+    headers = {} if word is None else {"extra-parameters": word}
+    async with FakeProvider("azure", profile=profile, validate=False) as fake:
+        heard = await send(fake, n=2, user="me", headers=headers)
+    assert heard.status == status
+    if status == 400:
+        assert told in heard.body["detail"]
+    else:
+        assert len(heard.body["choices"]) == (2 if word == "pass-through" else 1)
+
+
+async def test_databricks_refuses_fields_it_does_not_know(send: Any) -> None:
+    async with FakeProvider("databricks") as fake:
+        heard = await send(fake, stream_options={"include_usage": True})
+        assert heard.status == 400
+        said = 'Bad request: json: unknown field "stream_options"\n'
+        assert heard.body == {"error_code": "BAD_REQUEST", "message": said}
+    async with FakeProvider("databricks", validate=False) as fake:
+        assert (await send(fake, stream_options={"include_usage": True})).status == 200
+
+
+@pytest.mark.parametrize("dialect", ["openai", "mindie"])
+async def test_others_ignore_fields_they_do_not_know(dialect: str, send: Any) -> None:
+    async with FakeProvider(dialect) as fake:
+        assert (await send(fake, something_new=1)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("dialect", "profile", "status", "find"),
+    [
+        ("openai", "actual", 400, lambda body: body["error"]["param"] == "messages[0].role"),
+        ("databricks", "actual", 400, lambda body: body["error_code"] == "INVALID_PARAMETER_VALUE"),
+        ("databricks", "actual", 400, lambda body: body["message"].startswith("messages[0].role: ")),
+        ("azure", "actual", 422, lambda body: body["detail"]["loc"] == ["body", "messages", "0", "role"]),
+        ("azure", "actual", 422, lambda body: body["detail"]["input"] == "wizard" and "error" not in body),
+        ("azure", "documented", 422, lambda body: body["detail"]["value"] == "wizard" and body["error"]),
+        ("mindie", "actual", 422, lambda body: body["error_type"] == "Input Validation Error"),
+    ],
+)
+async def test_requests_are_held_against_the_schema(
+    dialect: str, profile: str, status: int, find: Any, send: Any
+) -> None:
+    wrong = [{"role": "wizard", "content": "Hello"}]
+    async with FakeProvider(dialect, profile=profile) as fake:
+        heard = await send(fake, messages=wrong)
+    assert heard.status == status and find(heard.body), heard.body
+    async with FakeProvider(dialect, profile=profile, validate=False) as fake:
+        assert (await send(fake, messages=wrong)).status == 200
+
+
+@pytest.mark.parametrize(("dialect", "status"), [("openai", 400), ("databricks", 400), ("azure", 400), ("mindie", 422)])
+@pytest.mark.parametrize("raw", [b'{"a":', b"", b"[]", b"\xff\xfe"])
+async def test_bodies_that_are_no_json_object(
+    dialect: str, status: int, raw: bytes, session: aiohttp.ClientSession
+) -> None:
+    paths = {"databricks": "/serving-endpoints/m/invocations", "azure": "/chat/completions?api-version=2025-05-01"}
+    async with FakeProvider(dialect) as fake:
+        response = await session.post(fake.origin + paths.get(dialect, "/v1/chat/completions"), data=raw)
+        assert response.status == status and "json" in await response.text()
+
+
+async def test_databricks_streams_unasked_only_as_documented(send: Any) -> None:
+    for profile, kind in {"documented": "text/event-stream", "actual": "application/json"}.items():
+        async with FakeProvider("databricks", profile=profile) as fake:
+            assert (await send(fake)).headers["Content-Type"] == kind
