@@ -68,7 +68,7 @@ def settle_unsupported(body: JsonObject, path: Path, ctx: Context, why: str) -> 
     """Drop a field that the hub knows and the target does not take, or raise Fault, as its value and the policy say."""
     value = lookup(body, path)
     hint = hub_annotations().get(_generic(path), {})
-    if value is None or value in hint.get("x-neutral", ()):
+    if _says_nothing(value, path):
         ctx.receipt.dropped(path, f"{why}; the value is the same as none", "form")
     elif _only_advises(hint, value):
         ctx.receipt.dropped(path, f"{why}; it only advises")
@@ -102,8 +102,8 @@ def _settle(body: JsonObject, violation: Violation, ctx: Context, extras: Extras
         raise _refusal(violation)
     if not _still_there(body, path):
         return  # an earlier settlement took it away
-    if lookup(body, path) is None:
-        ctx.receipt.dropped(path, "the target takes no null here", "form")
+    if _says_nothing(lookup(body, path), path):
+        ctx.receipt.dropped(path, "the target does not take it, and the value is the same as none", "form")
         remove(body, path)
     elif violation.keyword == "additionalProperties":
         _settle_unknown(body, path, ctx, extras)
@@ -172,6 +172,10 @@ def _refusal(violation: Violation) -> Fault:
     fault = violation.fault("unsupported_parameter")
     fault.message += " (a limit of the model's provider)"
     return fault
+
+
+def _says_nothing(value: Any, path: Path) -> bool:
+    return value is None or value in hub_annotations().get(_generic(path), {}).get("x-neutral", ())
 
 
 def _only_advises(hint: Schema, value: Any) -> bool:

@@ -75,16 +75,16 @@ class Judge:
     def violations(self, body: Any) -> Iterator[Violation]:
         """Everything that is wrong, in the order of the schema."""
         for error in self._validator.iter_errors(body):
-            yield from self._explain(error)
+            yield from self._explain(body, error)
 
     def check(self, body: Any) -> None:
         """Raise the first violation as a client's fault."""
         if not self.ok(body):
             raise next(self.violations(body)).fault()
 
-    def _explain(self, error: jsonschema_rs.ValidationError) -> Iterator[Violation]:
+    def _explain(self, body: Any, error: jsonschema_rs.ValidationError) -> Iterator[Violation]:
         keyword, limit = error.kind.name, error.kind.value
-        path: Path = tuple(error.instance_path)
+        path = _true_path(body, error.instance_path)
         value: Any = error.instance
         rule, said = self._rule(error.schema_path)
         if keyword == "required":
@@ -144,8 +144,17 @@ _SENTENCES = {
 }
 
 
+def _true_path(body: Any, path: list[str | int]) -> Path:
+    """The path with keys as they are: the validator gives a key that is all digits as a number."""
+    keys: list[str | int] = []
+    for part in path:
+        keys.append(str(part) if isinstance(body, dict) else part)
+        body = body[keys[-1]]
+    return tuple(keys)
+
+
 def _listed(limit: Any) -> str:
-    return ", ".join(str(one) for one in limit) if isinstance(limit, list) else str(limit)
+    return ", ".join(str(one) for one in limit if one is not None) if isinstance(limit, list) else str(limit)
 
 
 def _shown(value: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.chat.messages import developer_to_system, join_text
-from dragoman.adapters.chat.parameters import begin, nearest_effort, token_limit, without_stream_options
+from dragoman.adapters.chat.parameters import begin, nearest_effort, token_limit
 from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.reply import read_completion
 from dragoman.adapters.chat.stream import ChatReader
@@ -32,7 +32,6 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     body = begin(request, ctx)
     body["model"] = ctx.target.model
     token_limit(body, ctx)
-    without_stream_options(body, ctx)
     nearest_effort(body, rules, ctx)
     if isinstance(body.get("stop"), str):
         ctx.receipt.converted(("stop",), "a list of one", after=("stop", 0))

@@ -29,7 +29,7 @@ def token_limit(body: JsonObject, ctx: Context) -> None:
 
 
 def without_stream_options(body: JsonObject, ctx: Context) -> None:
-    """Drop `stream_options`: whether usage ends the stream is decided where the stream is read."""
+    """Drop `stream_options`, toward providers that report usage in streams unasked: the reader brings it in form."""
     if "stream_options" in body:
         ctx.receipt.dropped(("stream_options",), "served by dragoman itself", "form")
         remove(body, ("stream_options",))

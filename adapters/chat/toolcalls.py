@@ -99,7 +99,7 @@ class ToolCalls:
         elif text:
             call.held = False
         function["arguments"] = text
-        return text != given
+        return bool(text != given)
 
 
 class _Open:

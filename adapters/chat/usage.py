@@ -17,7 +17,9 @@ def hub_usage(reported: Any) -> JsonObject | None:
     counts cannot be known. Databricks' flat `reasoning_tokens` moves into `completion_tokens_details`."""
     if not isinstance(reported, dict):
         return None
-    usage = {_OTHER_NAMES.get(key, key): value for key, value in reported.items() if value is not None}
+    usage: JsonObject = {
+        _OTHER_NAMES.get(str(key), str(key)): value for key, value in reported.items() if value is not None
+    }
     counts = [_count(usage.get(name)) for name in _COUNTS]
     prompt, completion, total = _completed(counts)
     if prompt is None or completion is None or total is None:

@@ -4,6 +4,7 @@ import json
 import time
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -134,17 +135,31 @@ def test_a_byte_order_mark_is_skipped() -> None:
     assert read_any(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
 
 
-@pytest.mark.parametrize("raw", [b'{"%b": 1, "%b": 2}', b'{"a": %b, "a": 1e999}', b'{"a": %b}', b"%b", b'{"a": 9%b}'])
+LONG, DIGITS = b"s" * 500, b"9" * 500
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"%b": 1, "%b": 2}' % (LONG, LONG),
+        b'{"%b": 1e999}' % LONG,
+        b'{"a": %b}' % LONG,
+        b'{"a": 1%b}' % LONG,
+        LONG,
+        b'{"a": %b}' % DIGITS,
+        b'{"a": %b, x}' % DIGITS,
+    ],
+)
 def test_messages_echo_little(raw: bytes) -> None:
-    fault = refused(raw.replace(b"%b", b"s" * 500) if b"9" not in raw[:8] else raw.replace(b"%b", b"9" * 500))
-    assert "s" * 41 not in fault.message
-    assert "9" * 42 not in fault.message
+    message = refused(raw).message
+    assert "s" * 41 not in message
+    assert "9" * 42 not in message
 
 
 def test_upstream_text_is_taken_as_it_comes() -> None:
     assert read_any(b'["a", {"a": 1, "a": 2}]') == ["a", {"a": 2}]
     for broken in (b"", b"<html>", b'{"a":', b"[" * 5000, b"\xff"):
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(orjson.JSONDecodeError):
             read_any(broken)
 
 

@@ -11,25 +11,9 @@ from dragoman.adapters.sse import Event, Framer, Item, Stray, TooLong, encode
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures/sse").glob("*.sse"))
 
-PIECES = st.lists(
-    st.sampled_from(
-        [b"data: ", b"data:", b"data", b"event: e", b"id: 1", b"retry: 5", b": c", b":", b"{}", b"[DONE]", b"foo: bar"]
-        + [
-            b" ",
-            b"x",
-            b"\xc3\xa9",
-            b"\xef\xbb\xbf",
-            b"\xef",
-            b"\n",
-            b"\n\n",
-            b"\r",
-            b"\r\n",
-            b"\r\n\r\n",
-            b"data: y\n\n",
-        ]
-    ),
-    max_size=25,
-).map(b"".join)
+FIELDS = [b"data: ", b"data:", b"data", b"event: e", b"id: 1", b"retry: 5", b": c", b":", b"{}", b"[DONE]", b"foo: bar"]
+PARTS = [b" ", b"x", b"\xc3\xa9", b"\xef\xbb\xbf", b"\xef", b"\n", b"\n\n", b"\r", b"\r\n", b"\r\n\r\n", b"data: y\n\n"]
+PIECES = st.lists(st.sampled_from(FIELDS + PARTS), max_size=25).map(b"".join)
 
 
 def frame(*chunks: bytes, limit: int = 1000) -> list[Item]:

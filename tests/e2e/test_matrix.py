@@ -12,8 +12,8 @@ from importlib.resources import files
 from typing import Any
 
 import aiohttp
+import jsonschema_rs
 import pytest
-from llm_comply.schema import SpecLoader
 
 from dragoman.adapters.validation import judge
 
@@ -78,20 +78,36 @@ FAULTS = {  # behaviour: status of a whole reply, or of a stream that fails befo
     "garbage": 502,
     "gzip-bomb": 502,
 }
-BROKEN = ("cut", "cut-clean", "malformed-event", "bare-text", "error-event", "huge-event")
+BROKEN = ("cut", "cut-clean", "malformed-event", "bare-text", "error-event", "huge-event", "gzip-bomb")
 SPECIAL = {"mindie": {"stop_sequence": 502, "stop_sequence-partial": 502}}
 
 
 @lru_cache(maxsize=1)
-def published() -> SpecLoader:
-    return SpecLoader(str(files("llm_comply").joinpath("specs/openai_chat.json")))
+def published() -> Any:
+    """The components of OpenAI's published description, nulls said in JSON Schema's way."""
+    spec = json.loads(files("llm_comply").joinpath("specs/openai_chat.json").read_text("utf-8"))
+    return nullable(spec["components"])
+
+
+def nullable(value: Any) -> Any:
+    if isinstance(value, list):
+        return [nullable(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    made = {key: nullable(one) for key, one in value.items()}
+    return {"anyOf": [made, {"type": "null"}]} if made.pop("nullable", None) is True else made
+
+
+@lru_cache(maxsize=2)
+def published_judge(name: str) -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator({"$ref": f"#/components/schemas/{name}", "components": published()})
 
 
 def check(body: Any, side: str) -> None:
     name = {"reply": "CreateChatCompletionResponse", "event": "CreateChatCompletionStreamResponse"}[side]
     assert [v.message for v in judge(f"hub/chat.{side}").violations(body)] == []
     assert [v.message for v in judge(f"openai/chat.{side}").violations(body)] == []
-    assert published().validate(body, name) == []
+    assert [error.message for error in published_judge(name).iter_errors(body)] == []
 
 
 def check_error(body: Any) -> None:
@@ -150,7 +166,7 @@ async def test_answers_streamed(house: Any, dialect: str) -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_failures_before_the_first_event_keep_their_status(house: Any, dialect: str, stream: bool) -> None:
     for behaviour, expected in (FAULTS | SPECIAL.get(dialect, {})).items():
-        if stream and behaviour == "stop_sequence-partial":
+        if stream and behaviour in (*BROKEN, *SPECIAL.get(dialect, {})):
             continue  # text came before it: see the broken streams
         status, kind, raw = await ask(house, dialect, behaviour, stream)
         assert (status, kind) == (expected, "application/json"), (behaviour, status, raw[:300])
@@ -159,7 +175,7 @@ async def test_failures_before_the_first_event_keep_their_status(house: Any, dia
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_failures_after_the_first_event_are_error_events(house: Any, dialect: str) -> None:
-    for behaviour in (*BROKEN, *(("stop_sequence-partial",) if dialect == "mindie" else ())):
+    for behaviour in (*BROKEN, *SPECIAL.get(dialect, {})):
         status, kind, raw = await ask(house, dialect, behaviour, stream=True)
         assert (status, kind) == (200, "text/event-stream"), (behaviour, raw)
         events = events_of(raw)

@@ -13,6 +13,7 @@ from openai import AsyncOpenAI
 from pydantic import BaseModel
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
+REPORTS_USAGE = ("openai", "databricks", "mindie")  # in streams; Azure's API does not
 WEATHER = {
     "type": "function",
     "function": {
@@ -64,11 +65,12 @@ async def test_the_stream_adds_up_to_the_whole_reply(client: AsyncOpenAI, dialec
     assert message.role == "assistant"
     assert message.content == text == whole.choices[0].message.content
     assert final.choices[0].finish_reason == "stop"
-    assert final.usage is not None
-    assert final.usage.completion_tokens > 0
+    if dialect in REPORTS_USAGE:
+        assert final.usage is not None
+        assert final.usage.completion_tokens > 0
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", REPORTS_USAGE)
 async def test_usage_comes_only_where_it_was_asked_for(client: AsyncOpenAI, dialect: str) -> None:
     chunks = [
         chunk
@@ -165,7 +167,7 @@ async def test_errors_keep_their_class(
 
 async def test_the_parameter_at_fault_is_named_as_the_client_wrote_it(client: AsyncOpenAI) -> None:
     with pytest.raises(openai.UnprocessableEntityError) as e01:
-        await client.chat.completions.create(model="azure", messages=user("fake:azure-422-b x"))
+        await client.chat.completions.create(model="azure", messages=user("fake:azure-422-b(param=response_format) x"))
     assert (e01.value.param, e01.value.code) == ("response_format", "parameter_not_supported")
     with pytest.raises(openai.BadRequestError) as ours:
         await client.chat.completions.create(model="openai", messages=user("x"), temperature=3)

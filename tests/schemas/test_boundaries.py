@@ -1,0 +1,62 @@
+"""For every range in the catalogue: the last good value, the first bad one, and the path of the complaint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dragoman.schemas import load, names, profiles
+
+
+def test_every_boundary(cases: list[tuple[str, str, str, Any, bool]], compiled: Callable[..., Any]) -> None:
+    wrong = []
+    for schema, profile, field, body, good in cases:
+        if compiled(schema, profile).is_valid(body) != good:
+            wrong.append(
+                f"{schema} {profile}: {field}={str(body[field])[:100]} should be {'taken' if good else 'refused'}"
+            )
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_refusal_points_at_the_field(
+    cases: list[tuple[str, str, str, Any, bool]], compiled: Callable[..., Any]
+) -> None:
+    for schema, profile, field, body, good in cases:
+        if good:
+            continue
+        places = [list(error.instance_path)[:1] for error in compiled(schema, profile).iter_errors(body)]
+        assert places and all(place == [field] for place in places), (schema, profile, field, places)
+
+
+def test_the_table_covers_every_request_schema_and_profile(cases: list[tuple[str, str, str, Any, bool]]) -> None:
+    wanted = {(name, profile) for name in names() if name.endswith("chat.request") for profile in profiles(name)}
+    assert {(schema, profile) for schema, profile, *_ in cases} == wanted
+
+
+def test_every_bounded_number_is_in_the_table(cases: list[tuple[str, str, str, Any, bool]]) -> None:
+    bounds = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+    refused = {(schema, profile, field) for schema, profile, field, _, good in cases if not good}
+    for schema, profile in {(schema, profile) for schema, profile, *_ in cases}:
+        for field, rule in load(schema, profile)["properties"].items():
+            if any(bound in rule for bound in bounds):
+                assert (schema, profile, field) in refused, f"{schema} {profile}: no boundary of {field} is tested"
+
+
+def test_many_messages(errors: Callable[..., list[Any]]) -> None:
+    for name in (name for name in names() if name.endswith("chat.request")):
+        body = {"model": "m", "messages": [{"role": "user", "content": "x"}] * 10000}
+        assert not errors(name, body)
+        body["messages"].append({"role": "user", "content": "x"})
+        assert [list(error.instance_path) for error in errors(name, body)] == [["messages"]]
+
+
+def test_many_biases(errors: Callable[..., list[Any]]) -> None:
+    for name in ("openai/chat.request", "hub/chat.request"):
+        body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+        assert not errors(name, {**body, "logit_bias": {str(token): 1 for token in range(1024)}})
+        assert errors(name, {**body, "logit_bias": {str(token): 1 for token in range(1025)}})
+
+
+def test_numbers_beyond_64_bits_arrive_as_floats(errors: Callable[..., list[Any]]) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "x"}], "seed": float(2**64)}
+    assert errors("mindie/chat.request", body)

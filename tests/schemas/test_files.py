@@ -1,0 +1,213 @@
+"""What holds for every schema file in every profile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from typing import Any
+
+import jsonschema
+import pytest
+
+from dragoman.schemas import Schema, load, names, profiles
+
+PAIRS = [(name, profile) for name in names() for profile in profiles(name)]
+REQUESTS = [(name, profile) for name, profile in PAIRS if name.endswith("chat.request")]
+KNOWN_NOTES = {
+    "x-source", "x-neutral", "x-advisory", "x-extension", "x-message", "x-nearest", "x-refused", "x-max-characters",
+    "x-no-type-lists",
+}  # fmt: skip
+EXTENSIONS = {
+    "top_k", "min_p", "repetition_penalty", "stop_token_ids", "ignore_eos", "skip_special_tokens",
+    "include_stop_str_in_output", "best_of", "use_beam_search", "chat_template_kwargs", "thinking", "cache_control",
+    "reasoning_content", "reasoning_signature", "native_finish_reason", "extra_fields",
+}  # fmt: skip
+
+every_schema = pytest.mark.parametrize(("name", "profile"), PAIRS)
+every_request = pytest.mark.parametrize(("name", "profile"), REQUESTS)
+Declared = Callable[[Any], Iterator[tuple[str, Schema]]]
+
+
+def nodes(value: Any) -> Iterator[Any]:
+    """Every object in a schema file, whatever it stands for."""
+    if isinstance(value, dict):
+        yield value
+        for child in value.values():
+            yield from nodes(child)
+    elif isinstance(value, list):
+        for child in value:
+            yield from nodes(child)
+
+
+def test_every_dialect_has_every_side() -> None:
+    sides = ("request", "reply", "event", "error")
+    wanted = {f"{dialect}/chat.{side}" for dialect in ("openai", "databricks", "azure", "mindie") for side in sides}
+    assert wanted | {f"hub/chat.{side}" for side in sides[:3]} <= set(names())
+    assert profiles("mindie/chat.request") == ("documented", "actual", "native")
+    assert profiles("databricks/chat.request") == ("documented", "actual")
+    assert profiles("hub/chat.request") == ("documented",)
+
+
+@every_schema
+def test_is_valid_draft_2020_12(name: str, profile: str) -> None:
+    schema = load(name, profile)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+
+@every_schema
+def test_compiles_without_fetching_anything(name: str, profile: str, compiled: Callable[..., Any]) -> None:
+    assert not compiled(name, profile).is_valid([])
+
+
+@every_schema
+def test_references_stay_inside_and_lead_somewhere(name: str, profile: str) -> None:
+    schema = load(name, profile)
+    used = {node["$ref"] for node in nodes(schema) if isinstance(node.get("$ref"), str)}
+    assert {ref.removeprefix("#/$defs/") for ref in used} == set(schema.get("$defs", {}))
+
+
+@every_schema
+def test_has_no_alternatives(name: str, profile: str) -> None:
+    """Discriminated shapes are told apart by if and then, so that errors carry the culprit's own path."""
+    assert not [node for node in nodes(load(name, profile)) if {"oneOf", "anyOf"} & node.keys()]
+
+
+@every_schema
+def test_every_property_has_a_source(name: str, profile: str, declared: Declared) -> None:
+    bad = [place for place, rule in declared(load(name, profile)) if not _is_source(rule.get("x-source"))]
+    assert not bad
+
+
+def _is_source(source: Any) -> bool:
+    listed = source if isinstance(source, list) else [source]
+    return bool(listed) and all(isinstance(text, str) and len(text) > 8 for text in listed)
+
+
+@every_schema
+def test_annotations_are_spelt_right(name: str, profile: str) -> None:
+    used = {key for node in nodes(load(name, profile)) for key in node if key.startswith("x-")}
+    assert used <= KNOWN_NOTES
+
+
+@every_schema
+def test_neutral_and_advisory_values_are_valid_themselves(name: str, profile: str, declared: Declared) -> None:
+    schema = load(name, profile)
+    for place, rule in declared(schema):
+        listed = rule.get("x-advisory", [])
+        assert listed is True or isinstance(listed, list), place
+        values = [*rule.get("x-neutral", []), *(listed if isinstance(listed, list) else [])]
+        validator = jsonschema.Draft202012Validator({**rule, "$defs": schema.get("$defs", {})})
+        for value in values:
+            assert value is not None, f"{place}: null counts as absent anyway"
+            assert validator.is_valid(value), f"{place}: {value!r}"
+
+
+@every_schema
+def test_messages_are_one_plain_line(name: str, profile: str) -> None:
+    for node in nodes(load(name, profile)):
+        text = node.get("x-message")
+        if isinstance(text, str):
+            assert 15 < len(text) < 140 and "\n" not in text and not text.endswith(".")
+
+
+@every_request
+def test_requests_are_open_at_the_top(name: str, profile: str) -> None:
+    assert "additionalProperties" not in load(name, profile)
+
+
+@every_request
+def test_optional_top_level_properties_take_null(name: str, profile: str, compiled: Callable[..., Any]) -> None:
+    schema = load(name, profile)
+    body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+    refusing = {
+        key
+        for key in schema["properties"].keys() - set(schema["required"])
+        if not compiled(name, profile).is_valid({**body, key: None})
+    }
+    wanted = {"chat_template_kwargs"} if name.startswith("mindie") and profile != "documented" else set()
+    assert refusing == wanted
+
+
+@every_request
+def test_nested_objects_are_closed_where_the_servers_refuse_unknown_keys(name: str, profile: str) -> None:
+    closed = name.split("/")[0] in ("databricks", "azure")
+    for place, rule in _objects(load(name, profile)):
+        branches = "allOf" in rule and "additionalProperties" not in rule
+        if branches or place.endswith("/parameters"):
+            continue  # a union, whose branches are checked; a user's own schema
+        assert (rule.get("additionalProperties") is False) == closed, place
+
+
+def _objects(schema: Schema) -> Iterator[tuple[str, Schema]]:
+    """The objects with properties below the top level."""
+
+    def walk(rule: Any, place: str) -> Iterator[tuple[str, Schema]]:
+        if isinstance(rule, dict):
+            if place and "properties" in rule:
+                yield place, rule
+            for key in ("properties", "$defs"):
+                for child_name, child in rule.get(key, {}).items():
+                    yield from walk(child, f"{place}/{child_name}")
+            yield from walk(rule.get("items"), f"{place}/items")
+
+    return walk(schema, "")
+
+
+def test_extensions_are_a_closed_list(declared: Declared) -> None:
+    for name, profile in PAIRS:
+        found = {place.rsplit("/", 1)[1] for place, rule in declared(load(name, profile)) if rule.get("x-extension")}
+        assert found == set() if not name.startswith("hub/") else found <= EXTENSIONS
+    everywhere = {
+        place.rsplit("/", 1)[1]
+        for name in ("hub/chat.request", "hub/chat.reply", "hub/chat.event")
+        for place, rule in declared(load(name))
+        if rule.get("x-extension")
+    }
+    assert everywhere == EXTENSIONS
+
+
+def test_the_hub_knows_every_chat_parameter_of_every_dialect() -> None:
+    hub = load("hub/chat.request")["properties"].keys()
+    own = {
+        "client_request_id", "usage_context", "extra_params", "user_security_context"
+    }  # fmt: skip
+    for name, profile in REQUESTS:
+        assert load(name, profile)["properties"].keys() - own <= hub, (name, profile)
+
+
+def test_refused_words_are_in_no_request_schema() -> None:
+    refused = load("hub/chat.request")["x-refused"]
+    assert refused == sorted(set(refused))
+    assert {
+        "api_base",
+        "base_url",
+        "api_key",
+        "custom_host",
+        "extra_headers",
+        "extra_body",
+        "extra_query",
+        "model_list",
+    } <= set(refused)
+    assert {
+        "user_config",
+        "proxies",
+        "fallbacks",
+        "litellm_params",
+        "custom_llm_provider",
+        "chat_template",
+        "lora",
+        "lora_path",
+    } <= set(refused)
+    for name, profile in REQUESTS:
+        assert not load(name, profile)["properties"].keys() & set(refused)
+
+
+def test_patches_change_something() -> None:
+    root = files("dragoman.schemas")
+    for name, profile in PAIRS:
+        if profile != "documented":
+            dialect, stem = name.split("/")
+            patch = json.loads(root.joinpath(dialect, f"{stem}.{profile}.json").read_text("utf-8"))
+            assert patch and load(name, profile) != load(name), (name, profile)

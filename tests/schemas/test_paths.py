@@ -1,0 +1,138 @@
+"""Where an error points, and in what words: users see both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dragoman.schemas import load, names, profiles
+
+USER = {"role": "user", "content": "x"}
+TOOL = {"type": "function", "function": {"name": "f"}}
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+IMAGE = {"type": "image_url", "image_url": {}}
+OPENAI_LIKE = ("openai/chat.request", "hub/chat.request")
+
+EVERYWHERE: list[tuple[dict[str, Any], list[str | int], str, Any]] = [
+    ({"response_format": {"type": "json_schema"}}, ["response_format"], "required", "json_schema"),
+    ({"messages": [{"role": "alien"}]}, ["messages", 0, "role"], "enum", None),
+    ({"messages": [{"content": "x"}]}, ["messages", 0], "required", "role"),
+    ({"messages": [USER, {"role": "user", "content": [IMAGE]}]},
+     ["messages", 1, "content", 0, "image_url"], "required", "url"),
+    ({"messages": [{"role": "user", "content": [{"type": "text"}]}]},
+     ["messages", 0, "content", 0], "required", "text"),
+    ({"messages": [{"role": "user", "content": [{}]}]}, ["messages", 0, "content", 0], "required", "type"),
+    ({"tools": [TOOL, {"type": "function", "function": {}}]}, ["tools", 1, "function"], "required", "name"),
+    ({"tools": [TOOL], "tool_choice": {"type": "function"}}, ["tool_choice"], "required", "function"),
+    ({"tools": [TOOL], "tool_choice": "any"}, ["tool_choice"], "enum", None),
+    ({"messages": [{"role": "tool", "content": "x"}]}, ["messages", 0], "required", "tool_call_id"),
+    ({"messages": [{"role": "assistant", "content": None, "tool_calls": [{**CALL, "function": {"name": "f"}}]}]},
+     ["messages", 0, "tool_calls", 0, "function"], "required", "arguments"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*OPENAI_LIKE, "databricks/chat.request", "azure/chat.request", "mindie/chat.request"])
+@pytest.mark.parametrize(("change", "path", "keyword", "limit"), EVERYWHERE)
+def test_one_mistake_is_one_error_at_its_own_place(
+    name: str, change: dict[str, Any], path: list[str | int], keyword: str, limit: Any, errors: Callable[..., Any]
+) -> None:
+    profile = "documented" if name in OPENAI_LIKE else "actual"
+    [error] = errors(name, {"model": "m", "messages": [USER], **change}, profile)
+    assert (list(error.instance_path), error.kind.name) == (path, keyword)
+    assert limit is None or error.kind.value == limit
+
+
+RULES: list[tuple[str, str, dict[str, Any], list[str | int], str]] = [
+    ("openai", "documented", {"top_logprobs": 5}, ["top_logprobs"], "top_logprobs needs logprobs to be true"),
+    ("openai", "documented", {"stream_options": {}}, ["stream_options"], "stream_options needs stream to be true"),
+    ("openai", "documented", {"tool_choice": "required"}, ["tool_choice"],
+     "a tool_choice other than none and auto needs tools"),
+    ("databricks", "documented", {"top_logprobs": 5}, ["top_logprobs"], "top_logprobs needs logprobs to be true"),
+    ("databricks", "documented", {"messages": [{"role": "system", "content": "a"}, {"role": "system", "content": "b"}]},
+     ["messages", 1, "role"], "a system message is allowed once, as the first message"),
+    ("databricks", "documented", {"messages": [{"role": "assistant", "content": "x", "tool_calls": [CALL]}]},
+     ["messages", 0, "content"], "an assistant message with tool_calls has no content"),
+    ("databricks", "documented", {"messages": [{**USER, "tool_calls": [CALL]}]}, ["messages", 0, "tool_calls"],
+     "only assistant messages have tool_calls"),
+    ("databricks", "actual", {"messages": [{**USER, "tool_call_id": "c"}]}, ["messages", 0, "tool_call_id"],
+     "only tool messages have a tool_call_id"),
+    ("azure", "actual", {"tool_choice": "required"}, ["tool_choice"],
+     "a tool_choice other than none and auto needs tools"),
+    ("mindie", "documented", {"model": ".m"}, ["model"],
+     "a model name is 1 to 256 letters, digits, '.', '-' and '_', the last three neither first nor last"),
+    ("mindie", "actual", {"top_k": 0}, ["top_k"], "top_k is -1, which means off, or greater than 0"),
+    ("mindie", "actual", {"top_logprobs": 1, "logprobs": False}, ["top_logprobs"],
+     "top_logprobs cannot be given beside logprobs false"),
+    ("mindie", "native", {"use_beam_search": True, "max_tokens": 129}, ["max_tokens"],
+     "max_tokens is at most 128 with use_beam_search"),
+    ("mindie", "actual", {"n": 2, "temperature": 0}, ["temperature"], "n above 1 needs a temperature greater than 0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dialect", "profile", "change", "path", "message"), RULES)
+def test_rules_explain_themselves(
+    dialect: str, profile: str, change: dict[str, Any], path: list[str | int], message: str, errors: Callable[..., Any]
+) -> None:
+    name = f"{dialect}/chat.request"
+    [error] = errors(name, {"model": "m", "messages": [USER], **change}, profile)
+    assert list(error.instance_path) == path
+    assert said(load(name, profile), error.schema_path) == message
+
+
+def said(schema: Any, schema_path: list[str | int]) -> str | None:
+    """The nearest x-message above the keyword that failed."""
+    text = None
+    for part in schema_path[:-1]:
+        schema = schema[part]
+        text = schema.get("x-message", text) if isinstance(schema, dict) else text
+    return text
+
+
+def test_too_many_properties_name_their_tool(errors: Callable[..., Any]) -> None:
+    wide = {"type": "object", "properties": {f"p{number}": {} for number in range(16)}}
+    tools = [TOOL, {"type": "function", "function": {"name": "g", "parameters": wide}}]
+    [error] = errors("databricks/chat.request", {"messages": [USER], "tools": tools})
+    assert list(error.instance_path) == ["tools", 1, "function", "parameters", "properties"]
+    assert (error.kind.name, error.kind.value) == ("maxProperties", 15)
+
+
+@pytest.mark.parametrize("dialect", ["databricks", "azure"])
+def test_unknown_nested_keys_are_refused_by_name(dialect: str, errors: Callable[..., Any]) -> None:
+    body = {"messages": [{**USER, "shade": 1}], "tools": [{**TOOL, "colour": 1}], "anything": 1}
+    found = {
+        (*error.instance_path, *error.kind.value): error.kind.name
+        for error in errors(f"{dialect}/chat.request", body, "actual")
+    }
+    assert found == {("messages", 0, "shade"): "additionalProperties", ("tools", 0, "colour"): "additionalProperties"}
+
+
+@pytest.mark.parametrize("dialect", ["openai", "hub", "mindie"])
+def test_unknown_nested_keys_are_kept_elsewhere(dialect: str, errors: Callable[..., Any]) -> None:
+    name = f"{dialect}/chat.request"
+    body = {"model": "m", "messages": [{**USER, "shade": 1}], "tools": [{**TOOL, "colour": 1}], "anything": 1}
+    assert not [error for profile in profiles(name) for error in errors(name, body, profile)]
+
+
+def test_a_tools_parameters_are_anyones_schema(errors: Callable[..., Any]) -> None:
+    wild = {"$schema": "x", "type": ["object", "null"], "anyOf": [{}], "$defs": {}, "properties": {"a": {"oneOf": []}}}
+    tool = {"type": "function", "function": {"name": "f", "parameters": wild}}
+    for name in (name for name in names() if name.endswith("chat.request")):
+        for profile in profiles(name):
+            assert not errors(name, {"model": "m", "messages": [USER], "tools": [tool]}, profile), (name, profile)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "field"), [("databricks", "top_p"), ("mindie", "top_p"), ("mindie", "temperature")]
+)
+def test_open_bounds_name_the_nearest_value(dialect: str, field: str, errors: Callable[..., Any]) -> None:
+    name = f"{dialect}/chat.request"
+    [low] = errors(name, {"model": "m", "messages": [USER], field: 0})
+    rule: Any = load(name)
+    for part in low.schema_path[:-1]:
+        rule = rule[part]
+    assert low.kind.name == "exclusiveMinimum"
+    assert not errors(name, {"model": "m", "messages": [USER], field: rule["x-nearest"]})
+    [high] = errors(name, {"model": "m", "messages": [USER], field: 3})
+    assert high.kind.name == "maximum" and "x-nearest" not in load(name)["properties"][field]

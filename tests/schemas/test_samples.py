@@ -1,0 +1,55 @@
+"""The documents' own samples are valid in the documented profile, and in the wider ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.schemas import profiles
+
+FIXTURES = Path(__file__).parent / "fixtures"
+SAMPLES = [
+    ("azure.request.json", "azure/chat.request"),
+    ("azure.reply.json", "azure/chat.reply"),
+    ("mindie.request.one_turn.json", "mindie/chat.request"),
+    ("mindie.request.two_turns.json", "mindie/chat.request"),
+    ("mindie.reply.json", "mindie/chat.reply"),
+]
+
+
+@pytest.mark.parametrize(("sample", "name"), SAMPLES)
+def test_sample_bodies(sample: str, name: str, fixture: Callable[[str], Any], errors: Callable[..., Any]) -> None:
+    for profile in profiles(name):
+        assert not errors(name, fixture(sample), profile)
+
+
+def test_every_event_of_the_sample_stream(errors: Callable[..., Any]) -> None:
+    lines = (FIXTURES / "mindie.stream.sse").read_text("utf-8").split("\n\n")
+    datas = [line.removeprefix("data: ") for line in lines if line]
+    assert datas.pop() == "[DONE]" and len(datas) == 20
+    for profile in profiles("mindie/chat.event"):
+        assert not [error for data in datas for error in errors("mindie/chat.event", json.loads(data), profile)]
+
+
+def test_inline_examples_of_databricks(fixture: Callable[[str], Any], errors: Callable[..., Any]) -> None:
+    inline = fixture("databricks.inline.json")
+    tools = [{"type": "function", "function": {"name": "my_function", "description": "does it"}}]
+    body = {"messages": [{"role": "user", "content": "x"}], "tools": tools, "tool_choice": inline["tool_choice"]}
+    for profile in ("documented", "actual"):
+        assert not errors("databricks/chat.request", body, profile)
+        for form in ("json_object", "json_schema"):
+            assert not errors("databricks/chat.request", {**body, "response_format": inline[form]}, profile)
+
+
+def test_the_samples_are_what_the_other_dialects_would_refuse(
+    fixture: Callable[[str], Any], errors: Callable[..., Any]
+) -> None:
+    """The schemas do tell the dialects apart: a MindIE reply is no OpenAI reply."""
+    [finish] = [
+        e for e in errors("openai/chat.reply", fixture("mindie.reply.json")) if "finish_reason" in e.instance_path
+    ]
+    assert finish.kind.name == "enum"
