@@ -1,0 +1,194 @@
+"""The clients of the benchmark: a closed loop on keep-alive connections, and a look at what the proxy spends.
+
+`python _load.py PORT CASE SECONDS PID` prints one JSON object (see `measure`). The processor time of process PID and of
+its descendants is read at both ends of the window in which answers are counted; PID 0 means there is none to read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import uvloop
+from _upstream import EVENTS
+
+__all__ = ["CASES", "WARM_UP"]
+
+CASES = {"whole": 16, "paced": 32, "burst": 4}  # concurrent connections
+WARM_UP = 1.0  # seconds before the window opens
+SIZE = 4096  # bytes of a request's body
+
+
+def main() -> None:
+    port, case, seconds, pid = int(sys.argv[1]), sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
+    print(json.dumps(uvloop.run(measure(port, case, seconds, pid))))
+
+
+async def measure(port: int, case: str, seconds: float, pid: int) -> dict[str, Any]:
+    """`units` (answers or stream events), `cpu_us` per unit, `per_second`, `p50_ms` of an answer, `errors`, `error`."""
+    loop = asyncio.get_running_loop()
+    tally = Tally()
+    connections = [await connect(loop, port, case, tally) for _ in range(CASES[case])]
+    await asyncio.sleep(WARM_UP)
+    tally.reset()
+    before, started = cpu_ns(pid), time.perf_counter()
+    await asyncio.sleep(seconds)
+    spent, window = cpu_ns(pid) - before, time.perf_counter() - started
+    units = tally.answers if case == "whole" else tally.events
+    result = {
+        "units": units,
+        "cpu_us": spent / 1000 / units if units and pid else None,
+        "per_second": units / window,
+        "p50_ms": 1000 * sorted(tally.times)[len(tally.times) // 2] if tally.times else None,
+        "errors": tally.errors,
+        "error": tally.error,
+    }
+    for connection in connections:
+        connection.stop()
+    return result
+
+
+async def connect(loop: asyncio.AbstractEventLoop, port: int, case: str, tally: Tally) -> Client:
+    request = request_bytes(port, case)
+    _, client = await loop.create_connection(lambda: Client(request, case != "whole", tally), "127.0.0.1", port)
+    return client
+
+
+class Tally:
+    """What has come back since the last reset."""
+
+    def __init__(self) -> None:
+        self.errors = 0
+        self.error = ""
+        self.reset()
+
+    def reset(self) -> None:
+        self.answers = self.events = 0
+        self.times: list[float] = []
+
+    def wrong(self, what: str) -> None:
+        self.errors += 1
+        self.error = self.error or what
+
+
+class Client(asyncio.Protocol):
+    """One connection: asks, waits for the whole answer, asks again. Stops at the first wrong answer."""
+
+    def __init__(self, request: bytes, streams: bool, tally: Tally) -> None:
+        self.request, self.streams, self.tally = request, streams, tally
+        self.stopped = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
+        self.ask()
+
+    def ask(self) -> None:
+        self.received = bytearray()
+        self.end: int | None = None  # where the answer ends, once known; a chunked one ends with its last chunk
+        self.body = 0
+        self.asked = time.perf_counter()
+        self.transport.write(self.request)
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+        self.tally.events += data.count(b"data: {")
+        if not self.body and not self.read_head():
+            return
+        if len(self.received) == self.end if self.end else self.received.endswith(b"\r\n0\r\n\r\n"):
+            self.finish()
+
+    def read_head(self) -> bool:
+        self.body = self.received.find(b"\r\n\r\n") + 4
+        if self.body == 3:
+            self.body = 0
+            return False
+        for line in self.received[: self.body].lower().split(b"\r\n"):
+            if line.startswith(b"content-length:"):
+                self.end = self.body + int(line[15:])
+        return True
+
+    def finish(self) -> None:
+        self.tally.answers += 1
+        self.tally.times.append(time.perf_counter() - self.asked)
+        body = bytes(self.received[self.body :])
+        if wrong := self.fault(body if self.end else unchunked(body)):
+            self.tally.wrong(wrong)
+            self.stop()
+        else:
+            self.ask()
+
+    def fault(self, body: bytes) -> str:
+        """What is wrong with the answer, or nothing."""
+        if not self.received.startswith(b"HTTP/1.1 200 "):
+            return self.received[:600].decode(errors="replace")
+        if not self.streams:
+            return "" if b'"chat.completion"' in body else f"no completion: {body[:200]!r}"
+        if body.count(b"data: {") != EVENTS or not body.endswith(b"data: [DONE]\n\n"):
+            return f"a stream of {body.count(b'data: {')} events, not {EVENTS}, that ends with {body[-100:]!r}"
+        return ""
+
+    def stop(self) -> None:
+        self.stopped = True
+        self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.stopped:
+            self.tally.wrong(f"the connection was closed: {exc or 'without an error'}")
+
+
+def unchunked(body: bytes) -> bytes:
+    parts: list[bytes] = []
+    at = 0
+    while True:
+        line = body.index(b"\r\n", at)
+        size = int(body[at:line].partition(b";")[0], 16)
+        if not size:
+            return b"".join(parts)
+        parts.append(body[line + 2 : line + 2 + size])
+        at = line + 4 + size
+
+
+def request_bytes(port: int, case: str) -> bytes:
+    """A chat request of 4 KB: ten messages, three tools, some text outside ASCII."""
+    question = "Was heißt »dragoman«, und woher kommt das Wort? 翻译。"
+    turns = [{"role": "assistant" if turn % 2 else "user", "content": f"{turn}: {question}"} for turn in range(8)]
+    last = {"role": "user", "content": ""}
+    body = {
+        "model": f"bench-{case}",
+        "messages": [{"role": "system", "content": "Answer briefly."}, *turns, last],
+        "tools": [tool(name) for name in ("lookup", "translate", "compare")],
+        "max_tokens": 256,
+        "temperature": 0.7,
+        "stream": case != "whole",
+    }
+    last["content"] = "x" * (SIZE - len(encoded(body)))
+    data = encoded(body)
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nuser-agent: bench\r\naccept: */*\r\n"
+    return f"{head}content-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data
+
+
+def tool(name: str) -> dict[str, Any]:
+    word = {"type": "string", "description": "The word, in the language that it was found in."}
+    parameters = {"type": "object", "properties": {"word": word, "limit": {"type": "integer"}}, "required": ["word"]}
+    return {"type": "function", "function": {"name": name, "description": f"To {name}.", "parameters": parameters}}
+
+
+def encoded(body: dict[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def cpu_ns(pid: int) -> int:
+    """Processor time, user and system, that the process, its threads and its descendants have used so far."""
+    total = 0
+    for task in Path(f"/proc/{pid}/task").iterdir() if pid else ():
+        total += int((task / "schedstat").read_text().split()[0])
+        total += sum(cpu_ns(int(child)) for child in (task / "children").read_text().split())
+    return total
+
+
+if __name__ == "__main__":
+    main()

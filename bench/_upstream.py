@@ -1,0 +1,112 @@
+"""The provider of the benchmark, as little server as will do: fixed answers, chosen by what the request says.
+
+A request that holds `bench-burst` is answered with a stream as fast as it goes, `bench-paced` with one event per 5 ms,
+anything else with one whole reply. `python _upstream.py PORT`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from typing import Any, cast
+
+import uvloop
+
+__all__ = ["EVENTS", "PACE"]
+
+EVENTS = 200  # chunks in a stream, `[DONE]` not counted
+PACE = 0.005  # seconds between the events of a paced stream
+
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+_STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+def envelope(kind: str, choice: dict[str, Any], **more: Any) -> bytes:
+    head = {"id": "chatcmpl-3f6d0c9be7a14e0f8d52", "object": kind, "created": 1700000000, "model": "bench"}
+    return json.dumps({**head, "choices": [{"index": 0, **choice}], **more}, ensure_ascii=False).encode()
+
+
+def whole() -> bytes:
+    text = "A relay takes what it is given and hands it on; an interpreter must also know both languages. " * 3
+    message = {"role": "assistant", "content": text.strip(), "refusal": None}
+    usage = {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960}
+    choice = {"message": message, "logprobs": None, "finish_reason": "stop"}
+    body = envelope("chat.completion", choice, usage=usage)
+    return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def stream() -> list[bytes]:
+    """The events, each as one HTTP chunk; the last also ends the answer."""
+    events = [event({"content": f" word{number:03d}"}, None) for number in range(EVENTS)]
+    events[0] = event({"role": "assistant", "content": ""}, None)
+    events[-1] = event({}, "stop")
+    return [*events, framed(b"data: [DONE]\n\n") + b"0\r\n\r\n"]
+
+
+def event(delta: dict[str, Any], finish_reason: str | None) -> bytes:
+    choice = {"delta": delta, "logprobs": None, "finish_reason": finish_reason}
+    return framed(b"data: " + envelope("chat.completion.chunk", choice) + b"\n\n")
+
+
+def framed(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+_WHOLE = whole()
+_PIECES = stream()
+_BURST = _STREAM_HEAD + b"".join(_PIECES)
+
+
+class Upstream(asyncio.Protocol):
+    """One connection: whole requests in, one at a time, and their answers out."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.received = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+        while (request := self.next_request()) is not None:
+            self.answer(request)
+
+    def next_request(self) -> bytes | None:
+        end = self.received.find(b"\r\n\r\n")
+        if end < 0:
+            return None
+        length = _LENGTH.search(self.received, 0, end)
+        end += 4 + (int(length[1]) if length else 0)
+        if len(self.received) < end:
+            return None
+        request = bytes(self.received[:end])
+        del self.received[:end]
+        return request
+
+    def answer(self, request: bytes) -> None:
+        if b"bench-paced" in request:
+            self.transport.write(_STREAM_HEAD)
+            self.pace(0, self.loop.time())
+        elif b"bench-burst" in request:
+            self.transport.write(_BURST)
+        else:
+            self.transport.write(_WHOLE)
+
+    def pace(self, number: int, due: float) -> None:
+        if self.transport.is_closing():
+            return
+        self.transport.write(_PIECES[number])
+        if number + 1 < len(_PIECES):
+            self.loop.call_at(due + PACE, self.pace, number + 1, due + PACE)
+
+
+async def main() -> None:
+    server = await asyncio.get_running_loop().create_server(Upstream, "127.0.0.1", int(sys.argv[1]))
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    uvloop.run(main())

@@ -1,0 +1,262 @@
+"""What dragoman costs beside a bare relay: `uv run python bench/relay.py [--seconds 5] [--rounds 3] [--json FILE]`.
+
+Processor time per 4 KB chat request and per stream event, of every proxy in the same run: their rounds alternate, and
+every other round goes through them in reverse, so that whatever else the machine does falls on all alike. Everything
+runs on 127.0.0.1; the proxy has one core to itself where there are two. Linux only: it reads /proc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from _load import CASES, WARM_UP
+
+__all__: list[str] = []
+
+HERE = Path(__file__).parent
+BARE = "bare aiohttp relay"
+GOALS = {"whole": 2.0, "paced": 1.6, "burst": 1.6}  # dragoman's cost, in bare relays
+TITLES = {"whole": "4 KB chat request", "paced": "stream event, one per 5 ms", "burst": "stream event, in bursts"}
+NGINX = """\
+daemon off; master_process off; pid {folder}/nginx.pid; error_log /dev/null crit;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off; client_body_temp_path {folder}; proxy_temp_path {folder}; client_body_buffer_size 64k;
+  fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder}; keepalive_requests 1000000;
+  upstream provider {{ server 127.0.0.1:{upstream}; keepalive 64; keepalive_requests 1000000; }}
+  server {{
+    listen 127.0.0.1:{port};
+    proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off;
+    location / {{ proxy_pass http://provider; }}
+  }}
+}}
+"""
+
+
+@dataclass
+class Row:
+    """One way from the clients to the provider. `process` is the proxy, None on the direct way."""
+
+    name: str
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+    note: str = ""
+    results: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {case: [] for case in CASES})
+
+    def median(self, case: str, key: str) -> float | None:
+        found = [result[key] for result in self.results[case] if result[key] is not None]
+        return statistics.median(found) if found else None
+
+
+def main() -> None:
+    options = arguments()
+    if not Path("/proc/self/schedstat").exists():
+        sys.exit("bench/relay.py reads processor time from /proc/PID/task/*/schedstat: run it on Linux.")
+    proxy_cores, other_cores = cores()
+    os.sched_setaffinity(0, other_cores)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        rows = start(stack, folder, proxy_cores)
+        for number in range(options.rounds):
+            print(f"round {number + 1} of {options.rounds} ...", file=sys.stderr, flush=True)
+            for row in reversed(rows) if number % 2 else rows:
+                measure(row, options.seconds)
+    report(rows)
+    if options.json:
+        options.json.write_text(json.dumps(document(rows, options), indent=2) + "\n")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=5.0, help="length of one measurement, 0.5 to 60 (default 5)")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements of each case, 1 to 20 (default 3)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every measurement to FILE")
+    options = parser.parse_args()
+    if not 0.5 <= options.seconds <= 60:
+        parser.error("--seconds must be between 0.5 and 60")
+    if not 1 <= options.rounds <= 20:
+        parser.error("--rounds must be between 1 and 20")
+    return options
+
+
+def cores() -> tuple[set[int], set[int]]:
+    """The proxy's core and everyone else's; the same where there is only one."""
+    first, *rest = sorted(os.sched_getaffinity(0))
+    return {first}, set(rest) or {first}
+
+
+def start(stack: ExitStack, folder: Path, proxy_cores: set[int]) -> list[Row]:
+    upstream = free_port()
+    stack.enter_context(running(script("_upstream.py", upstream)))
+    if not wait_for(upstream):
+        sys.exit(f"the benchmark's provider does not start; try: {' '.join(script('_upstream.py', upstream))}")
+    rows = [Row("direct", upstream)]
+    for name, port, command in proxies(folder, upstream):
+        row = Row(name, port)
+        rows.append(row)
+        if command is None:
+            row.note = "left out: not installed"
+            continue
+        row.process = stack.enter_context(running(command, proxy_cores))
+        if not wait_for(port, row.process):
+            row.note = f"left out: nothing listens on its port; started with: {' '.join(command)}"
+    return rows
+
+
+def proxies(folder: Path, upstream: int) -> Iterator[tuple[str, int, list[str] | None]]:
+    port = free_port()
+    yield BARE, port, script("_bare.py", port, upstream)
+    port = free_port()
+    nginx = shutil.which("nginx")
+    config = folder / "nginx.conf"
+    config.write_text(NGINX.format(folder=folder, port=port, upstream=upstream))
+    yield "nginx", port, [nginx, "-p", str(folder), "-c", str(config)] if nginx else None
+    dragoman = Path(sys.executable).with_name("dragoman")
+    for dialect, base in (("openai", "/v1"), ("databricks", "")):
+        port = free_port()
+        config = folder / f"{dialect}.yaml"
+        config.write_text(dragoman_config(dialect, f"http://127.0.0.1:{upstream}{base}", port))
+        serve = [str(dragoman), "serve", "--config", str(config), "--log-format", "json"]
+        yield f"dragoman, to {dialect}", port, serve if dragoman.exists() else None
+
+
+def dragoman_config(dialect: str, base_url: str, port: int) -> str:
+    models = "".join(f"  bench-{case}: {{targets: [{{provider: upstream, model: bench-{case}}}]}}\n" for case in CASES)
+    return f"""\
+server: {{host: 127.0.0.1, port: {port}}}
+providers:
+  upstream: {{dialect: {dialect}, base_url: "{base_url}", api_key: bench}}
+models:
+{models}"""
+
+
+def script(name: str, *words: object) -> list[str]:
+    return [sys.executable, str(HERE / name), *map(str, words)]
+
+
+@contextmanager
+def running(command: Sequence[str], pinned: set[int] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """The command as a process, ended on the way out."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        if pinned:
+            os.sched_setaffinity(process.pid, pinned)
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def wait_for(port: int, process: subprocess.Popen[bytes] | None = None) -> bool:
+    """True once something listens, False where the process ended first or 20 s have passed."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and (process is None or process.poll() is None):
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return True
+        except OSError:
+            time.sleep(0.05)
+    return False
+
+
+def measure(row: Row, seconds: float) -> None:
+    """Every case once. A row that gives a wrong answer keeps the note and is left alone from there on."""
+    for case in CASES:
+        if row.note:
+            return
+        pid = row.process.pid if row.process else 0
+        load = script("_load.py", row.port, case, seconds, pid)
+        run = subprocess.run(load, capture_output=True, text=True, timeout=seconds + WARM_UP + 60)
+        if run.returncode:
+            row.note = f"{case}: the load generator failed: {run.stderr[-600:]}"
+            return
+        result = json.loads(run.stdout)
+        if result["errors"]:
+            row.note = f"{case}: {result['errors']} wrong answers, the first: {result['error']}"
+            return
+        row.results[case].append(result)
+
+
+def report(rows: list[Row]) -> None:
+    bare = next(row for row in rows if row.name == BARE)
+    for case, title in TITLES.items():
+        unit = "requests/s" if case == "whole" else "events/s"
+        print(f"\n{title}, {CASES[case]} connections; goal for dragoman: <= {GOALS[case]} bare relays")
+        print(f"  {'':26}{'CPU µs':>9}{'x bare':>9}{unit:>13}{'answer p50 ms':>15}")
+        for row in rows:
+            cells = [cell(row.median(case, "cpu_us"), 9, 1), cell(ratio(row, bare, case), 9, 2)]
+            cells += [cell(row.median(case, "per_second"), 13, 0), cell(row.median(case, "p50_ms"), 15, 2)]
+            print(f"  {row.name:26}{''.join(cells)}{verdict(row, bare, case)}")
+    for row in rows:
+        if row.note:
+            print(f"\n{row.name}: {row.note}")
+
+
+def cell(value: float | None, width: int, digits: int) -> str:
+    return f"{'-':>{width}}" if value is None else f"{value:>{width}.{digits}f}"
+
+
+def ratio(row: Row, bare: Row, case: str) -> float | None:
+    """The median of the rounds' ratios: a round's two measurements were made under the same conditions."""
+    pairs = zip(row.results[case], bare.results[case], strict=False)
+    found = [one["cpu_us"] / other["cpu_us"] for one, other in pairs if one["cpu_us"] and other["cpu_us"]]
+    return statistics.median(found) if found else None
+
+
+def verdict(row: Row, bare: Row, case: str) -> str:
+    found = ratio(row, bare, case)
+    if row.note:
+        return "  see the note below"
+    if found is None or not row.name.startswith("dragoman"):
+        return ""
+    return "  goal met" if found <= GOALS[case] else "  goal missed"
+
+
+def document(rows: list[Row], options: argparse.Namespace) -> dict[str, Any]:
+    bare = next(row for row in rows if row.name == BARE)
+    return {
+        "seconds": options.seconds,
+        "rounds": options.rounds,
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "versions": {name: version(name) for name in ("dragoman", "aiohttp", "uvloop")},
+        "goals": GOALS,
+        "rows": {
+            row.name: {
+                "note": row.note,
+                "ratio": {case: ratio(row, bare, case) for case in CASES},
+                "results": row.results,
+            }
+            for row in rows
+        },
+    }
+
+
+if __name__ == "__main__":
+    main()
