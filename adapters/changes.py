@@ -22,6 +22,7 @@ Weight: TypeAlias = Literal["form", "loss"]
 HEADER = "x-dragoman-changes"
 _MOST_ITEMS = 20
 _MOST_BYTES = 2048
+_RECENT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,9 @@ class Receipt:
         return text or None
 
     def _note(self, action: Action, before: Path, after: Path, reason: str, weight: Weight) -> None:
-        self.changes.append(Change(action, before, after, reason, weight))
+        change = Change(action, before, after, reason, weight)
+        if change not in self.changes[-_RECENT:]:  # what happens to chunk after chunk of a stream is said once
+            self.changes.append(change)
 
 
 def _step_back(step: tuple[tuple[Path, Path], ...], path: Path) -> Path:

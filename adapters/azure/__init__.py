@@ -5,6 +5,7 @@ from __future__ import annotations
 from dragoman.adapters.dialect import Dialect
 
 from .chat import CALLED
+from .served import SERVED
 
 __all__ = ["AZURE"]
 
@@ -16,6 +17,7 @@ AZURE = Dialect(
         "bearer": {"Authorization": "Bearer {}"},
         "api-key": {"api-key": "{}"},
     },
+    served={"chat": SERVED},
     called={"chat": CALLED},
     forwarded=("x-ms-error-code",),
 )

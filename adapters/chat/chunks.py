@@ -21,6 +21,7 @@ from .usage import UsageTally
 __all__ = ["ChunkMender"]
 
 _OBJECT = "chat.completion.chunk"
+_TEXT_ONLY = {"content": None}.keys()
 
 
 class ChunkMender:
@@ -35,6 +36,31 @@ class ChunkMender:
         self._usage = UsageTally()
         self._wants_usage = wants_usage(ctx.request)
         self._told: set[str] = set()
+        self._last: JsonObject | None = None
+        self._last_delta: JsonObject = {}
+
+    def remember(self, body: JsonObject) -> None:
+        """Note a valid chunk that was left as it came: the next may differ from it in its text only."""
+        if len(body["choices"]) == 1 and not self._held:
+            self._last, self._last_delta = body, body["choices"][0]["delta"]
+
+    def repeats(self, body: Any) -> bool:
+        """True for a chunk that equals the remembered one in everything but its text: whatever made that one valid, and
+        left it as it was, holds for this one. Most chunks of a stream are of this kind."""
+        last = self._last
+        if last is None or type(body) is not dict or self._held or self._last_delta.keys() != _TEXT_ONLY:
+            return False
+        choices = body.get("choices")
+        if type(choices) is not list or len(choices) != 1 or type(choices[0]) is not dict:
+            return False
+        choice = choices[0]
+        delta = choice.get("delta")
+        if type(delta) is not dict or delta.keys() != _TEXT_ONLY or type(delta["content"]) is not str:
+            return False
+        choice["delta"] = self._last_delta
+        equal = bool(body == last)
+        choice["delta"] = delta
+        return equal
 
     def mend(self, body: JsonObject) -> bool:
         """Bring a chunk with choices into hub form. Raises Fault where a finish reason tells of one."""

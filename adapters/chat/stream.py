@@ -66,7 +66,17 @@ class ChatReader:
 
     def feed(self, item: Item) -> list[Output]:
         """Take one item that the SSE framer found."""
-        kind, payload, raw = _classify(item)
+        is_event = isinstance(item, Event)
+        data = item.data if isinstance(item, Event) else item.text.strip()
+        try:
+            body = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            body = None
+        # A payload over several data lines holds line ends, which would tear the event apart when written again.
+        raw = data if is_event and b"\n" not in data else None
+        if raw is not None and self.state == "open" and self._mender.repeats(body):
+            return [Chunk(body, raw)]
+        kind, payload = _classify(data, body, is_event)
         try:
             return _TABLE[self.state, kind](self, payload, raw)
         except Fault as fault:
@@ -85,6 +95,8 @@ class ChatReader:
         self.state = "finished" if self._mender.finished else "open"
         if self._mends and not self._hub.ok(body):
             same = self._mender.repair(body)
+        if same and self._mends and not self._judges_natively:
+            self._mender.remember(body)
         return [Chunk(body, raw if same else None)]
 
     def _note(self, body: JsonObject, raw: bytes | None) -> list[Output]:
@@ -135,24 +147,20 @@ class ChatReader:
             raise Fault("upstream_invalid_response", text, code="upstream_invalid_event")
 
 
-def _classify(item: Item) -> tuple[Class, Any, bytes | None]:
-    is_event = isinstance(item, Event)
-    data = item.data if isinstance(item, Event) else item.text.strip()
+def _classify(data: bytes, body: Any, is_event: bool) -> tuple[Class, Any]:
+    """The class of an item, and what its handler gets; `body` is its parsed JSON, None where it is none."""
     if data == _DONE:
-        return "done", None, None
-    try:
-        body = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return ("broken" if is_event else "text"), data, None
+        return "done", None
+    if body is None:
+        return ("broken" if is_event else "text"), data
     if not isinstance(body, dict):
-        return "broken", data, None
+        return "broken", data
     if reports_error(body):
-        return "error", body, None
+        return "error", body
     choices = body.get("choices")
-    if not isinstance(choices, list):
-        return ("note" if "usage" in body and choices is None else "broken"), body if "usage" in body else data, data
-    # A payload over several data lines holds line ends, which would tear the event apart when it is written again.
-    return ("chunk" if choices else "note"), body, data if is_event and b"\n" not in data else None
+    if isinstance(choices, list):
+        return ("chunk" if choices else "note"), body
+    return ("note", body) if choices is None and "usage" in body else ("broken", data)
 
 
 _Handler: TypeAlias = Callable[[ChatReader, Any, bytes | None], list[Output]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal, TypeAlias
 
 import orjson
 
@@ -10,7 +11,9 @@ from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, Output
 
-__all__ = ["EventWriter"]
+__all__ = ["EventWriter", "RenderingWriter", "UsagePlace"]
+
+UsagePlace: TypeAlias = Literal["beside the finish", "nowhere"]
 
 _DONE = b"data: [DONE]\n\n"
 
@@ -33,9 +36,60 @@ class EventWriter:
             self.dropped += 1
             return b""
         if isinstance(output, Chunk):
-            return b"data: " + (output.raw or orjson.dumps(output.body)) + b"\n\n"
+            return self._chunk(output)
         self._closed = True
         if isinstance(output, Fault):
             self.aborts = self._aborts_on_fault
-            return b"data: " + orjson.dumps(self._fault_event(output)) + b"\n\n"
-        return _DONE
+            return self._rest() + _event(self._fault_event(output))
+        return self._rest() + _DONE
+
+    def _chunk(self, chunk: Chunk) -> bytes:
+        return b"data: " + (chunk.raw or orjson.dumps(chunk.body)) + b"\n\n"
+
+    def _rest(self) -> bytes:
+        return b""
+
+
+class RenderingWriter(EventWriter):
+    """For dialects whose chunks differ from the hub's: `render` alters each chunk into the dialect's form.
+
+    The hub has usage in a last chunk of its own. These dialects have it beside the finish reason, for which a chunk
+    with a finish reason waits until the next output, or nowhere.
+    """
+
+    def __init__(
+        self,
+        fault_event: Callable[[Fault], JsonObject],
+        render: Callable[[JsonObject], JsonObject],
+        usage: UsagePlace,
+        *,
+        aborts_on_fault: bool = False,
+    ) -> None:
+        super().__init__(fault_event, aborts_on_fault=aborts_on_fault)
+        self._render = render
+        self._usage = usage
+        self._held: JsonObject | None = None
+
+    def _chunk(self, chunk: Chunk) -> bytes:
+        body = {key: value for key, value in chunk.body.items() if key != "usage"}
+        if not body["choices"]:
+            return self._usage_of(chunk.body)
+        before = self._rest()
+        if self._usage == "nowhere" or not any(choice.get("finish_reason") for choice in body["choices"]):
+            return before + _event(self._render(body))
+        self._held = body
+        return before
+
+    def _usage_of(self, body: JsonObject) -> bytes:
+        if self._usage == "nowhere" or self._held is None:
+            return b""
+        self._held["usage"] = body["usage"]
+        return self._rest()
+
+    def _rest(self) -> bytes:
+        held, self._held = self._held, None
+        return b"" if held is None else _event(self._render(held))
+
+
+def _event(body: JsonObject) -> bytes:
+    return b"data: " + orjson.dumps(body) + b"\n\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dragoman.adapters.dialect import Dialect
 
 from .chat import CALLED
+from .served import SERVED
 
 __all__ = ["DATABRICKS"]
 
@@ -12,6 +13,7 @@ DATABRICKS = Dialect(
     name="databricks",
     profiles=("documented", "actual"),
     auth={"bearer": {"Authorization": "Bearer {}"}},
+    served={"chat": SERVED},
     called={"chat": CALLED},
     forwarded=("served-model-name",),
 )

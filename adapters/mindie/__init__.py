@@ -5,6 +5,7 @@ from __future__ import annotations
 from dragoman.adapters.dialect import Dialect
 
 from .chat import CALLED
+from .served import SERVED
 
 __all__ = ["MINDIE"]
 
@@ -12,5 +13,6 @@ MINDIE = Dialect(
     name="mindie",
     profiles=("documented", "actual", "native"),
     auth={"bearer": {"Authorization": "Bearer {}"}},
+    served={"chat": SERVED},
     called={"chat": CALLED},
 )

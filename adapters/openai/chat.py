@@ -6,11 +6,11 @@ from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.chat.parameters import begin
 from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.reply import read_completion
+from dragoman.adapters.chat.requests import check_request
 from dragoman.adapters.chat.stream import ChatReader
 from dragoman.adapters.chat.writer import EventWriter
 from dragoman.adapters.dialect import Called, Served
 from dragoman.adapters.fit import fit
-from dragoman.adapters.refused import refuse_steering
 from dragoman.adapters.validation import judge
 
 from .faults import read_fault, write_fault
@@ -22,8 +22,7 @@ READING = Reading("openai", finish={"end_turn": "stop", "max_tokens": "length", 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
     """Judge the body as OpenAI would; it is in hub form already."""
-    refuse_steering(call.body)
-    judge("openai/chat.request", ctx.profile).check(call.body)
+    check_request(call.body, judge("openai/chat.request", ctx.profile))
     return call.body
 
 

@@ -1,10 +1,28 @@
-"""The configuration file's shape. Python is the source here: `schemas/config.json` is generated from these models."""
+"""The configuration file's shape. Python is the source here: `schemas/config.json` is generated from these models.
+
+What is judged here is each value by itself; `meaning.py` judges values by one another.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field
+
+from .values import (
+    NO_BOOL,
+    BaseUrl,
+    Bytes,
+    HeaderName,
+    HeaderValue,
+    Label,
+    ModelName,
+    ModelPattern,
+    Seconds,
+    Secret,
+    UpstreamModel,
+    Version,
+)
 
 __all__ = [
     "Config",
@@ -23,107 +41,167 @@ __all__ = [
 
 Dialect = Literal["openai", "databricks", "azure", "mindie"]
 Profile = Literal["documented", "actual", "native"]
+Text = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(gt=0), NO_BOOL]
 
 
 class Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-Seconds = Annotated[float, Field(gt=0)]  # written 30s, 500ms, 2m
-Bytes = Annotated[int, Field(gt=0)]  # written 32MiB, 64kB
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class Drain(Part):
     delay: Seconds = 0.1
+    """How long to go on accepting connections after the signal to stop, while `/ready` already says no."""
     timeout: Seconds = 300.0
+    """How long running exchanges may go on after that."""
 
 
 class Server(Part):
-    host: str = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535)] = 8080
-    default_model: str | None = None
+    host: Text = "127.0.0.1"
+    """The address to listen on. Any other than a loopback address needs `keys`."""
+    port: Annotated[int, Field(ge=0, le=65535), NO_BOOL] = 8080
+    """The port to listen on; 0 takes a free one."""
+    default_model: ModelName | None = None
+    """The model for requests that name none, as Azure clients may send."""
     profiles: dict[Dialect, Profile] = {}
+    """In which profile each dialect is served. Default: actual, for mindie documented."""
     body_limit: Bytes = 32 * 1024 * 1024
+    """The largest request body, after decompression."""
     header_timeout: Seconds = 10.0
+    """How long a client may take to send a request's headers."""
     body_timeout: Seconds = 30.0
+    """How long a client may take to send a request's body."""
     write_stall: Seconds = 30.0
+    """How long a client may take no bytes of its reply before the connection is closed."""
     hold_headers: Seconds = 15.0
+    """How long the headers of a streamed reply wait for the provider's first event."""
     drain: Drain = Drain()
+    """How the server stops."""
 
 
 class Key(Part):
-    name: str
-    key: SecretStr
-    models: list[str] = ["*"]
+    name: Label
+    """The key's name in the log."""
+    key: Secret
+    """What the client sends, as `Authorization: Bearer KEY` or in the header api-key. Write `${NAME}`, not the key."""
+    models: list[ModelPattern] = ["*"]
+    """The models that may be asked for: names, or patterns with `*`."""
 
 
 class Tls(Part):
-    ca: str | None = None
-    cert: str | None = None
-    key: str | None = None
+    ca: Text | None = None
+    """A PEM file with the authorities to trust. Relative paths begin at the configuration file's folder."""
+    cert: Text | None = None
+    """A PEM file with the certificate to show to the provider."""
+    key: Text | None = None
+    """A PEM file with the private key of `cert`, where that file does not hold it."""
 
 
 class Limits(Part):
-    max_tokens: Annotated[int, Field(gt=0)] | None = None
+    max_tokens: Count | None = None
+    """The most tokens that the provider generates for one request."""
 
 
 class Pool(Part):
-    connections: Annotated[int, Field(gt=0)] = 256
+    connections: Count = 256
+    """The most connections to the provider at one time."""
     idle: Seconds = 15.0
+    """How long an unused connection is kept."""
 
 
 class PolicyChoice(Part):
     """What to do where a request or reply does not fit; unset means: ask the next wider level."""
 
     extra_parameters: Literal["error", "drop", "pass-through"] | None = None
+    """For parameters that no dialect's documentation knows."""
     unsupported: Literal["refuse", "drop"] | None = None
+    """For known parameters that the target lacks and that would change the answer."""
     out_of_range: Literal["error", "clamp", "drop"] | None = None
+    """For values beyond the target's range."""
     replies: Literal["off", "report", "repair", "strict"] | None = None
+    """For replies that break their schema: leave them, count, mend what can be mended, or refuse."""
 
 
 class Timeouts(Part):
     connect: Seconds = 5.0
+    """Until the connection to the provider stands, TLS included."""
     first_token: Seconds = 120.0
+    """Until the first event of a stream."""
     inter_token: Seconds = 60.0
+    """Between two events of a stream."""
     total: Seconds = 600.0
+    """For the whole exchange with the provider."""
 
 
 class Provider(Part):
     dialect: Dialect
-    base_url: str
-    api_key: SecretStr | None = None
-    auth: str | None = None  # a name in the dialect's `auth` table: bearer, api-key, both
+    """The vendor's variant of the protocols that this provider speaks."""
+    base_url: BaseUrl
+    """The address without what the dialect appends: openai `/chat/completions` (so end it with /v1), databricks
+    `/serving-endpoints/...`, azure `/chat/completions`, mindie `/v1/chat/completions`."""
+    api_key: Secret | None = None
+    """The provider's key or token. Write `${NAME}` or `${file:/run/secrets/name}`, not the key."""
+    auth: Text | None = None
+    """How the key is presented: bearer; for azure also api-key, or both (its default)."""
     profile: Profile = "actual"
+    """Which variant of the dialect the provider speaks: as documented, or as its servers do; mindie also `native`."""
     protocols: list[Literal["chat"]] = ["chat"]
-    kind: Literal["pay-per-token", "provisioned-throughput"] | None = None  # databricks
-    api_version: str | None = None  # azure
-    headers: dict[str, str] = {}
+    """The protocols that the provider is used for."""
+    kind: Literal["pay-per-token", "provisioned-throughput"] | None = None
+    """The kind of the endpoints; databricks only."""
+    api_version: Version | None = None
+    """The API version to ask for; azure only. Default: 2024-05-01-preview."""
+    headers: dict[HeaderName, HeaderValue] = {}
+    """Headers to send with every request, beside those that dragoman sets itself."""
     tls: Tls = Tls()
+    """Certificates for https addresses."""
     limits: Limits = Limits()
+    """Maxima beside those of the dialect."""
     pool: Pool = Pool()
+    """The connections to the provider."""
     timeouts: Timeouts | None = None
+    """Instead of the timeouts of the whole file."""
     policy: PolicyChoice = PolicyChoice()
+    """The policy toward this provider."""
 
 
 class TargetChoice(Part):
-    provider: str
-    model: str | None = None  # the upstream's name; "*" or unset keeps the client's
-    weight: Annotated[float, Field(ge=0)] = 1
+    provider: Text
+    """A name from `providers`."""
+    model: UpstreamModel | None = None
+    """The provider's name for the model. Unset or `*`: the model's own name, or what the client asked for where the
+    model is a pattern."""
+    strip: Text | None = None
+    """The beginning of the client's name to leave out, as `openai/` for the model `openai/*`."""
+    weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
+    """This target's share of the requests, relative to the other targets; 0 only where no other is left."""
     lacks: list[str] = []
-    deployment: str | None = None  # azure
+    """Chat parameters that this target cannot serve."""
+    deployment: HeaderValue | None = None
+    """The deployment to ask for; azure only."""
     policy: PolicyChoice = PolicyChoice()
+    """The policy toward this target."""
 
 
 class Model(Part):
     targets: Annotated[list[TargetChoice], Field(min_length=1)]
-    fallbacks: list[str] = []
+    """Where requests go, drawn by weight."""
+    fallbacks: list[ModelName] = []
+    """Models to try after the targets, in this order."""
     policy: PolicyChoice = PolicyChoice()
+    """The policy of this model."""
 
 
 class Config(Part):
     server: Server = Server()
+    """Where and how to listen."""
     keys: list[Key] = []
-    providers: dict[str, Provider] = {}
-    models: dict[str, Model] = {}
+    """Who may ask. Without keys everyone may, and only a loopback address is listened on."""
+    providers: dict[Label, Provider] = {}
+    """The upstreams, by name."""
+    models: dict[ModelPattern, Model] = {}
+    """The models that clients can ask for, by name or by pattern with `*`."""
     policy: PolicyChoice = PolicyChoice()
+    """The policy where no target, model or provider has one."""
     timeouts: Timeouts = Timeouts()
+    """The timeouts toward providers."""

@@ -211,3 +211,17 @@ def test_any_bytes_give_an_object_or_a_fault(raw: bytes) -> None:
     except Fault as fault:
         assert fault.code in SYNTAX_CODES | {"invalid_type"}
         assert fault.message
+
+
+def test_a_compact_body_needs_no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any) -> Any:
+        raise AssertionError("looked twice")
+
+    monkeypatch.setattr("dragoman.adapters.jsontext._survey", never)
+    assert read_object(b'{"a":[1,"\xc3\xa9",0.5,null],"b":{"c":true}}') == {"a": [1, "é", 0.5, None], "b": {"c": True}}
+
+
+@pytest.mark.parametrize("raw", [b'{"a":1,"a":1}', b'{"a":100000000000000000000}', b'{"a":{"b":1,"b":2},"c":1e5}'])
+def test_a_compact_body_with_a_flaw_gets_one(raw: bytes) -> None:
+    with pytest.raises(Fault):
+        read_object(raw)

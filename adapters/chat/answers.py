@@ -1,0 +1,59 @@
+"""Rewrites of hub replies and chunks for dialects that lack some of the hub's places. All return new objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.paths import Path
+
+__all__ = ["each_choice", "flat_reasoning_tokens", "without_nulls", "without_refusal", "written_finish"]
+
+
+def each_choice(body: JsonObject, part: str, rewrite: Callable[[JsonObject, JsonObject, Path], None]) -> JsonObject:
+    """The body with a copy of each choice and of its message (or delta), both given to `rewrite` to be altered."""
+    choices = []
+    for i, choice in enumerate(body["choices"]):
+        choice = {**choice, part: dict(choice[part])}
+        rewrite(choice, choice[part], ("choices", i))
+        choices.append(choice)
+    return {**body, "choices": choices}
+
+
+def without_nulls(holder: JsonObject, *names: str) -> None:
+    """Leave out keys that the dialect does not have, where they say nothing."""
+    for name in names:
+        if name in holder and holder[name] is None:
+            del holder[name]
+
+
+def without_refusal(holder: JsonObject, path: Path, ctx: Context) -> None:
+    """A refusal, in dialects that have no place for it, is what the assistant said."""
+    refusal = holder.pop("refusal", None)
+    if refusal:
+        ctx.receipt.converted((*path, "refusal"), "the refusal stands in the content")
+        holder["content"] = (holder.get("content") or "") + refusal
+
+
+def written_finish(choice: JsonObject, words: Mapping[str, str], path: Path, ctx: Context) -> None:
+    """The finish reason in the dialect's words; the provider's own word stays only where it says more."""
+    reason = choice.get("finish_reason")
+    if reason is None:
+        return
+    native = choice.pop("native_finish_reason", None)
+    choice["finish_reason"] = word = words.get(reason, reason)
+    if native is not None and native != word:
+        choice["native_finish_reason"] = native
+    if word != reason:
+        ctx.receipt.converted((*path, "finish_reason"), f"{reason!r} is {word!r} here")
+
+
+def flat_reasoning_tokens(usage: JsonObject) -> JsonObject:
+    """Usage with `reasoning_tokens` beside the counts instead of inside `completion_tokens_details`."""
+    details = dict(usage.get("completion_tokens_details") or {})
+    flat = {key: value for key, value in usage.items() if key != "completion_tokens_details"}
+    if "reasoning_tokens" in details:
+        flat["reasoning_tokens"] = details.pop("reasoning_tokens")
+    if details:
+        flat["completion_tokens_details"] = details
+    return flat

@@ -1,0 +1,46 @@
+"""Rules of a chat request that span several fields, the same in every dialect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.adapters.call import JsonObject
+from dragoman.adapters.faults import Fault
+
+__all__ = ["check_coherence"]
+
+
+def check_coherence(body: JsonObject) -> None:
+    """A forced tool must be among the tools; a tool result must answer an earlier call. Raises Fault.
+
+    The body is valid by its dialect's schema.
+    """
+    _forced_tool(body)
+    _answered_calls(body["messages"])
+
+
+def _forced_tool(body: JsonObject) -> None:
+    choice = body.get("tool_choice")
+    name = _function_name(choice) if isinstance(choice, dict) else None
+    if name is None or any(_function_name(tool) == name for tool in body.get("tools") or ()):
+        return
+    path = ("tool_choice", "function", "name")
+    raise Fault(
+        "invalid_request", f"tool_choice names {name!r}, which is not among the tools", path, name, code="invalid_value"
+    )
+
+
+def _answered_calls(messages: list[JsonObject]) -> None:
+    called: set[str] = set()
+    for i, message in enumerate(messages):
+        for call in message.get("tool_calls") or ():
+            called.add(call.get("id"))
+        if message.get("role") == "tool" and message.get("tool_call_id") not in called:
+            path = ("messages", i, "tool_call_id")
+            text = f"messages[{i}].tool_call_id answers no earlier tool call"
+            raise Fault("invalid_request", text, path, message.get("tool_call_id"), code="invalid_value")
+
+
+def _function_name(holder: JsonObject) -> Any:
+    function = holder.get("function")
+    return function.get("name") if isinstance(function, dict) else None

@@ -1,0 +1,20 @@
+"""Judging a client's chat request by its own dialect: the rules that hold whatever the dialect."""
+
+from __future__ import annotations
+
+from dragoman.adapters.call import JsonObject
+from dragoman.adapters.refused import refuse_steering
+from dragoman.adapters.user_schemas import check_user_schemas
+from dragoman.adapters.validation import Judge
+
+from .coherence import check_coherence
+
+__all__ = ["check_request"]
+
+
+def check_request(body: JsonObject, judge: Judge) -> None:
+    """The dialect's schema, then what no schema says. Raises Fault, its path as the client wrote it."""
+    refuse_steering(body)
+    judge.check(body)
+    check_coherence(body)
+    check_user_schemas(body)

@@ -1,0 +1,108 @@
+"""The databricks dialect of chat, served.
+
+The model stands in the address of `/serving-endpoints/{name}/invocations`, else in the body. A request without `stream`
+is one without streaming in the `actual` profile, and one with it in the `documented`. Reasoning is a block of the
+content in `actual`; the documented message has no place for it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import unquote
+
+from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.chat.answers import (
+    each_choice,
+    flat_reasoning_tokens,
+    without_nulls,
+    without_refusal,
+    written_finish,
+)
+from dragoman.adapters.chat.content import flatten_content
+from dragoman.adapters.chat.requests import check_request
+from dragoman.adapters.chat.writer import RenderingWriter
+from dragoman.adapters.dialect import Served
+from dragoman.adapters.paths import Path
+from dragoman.adapters.validation import judge
+
+from .faults import error_event, write_fault
+
+__all__ = ["SERVED"]
+
+_INVOCATIONS = re.compile(r"/serving-endpoints/([^/]+)/invocations")
+
+
+def read_request(call: Call, ctx: Context) -> JsonObject:
+    check_request(call.body, judge("databricks/chat.request", ctx.profile))
+    body = dict(call.body)
+    if named := _INVOCATIONS.fullmatch(call.path):
+        if "model" in body:
+            ctx.receipt.dropped(("model",), "the address names the endpoint", "form")
+        body["model"] = unquote(named[1])
+    if body.get("stream") is None and ctx.profile == "documented":
+        ctx.receipt.filled(("stream",), "the documented default")
+        body["stream"] = True
+    if body.get("stream") and "stream_options" not in body:
+        ctx.receipt.filled(("stream_options",), "streams of this dialect report usage")
+        body["stream_options"] = {"include_usage": True}
+    body["messages"] = [_message(message, ("messages", i), ctx) for i, message in enumerate(body["messages"])]
+    return body
+
+
+def _message(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
+    content = message.get("content")
+    if not isinstance(content, list) or not any(part.get("type") == "reasoning" for part in content):
+        return message
+    message = dict(message)
+    for kind in flatten_content(message):
+        ctx.receipt.dropped((*path, "content"), f"content of type {kind} has no place beside reasoning")
+    message.setdefault("content", None)
+    ctx.receipt.converted((*path, "content"), "reasoning blocks stand beside the content", after=path)
+    return message
+
+
+def write_reply(reply: JsonObject, ctx: Context) -> Reply:
+    body = _written(reply, "message", ctx)
+    if ctx.profile == "documented":
+        body["object"] = "chat.completions"
+    return Reply(200, body)
+
+
+def _written(body: JsonObject, part: str, ctx: Context) -> JsonObject:
+    def rewrite(choice: JsonObject, holder: JsonObject, path: Path) -> None:
+        written_finish(choice, {}, path, ctx)
+        without_nulls(choice, "logprobs")
+        without_refusal(holder, (*path, part), ctx)
+        _reasoning(holder, (*path, part), ctx)
+
+    body = each_choice(body, part, rewrite)
+    if body.get("usage"):
+        body["usage"] = flat_reasoning_tokens(body["usage"])
+    return body
+
+
+def _reasoning(holder: JsonObject, path: Path, ctx: Context) -> None:
+    text, signature = holder.pop("reasoning_content", None), holder.pop("reasoning_signature", None)
+    if not text and not signature:
+        return
+    if ctx.profile == "documented":
+        ctx.receipt.dropped((*path, "reasoning_content"), "the documented message has no place for it")
+        return
+    summary: JsonObject = {"type": "summary_text", "text": text or ""}
+    if signature:
+        summary["signature"] = signature
+    blocks: list[Any] = [{"type": "reasoning", "summary": [summary]}]
+    if holder.get("content"):
+        blocks.append({"type": "text", "text": holder["content"]})
+    holder["content"] = blocks
+
+
+def write_stream(ctx: Context) -> RenderingWriter:
+    def render(chunk: JsonObject) -> JsonObject:
+        return _written(chunk, "delta", ctx)
+
+    return RenderingWriter(error_event, render, "beside the finish")
+
+
+SERVED = Served(read_request, write_reply, write_stream, write_fault)

@@ -1,0 +1,39 @@
+"""The header with which a client says what shall happen to keys that the API does not define."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from .call import Headers
+from .faults import Fault
+
+__all__ = ["EXTRA_PARAMETERS", "ExtraParameters", "extra_parameters"]
+
+EXTRA_PARAMETERS = "extra-parameters"
+
+ExtraParameters: TypeAlias = Literal["error", "drop", "pass-through"]
+
+_WORDS: dict[str, ExtraParameters] = {
+    "error": "error",
+    "drop": "drop",
+    "ignore": "drop",
+    "pass-through": "pass-through",
+    "allow": "pass-through",
+}
+
+
+def extra_parameters(headers: Headers) -> ExtraParameters | None:
+    """The client's choice, or None; the reference's `ignore` is `drop`, the older `allow` is `pass-through`.
+
+    Raises Fault for another word.
+    """
+    given = headers.get(EXTRA_PARAMETERS)
+    if given is None:
+        return None
+    word = _WORDS.get(given.strip().lower())
+    if word is None:
+        text = (
+            f"Unexpected EXTRA_PARAMETERS option {given[:40]}, expected options are ['error', 'drop', 'pass-through']"
+        )
+        raise Fault("invalid_request", text, (EXTRA_PARAMETERS,), given, code="invalid_value")
+    return word

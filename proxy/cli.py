@@ -1,0 +1,280 @@
+"""The command line. Exit status: 0 all right, 2 wrong usage or configuration, 130 interrupted.
+
+What a command needs is imported inside it, so that `dragoman --help` is quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeAlias
+
+import typer
+
+from dragoman import __version__
+
+if TYPE_CHECKING:
+    from .config.load import Checked
+    from .config.problems import Problem
+
+__all__ = ["app", "main"]
+
+DEFAULT_FILE = Path("dragoman.yaml")
+
+
+Format: TypeAlias = Literal["text", "json", "github"]
+Profile: TypeAlias = Literal["documented", "actual", "native"]
+
+EnvFile = Annotated[
+    Path | None,
+    typer.Option(envvar="DRAGOMAN_ENV_FILE", help="A file of NAME=value lines; the environment comes before it."),
+]
+Insecure = Annotated[
+    bool,
+    typer.Option(
+        "--insecure",
+        envvar="DRAGOMAN_INSECURE",
+        help="Allow to listen for everyone without keys, and to send keys over http.",
+    ),
+]
+
+app = typer.Typer(
+    name="dragoman",
+    help="A proxy that speaks the dialects of LLM clients and providers, and says what it changed.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DRAGOMAN"},
+)
+
+
+def main() -> None:
+    if os.environ.get("DRAGOMAN_PORT", "").startswith("tcp://"):
+        del os.environ["DRAGOMAN_PORT"]  # Kubernetes sets it so where a service is called dragoman
+    app(prog_name="dragoman")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"dragoman {__version__}")
+        raise typer.Exit
+
+
+@app.callback(
+    epilog="First steps: dragoman init; dragoman check; dragoman serve. Every option can be set in the environment."
+)
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            allow_from_autoenv=False,
+            help="Show the version and exit.",
+        ),
+    ] = False,
+) -> None:
+    """Options of dragoman itself."""
+
+
+@app.command(
+    epilog="Example: dragoman serve --config dragoman.yaml --env-file .env. Without a file, providers come from"
+    " OPENAI_API_KEY, DATABRICKS_HOST and DATABRICKS_TOKEN, AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL."
+)
+def serve(
+    config: Annotated[
+        Path | None,
+        typer.Option(envvar="DRAGOMAN_CONFIG", help="The configuration file. Default: dragoman.yaml, where it exists."),
+    ] = None,
+    host: Annotated[str | None, typer.Option(envvar="DRAGOMAN_HOST", help="Instead of server.host.")] = None,
+    port: Annotated[
+        int | None, typer.Option(envvar="DRAGOMAN_PORT", min=0, max=65535, help="Instead of server.port.")
+    ] = None,
+    insecure: Insecure = False,
+    env_file: EnvFile = None,
+    log_format: Annotated[
+        Literal["json", "console"] | None,
+        typer.Option(envvar="DRAGOMAN_LOG_FORMAT", help="Default: console on a terminal, json elsewhere."),
+    ] = None,
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        typer.Option(envvar="DRAGOMAN_LOG_LEVEL", help="What to log."),
+    ] = "info",
+) -> None:
+    """Serve the configured models."""
+    with _problems_shown():
+        checked = _configuration(config, _environment(env_file), insecure)
+    _report(checked.warnings)
+    from .serve import run
+
+    given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    server = checked.config.server.model_copy(update=given)
+    form = log_format or ("console" if sys.stderr.isatty() else "json")
+    ready = checked.config.model_copy(update={"server": server})
+    raise typer.Exit(run(ready, insecure=insecure, log_format=form, log_level=log_level))
+
+
+@app.command(epilog="Example: dragoman init && dragoman check")
+def init(
+    file: Annotated[Path, typer.Argument(help="The file to write.")] = DEFAULT_FILE,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+) -> None:
+    """Write a commented configuration file to begin with."""
+    from .config.starter import STARTER
+
+    try:
+        with file.open("w" if force else "x", encoding="utf-8") as stream:
+            stream.write(STARTER)
+    except FileExistsError:
+        _fail(f"{file} exists; --force overwrites it")
+    except OSError as error:
+        _fail(f"cannot write {file}: {error.strerror}")
+    print(f"{file} is written. Set OPENAI_API_KEY, or edit the file; then: dragoman check {file}")
+
+
+@app.command(epilog="Example: dragoman check dragoman.yaml --format github")
+def check(
+    file: Annotated[Path, typer.Argument(envvar="DRAGOMAN_CONFIG", help="The file to check.")] = DEFAULT_FILE,
+    form: Annotated[
+        Format, typer.Option("--format", envvar="DRAGOMAN_FORMAT", help="text, json, or GitHub's annotations.")
+    ] = "text",
+    insecure: Insecure = False,
+    env_file: EnvFile = None,
+) -> None:
+    """Say everything that is wrong with a configuration file. Warnings alone are no failure."""
+    from .config.load import check as check_file
+
+    with _problems_shown(form):
+        checked = check_file(file, _environment(env_file), insecure=insecure)
+    _report(checked.warnings, form)
+    if form == "text":
+        config = checked.config
+        print(f"{file}: {_count(len(config.providers), 'provider')}, {_count(len(config.models), 'model')}, no errors")
+
+
+@app.command(epilog="Example: dragoman schema databricks/chat.request --profile actual")
+def schema(
+    name: Annotated[
+        str | None, typer.Argument(help="config, or <dialect>/<protocol>.<side> such as mindie/chat.reply.")
+    ] = None,
+    profile: Annotated[
+        Profile, typer.Option(help="The variant of the dialect; without a file of its own it is the documented one.")
+    ] = "documented",
+    show_list: Annotated[bool, typer.Option("--list", allow_from_autoenv=False, help="List the names.")] = False,
+) -> None:
+    """Print a JSON Schema: of the configuration file, or of what a dialect's requests and replies look like."""
+    from dragoman.schemas import SchemaNotFound, load, names
+
+    if show_list:
+        print("\n".join(("config", *names())))
+        return
+    if name is None:
+        _fail("name a schema; `dragoman schema --list` lists them")
+    try:
+        found = load(name, profile)
+    except SchemaNotFound:
+        from .config.document import did_you_mean
+
+        _fail(f'there is no schema "{name}" {did_you_mean(name, ("config", *names()))}'.strip())
+    import json
+
+    print(json.dumps(found, indent=2, ensure_ascii=False))
+
+
+@app.command(epilog="Example: dragoman fake mindie --port 9004 --behaviour rate-limit")
+def fake(
+    dialect: Annotated[str | None, typer.Argument(help="openai, databricks, azure or mindie.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
+    behaviour: Annotated[str, typer.Option(help="What it does where a request does not say.")] = "text",
+    api_key: Annotated[str | None, typer.Option(help="The key to ask for. Default: none.")] = None,
+    profile: Annotated[Profile, typer.Option(help="The variant of the dialect.")] = "actual",
+    show_list: Annotated[bool, typer.Option("--list", allow_from_autoenv=False, help="List the behaviours.")] = False,
+) -> None:
+    """Run a fake provider on this machine, to try things out with."""
+    from dragoman.contract import fakes
+
+    if show_list:
+        print(fakes.listing())
+        return
+    if dialect is None:
+        _fail("name a dialect: openai, databricks, azure or mindie")
+    try:
+        fakes.run(dialect, port=port, behaviour=behaviour, api_key=api_key, profile=profile)
+    except ValueError as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"cannot listen on port {port}: {error.strerror}")
+
+
+@app.command()
+def version() -> None:
+    """Show the version."""
+    print(f"dragoman {__version__}")
+
+
+def _configuration(file: Path | None, env: dict[str, str], insecure: bool) -> Checked:
+    """From the file that is named, else from dragoman.yaml, else from the environment."""
+    from .config.load import Checked, check
+    from .config.zero import from_environment, half_set
+
+    if file is not None or DEFAULT_FILE.exists():
+        return check(file or DEFAULT_FILE, env, insecure=insecure)
+    for hint in half_set(env):
+        print(f"note: {hint}", file=sys.stderr)
+    config = from_environment(env, insecure=insecure)
+    if config is None:
+        _fail(
+            f"there is nothing to serve: no {DEFAULT_FILE} in {Path.cwd()}, and no provider in the environment.\n"
+            "Write a file (dragoman init) or name one (--config FILE); or set OPENAI_API_KEY, or DATABRICKS_HOST and\n"
+            "DATABRICKS_TOKEN, or AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL."
+        )
+    print(f"no {DEFAULT_FILE} here; from the environment: {', '.join(config.providers)}", file=sys.stderr)
+    return Checked(config, ())
+
+
+def _environment(file: Path | None) -> dict[str, str]:
+    from .config.envfile import read_env
+
+    return {**(read_env(file) if file else {}), **os.environ}
+
+
+@contextmanager
+def _problems_shown(form: Format = "text") -> Iterator[None]:
+    """End the program with status 2, and the problems, where the configuration has errors."""
+    from .config.problems import ConfigErrors
+
+    try:
+        yield
+    except ConfigErrors as errors:
+        _report(errors.problems, form)
+        if form == "text":
+            kinds = [problem.severity for problem in errors.problems]
+            counts = [_count(kinds.count(kind), kind) for kind in ("error", "warning") if kind in kinds]
+            print(f"\n{errors.problems[0].file}: {', '.join(counts)}", file=sys.stderr)
+        raise typer.Exit(2) from None
+
+
+def _report(problems: Sequence[Problem], form: Format = "text") -> None:
+    """Text is for people, on stderr; the other forms are for programs, on stdout."""
+    from .config.problems import render
+
+    if form == "text":
+        color = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+        if problems:
+            print(render(problems, color=color), file=sys.stderr)
+    elif problems or form == "json":
+        print(render(problems, form))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _fail(text: str) -> NoReturn:
+    print(f"error: {text}", file=sys.stderr)
+    raise typer.Exit(2)

@@ -1,0 +1,44 @@
+"""The server and its keys: who can reach it, and are they told apart?"""
+
+from __future__ import annotations
+
+from dragoman.adapters.registry import dialects
+
+from .document import Document
+from .urls import is_loopback
+
+__all__ = ["judge_access"]
+
+
+def judge_access(document: Document, insecure: bool) -> None:
+    _judge_host(document, insecure)
+    _judge_keys(document)
+    for name in document.mapping("server", "profiles"):
+        profile, dialect = document.text("server", "profiles", name), dialects.get(name)
+        if dialect is not None and profile is not None and profile not in dialect.profiles:
+            message = f"the dialect {name} has no such profile"
+            expected = f"one of: {', '.join(dialect.profiles)}"
+            document.add(("server", "profiles", name), "unknown-profile", message, expected=expected)
+
+
+def _judge_host(document: Document, insecure: bool) -> None:
+    host = document.text("server", "host")
+    if host is None or is_loopback(host) or document.items("keys") or insecure:
+        return
+    message = "without keys, everyone who reaches this address could use the providers"
+    hint = "add keys, listen on 127.0.0.1, or start with --insecure"
+    document.add(("server", "host"), "open-host", message, hint=hint)
+
+
+def _judge_keys(document: Document) -> None:
+    for field in ("name", "key"):
+        first: dict[str, int] = {}
+        for position, _ in enumerate(document.items("keys")):
+            value = document.text("keys", position, field)
+            if value is None:
+                continue
+            if value in first:
+                line = document.line_of("keys", first[value], field)
+                message = f"keys[{position}] has the same {field} as keys[{first[value]}] on line {line}"
+                document.add(("keys", position, field), "duplicate-key", message)
+            first.setdefault(value, position)

@@ -1,0 +1,146 @@
+"""A configuration file while it is judged: a tree of values that know their place, and the problems found so far."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from dragoman.adapters.paths import Path, dotted
+
+from .masks import masked
+from .problems import ConfigErrors, Problem, Severity, Span
+
+__all__ = ["Document", "Node", "Scalar", "did_you_mean"]
+
+Scalar: TypeAlias = str | int | float | bool | None
+
+
+@dataclass(slots=True)
+class Node:
+    """A value and its place. `raw` is the text before variables were put in; a `broken` one has been complained about
+    and is not judged further."""
+
+    value: Scalar | dict[str, Node] | list[Node]
+    span: Span
+    key: Span | None = None
+    raw: str | None = None
+    broken: bool = False
+
+    @property
+    def plain(self) -> Any:
+        """The value without the places."""
+        if isinstance(self.value, dict):
+            return {name: child.plain for name, child in self.value.items()}
+        if isinstance(self.value, list):
+            return [child.plain for child in self.value]
+        return self.value
+
+    @property
+    def shown(self) -> str:
+        """A scalar as the file has it: never what a variable stands for."""
+        return str(self.value if self.raw is None else self.raw)
+
+
+class Document:
+    """The file `file` (as the user calls it), its lines with secrets masked, and its tree."""
+
+    def __init__(self, file: str, lines: list[str]) -> None:
+        self.file = file
+        self.lines = lines
+        self.root = Node({}, Span(1, 1, 1, 1))
+        self.problems: list[Problem] = []
+
+    def find(self, path: Path) -> Node | None:
+        node: Node | None = self.root
+        for part in path:
+            if node is None:
+                return None
+            if isinstance(node.value, dict):
+                node = node.value.get(str(part))
+            elif isinstance(node.value, list) and isinstance(part, int) and part < len(node.value):
+                node = node.value[part]
+            else:
+                return None
+        return node
+
+    def text(self, *path: str | int) -> str | None:
+        """The text at a path, or None for anything else."""
+        node = self.find(path)
+        return node.value if node and isinstance(node.value, str) and not node.broken else None
+
+    def mapping(self, *path: str | int) -> dict[str, Node]:
+        """The mapping at a path, empty for anything else."""
+        node = self.find(path)
+        return node.value if node and isinstance(node.value, dict) else {}
+
+    def items(self, *path: str | int) -> list[Node]:
+        """The list at a path, empty for anything else."""
+        node = self.find(path)
+        return node.value if node and isinstance(node.value, list) else []
+
+    def texts(self) -> Iterator[tuple[Path, Node, str]]:
+        """Every text in the tree."""
+        return _texts((), self.root)
+
+    def line_of(self, *path: str | int) -> int:
+        return self._span(path, at_key=True).line
+
+    def add(
+        self,
+        path: Path,
+        code: str,
+        message: str,
+        *,
+        expected: str = "",
+        hint: str = "",
+        severity: Severity = "error",
+        at_key: bool = False,
+        span: Span | None = None,
+    ) -> None:
+        """Note a problem with the value at a path, or with its key. A path to nothing means its nearest part."""
+        node = self.find(path)
+        if node is not None and node.broken:
+            return
+        span = span or self._span(path, at_key)
+        source = self.lines[span.line - 1] if 0 < span.line <= len(self.lines) else ""
+        end = span.end_column if span.end_line == span.line else len(source.rstrip()) + 1
+        width = max(1, end - span.column)
+        where, message, expected, hint = map(masked, (dotted(path), message, expected, hint))
+        place = (self.file, span.line, span.column)
+        self.problems.append(Problem(*place, code, where, message, expected, hint, severity, source, width))
+
+    def fatal(self, span: Span | None, code: str, message: str, *, expected: str = "", hint: str = "") -> ConfigErrors:
+        """The error to raise where nothing further can be judged; without a span it is about the whole file."""
+        self.add((), code, message, expected=expected, hint=hint, span=span or Span(0, 0, 0, 0))
+        return ConfigErrors(self.problems)
+
+    def _span(self, path: Path, at_key: bool) -> Span:
+        while path and self.find(path) is None:
+            path = path[:-1]
+        node = self.find(path) or self.root
+        collection = isinstance(node.value, (dict, list))
+        empty = node.span.line == node.span.end_line and node.span.column == node.span.end_column
+        if node.key and (at_key or collection or empty):
+            return node.key
+        if collection:  # as long as its first character
+            return Span(node.span.line, node.span.column, node.span.line, node.span.column + 1)
+        return node.span
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`did you mean "this"?`, or nothing where no known word comes close."""
+    close = difflib.get_close_matches(word[:256], list(known), n=1)
+    return f'did you mean "{close[0]}"?' if close else ""
+
+
+def _texts(path: Path, node: Node) -> Iterator[tuple[Path, Node, str]]:
+    if isinstance(node.value, str):
+        yield path, node, node.value
+    elif isinstance(node.value, dict):
+        for name, child in node.value.items():
+            yield from _texts((*path, name), child)
+    elif isinstance(node.value, list):
+        for position, child in enumerate(node.value):
+            yield from _texts((*path, position), child)

@@ -1,0 +1,42 @@
+"""Files of `NAME=value` lines, as `--env-file` takes them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from .problems import ConfigErrors, Problem
+
+__all__ = ["read_env"]
+
+_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^#\"']*?))\s*(?:#.*)?")
+
+
+def read_env(path: Path) -> dict[str, str]:
+    """The variables in the file. There may be `export` before a line, quotes around its value, a `#` comment after it.
+
+    Nothing is expanded. Raises ConfigErrors, with the numbers of the lines that are wrong, never with their text.
+    """
+    try:
+        text = path.read_text("utf-8-sig")
+    except OSError as error:
+        raise ConfigErrors([_problem(path, 0, "unreadable", error.strerror or "cannot be read")]) from None
+    except UnicodeDecodeError:
+        raise ConfigErrors([_problem(path, 0, "not-text", "the file is not UTF-8 text")]) from None
+    variables: dict[str, str] = {}
+    problems = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if found := _LINE.fullmatch(line.strip()):
+            variables[found[1]] = next((value for value in found.groups()[1:] if value is not None), "")
+        else:
+            problems.append(_problem(path, number, "bad-line", "this line is not NAME=value"))
+    if problems:
+        raise ConfigErrors(problems)
+    return variables
+
+
+def _problem(path: Path, line: int, code: str, message: str) -> Problem:
+    hint = "put a value with # or quotes in it into quotes" if line else ""
+    return Problem(str(path), line, 1, code, "", message, hint=hint)

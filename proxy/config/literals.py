@@ -1,0 +1,32 @@
+"""Secrets that stand in the file itself, where everyone who can read it finds them."""
+
+from __future__ import annotations
+
+import re
+
+from dragoman.adapters.paths import Path
+
+from .document import Document
+from .masks import is_secret, looks_secret
+
+__all__ = ["warn_of_literals"]
+
+_LONG = 16  # characters from which on a literal is taken for a real secret
+
+
+def warn_of_literals(document: Document) -> None:
+    """Warn of secrets that stand in the file. To be called before variables are put in."""
+    for path, _, text in document.texts():
+        literal = is_secret(path, text) and len(text) >= _LONG and "headers" not in path
+        if literal or looks_secret(text):
+            message = "a secret stands in the file, for everyone who can read it"
+            hint = f'put it into the environment and write "${{{_variable(path)}}}", or "${{file:/run/secrets/...}}"'
+            document.add(path, "literal-secret", message, hint=hint, severity="warning")
+
+
+def _variable(path: Path) -> str:
+    """A name for the variable to write instead: after the provider, where it is one's."""
+    if path[0] == "keys":
+        return "DRAGOMAN_KEY"
+    named = path[0] == "providers" and len(path) > 2 and not looks_secret(str(path[1]))
+    return re.sub(r"\W", "_", f"{path[1]}_API_KEY").upper() if named else "API_KEY"

@@ -1,0 +1,62 @@
+"""The file that `dragoman init` writes."""
+
+from __future__ import annotations
+
+__all__ = ["STARTER"]
+
+STARTER = """\
+# yaml-language-server: $schema=dragoman.schema.json
+# For help while you type, write that file beside this one: dragoman schema config > dragoman.schema.json
+#
+# dragoman check    says what is wrong with this file
+# dragoman serve    serves it
+
+# ${NAME} takes a variable from the environment (or from a file given with --env-file), ${NAME:-default} has a default,
+# ${file:/run/secrets/name} takes a file's text.
+
+server:
+  host: 127.0.0.1
+  port: 8080
+
+# Who may ask. Without keys everyone may, and only a loopback address such as 127.0.0.1 is listened on.
+# keys:
+#   - {name: me, key: "${DRAGOMAN_KEY}"}
+
+# Where requests can go: dialect, address, credential.
+providers:
+  openai:
+    dialect: openai
+    base_url: https://api.openai.com/v1
+    api_key: ${OPENAI_API_KEY}
+  # lakehouse:
+  #   dialect: databricks
+  #   base_url: https://adb-1234567890123456.7.azuredatabricks.net
+  #   api_key: ${DATABRICKS_TOKEN}
+  #   kind: pay-per-token           # or provisioned-throughput
+  # foundry:
+  #   dialect: azure
+  #   base_url: https://my-resource.services.ai.azure.com/models
+  #   api_key: ${AZURE_INFERENCE_CREDENTIAL}
+  # ascend:
+  #   dialect: mindie
+  #   base_url: https://10.0.0.8:1025
+  #   tls: {ca: ca.pem}             # relative to this file's folder
+
+# What clients can ask for. A name with * is a pattern: its targets get the name that the client asked for.
+models:
+  "gpt-*": {targets: [{provider: openai}]}
+  # fast:
+  #   targets:                      # drawn by weight
+  #     - {provider: lakehouse, model: databricks-meta-llama-3-3-70b-instruct, weight: 3}
+  #     - {provider: ascend, model: qwen3-32b, weight: 1}
+  #   fallbacks: [careful]          # tried when these fail
+  # careful: {targets: [{provider: openai, model: gpt-5}]}
+
+# What to do where a request or a reply does not fit; providers, models and targets may have policies of their own.
+policy:
+  unsupported: refuse               # or drop: parameters that the target lacks and that would change the answer
+  out_of_range: error               # or clamp, drop
+  replies: repair                   # or off, report, strict
+
+timeouts: {connect: 5s, first_token: 120s, inter_token: 60s, total: 600s}
+"""

@@ -1,0 +1,78 @@
+"""Serving without a configuration file: providers from the variables that their own tools use.
+
+With one provider every model's name goes to it as it stands. With several, `openai/gpt-5` names the provider, and names
+that leave no doubt (`gpt-*`, `databricks-*`, ...) work without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .load import check_text
+from .models import Config
+
+__all__ = ["FILE", "from_environment", "half_set"]
+
+FILE = "(environment)"
+"""What problems name instead of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A provider, the variables that all have to be set for it, and the patterns of models that are plainly its own."""
+
+    name: str
+    needs: tuple[str, ...]
+    base_url: str
+    patterns: tuple[str, ...] = ()
+
+
+_SOURCES = (
+    _Source(
+        "openai",
+        ("OPENAI_API_KEY",),
+        "${OPENAI_BASE_URL:-https://api.openai.com/v1}",
+        ("gpt-*", "chatgpt-*", "o*"),
+    ),
+    _Source("databricks", ("DATABRICKS_HOST", "DATABRICKS_TOKEN"), "${DATABRICKS_HOST}", ("databricks-*",)),
+    _Source("azure", ("AZURE_INFERENCE_ENDPOINT", "AZURE_INFERENCE_CREDENTIAL"), "${AZURE_INFERENCE_ENDPOINT}"),
+)
+
+
+def from_environment(env: Mapping[str, str], *, insecure: bool = False) -> Config | None:
+    """The configuration that the variables amount to, or None where no provider is set. Raises ConfigErrors."""
+    sources = [source for source in _SOURCES if all(env.get(name) for name in source.needs)]
+    if not sources:
+        return None
+    lines = ["providers:", *(_provider(source, env) for source in sources), "models:", *_models(sources)]
+    return check_text("\n".join(lines), FILE, env, insecure=insecure).config
+
+
+def half_set(env: Mapping[str, str]) -> list[str]:
+    """What to tell about providers for which only some variables are set."""
+    hints = []
+    for source in _SOURCES:
+        missing = [name for name in source.needs if not env.get(name)]
+        if 0 < len(missing) < len(source.needs):
+            found = ", ".join(name for name in source.needs if name not in missing)
+            hints.append(f"{found} is set, but {', '.join(missing)} is not")
+    return hints
+
+
+def _provider(source: _Source, env: Mapping[str, str]) -> str:
+    bare = source.name == "databricks" and "://" not in env["DATABRICKS_HOST"]  # its tools take a host alone too
+    url = f"https://{source.base_url}" if bare else source.base_url
+    return f'  {source.name}: {{dialect: {source.name}, base_url: "{url}", api_key: "${{{source.needs[-1]}}}"}}'
+
+
+def _models(sources: list[_Source]) -> list[str]:
+    if len(sources) == 1:
+        return [f'  "*": {{targets: [{{provider: {sources[0].name}}}]}}']
+    return [line for source in sources for line in _patterns(source)]
+
+
+def _patterns(source: _Source) -> list[str]:
+    prefix = f"{source.name}/"
+    named = [f'  "{pattern}": {{targets: [{{provider: {source.name}}}]}}' for pattern in source.patterns]
+    return [f'  "{prefix}*": {{targets: [{{provider: {source.name}, strip: "{prefix}"}}]}}', *named]

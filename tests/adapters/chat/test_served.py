@@ -1,0 +1,230 @@
+"""Conformance cases of the dialects that are served, by their ids in the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dragoman.adapters import dialects
+from dragoman.adapters.call import Call, Context, Reply
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.native_errors import read_fault
+from dragoman.adapters.validation import judge
+
+MakeContext = Callable[..., Context]
+HELLO = [{"role": "user", "content": "hello"}]
+INVOCATIONS = "/serving-endpoints/llama/invocations"
+CHAT = "/chat/completions"
+
+
+def tool(name: str = "f", properties: int = 1) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(properties)}}
+    return {"type": "function", "function": {"name": name, "description": "", "parameters": parameters}}
+
+
+def databricks(body: dict[str, Any], profile: str, make: MakeContext) -> dict[str, Any] | Reply:
+    return ask("databricks", Call("POST", INVOCATIONS, {"messages": HELLO, **body}), make(profile))
+
+
+def mindie(body: dict[str, Any], profile: str, make: MakeContext) -> dict[str, Any] | Reply:
+    call = Call("POST", "/v1/chat/completions", {"model": "m", "messages": HELLO, **body})
+    return ask("mindie", call, make(profile))
+
+
+def azure(
+    body: dict[str, Any], make: MakeContext, extra: str | None = None, version: str | None = "2024-05-01-preview"
+) -> dict[str, Any] | Reply:
+    query = {} if version is None else {"api-version": version}
+    headers = {} if extra is None else {"extra-parameters": extra}
+    return ask("azure", Call("POST", CHAT, {"messages": HELLO, **body}, query, headers), make())
+
+
+def ask(dialect: str, call: Call, ctx: Context) -> dict[str, Any] | Reply:
+    """The hub request, or the error that the client gets, which is always valid in its own dialect."""
+    served = dialects[dialect].served["chat"]
+    try:
+        return served.read_request(call, ctx)
+    except Fault as fault:
+        reply = served.write_fault(fault, ctx)
+        assert [v.message for v in judge(f"{dialect}/chat.error", ctx.profile).violations(reply.body)] == []
+        return reply
+
+
+def refused(found: dict[str, Any] | Reply, status: int, *said: str) -> dict[str, Any]:
+    assert isinstance(found, Reply), "the request was taken"
+    assert found.status == status
+    for word in said:
+        assert word in str(found.body)
+    return found.body
+
+
+def taken(found: dict[str, Any] | Reply) -> dict[str, Any]:
+    assert isinstance(found, dict), getattr(found, "body", None)
+    return found
+
+
+@pytest.mark.parametrize("profile", ["documented", "actual"])
+def test_v02_databricks_takes_one_system_message(profile: str, context: MakeContext) -> None:
+    system = {"role": "system", "content": "s"}
+    body = refused(databricks({"messages": [system, system, *HELLO]}, profile, context), 400, "messages[1]")
+    assert body["error_code"] == "INVALID_PARAMETER_VALUE"
+    assert body.keys().isdisjoint({"error", "detail"})
+    taken(databricks({"messages": [system, *HELLO]}, profile, context))
+
+
+@pytest.mark.parametrize("profile", ["documented", "actual"])
+def test_v03_databricks_top_logprobs_need_logprobs(profile: str, context: MakeContext) -> None:
+    refused(databricks({"top_logprobs": 5}, profile, context), 400, "top_logprobs")
+    refused(databricks({"top_logprobs": 21, "logprobs": True}, profile, context), 400, "top_logprobs")
+    assert taken(databricks({"top_logprobs": 5, "logprobs": True}, profile, context))["top_logprobs"] == 5
+    taken(databricks({"top_logprobs": 0, "logprobs": True}, profile, context))
+
+
+@pytest.mark.parametrize("profile", ["documented", "actual"])
+def test_v04_databricks_takes_32_tools_of_15_properties(profile: str, context: MakeContext) -> None:
+    taken(databricks({"tools": [tool(f"f{i}") for i in range(32)]}, profile, context))
+    refused(databricks({"tools": [tool(f"f{i}") for i in range(33)]}, profile, context), 400, "tools")
+    taken(databricks({"tools": [tool(properties=15)]}, profile, context))
+    refused(databricks({"tools": [tool(), tool("g", 16)]}, profile, context), 400, "tools[1]")
+
+
+@pytest.mark.parametrize("profile", ["documented", "actual"])
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("top_p", [1, 0.01], [0, 1.01]),
+        ("temperature", [0, 2], [2.01, -0.1]),
+        ("max_tokens", [None, 1], [0, 1.5]),
+        ("top_k", [None, 1], [0]),
+    ],
+)
+def test_v05_databricks_ranges(profile: str, field: str, good: list[Any], bad: list[Any], context: MakeContext) -> None:
+    for value in good:
+        taken(databricks({field: value}, profile, context))
+    for value in bad:
+        refused(databricks({field: value}, profile, context), 400, field)
+
+
+def test_v09_azure_extra_parameters(context: MakeContext) -> None:
+    body = refused(azure({"n": 2, "logprobs": True}, context), 400, "'n'", "'logprobs'")
+    assert isinstance(body["detail"], str)
+    for word in ("drop", "ignore", "Ignore"):
+        assert "n" not in taken(azure({"n": 2}, context, word))
+    for word in ("pass-through", "allow"):
+        assert taken(azure({"n": 2}, context, word))["n"] == 2
+    refused(azure({"n": 2}, context, "maybe"), 400, "pass-through")
+
+
+def test_v09_the_error_code_stands_in_a_header_too(context: MakeContext) -> None:
+    found = azure({"n": 2}, context)
+    assert isinstance(found, Reply)
+    assert found.headers["x-ms-error-code"]
+
+
+@pytest.mark.parametrize("version", [None, "2024-13", "2024-13-01", "2024-05-01-beta", "latest"])
+def test_v10_azure_wants_an_api_version(version: str | None, context: MakeContext) -> None:
+    refused(azure({}, context, version=version), 400, "api-version")
+    taken(azure({}, context, version="2024-04-01-preview"))
+    taken(azure({}, context, version="2025-05-01"))
+
+
+@pytest.mark.parametrize("name", [".m", "m-", "_m", "m" * 257, "a b", ""])
+@pytest.mark.parametrize("profile", ["documented"])
+def test_v12_mindie_model_names(name: str, profile: str, context: MakeContext) -> None:
+    body = refused(mindie({"model": name}, profile, context), 422, "model")
+    assert body.keys() == {"error", "error_type"}
+    assert body["error_type"] == "Input Validation Error"
+    taken(mindie({"model": "gpt-3.5-turbo"}, profile, context))
+
+
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("temperature", [0.0001, 2.0], [0, 2.1]),
+        ("top_p", [0.1, 1.0], [0, 1.1]),
+        ("seed", [18446744073709551615, 1, None], [0, -1]),
+        ("presence_penalty", [-2.0, 2.0], [-2.01, 2.01]),
+    ],
+)
+def test_v13_mindie_documented_ranges(field: str, good: list[Any], bad: list[Any], context: MakeContext) -> None:
+    for value in good:
+        taken(mindie({field: value}, "documented", context))
+    for value in bad:
+        refused(mindie({field: value}, "documented", context), 422, field)
+
+
+def test_v14_mindie_counts_the_characters_of_all_messages(context: MakeContext) -> None:
+    most = 512 * 1024
+    just = [{"role": "system", "content": "漢" * 100}, {"role": "user", "content": "x" * (most - 100)}]
+    taken(mindie({"messages": just}, "documented", context))
+    over = [*just, {"role": "user", "content": "y"}]
+    refused(mindie({"messages": over}, "documented", context), 422, str(most), str(most + 1))
+    taken(mindie({"messages": over}, "actual", context))
+
+
+def test_e04_a_mindie_error_in_azure_form(context: MakeContext) -> None:
+    raw = b'{"error":"Parameter top_p must be in (0.0,1.0], got 0.","error_type":"Input Validation Error"}'
+    ctx = context()
+    fault = dialects["mindie"].called["chat"].read_fault(Reply(422, {}, {}, raw), ctx)
+    reply = dialects["azure"].served["chat"].write_fault(fault, ctx)
+    assert reply.status == reply.body["status"] == 422
+    assert reply.body["detail"] == {"loc": ["body", "top_p"], "value": "0"}
+    assert reply.body.keys() >= {"code", "error", "message"}
+    assert reply.headers["x-ms-error-code"]
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ({"type": "image_url", "content": "https://example.com/a.png", "detail": "low"},
+         {"url": "https://example.com/a.png", "detail": "low"}),
+        ({"type": "image", "content": "iVBORw0KGgo="}, {"url": "data:image/png;base64,iVBORw0KGgo="}),
+        ({"type": "image", "content": "/9j/4AAQ"}, {"url": "data:image/jpeg;base64,/9j/4AAQ"}),
+    ],
+)
+def test_azure_images_in_the_older_form(part: dict[str, Any], expected: dict[str, str], context: MakeContext) -> None:
+    hub = taken(azure({"messages": [{"role": "user", "content": [part]}]}, context))
+    assert hub["messages"][0]["content"] == [{"type": "image_url", "image_url": expected}]
+
+
+@pytest.mark.parametrize(("profile", "expected"), [("documented", True), ("actual", None)])
+def test_databricks_stream_left_out(profile: str, expected: bool | None, context: MakeContext) -> None:
+    hub = taken(databricks({}, profile, context))
+    assert hub.get("stream") is expected
+    assert hub["model"] == "llama"
+
+
+@pytest.mark.parametrize("dialect", ["openai", "databricks", "azure", "mindie"])
+def test_rules_across_fields_hold_in_every_dialect(dialect: str, context: MakeContext) -> None:
+    calls = {
+        "openai": Call("POST", "/v1/chat/completions", {}),
+        "databricks": Call("POST", INVOCATIONS, {}),
+        "azure": Call("POST", CHAT, {}, {"api-version": "2024-05-01-preview"}),
+        "mindie": Call("POST", "/v1/chat/completions", {}),
+    }
+    bad = [
+        ({"tools": [tool()], "tool_choice": {"type": "function", "function": {"name": "g"}}}, "tool_choice"),
+        ({"messages": [*HELLO, {"role": "tool", "tool_call_id": "x", "content": "r"}]}, "messages[1].tool_call_id"),
+        ({"tools": [{"type": "function", "function": {"name": "f", "description": "", "parameters": {
+            "$ref": "http://127.0.0.1:9/x"}}}]}, "tools[0].function.parameters"),
+        ({"api_base": "http://127.0.0.1:9"}, "api_base"),
+        ({"chat_template": "{{ 1 }}"}, "chat_template"),
+    ]
+    for body, place in bad:
+        call = calls[dialect]
+        full = Call(call.method, call.path, {"model": "m", "messages": HELLO, **body}, call.query)
+        found = ask(dialect, full, context())
+        refused(found, 422 if dialect == "mindie" else 400)
+        with pytest.raises(Fault) as caught:
+            dialects[dialect].served["chat"].read_request(full, context())
+        assert (caught.value.param or "").startswith(place)
+
+
+def test_an_error_of_one_dialect_is_read_whatever_it_came_from(context: MakeContext) -> None:
+    fault = read_fault(Reply(400, {}, {}, b'{"error_code":"INVALID_PARAMETER_VALUE","message":"top_p is wrong"}'), context())
+    for dialect in dialects.values():
+        reply = dialect.served["chat"].write_fault(fault, context())
+        assert reply.status in (400, 422)
+        assert "top_p is wrong" in str(reply.body)

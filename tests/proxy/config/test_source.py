@@ -1,0 +1,149 @@
+"""Files that cannot be read as YAML, or only at a price."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.proxy.config.document import Document
+from dragoman.proxy.config.load import ConfigErrors, check_text, load
+from dragoman.proxy.config.source import parse, read
+
+
+def codes(path: Path) -> list[str]:
+    with pytest.raises(ConfigErrors) as caught:
+        load(path, {})
+    return [problem.code for problem in caught.value.problems]
+
+
+def test_missing_file_names_the_path_that_was_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigErrors) as caught:
+        read(Path("none.yaml"))
+    text = str(caught.value)
+    assert text.startswith("none.yaml: error[no-file]: No such file or directory")
+    assert str(tmp_path / "none.yaml") in text
+    assert "dragoman init" in text
+
+
+def test_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigErrors, match=r"Is a directory \(mode drwx"):
+        read(tmp_path)
+
+
+def test_file_that_cannot_be_opened(tmp_path: Path) -> None:
+    loop = tmp_path / "loop.yaml"
+    loop.symlink_to(loop)
+    with pytest.raises(ConfigErrors, match="Too many levels of symbolic links"):
+        read(loop)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_file_without_permission(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.touch(mode=0o000)
+    with pytest.raises(ConfigErrors, match=r"Permission denied \(mode ----------\)"):
+        read(file)
+
+
+def test_too_large_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_bytes(b"#" * (1024 * 1024 + 1))
+    assert codes(file) == ["too-large"]
+
+
+@pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n", b"a: \x00", b"a: \xc2\x85b", b"\xff\xfea\x00"])
+def test_what_is_no_text(data: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_bytes(data)
+    assert codes(file) == ["not-text"]
+
+
+def test_byte_order_mark_and_line_ends_of_windows(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_bytes(b"\xef\xbb\xbfserver:\r\n  port: 1\r\nsever: 2\r\n")
+    document = read(file)
+    assert document.root.plain == {"server": {"port": 1}, "sever": 2}
+    assert document.line_of("sever") == 3
+
+
+def test_deep_nesting_never_overflows() -> None:
+    with pytest.raises(ConfigErrors, match="nested more than 64 levels"):
+        parse(Document("x", []), "a: " + "[" * 500)
+
+
+def test_numbers_texts_and_dates_of_yaml_1_2() -> None:
+    text = "{a: 0o17, b: 0x1F, c: yes, d: 2024-05-01, e: 007, f: 1e3, g: .inf, h: true, i: ~, j: 12_000, k: '1'}"
+    assert parse(Document("x", []), text).root.plain == {
+        "a": 15, "b": 31, "c": "yes", "d": "2024-05-01", "e": 7, "f": 1000.0, "g": float("inf"), "h": True, "i": None,
+        "j": 12000, "k": "1",
+    }  # fmt: skip
+
+
+def test_aliases_are_copies_with_their_own_variables() -> None:
+    text = 'providers: {p: &p {dialect: openai, base_url: "${A}"}, q: *p}\nmodels: {m: {targets: [{provider: q}]}}'
+    config = check_text(text, "x", {"A": "https://a/v1"}).config
+    assert config.providers["p"] == config.providers["q"]
+    assert config.providers["q"].base_url == "https://a/v1"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet=st.sampled_from("ab:-[]{},&*!|>'\"#%@\n\t $0.~<?"), max_size=60))
+def test_any_text_is_explained_or_read(text: str) -> None:
+    try:
+        check_text(text, "x", {})
+    except ConfigErrors as errors:
+        assert errors.problems
+        assert all(line < 5000 for line in map(len, str(errors).splitlines()))
+
+
+KEYS = [
+    "server",
+    "host",
+    "keys",
+    "providers",
+    "models",
+    "p",
+    "dialect",
+    "base_url",
+    "api_key",
+    "targets",
+    "provider",
+    "tls",
+]
+KEYS += [
+    "fallbacks",
+    "weight",
+    "lacks",
+    "strip",
+    "headers",
+    "timeouts",
+    "total",
+    "connect",
+    "profiles",
+    "policy",
+    "model",
+]
+SCALARS = st.sampled_from(
+    [None, True, -1, 0, 3.5, "", "p", "m", "openai", "https://h/v1", "${X}", "5s", "*", "nan", "http://["]
+)
+TREES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(("server", "keys", "providers", "models", "timeouts"), TREES)))
+def test_any_tree_is_explained_or_taken(tree: dict[str, object]) -> None:
+    import json
+
+    try:
+        check_text(json.dumps(tree), "x", {})
+    except ConfigErrors as errors:
+        assert any(problem.severity == "error" for problem in errors.problems)

@@ -1,0 +1,94 @@
+"""Without a file: providers from the environment."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.proxy.config.load import ConfigErrors
+from dragoman.proxy.config.models import Config
+from dragoman.proxy.config.names import match, upstream_name
+from dragoman.proxy.config.zero import from_environment, half_set
+
+OPENAI = {"OPENAI_API_KEY": "sk-1"}
+DATABRICKS = {"DATABRICKS_HOST": "https://adb-1.azuredatabricks.net/", "DATABRICKS_TOKEN": "dapi1"}
+AZURE = {"AZURE_INFERENCE_ENDPOINT": "https://x.services.ai.azure.com/models", "AZURE_INFERENCE_CREDENTIAL": "k"}
+
+
+def config(env: dict[str, str]) -> Config:
+    found = from_environment(env)
+    assert found is not None
+    return found
+
+
+def led(found: Config, name: str) -> tuple[str, str] | None:
+    """The provider that a name leads to, and the name there."""
+    key = match(found.models, name)
+    if key is None:
+        return None
+    target = found.models[key].targets[0]
+    return target.provider, upstream_name(key, target, name)
+
+
+def test_nothing_set() -> None:
+    assert from_environment({}) is None
+    assert from_environment({"OPENAI_API_KEY": "", "DATABRICKS_HOST": "x"}) is None
+
+
+@pytest.mark.parametrize(("env", "provider"), [(OPENAI, "openai"), (DATABRICKS, "databricks"), (AZURE, "azure")])
+def test_one_provider_takes_every_name(env: dict[str, str], provider: str) -> None:
+    found = config(env)
+    assert list(found.providers) == list(found.models["*"].targets[0].provider.split()) == [provider]
+    assert led(found, "org/some-model") == (provider, "org/some-model")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("gpt-5", ("openai", "gpt-5")),
+        ("o3-mini", ("openai", "o3-mini")),
+        ("chatgpt-4o-latest", ("openai", "chatgpt-4o-latest")),
+        ("openai/gpt-5", ("openai", "gpt-5")),
+        ("databricks-claude", ("databricks", "databricks-claude")),
+        ("databricks/my-endpoint", ("databricks", "my-endpoint")),
+        ("azure/Phi-4", ("azure", "Phi-4")),
+        ("azure/openai/gpt", ("azure", "openai/gpt")),
+        ("Phi-4", None),
+    ],
+)
+def test_several_providers(name: str, expected: tuple[str, str] | None) -> None:
+    assert led(config(OPENAI | DATABRICKS | AZURE), name) == expected
+
+
+def test_addresses_and_keys() -> None:
+    found = config(OPENAI | DATABRICKS | AZURE)
+    assert found.providers["openai"].base_url == "https://api.openai.com/v1"
+    assert (
+        config(OPENAI | {"OPENAI_BASE_URL": "http://localhost:1/v1"})
+        .providers["openai"]
+        .base_url.startswith("http://l")
+    )
+    assert config(DATABRICKS | {"DATABRICKS_HOST": "adb-1.net"}).providers["databricks"].base_url == "https://adb-1.net"
+    keys = [provider.api_key.get_secret_value() for provider in found.providers.values() if provider.api_key]
+    assert keys == ["sk-1", "dapi1", "k"]
+
+
+@pytest.mark.parametrize(
+    ("env", "code"),
+    [
+        ({"OPENAI_BASE_URL": "https://me:hunter2@host/v1"}, "bad-url"),
+        ({"OPENAI_BASE_URL": "https://host/v1/chat/completions"}, "bad-url"),
+        ({"OPENAI_BASE_URL": "http://10.0.0.1/v1"}, "plain-http"),
+        ({"OPENAI_API_KEY": "hunter2 \n"}, "bad-secret"),
+    ],
+)
+def test_bad_variables_are_named_and_not_shown(env: dict[str, str], code: str) -> None:
+    with pytest.raises(ConfigErrors) as caught:
+        from_environment(OPENAI | env)
+    assert [problem.code for problem in caught.value.problems] == [code]
+    assert next(iter(env)) in str(caught.value)
+    assert not any(value in str(caught.value) for value in env.values())
+
+
+def test_half_set_providers_are_told() -> None:
+    assert half_set(OPENAI | AZURE) == []
+    assert half_set({"DATABRICKS_TOKEN": "x"}) == ["DATABRICKS_TOKEN is set, but DATABRICKS_HOST is not"]
