@@ -21,14 +21,13 @@ class Reading:
     """What to know of a dialect's replies.
 
     `words` are its error codes, for error objects where a reply should be. `finish` maps its finish reasons to the
-    hub's; a rule that is a function gets (body, choice, ctx) and may raise Fault. `objects` are its own names of the
-    reply object. `empty_arguments_come_first`: a tool call's first delta may carry `{}` before the real arguments.
+    hub's; a rule that is a function gets (body, choice, ctx) and may raise Fault.
+    `empty_arguments_come_first`: a tool call's first delta may carry `{}` before the real arguments.
     """
 
     dialect: str
     words: Words = field(default_factory=dict)
     finish: Mapping[str, FinishRule] = field(default_factory=dict)
-    objects: tuple[str, ...] = ()
     empty_arguments_come_first: bool = False
 
     def finish_reason(self, body: JsonObject, choice: JsonObject, ctx: Context) -> str:

@@ -74,7 +74,7 @@ def _mend(body: JsonObject, reading: Reading, ctx: Context) -> None:
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
         raise _invalid("it has no choices")
-    _mend_envelope(body, reading, ctx)
+    _mend_envelope(body, ctx)
     for position, choice in enumerate(choices):
         if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
             raise _invalid(f"choices[{position}] has no message")
@@ -84,7 +84,7 @@ def _mend(body: JsonObject, reading: Reading, ctx: Context) -> None:
         choice.setdefault("logprobs", None)
 
 
-def _mend_envelope(body: JsonObject, reading: Reading, ctx: Context) -> None:
+def _mend_envelope(body: JsonObject, ctx: Context) -> None:
     if not body.get("id"):
         body["id"] = ctx.new_id("chatcmpl")
         ctx.receipt.filled(("id",), "the provider gave none")
@@ -95,7 +95,7 @@ def _mend_envelope(body: JsonObject, reading: Reading, ctx: Context) -> None:
     if not body.get("model"):
         body["model"] = ctx.target.model
         ctx.receipt.filled(("model",), "the provider gave none")
-    if body.get("object") in (None, "", *reading.objects):
+    if body.get("object") != "chat.completion":
         body["object"] = "chat.completion"
         ctx.receipt.converted(("object",), "the hub's name for it")
     if "usage" in body:

@@ -40,7 +40,6 @@ READING = Reading(
         "SAFETY": "content_filter",
         "refusal": "content_filter",
     },
-    objects=("chat.completions",),
     empty_arguments_come_first=True,
 )
 

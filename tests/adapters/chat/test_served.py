@@ -178,8 +178,10 @@ def test_e04_a_mindie_error_in_azure_form(context: MakeContext) -> None:
 @pytest.mark.parametrize(
     ("part", "expected"),
     [
-        ({"type": "image_url", "content": "https://example.com/a.png", "detail": "low"},
-         {"url": "https://example.com/a.png", "detail": "low"}),
+        (
+            {"type": "image_url", "content": "https://example.com/a.png", "detail": "low"},
+            {"url": "https://example.com/a.png", "detail": "low"},
+        ),
         ({"type": "image", "content": "iVBORw0KGgo="}, {"url": "data:image/png;base64,iVBORw0KGgo="}),
         ({"type": "image", "content": "/9j/4AAQ"}, {"url": "data:image/jpeg;base64,/9j/4AAQ"}),
     ],
@@ -207,8 +209,17 @@ def test_rules_across_fields_hold_in_every_dialect(dialect: str, context: MakeCo
     bad = [
         ({"tools": [tool()], "tool_choice": {"type": "function", "function": {"name": "g"}}}, "tool_choice"),
         ({"messages": [*HELLO, {"role": "tool", "tool_call_id": "x", "content": "r"}]}, "messages[1].tool_call_id"),
-        ({"tools": [{"type": "function", "function": {"name": "f", "description": "", "parameters": {
-            "$ref": "http://127.0.0.1:9/x"}}}]}, "tools[0].function.parameters"),
+        (
+            {
+                "tools": [
+                    {
+                        "type": "function",
+                        "function": {"name": "f", "description": "", "parameters": {"$ref": "http://127.0.0.1:9/x"}},
+                    }
+                ]
+            },
+            "tools[0].function.parameters",
+        ),
         ({"api_base": "http://127.0.0.1:9"}, "api_base"),
         ({"chat_template": "{{ 1 }}"}, "chat_template"),
     ]
@@ -223,7 +234,8 @@ def test_rules_across_fields_hold_in_every_dialect(dialect: str, context: MakeCo
 
 
 def test_an_error_of_one_dialect_is_read_whatever_it_came_from(context: MakeContext) -> None:
-    fault = read_fault(Reply(400, {}, {}, b'{"error_code":"INVALID_PARAMETER_VALUE","message":"top_p is wrong"}'), context())
+    raw = b'{"error_code":"INVALID_PARAMETER_VALUE","message":"top_p is wrong"}'
+    fault = read_fault(Reply(400, {}, {}, raw), context())
     for dialect in dialects.values():
         reply = dialect.served["chat"].write_fault(fault, context())
         assert reply.status in (400, 422)

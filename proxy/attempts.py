@@ -1,0 +1,125 @@
+"""Asking a model's targets, one after the other, until one answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from random import uniform
+from typing import TypeVar
+
+from aiohttp import web
+
+from dragoman.adapters.call import Call, Context
+from dragoman.adapters.dialect import Called
+from dragoman.adapters.faults import Fault
+
+from .clock import Clock
+from .log import Note
+from .mishaps import chance_of
+from .routes import Route
+from .state import Candidate
+from .upstream import Incoming
+
+__all__ = ["MOST_ATTEMPTS", "Asked", "Attempt", "first_answer", "open_upstream"]
+
+MOST_ATTEMPTS = 3
+"""Calls to upstreams in one exchange, second tries of the same target included."""
+
+_JITTER = (0.05, 0.25)  # seconds before the same target is asked again
+_PASSED = ("traceparent", "tracestate")
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class Asked:
+    """A client's request, and what goes with it through the exchange."""
+
+    request: web.BaseRequest
+    route: Route
+    ctx: Context
+    note: Note
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The request, written for one target."""
+
+    candidate: Candidate
+    called: Called
+    ctx: Context
+    call: Call
+
+
+def never() -> bool:
+    return False
+
+
+async def first_answer(
+    asked: Asked,
+    candidates: Iterator[Candidate],
+    ask: Callable[[Attempt], Awaitable[_T]],
+    committed: Callable[[], bool] = never,
+) -> _T:
+    """What `ask` returns for the first target that answers. Once the exchange is `committed`, no other target is asked.
+
+    Raises Fault: the last target's, or, where none could be asked at all, the first reason why.
+    """
+    refused: Fault | None = None
+    failed: Fault | None = None
+    for candidate in candidates:
+        try:
+            attempt = _written(asked, candidate)
+        except Fault as fault:
+            if fault.owner != "client":
+                raise
+            refused = refused or fault
+            continue
+        for again in (True, False):
+            _begin(asked, attempt)
+            try:
+                return await ask(attempt)
+            except Fault as fault:
+                failed = fault
+            chance = chance_of(failed)
+            if committed() or asked.note.attempts >= MOST_ATTEMPTS or not chance.elsewhere:
+                raise failed
+            if not (again and chance.again):
+                break
+            await asyncio.sleep(uniform(*_JITTER))
+    raise failed or refused or Fault("upstream_unavailable", "the model has no target", code="no_target")
+
+
+async def open_upstream(asked: Asked, attempt: Attempt) -> Incoming:
+    """Send the attempt's call. Raises Fault."""
+    headers = asked.request.headers
+    passed = {name: headers[name] for name in _PASSED if name in headers}
+    passed["x-request-id"] = asked.note.request_id
+    upstream = attempt.candidate.provider.upstream
+    incoming = await upstream.open(attempt.call, stream=asked.note.stream, passed=passed, clock=asked.clock)
+    asked.note.upstream_status = incoming.status
+    return incoming
+
+
+def _written(asked: Asked, candidate: Candidate) -> Attempt:
+    provider, ctx = candidate.provider, asked.ctx
+    called = provider.called.get(asked.route.protocol)
+    if called is None:
+        text = f"the provider {provider.name} does not serve {asked.route.protocol}"
+        raise Fault("unsupported_parameter", text, ("model",), code="unsupported_protocol")
+    ctx = Context(provider.profile, ctx.call, ctx.receipt.fork(), candidate.target, ctx.request)
+    try:
+        return Attempt(candidate, called, ctx, called.write_request(ctx.request, ctx))
+    except Fault as fault:
+        raise fault.located(ctx.receipt) from None
+
+
+def _begin(asked: Asked, attempt: Attempt) -> None:
+    note = asked.note
+    note.attempts += 1
+    note.target = attempt.candidate.label
+    note.changes = attempt.ctx.receipt.changes
+    note.upstream_status = None
+    asked.clock.limit(attempt.candidate.provider.timeouts.total)

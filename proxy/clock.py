@@ -1,0 +1,112 @@
+"""One timer for all time limits of an exchange.
+
+An exchange is always in one phase, and each phase has a deadline. `enter` starts a phase: it stores a few values, and
+touches the event loop only where the new deadline is nearer than the armed timer, so it may be called for every read of
+a stream. The timer, when it fires early, arms itself again for the deadline that holds by then.
+
+When a deadline passes, the exchange's task is cancelled, as it also is when the client leaves. Whoever catches the
+CancelledError asks `verdict` which of the two it was: a Fault where the clock did it, the same CancelledError
+otherwise. `interrupt` ends an exchange in the same way from outside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from dragoman.adapters.faults import Fault, Kind
+
+__all__ = ["PHASES", "Clock", "Phase"]
+
+
+class Phase(NamedTuple):
+    """What a client is told when this phase lasts too long."""
+
+    kind: Kind
+    code: str
+    text: str
+
+
+PHASES: dict[str, Phase] = {
+    "body": Phase("request_timeout", "request_timeout", "the request body did not arrive within {:g} s"),
+    "answer": Phase("upstream_timeout", "upstream_timeout", "the upstream did not answer within {:g} s"),
+    "first_token": Phase("upstream_timeout", "upstream_timeout", "the upstream sent no token within {:g} s"),
+    "inter_token": Phase("upstream_timeout", "upstream_idle_timeout", "the upstream fell silent for {:g} s"),
+    "total": Phase("upstream_timeout", "upstream_timeout", "the exchange did not end within {:g} s"),
+    "write": Phase("request_timeout", "client_write_stall", "the client read nothing for {:g} s"),
+}
+
+
+class Clock:
+    """Made inside the task that it may cancel. `stop` it when the exchange is over."""
+
+    __slots__ = (
+        "_armed",
+        "_base",
+        "_deadline",
+        "_end",
+        "_fault",
+        "_handle",
+        "_loop",
+        "_phase",
+        "_seconds",
+        "_task",
+        "_total",
+    )
+
+    def __init__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._loop = task.get_loop()
+        self._base = task.cancelling()
+        self._deadline = self._armed = self._end = float("inf")
+        self._phase, self._seconds, self._total = "total", 0.0, 0.0
+        self._handle: asyncio.TimerHandle | None = None
+        self._fault: Fault | None = None
+
+    def limit(self, seconds: float) -> None:
+        """From now on, every phase ends after this time at the latest."""
+        self._total = seconds
+        self._end = self._loop.time() + seconds
+
+    def enter(self, phase: str, seconds: float) -> None:
+        deadline = self._loop.time() + seconds
+        if deadline > self._end:
+            self._phase, self._seconds, self._deadline = "total", self._total, self._end
+        else:
+            self._phase, self._seconds, self._deadline = phase, seconds, deadline
+        if self._deadline < self._armed:
+            self._arm()
+
+    def interrupt(self, fault: Fault) -> None:
+        """Make whatever the exchange waits for raise this fault."""
+        if self._fault is None and not self._task.done():
+            self._fault = fault
+            self._task.cancel()
+
+    def verdict(self, stop: asyncio.CancelledError) -> BaseException:
+        """What to raise for a cancellation: the clock's fault, or `stop` itself where the client left."""
+        if self._fault is None:
+            return stop
+        fault, self._fault = self._fault, None
+        return stop if self._task.uncancel() > self._base else fault
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self._handle, self._armed = None, float("inf")
+
+    def _arm(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self._armed = self._deadline
+        self._handle = self._loop.call_at(self._armed, self._ring)
+
+    def _ring(self) -> None:
+        if self._loop.time() < self._deadline:
+            self._arm()
+            return
+        self._armed = float("inf")
+        phase = PHASES[self._phase]
+        self.interrupt(Fault(phase.kind, phase.text.format(self._seconds), code=phase.code))

@@ -1,0 +1,117 @@
+"""The client's side of a stream.
+
+The headers are held back until there is something to say, so that an early failure keeps its real status. They go out
+with the first output, or alone when `hold` seconds have passed. From then on the exchange is committed: it can only go
+on, or end with an error event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from aiohttp import web
+
+from dragoman.adapters.faults import Fault
+
+from .clock import Clock
+
+__all__ = ["ClientGone", "Downstream", "send_large"]
+
+_BUFFERED = 64 * 1024  # bytes that are written without waiting for the client
+
+
+class ClientGone(Exception):
+    """Nothing more can be said to this client. `fault` tells why, where it did not simply leave."""
+
+    def __init__(self, fault: Fault | None = None) -> None:
+        super().__init__("the client is gone")
+        self.fault = fault
+
+
+async def send_large(response: web.Response, request: web.BaseRequest, clock: Clock, stall: float) -> None:
+    """Send a whole response that may have to wait for its client. Raises ClientGone."""
+    if not isinstance(response.body, bytes) or len(response.body) <= _BUFFERED:
+        return  # aiohttp sends it
+    clock.enter("write", stall)
+    try:
+        await response.prepare(request)
+        await response.write_eof()
+    except asyncio.CancelledError as stop:
+        raise _stalled(clock.verdict(stop)) from None
+    except ConnectionError:
+        raise ClientGone from None
+
+
+def _stalled(verdict: BaseException) -> BaseException:
+    return ClientGone(verdict) if isinstance(verdict, Fault) else verdict
+
+
+class Downstream:
+    """`head` gives the headers when it is time to send them, `stall` is how long a client may leave a write unread."""
+
+    __slots__ = ("_clock", "_head", "_hold", "_request", "_stall", "_task", "response", "written")
+
+    def __init__(
+        self, request: web.BaseRequest, clock: Clock, head: Callable[[], Mapping[str, str]], hold: float, stall: float
+    ) -> None:
+        self._request = request
+        self._clock = clock
+        self._head = head
+        self._stall = stall
+        self._task: asyncio.Task[None] | None = None
+        self._hold = asyncio.get_running_loop().call_later(hold, self._held_long_enough)
+        self.response: web.StreamResponse | None = None
+        self.written = 0
+
+    @property
+    def committed(self) -> bool:
+        return self.response is not None
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes, the headers before them; wait while the client does not keep up. Raises ClientGone."""
+        self._clock.enter("write", self._stall)
+        try:
+            if self.response is None:
+                self._hold.cancel()
+                await self._commit()
+            elif self._task is not None:
+                await self._task
+                self._task = None
+            await self._response().write(data)
+        except asyncio.CancelledError as stop:
+            raise _stalled(self._clock.verdict(stop)) from None
+        except ConnectionError:
+            raise ClientGone from None
+        self.written += len(data)
+
+    async def end(self, *, broken: bool) -> None:
+        """Close cleanly, or `broken`: flush what was written, then break the connection. Raises ClientGone."""
+        transport = self._request.transport
+        if broken and transport is not None:
+            transport.close()
+            return
+        self._clock.enter("write", self._stall)
+        try:
+            await self._response().write_eof()
+        except asyncio.CancelledError as stop:
+            raise _stalled(self._clock.verdict(stop)) from None
+        except ConnectionError:
+            raise ClientGone from None
+
+    def close(self) -> None:
+        self._hold.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _held_long_enough(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._commit())
+        self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    async def _commit(self) -> None:
+        response = self.response = web.StreamResponse(headers=self._head())
+        await response.prepare(self._request)
+
+    def _response(self) -> web.StreamResponse:
+        assert self.response is not None
+        return self.response

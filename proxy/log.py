@@ -1,0 +1,151 @@
+"""The log: JSON lines on standard error, exactly one for each exchange; no configured secret ever shows in it."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Literal
+
+import orjson
+import structlog
+from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
+
+from dragoman.adapters.changes import Change
+from dragoman.adapters.faults import Fault
+
+from .config.models import Config
+
+__all__ = ["Mask", "Note", "Outcome", "logger", "secrets"]
+
+Outcome = Literal["ok", "fault", "client_left"]
+
+
+class Mask:
+    """Takes secrets out of bytes and text, by content."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        forms = {form for secret in secrets if secret for form in _forms(secret)}
+        pattern = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
+        self._bytes = re.compile(pattern.encode()) if pattern else None
+
+    def __call__(self, data: bytes) -> bytes:
+        return data if self._bytes is None else self._bytes.sub(b"***", data)
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """As it is, as JSON text holds it, and as JSON text inside JSON text holds it."""
+    for _ in range(3):
+        yield secret
+        secret = orjson.dumps(secret).decode()[1:-1]
+
+
+def secrets(config: Config) -> list[str]:
+    """Every secret that the configuration holds."""
+    found = [key.key.get_secret_value() for key in config.keys]
+    return found + [provider.api_key.get_secret_value() for provider in config.providers.values() if provider.api_key]
+
+
+def logger(
+    mask: Mask, style: str = "json", level: str = "info", stream: BinaryIO | None = None
+) -> FilteringBoundLogger:
+    """A logger that writes to `stream`, or to standard error. `style` is json or console."""
+    console = None if style == "json" else structlog.dev.ConsoleRenderer(colors=False)
+    bound: FilteringBoundLogger = structlog.wrap_logger(
+        structlog.BytesLogger(stream or sys.stderr.buffer),
+        processors=[_Renderer(mask, console)],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        cache_logger_on_first_use=True,
+    )
+    return bound
+
+
+class _Renderer:
+    """All that happens to a line, in one step: there is one for each exchange, and it shall cost next to nothing."""
+
+    __slots__ = ("_console", "_mask", "_second", "_stamp")
+
+    def __init__(self, mask: Mask, console: Processor | None) -> None:
+        self._mask = mask
+        self._console = console
+        self._second = 0
+        self._stamp = ""
+
+    def __call__(self, log: WrappedLogger, level: str, event: EventDict) -> bytes:
+        event["level"] = level
+        event["timestamp"] = self._timestamp()
+        if "exc_info" in event:
+            event = structlog.processors.format_exc_info(log, level, event)
+        if self._console is None:
+            return self._mask(orjson.dumps(event, default=str))
+        return self._mask(str(self._console(log, level, event)).encode("utf-8", "backslashreplace"))
+
+    def _timestamp(self) -> str:
+        now = time.time()
+        second = int(now)
+        if second != self._second:
+            self._second, self._stamp = second, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+        return f"{self._stamp}.{int((now - second) * 1000):03d}Z"
+
+
+@dataclass(slots=True)
+class Note:
+    """What the log tells of one exchange. Unset fields are left out of the line."""
+
+    request_id: str
+    dialect: str
+    protocol: str
+    started: float = field(default_factory=time.perf_counter)
+    key: str | None = None
+    model: str | None = None
+    target: str | None = None
+    attempts: int = 0
+    status: int | None = None
+    upstream_status: int | None = None
+    stream: bool = False
+    first_token_ms: float | None = None
+    events: int = 0
+    bytes: int = 0
+    changes: list[Change] = field(default_factory=list)
+    usage: dict[str, Any] | None = None
+    fault: Fault | None = None
+    cause: BaseException | None = None
+    outcome: Outcome = "ok"
+
+    def elapsed_ms(self) -> float:
+        return round((time.perf_counter() - self.started) * 1000, 3)
+
+    def failed(self, fault: Fault) -> None:
+        self.fault, self.cause, self.outcome = fault, fault.__cause__, "fault"
+
+    def line(self) -> dict[str, Any]:
+        line: dict[str, Any] = {
+            "request_id": self.request_id,
+            "dialect": self.dialect,
+            "protocol": self.protocol,
+            "attempts": self.attempts,
+            "outcome": self.outcome,
+            "stream": self.stream,
+            "events": self.events,
+            "bytes": self.bytes,
+            "duration_ms": self.elapsed_ms(),
+        }
+        for name in _OPTIONAL:
+            if (value := getattr(self, name)) is not None:
+                line[name] = value
+        if self.changes:
+            line["changes"] = [change.public() for change in self.changes]
+        if self.usage:
+            line["usage"] = {name: self.usage[name] for name in _USAGE if self.usage.get(name) is not None}
+        if (fault := self.fault) is not None:
+            line |= {"fault": fault.code or fault.kind, "fault_kind": fault.kind, "message": fault.message}
+        if self.cause is not None:
+            line["cause"] = f"{type(self.cause).__name__}: {self.cause}"[:300]
+        return line
+
+
+_OPTIONAL = ("key", "model", "target", "status", "upstream_status", "first_token_ms")
+_USAGE = ("prompt_tokens", "completion_tokens", "total_tokens")

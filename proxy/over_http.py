@@ -1,0 +1,219 @@
+"""The upstream that is reached over HTTP: one pool of connections for each provider.
+
+Nothing that a client sends can choose the host, the scheme or the credentials: the address is the provider's base
+address with the call's path after it, as text that is checked and never normalised. Redirects are not followed, cookies
+not kept, environment proxies not used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+import ssl
+from collections.abc import Mapping
+from functools import lru_cache
+from urllib.parse import quote
+
+import aiohttp
+import orjson
+from multidict import CIMultiDict
+from yarl import URL
+
+from dragoman import __version__
+from dragoman.adapters.call import Call, Headers
+from dragoman.adapters.faults import Fault
+
+from .clock import Clock
+from .config.models import Provider, Timeouts
+from .inflate import BadEncoding, Inflater, TooMuch, codec
+from .mishaps import ERRORS, fault_of
+from .upstream import REPLY_LIMIT
+
+__all__ = ["HttpIncoming", "HttpUpstream"]
+
+_PATH = re.compile(r"(?:/(?!(?:\.|%2[eE]){1,2}(?:/|$))(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%(?!5[cC]|00)[0-9A-Fa-f]{2})*)+")
+_FIXED = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": f"dragoman/{__version__}"}
+_LARGE = 1024 * 1024  # above this, aiohttp wants a file-like body
+_LINGER = 0.1  # seconds to wait for the end of a body whose stream has ended
+
+
+class HttpUpstream:
+    """One provider. Made inside a running event loop; `auth` are the credentials as headers."""
+
+    def __init__(self, name: str, provider: Provider, timeouts: Timeouts, auth: Mapping[str, str]) -> None:
+        self._name = name
+        self._base = provider.base_url.rstrip("/")
+        fixed = CIMultiDict(provider.headers)
+        fixed.update(_FIXED)
+        fixed.update(auth)
+        self._for_streams = CIMultiDict(fixed, Accept="text/event-stream")
+        self._for_replies = CIMultiDict(fixed, Accept="application/json")
+        self._lingering: set[asyncio.Task[None]] = set()
+        self._url = lru_cache(maxsize=256)(self._join)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=provider.pool.connections,
+                keepalive_timeout=provider.pool.idle,
+                resolver=aiohttp.ThreadedResolver(),
+                ssl=_tls_context(provider),
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=timeouts.connect),
+            auto_decompress=False,
+        )
+
+    async def open(self, call: Call, *, stream: bool, passed: Headers, clock: Clock) -> HttpIncoming:
+        url = self._url(call.path, _query(call.query) if call.query else "")
+        headers = self._headers(call, stream, passed)
+        body = orjson.dumps(call.body)
+        data = io.BytesIO(body) if len(body) > _LARGE else body
+        try:
+            response = await self._session.request(call.method, url, data=data, headers=headers, allow_redirects=False)
+        except asyncio.CancelledError as stop:
+            raise clock.verdict(stop) from None
+        except ERRORS as error:
+            raise fault_of(error, self._name) from error
+        try:
+            return HttpIncoming(self._name, response, clock, self._lingering)
+        except BaseException:
+            response.close()
+            raise
+
+    async def close(self) -> None:
+        for task in self._lingering:
+            task.cancel()
+        await self._session.close()
+
+    def _headers(self, call: Call, stream: bool, passed: Headers) -> CIMultiDict[str]:
+        """Whatever the call or the client says, the provider's credentials and what HTTP needs have the last word."""
+        fixed = self._for_streams if stream else self._for_replies
+        if call.headers:
+            headers = CIMultiDict({**call.headers, **passed})
+            for name, value in fixed.items():
+                headers[name] = value
+            return headers
+        headers = fixed.copy()
+        headers.update(passed)
+        return headers
+
+    def _join(self, path: str, query: str) -> URL:
+        if not _PATH.fullmatch(path):
+            raise Fault(
+                "invalid_request", "this model's name cannot be part of an address", ("model",), code="invalid_value"
+            )
+        return URL(f"{self._base}{path}?{query}" if query else self._base + path, encoded=True)
+
+
+class HttpIncoming:
+    """A reply of an HTTP upstream."""
+
+    __slots__ = ("_clock", "_inflater", "_lingering", "_name", "_response", "headers", "media_type", "status", "whole")
+
+    def __init__(
+        self, name: str, response: aiohttp.ClientResponse, clock: Clock, lingering: set[asyncio.Task[None]]
+    ) -> None:
+        self._lingering = lingering
+        self._name = name
+        self._response = response
+        self._clock = clock
+        self.status = response.status
+        self.headers: Headers = response.headers
+        self.media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        self.whole = "Content-Length" in response.headers or "Transfer-Encoding" in response.headers
+        if 300 <= self.status < 400:
+            raise self._invalid("it redirects, which is not followed", "upstream_redirect")
+        self._inflater: Inflater | None = None
+        if encoding := response.headers.get("Content-Encoding"):
+            try:
+                self._inflater = codec(encoding, REPLY_LIMIT)
+            except BadEncoding as error:
+                raise self._invalid(str(error), "upstream_invalid_encoding") from None
+
+    async def read(self) -> bytes:
+        if (self._response.content_length or 0) > REPLY_LIMIT:
+            raise self._too_large()
+        body = await self.chunk()
+        if self._inflater is None and self._response.content.at_eof():
+            return body
+        parts, size = [body], len(body)
+        while part := await self.chunk():
+            parts.append(part)
+            size += len(part)
+            if size > REPLY_LIMIT:
+                raise self._too_large()
+        return b"".join(parts)
+
+    async def chunk(self) -> bytes:
+        inflater = self._inflater
+        if inflater is None:
+            return await self._received()
+        while True:
+            if inflater.pending:
+                await asyncio.sleep(0)  # what a few bytes swell to must not keep others waiting
+                data, last = b"", False
+            else:
+                data = await self._received()
+                last = not data
+            plain = self._inflate(inflater, data, last)
+            if plain or last:
+                return plain
+
+    def finish(self) -> None:
+        if self._response.content.at_eof():
+            self.close()
+            return
+        task = asyncio.get_running_loop().create_task(self._linger())
+        self._lingering.add(task)
+        task.add_done_callback(self._lingering.discard)
+
+    async def _linger(self) -> None:
+        try:
+            async with asyncio.timeout(_LINGER):
+                await self._response.content.readany()
+        except ERRORS:
+            pass  # everything that matters was said
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        self._response.close()
+
+    async def _received(self) -> bytes:
+        try:
+            return await self._response.content.readany()
+        except asyncio.CancelledError as stop:
+            raise self._clock.verdict(stop) from None
+        except ERRORS as error:
+            raise fault_of(error, self._name) from error
+
+    def _inflate(self, inflater: Inflater, data: bytes, last: bool) -> bytes:
+        try:
+            if not last:
+                return inflater.feed(data)
+            inflater.close()
+            return b""
+        except TooMuch:
+            raise self._too_large() from None
+        except BadEncoding as error:
+            raise self._invalid(str(error), "upstream_invalid_encoding") from None
+
+    def _too_large(self) -> Fault:
+        return self._invalid(f"its reply is larger than {REPLY_LIMIT // 1024**2} MiB", "upstream_response_too_large")
+
+    def _invalid(self, text: str, code: str) -> Fault:
+        return Fault("upstream_invalid_response", f"upstream {self._name}: {text}", code=code)
+
+
+def _query(query: Mapping[str, str]) -> str:
+    return "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query.items())
+
+
+def _tls_context(provider: Provider) -> ssl.SSLContext | bool:
+    tls = provider.tls
+    if tls.ca is None and tls.cert is None:
+        return True
+    context = ssl.create_default_context(cafile=tls.ca)
+    if tls.cert is not None:
+        context.load_cert_chain(tls.cert, tls.key)
+    return context

@@ -1,0 +1,166 @@
+"""Starting and stopping the proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import ipaddress
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from random import Random
+from typing import Any, BinaryIO, TypeVar
+
+from dragoman.adapters import dialects as all_dialects
+from dragoman.adapters.dialect import Dialect
+
+from .config.models import Config
+from .log import Mask, logger, secrets
+from .server import Gateway, GatewayServer
+from .state import RouterState
+
+__all__ = ["CannotServe", "Running", "run", "start"]
+
+_GRACE = 5.0  # seconds for interrupted exchanges to say why they end
+_T = TypeVar("_T")
+
+
+class CannotServe(Exception):
+    """The proxy cannot start; the text says why, and what to do."""
+
+
+class Running:
+    """A proxy that listens. `stop` drains it."""
+
+    def __init__(self, config: Config, gateway: Gateway, server: GatewayServer, listener: asyncio.Server) -> None:
+        self._drain = config.server.drain
+        self._gateway = gateway
+        self._server = server
+        self._listener = listener
+        self.host = config.server.host
+        self.port: int = listener.sockets[0].getsockname()[1]
+        self.stopping_now = asyncio.Event()
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    async def stop(self) -> None:
+        """Say that we are going, wait `drain.delay`, refuse new connections, let running exchanges end until
+        `drain.timeout`, end the rest with a fault. `stopping_now` cuts all waiting short."""
+        gateway = self._gateway
+        gateway.draining = True
+        await self._pause(self._drain.delay, asyncio.Event())
+        self._listener.close()
+        self._server.pre_shutdown()
+        await self._pause(self._drain.timeout, gateway.idle)
+        if gateway.running:
+            gateway.stop_exchanges()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(gateway.idle.wait(), _GRACE)
+        await self._server.shutdown(0.1)
+        await gateway.state.close()
+
+    async def _pause(self, seconds: float, until: asyncio.Event) -> None:
+        waits = [asyncio.ensure_future(event.wait()) for event in (until, self.stopping_now)]
+        try:
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+
+async def start(
+    config: Config,
+    *,
+    dialects: Mapping[str, Dialect] = all_dialects,
+    insecure: bool = False,
+    log_format: str = "json",
+    log_level: str = "info",
+    log_stream: BinaryIO | None = None,
+    random: Random | None = None,
+) -> Running:
+    """Listen, in the running event loop. Raises CannotServe."""
+    server = config.server
+    if not (config.keys or insecure or _is_loopback(server.host)):
+        raise CannotServe(
+            f"refusing to listen on {server.host} without keys: anyone who reaches it could use your providers.\n"
+            "Add `keys:` to the configuration, listen on 127.0.0.1, or pass --insecure."
+        )
+    mask = Mask(secrets(config))
+    log = logger(mask, log_format, log_level, log_stream)
+    state = _state(config, dialects, random)
+    web_server = GatewayServer(Gateway(config, dialects, state, log, mask), server.header_timeout)
+    try:
+        listener = await asyncio.get_running_loop().create_server(web_server, server.host, server.port, backlog=1024)
+    except OSError as error:
+        await state.close()
+        reason = error.strerror or str(error)
+        text = f"cannot listen on {server.host}:{server.port}: {reason}"
+        raise CannotServe(f"{text}\nStop the process that holds the address, or set another server.port.") from None
+    return Running(config, web_server.gateway, web_server, listener)
+
+
+def run(config: Config, *, insecure: bool = False, log_format: str = "json", log_level: str = "info") -> int:
+    """Serve until SIGTERM or SIGINT; a second one ends at once. Returns the exit status: 0, or 2 if it cannot start."""
+
+    async def serve() -> int:
+        try:
+            running = await start(config, insecure=insecure, log_format=log_format, log_level=log_level)
+        except CannotServe as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
+        first_signal = _listen_to_signals(running)
+        _greet(running)
+        gc.collect()
+        gc.freeze()
+        await first_signal.wait()
+        await running.stop()
+        return 0
+
+    return _in_fast_loop(serve)
+
+
+def _greet(running: Running) -> None:
+    print(f"dragoman listens on {running.url}", file=sys.stderr)
+    print(f"for OpenAI clients: base_url={running.url}/v1", file=sys.stderr, flush=True)
+
+
+def _listen_to_signals(running: Running) -> asyncio.Event:
+    """Set by the first signal. The second one is `stopping_now`."""
+    first = asyncio.Event()
+
+    def received() -> None:
+        (running.stopping_now if first.is_set() else first).set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, received)
+    return first
+
+
+def _in_fast_loop(main: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+    try:
+        import uvloop
+    except ImportError:  # there is none for this platform
+        return asyncio.run(main())
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main())
+
+
+def _state(config: Config, dialects: Mapping[str, Dialect], random: Random | None) -> RouterState:
+    try:
+        return RouterState(config, dialects, random)
+    except OSError as error:  # the TLS files, ssl.SSLError included
+        raise CannotServe(f"a provider's TLS files cannot be read: {error}") from None
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,179 @@
+"""The HTTP server: which request goes where, and what is answered when none fits.
+
+It is aiohttp's low-level server with the defaults of a gateway: what the HTTP parser rejects is answered in HTTP/1.1
+and JSON without a byte of what came in, a client that leaves cancels its exchange, and there is no access log beside
+our own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import HttpVersion11, web
+from aiohttp.http_exceptions import LineTooLong
+from aiohttp.web_protocol import ERROR, RequestHandler, _ErrInfo
+from structlog.typing import FilteringBoundLogger
+
+from dragoman.adapters.call import Call, Context
+from dragoman.adapters.changes import Receipt
+from dragoman.adapters.dialect import Dialect
+from dragoman.adapters.faults import Fault
+
+from .answers import as_response, encode
+from .config.models import Config
+from .exchange import Exchange
+from .intake import check_host, path_of, request_id
+from .log import Mask
+from .routes import Route, Routes
+from .state import RouterState
+
+__all__ = ["Gateway", "GatewayServer"]
+
+_LINGER = 2.0  # seconds in which the rest of a refused body is read, so that the client gets to read the answer
+_ERROR = ERROR._replace(version=HttpVersion11)
+_STOPPING = Fault("overloaded", "the proxy is shutting down", code="shutting_down")
+
+
+class Gateway:
+    """Answers every request. `draining` makes /ready say 503."""
+
+    def __init__(
+        self, config: Config, dialects: Mapping[str, Dialect], state: RouterState, log: FilteringBoundLogger, mask: Mask
+    ) -> None:
+        self.state = state
+        self.draining = False
+        self.running: set[Exchange] = set()
+        self.idle = asyncio.Event()
+        self.idle.set()
+        self._server = config.server
+        self._routes = Routes(dialects, config.server.profiles)
+        self._plain = dialects["openai"].served["chat"]
+        self.log = log
+        self._mask = mask
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        identity = request_id(request.headers)
+        path = path_of(request)
+        try:
+            check_host(request.headers)
+            if (route := self._routes.find(path)) is not None:
+                if request.method == "POST":
+                    return await self._exchange(request, identity, path, route)
+                return self._other_method(request, identity, "POST")
+            if path in ("/live", "/ready"):
+                return self._health(request, identity, path)
+            raise self._routes.unknown(path)
+        except Fault as fault:
+            return self.refuse(request, fault, identity)
+
+    def refuse(self, request: web.BaseRequest, fault: Fault, identity: str, **headers: str) -> web.Response:
+        """Answer a request that belongs to no exchange."""
+        reply = self._plain.write_fault(fault, Context("actual", Call(request.method, "", {}), Receipt()))
+        headers = {"x-request-id": identity, **reply.headers, **headers}
+        response = as_response(reply.status, self._mask(encode(reply.body)), headers)
+        if not request.content.at_eof():
+            response.force_close()
+        self.log.info("refused", request_id=identity, method=request.method, status=reply.status, fault=fault.code)
+        return response
+
+    def stop_exchanges(self) -> None:
+        """End every running exchange with a fault."""
+        for exchange in self.running:
+            exchange.clock.interrupt(Fault(_STOPPING.kind, _STOPPING.message, code=_STOPPING.code))
+
+    async def _exchange(self, request: web.BaseRequest, identity: str, path: str, route: Route) -> web.StreamResponse:
+        exchange = Exchange(request, identity, path, route, self.state, self._server, self.log, self._mask)
+        self.running.add(exchange)
+        self.idle.clear()
+        try:
+            return await exchange.run()
+        finally:
+            self.running.discard(exchange)
+            if not self.running:
+                self.idle.set()
+
+    def _other_method(self, request: web.BaseRequest, identity: str, allowed: str) -> web.Response:
+        allow = f"{allowed}, OPTIONS"
+        if request.method == "OPTIONS":
+            return as_response(204, b"", {"x-request-id": identity, "Allow": allow})
+        fault = Fault("method_not_allowed", f"this address takes {allow}", code="method_not_allowed")
+        return self.refuse(request, fault, identity, Allow=allow)
+
+    def _health(self, request: web.BaseRequest, identity: str, path: str) -> web.Response:
+        if request.method not in ("GET", "HEAD"):
+            return self._other_method(request, identity, "GET, HEAD")
+        draining = self.draining and path == "/ready"
+        body = {"status": "draining" if draining else "ok"}
+        return as_response(503 if draining else 200, encode(body), {"x-request-id": identity})
+
+
+class GatewayServer(web.Server):
+    """Makes a protocol for each connection. `header_timeout` bounds the time in which a request's head must come."""
+
+    def __init__(self, gateway: Gateway, header_timeout: float) -> None:
+        super().__init__(
+            gateway.handle,
+            request_factory=_request,
+            handler_cancellation=True,
+            access_log=None,
+            keepalive_timeout=header_timeout,
+            auto_decompress=False,
+            lingering_time=_LINGER,
+        )
+        self.gateway = gateway
+
+    def __call__(self) -> RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
+class _Connection(RequestHandler):
+    """One client connection."""
+
+    __slots__ = ()
+
+    def data_received(self, data: bytes) -> None:
+        """Tell a handler that waits for a body when the parser gave up on it: aiohttp leaves it waiting."""
+        RequestHandler.data_received(self, data)
+        if self._messages and self._current_request is not None and isinstance(self._messages[-1][0], _ErrInfo):
+            self._current_request.content.set_exception(web.RequestPayloadError("the body is not valid"))
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web.StreamResponse:
+        """Answer what the parser rejected, or what got past every other handler."""
+        manager: Any = self._manager
+        if manager is None or request.writer.output_size > 0:
+            raise ConnectionResetError("too late for an answer")
+        gateway: Gateway = manager.gateway
+        if status >= 500:
+            gateway.log.error("defect", exc_info=exc)
+        response = gateway.refuse(request, _rejected(status, exc), request_id(request.headers))
+        response.force_close()
+        return response
+
+    def log_exception(self, *args: Any, **kwargs: Any) -> None:
+        """Tell our own log, which masks secrets."""
+        manager: Any = self._manager
+        error = kwargs.get("exc_info")
+        if manager is not None and not isinstance(error, web.RequestPayloadError):
+            manager.gateway.log.error("defect", exc_info=error)
+
+
+def _request(
+    message: Any, payload: Any, protocol: RequestHandler, writer: Any, task: asyncio.Task[None]
+) -> web.BaseRequest:
+    return web.BaseRequest(_ERROR if message is ERROR else message, payload, protocol, writer, task, protocol._loop)
+
+
+def _rejected(status: int, exc: BaseException | None) -> Fault:
+    if status >= 500:
+        return Fault("internal", "something went wrong in the proxy", code="internal_error")
+    if isinstance(exc, LineTooLong):
+        if isinstance(exc.args[0], bytearray):  # the parser keeps the address in one of these, header lines in bytes
+            return Fault("invalid_request", "the address is too long", status=414, code="uri_too_long")
+        return Fault("invalid_request", "a header is longer than 8190 bytes", status=431, code="headers_too_large")
+    if exc is not None and exc.args[:1] == ("Too many headers received",):
+        return Fault("invalid_request", "there are more than 128 headers", status=431, code="headers_too_large")
+    return Fault("invalid_request", "this is not valid HTTP/1.1", code="bad_http")

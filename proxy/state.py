@@ -1,0 +1,202 @@
+"""Everything that an exchange looks up, made once from the configuration and never altered."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Literal, TypeAlias
+
+from dragoman.adapters.call import Policy, Target
+from dragoman.adapters.dialect import Called, Dialect
+from dragoman.adapters.faults import Fault
+
+from .config.models import Config, Model, PolicyChoice, Provider, TargetChoice, Timeouts
+from .config.names import match, upstream_name
+from .keys import Caller, Keys
+from .over_http import HttpUpstream
+from .upstream import Upstream
+
+__all__ = ["EXTRA_PARAMETERS", "Candidate", "ProviderState", "RouterState", "extra_parameters"]
+
+EXTRA_PARAMETERS = "extra-parameters"
+
+ExtraParameters: TypeAlias = Literal["error", "drop", "pass-through"]
+
+_EXTRA_WORDS: dict[str, ExtraParameters] = {
+    "error": "error",
+    "drop": "drop",
+    "ignore": "drop",
+    "pass-through": "pass-through",
+    "allow": "pass-through",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderState:
+    name: str
+    dialect: Dialect
+    called: Mapping[str, Called]
+    """The verbs of the protocols that this provider is configured for."""
+    profile: str
+    timeouts: Timeouts
+    upstream: Upstream
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One target that may serve a request."""
+
+    provider: ProviderState
+    target: Target
+    choice: TargetChoice
+
+    @property
+    def label(self) -> str:
+        return f"{self.provider.name}/{self.target.model}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    targets: tuple[Candidate, ...]
+    fallbacks: tuple[str, ...]
+
+
+UpstreamFactory = Callable[[str, Provider, Timeouts, Mapping[str, str]], Upstream]
+
+
+class RouterState:
+    """Providers, models and keys. Made inside a running event loop; `close` it when its last exchange is over."""
+
+    def __init__(
+        self,
+        config: Config,
+        dialects: Mapping[str, Dialect],
+        random: Random | None = None,
+        connect: UpstreamFactory = HttpUpstream,
+    ) -> None:
+        self.keys = Keys(config.keys)
+        self._random = random or Random()
+        self._default = config.server.default_model
+        self._providers = {
+            name: _provider(name, provider, config, dialects, connect) for name, provider in config.providers.items()
+        }
+        self._models = {name: self._entry(config, model) for name, model in config.models.items()}
+
+    async def close(self) -> None:
+        for provider in self._providers.values():
+            await provider.upstream.close()
+
+    def model(self, asked: object) -> str:
+        """The model's name for a request that may leave it out. Raises Fault."""
+        if isinstance(asked, str) and asked:
+            return asked
+        if self._default is not None:
+            return self._default
+        if len(self._models) == 1 and "*" not in (only := next(iter(self._models))):
+            return only
+        raise Fault("invalid_request", "model is missing", ("model",), code="missing_required_parameter")
+
+    def candidates(self, model: str, caller: Caller, extra: ExtraParameters | None = None) -> Iterator[Candidate]:
+        """The targets to try, best first: the model's own, drawn by weight, then those of its fallbacks.
+
+        `extra` is the client's word on extra parameters. Raises Fault, at once, for a model that the caller cannot see.
+        """
+        pattern = match(self._models, model) if caller.sees(model) else None
+        if pattern is None:
+            raise self._unknown(model, caller)
+        return self._walk(pattern, model, extra, {pattern})
+
+    def _walk(self, pattern: str, model: str, extra: ExtraParameters | None, seen: set[str]) -> Iterator[Candidate]:
+        entry = self._models[pattern]
+        for candidate in self._drawn(entry.targets):
+            yield _fitted(candidate, upstream_name(pattern, candidate.choice, model), extra)
+        for name in entry.fallbacks:
+            following = match(self._models, name)
+            if following is not None and following not in seen:
+                seen.add(following)
+                yield from self._walk(following, name, extra, seen)
+
+    def _drawn(self, targets: tuple[Candidate, ...]) -> Iterator[Candidate]:
+        """By weight, without putting back; a weight of 0 comes after all others."""
+        left = list(targets)
+        while len(left) > 1:
+            weights = [candidate.choice.weight for candidate in left]
+            if not any(weights):
+                break
+            chosen = self._random.choices(range(len(left)), weights)[0]
+            yield left.pop(chosen)
+        yield from left
+
+    def _unknown(self, name: str, caller: Caller) -> Fault:
+        visible = [known for known in self._models if "*" not in known and caller.sees(known)]
+        close = difflib.get_close_matches(name[:256], visible, n=3)
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        shown = name if len(name) <= 100 else name[:100] + "..."
+        return Fault(
+            "model_not_found", f"the model {shown!r} does not exist here{hint}", ("model",), code="model_not_found"
+        )
+
+    def _entry(self, config: Config, model: Model) -> _Entry:
+        targets = tuple(self._candidate(config, model, choice) for choice in model.targets)
+        return _Entry(targets, tuple(model.fallbacks))
+
+    def _candidate(self, config: Config, model: Model, choice: TargetChoice) -> Candidate:
+        provider, configured = self._providers[choice.provider], config.providers[choice.provider]
+        target = Target(
+            model=choice.model or "*",
+            profile=provider.profile,
+            policy=_merged(Policy(), config.policy, configured.policy, model.policy, choice.policy),
+            lacks=frozenset(choice.lacks),
+            limits=configured.limits.model_dump(exclude_none=True),
+            kind=configured.kind,
+            api_version=configured.api_version,
+            deployment=choice.deployment,
+        )
+        return Candidate(provider, target, choice)
+
+
+def extra_parameters(header: str | None) -> ExtraParameters | None:
+    """The policy that a client's `extra-parameters` header asks for. Raises Fault for a word that is none."""
+    if header is None:
+        return None
+    word = _EXTRA_WORDS.get(header.strip().lower())
+    if word is None:
+        text = "the header extra-parameters must be one of: error, drop, pass-through"
+        raise Fault("invalid_request", text, code="invalid_value")
+    return word
+
+
+def _provider(
+    name: str, provider: Provider, config: Config, dialects: Mapping[str, Dialect], connect: UpstreamFactory
+) -> ProviderState:
+    dialect = dialects[provider.dialect]
+    timeouts = provider.timeouts or config.timeouts
+    wanted: list[str] = list(provider.protocols)
+    called = {protocol: verbs for protocol, verbs in dialect.called.items() if protocol in wanted}
+    upstream = connect(name, provider, timeouts, _credentials(dialect, provider))
+    return ProviderState(name, dialect, called, provider.profile, timeouts, upstream)
+
+
+def _credentials(dialect: Dialect, provider: Provider) -> dict[str, str]:
+    if provider.api_key is None or not dialect.auth:
+        return {}
+    templates = dialect.auth[provider.auth or next(iter(dialect.auth))]
+    return {header: template.format(provider.api_key.get_secret_value()) for header, template in templates.items()}
+
+
+def _merged(base: Policy, *choices: PolicyChoice) -> Policy:
+    """Each field from the last choice that sets it."""
+    for choice in choices:
+        base = replace(base, **choice.model_dump(exclude_none=True))
+    return base
+
+
+def _fitted(candidate: Candidate, name: str, extra: ExtraParameters | None) -> Candidate:
+    target = candidate.target
+    if extra is not None and extra != target.policy.extra_parameters:
+        target = replace(target, policy=replace(target.policy, extra_parameters=extra))
+    if name != target.model:
+        target = replace(target, model=name)
+    return candidate if target is candidate.target else replace(candidate, target=target)

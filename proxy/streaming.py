@@ -1,0 +1,105 @@
+"""Answering with a stream: the first target that says something is the one whose stream goes on to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aiohttp import web
+
+from dragoman.adapters.call import JsonObject
+from dragoman.adapters.chat.restream import restream
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.streams import Chunk, Output, StreamWriter
+
+from .attempts import Asked, Attempt, first_answer, open_upstream
+from .config.models import Server
+from .downstream import Downstream
+from .log import Mask
+from .relay import outputs_of, outputs_of_reply
+from .replies import SSE, answer_headers, read_reply, served_context
+from .state import Candidate
+from .upstream import Incoming
+
+__all__ = ["StreamAnswer"]
+
+
+class StreamAnswer:
+    """One stream to one client."""
+
+    def __init__(self, asked: Asked, server: Server, mask: Mask) -> None:
+        self._asked = asked
+        self._mask = mask
+        self._writer: StreamWriter = asked.route.served.write_stream(asked.ctx)
+        self._attempt: Attempt | None = None
+        self._incoming: Incoming | None = None
+        self._down = Downstream(asked.request, asked.clock, self._headers, server.hold_headers, server.write_stall)
+
+    @property
+    def response(self) -> web.StreamResponse | None:
+        """Once there is one, the exchange is committed: from then on only `fail` can tell of a fault."""
+        return self._down.response
+
+    async def send(self, candidates: Iterator[Candidate]) -> None:
+        """Raises Fault for what went wrong before the reader's terminal, ClientGone."""
+        try:
+            await first_answer(self._asked, candidates, self._ask, lambda: self._down.committed)
+        finally:
+            self._down.close()
+
+    async def fail(self, fault: Fault) -> None:
+        """End the stream with an error event. Raises ClientGone."""
+        await self._write([fault])
+        await self._down.end(broken=self._writer.aborts)
+
+    async def _ask(self, attempt: Attempt) -> None:
+        asked = self._asked
+        self._attempt, self._incoming = attempt, None
+        self._writer = asked.route.served.write_stream(served_context(asked, attempt))
+        asked.clock.enter("first_token", attempt.candidate.provider.timeouts.first_token)
+        incoming = self._incoming = await open_upstream(asked, attempt)
+        try:
+            if incoming.status >= 400 or incoming.media_type not in (SSE, ""):
+                reply = await read_reply(asked, attempt, incoming)
+                await self._write(outputs_of_reply(restream(reply, _wants_usage(asked.ctx.request))))
+            else:
+                await self._relay(attempt, incoming)
+            await self._down.end(broken=self._writer.aborts)
+        except BaseException:
+            incoming.close()
+            raise
+        incoming.finish()
+
+    async def _relay(self, attempt: Attempt, incoming: Incoming) -> None:
+        reader = attempt.called.read_stream(attempt.ctx)
+        timeouts = attempt.candidate.provider.timeouts
+        async for outputs in outputs_of(incoming, reader, self._asked.clock, timeouts):
+            if isinstance(outputs[0], Fault) and not self._down.written:
+                raise outputs[0]
+            await self._write(outputs)
+
+    async def _write(self, outputs: list[Output]) -> None:
+        note = self._asked.note
+        data = b"".join(map(self._writer.write, outputs))
+        for output in outputs:
+            if isinstance(output, Chunk):
+                note.events += 1
+                note.usage = output.body.get("usage") or note.usage
+            elif isinstance(output, Fault):
+                note.failed(output)
+                data = self._mask(data)
+        if note.events and note.first_token_ms is None:
+            note.first_token_ms = note.elapsed_ms()
+        if data:
+            await self._down.write(data)
+            note.bytes = self._down.written
+
+    def _headers(self) -> dict[str, str]:
+        headers = answer_headers(self._asked, self._attempt, self._incoming)
+        headers["Content-Type"] = self._writer.content_type
+        headers["Cache-Control"] = "no-cache"
+        headers["X-Accel-Buffering"] = "no"
+        return headers
+
+
+def _wants_usage(request: JsonObject) -> bool:
+    return bool((request.get("stream_options") or {}).get("include_usage"))

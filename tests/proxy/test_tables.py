@@ -1,0 +1,156 @@
+"""Mishaps, routes, addresses, masks: what is data."""
+
+from __future__ import annotations
+
+import io
+import json
+import ssl
+from dataclasses import replace
+from typing import Any, get_args
+
+import aiohttp
+import pytest
+from aiohttp.http_exceptions import BadHttpMessage
+
+from dragoman.adapters.faults import KINDS, Fault, Kind
+from dragoman.proxy.config.models import Provider, Timeouts
+from dragoman.proxy.log import Mask, logger
+from dragoman.proxy.mishaps import ERRORS, chance_of, fault_of
+from dragoman.proxy.over_http import HttpUpstream
+from dragoman.proxy.routes import ADDRESSES, Routes
+
+MISHAPS: list[tuple[BaseException, str, int]] = [
+    (aiohttp.ConnectionTimeoutError("http://secret"), "upstream_connect_timeout", 504),
+    (aiohttp.SocketTimeoutError("http://secret"), "upstream_timeout", 504),
+    (aiohttp.ServerDisconnectedError(), "upstream_disconnected", 502),
+    (aiohttp.ClientPayloadError("secret"), "upstream_truncated", 502),
+    (aiohttp.ClientResponseError(None, (), status=400, message="secret"), "upstream_protocol_error", 502),  # type: ignore[arg-type]
+    (aiohttp.ClientOSError(104, "Connection reset by peer"), "upstream_disconnected", 502),
+    (aiohttp.ClientConnectionError("secret"), "upstream_protocol_error", 502),
+    (BadHttpMessage("secret"), "upstream_protocol_error", 502),
+    (ssl.SSLError(1, "secret"), "upstream_tls_failed", 502),
+    (TimeoutError(), "upstream_timeout", 504),
+    (ConnectionResetError(104, "reset"), "upstream_disconnected", 502),
+]
+
+
+@pytest.mark.parametrize(("error", "code", "status"), MISHAPS)
+def test_faults_of_exceptions(error: BaseException, code: str, status: int) -> None:
+    assert isinstance(error, ERRORS)
+    fault = fault_of(error, "p")
+    assert (fault.code, fault.status, fault.owner) == (code, status, "provider")
+    assert fault.message.startswith("upstream p: ")
+
+
+def test_an_alert_after_the_handshake() -> None:
+    error = aiohttp.ClientOSError(1, "x")
+    error.__cause__ = ssl.SSLError(1, "certificate required")
+    assert fault_of(error, "p").code == "upstream_tls_failed"
+
+
+def test_what_is_no_error_of_the_client() -> None:
+    with pytest.raises(TypeError):
+        fault_of(KeyError("x"), "p")
+
+
+def test_every_kind_has_its_chance() -> None:
+    elsewhere = {kind for kind in get_args(Kind) if chance_of(Fault(kind, "")).elsewhere}
+    assert elsewhere == {kind for kind, (owner, _) in KINDS.items() if owner == "provider"} | {"request_timeout"}
+    again = {code for code in ("upstream_unreachable", "upstream_disconnected", "upstream_tls_failed", "x")
+             if chance_of(Fault("upstream_unreachable", "", code=code)).again}  # fmt: skip
+    assert again == {"upstream_unreachable", "upstream_disconnected"}
+    assert not chance_of(Fault("invalid_request", "", code="upstream_unreachable")).elsewhere
+
+
+def test_what_is_served_follows_from_the_dialects(dialects: Any) -> None:
+    one = dialects["openai"]
+    every = {name: replace(one, name=name) for name, _ in ADDRESSES}
+    routes = Routes(every, {"azure": "documented"})
+    found = {}
+    for path in (
+        "/v1/chat/completions",
+        "/openai/v1/chat/completions",
+        "/serving-endpoints/chat/completions",
+        "/serving-endpoints/m/invocations",
+        "/databricks/serving-endpoints/m/invocations",
+        "/azure/chat/completions",
+        "/mindie/v1/chat/completions",
+    ):
+        route = routes.find(path)
+        assert route is not None
+        found[path] = (route.dialect.name, route.profile, route.natural(path))
+    assert found == {
+        "/v1/chat/completions": ("openai", "actual", "/v1/chat/completions"),
+        "/openai/v1/chat/completions": ("openai", "actual", "/v1/chat/completions"),
+        "/serving-endpoints/chat/completions": ("databricks", "actual", "/serving-endpoints/chat/completions"),
+        "/serving-endpoints/m/invocations": ("databricks", "actual", "/serving-endpoints/m/invocations"),
+        "/databricks/serving-endpoints/m/invocations": ("databricks", "actual", "/serving-endpoints/m/invocations"),
+        "/azure/chat/completions": ("azure", "documented", "/chat/completions"),
+        "/mindie/v1/chat/completions": ("mindie", "documented", "/v1/chat/completions"),
+    }
+    for path in ("/serving-endpoints//invocations", "/serving-endpoints/a/b/invocations", "/serving-endpoints/m"):
+        assert routes.find(path) is None
+    assert Routes(dialects, {}).find("/azure/chat/completions") is None
+
+
+PATHS = {
+    "/chat/completions": True,
+    "/serving-endpoints/a%2Fb/invocations": True,
+    "/serving-endpoints/a..b/invocations": True,
+    "/serving-endpoints/../admin": False,
+    "/serving-endpoints/%2e%2E/admin": False,
+    "/serving-endpoints/./admin": False,
+    "/a/..": False,
+    "/a?b=c": False,
+    "/a#b": False,
+    "/a b": False,
+    "/a\\b": False,
+    "/a%5Cb": False,
+    "/a%00b": False,
+    "/a%zz": False,
+    "/a\r\nX: y": False,
+    "": False,
+    "http://evil/": False,
+    "@evil/": False,
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_addresses_are_joined_and_never_normalised(path: str) -> None:
+    provider = Provider(dialect="openai", base_url="https://host/base/")
+    up = HttpUpstream("p", provider, Timeouts(), {})
+    try:
+        if PATHS[path]:
+            assert str(up._join(path, "a=b")) == f"https://host/base{path}?a=b"
+        else:
+            with pytest.raises(Fault, match="cannot be part of an address"):
+                up._join(path, "")
+    finally:
+        await up.close()
+
+
+def test_masks() -> None:
+    mask = Mask(["sk-a", "sk-abc", 'q"q', ""])
+    assert mask(b'x sk-abc sk-a q"q q\\"q q\\\\\\"q') == b"x *** *** *** *** ***"
+    assert Mask()(b"sk-a") == b"sk-a"
+
+
+def test_logs_are_masked_in_every_format() -> None:
+    for style in ("json", "console"):
+        stream = io.BytesIO()
+        log = logger(Mask(["sk-canary"]), style, "info", stream)
+        try:
+            raise ValueError("sk-canary")
+        except ValueError as error:
+            log.error("defect sk-canary", key="sk-canary", exc_info=error)
+        log.debug("nothing")
+        assert b"canary" not in stream.getvalue()
+        assert b"ValueError: ***" in stream.getvalue()
+        assert style == "console" or json.loads(stream.getvalue())["level"] == "error"
+
+
+def test_control_characters_stay_escaped_in_the_log() -> None:
+    stream = io.BytesIO()
+    logger(Mask(), "json", "info", stream).info("x", model="a\r\n\x1b[31mb")
+    assert stream.getvalue().count(b"\n") == 1
+    assert b"\x1b" not in stream.getvalue()
