@@ -6,7 +6,8 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from .changes import Receipt
 
@@ -21,24 +22,25 @@ def new_id(prefix: str) -> str:
     return f"{prefix}-{uuid.uuid4().hex}"
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A request. `path` is relative to the provider's base address; header names are lower case."""
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class Call(NamedTuple):
+    """A request. `path` is relative to the provider's base address; a client's header names are matched in any case."""
 
     method: str
     path: str
     body: JsonObject
-    query: Mapping[str, str] = field(default_factory=dict)
-    headers: Headers = field(default_factory=dict)
+    query: Mapping[str, str] = _NOTHING
+    headers: Headers = _NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """An answer. `raw` holds the bytes as received; `body` the parsed JSON object, empty where there was none."""
 
     status: int
     body: JsonObject
-    headers: Headers = field(default_factory=dict)
+    headers: Headers = _NOTHING
     raw: bytes = b""
 
 
@@ -70,15 +72,19 @@ class Target:
     deployment: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """Everything a verb may look at beside its argument. The receipt is the only part that it writes to."""
+_NO_TARGET = Target("")
+
+
+class Context(NamedTuple):
+    """Everything a verb may look at beside its argument. The receipt is the only part that it writes to.
+
+    `call` is the client's. `request` is the request in hub form: empty for `read_request`.
+    """
 
     profile: str
     call: Call
     receipt: Receipt
-    target: Target = Target("")
-    request: JsonObject = field(default_factory=dict)
-    """The request in hub form: empty for `read_request`."""
+    target: Target = _NO_TARGET
+    request: JsonObject = {}  # noqa: RUF012 - nobody alters a request
     clock: Callable[[], float] = time.time
     new_id: Callable[[str], str] = new_id

@@ -23,7 +23,6 @@ from .clock import Clock
 from .config.models import Server
 from .downstream import ClientGone, send_large
 from .intake import read_body
-from .keys import CREDENTIALS
 from .log import Mask, Note
 from .replies import answer_headers, read_reply, served_context
 from .routes import Route
@@ -116,11 +115,8 @@ class Exchange:
 
     def _call(self, body: JsonObject) -> Call:
         request, call = self._asked.request, self._asked.ctx.call
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        for name in CREDENTIALS & headers.keys():
-            del headers[name]
         query = dict(request.query) if "?" in request.raw_path else _NO_QUERY
-        return Call(call.method, call.path, body, query, headers)
+        return Call(call.method, call.path, body, query, request.headers)
 
     async def _whole(self, attempt: Attempt) -> web.StreamResponse:
         asked = self._asked

@@ -26,7 +26,7 @@ class Caller:
     models: tuple[str, ...] = ("*",)
 
     def sees(self, model: str) -> bool:
-        return any(matches(pattern, model) for pattern in self.models)
+        return "*" in self.models or any(matches(pattern, model) for pattern in self.models)
 
 
 ANYONE = Caller(None)

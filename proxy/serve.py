@@ -116,6 +116,7 @@ def run(config: Config, *, insecure: bool = False, log_format: str = "json", log
         _greet(running)
         gc.collect()
         gc.freeze()
+        gc.set_threshold(50_000, 20, 100)
         await first_signal.wait()
         await running.stop()
         return 0
