@@ -42,7 +42,8 @@ class Dialect:
     """A vendor's variant of the protocols.
 
     `auth` names the ways to present a key, the first being the default: header name -> template.
-    `forwarded` are the provider's response headers that its clients rely on.
+    `forwarded` are the provider's response headers that its clients rely on. `deployment_header` is the request header
+    with which its clients pick one of a model's targets.
     """
 
     name: str
@@ -51,3 +52,4 @@ class Dialect:
     served: Mapping[str, Served] = field(default_factory=dict)
     called: Mapping[str, Called] = field(default_factory=dict)
     forwarded: tuple[str, ...] = ()
+    deployment_header: str | None = None

@@ -120,6 +120,6 @@ def _begin(asked: Asked, attempt: Attempt) -> None:
     note = asked.note
     note.attempts += 1
     note.target = attempt.candidate.label
-    note.changes = attempt.ctx.receipt.changes
+    note.receipt = attempt.ctx.receipt
     note.upstream_status = None
     asked.clock.limit(attempt.candidate.provider.timeouts.total)

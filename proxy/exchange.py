@@ -14,6 +14,7 @@ from structlog.typing import FilteringBoundLogger
 
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.changes import Receipt
+from dragoman.adapters.extras import extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_object
 
@@ -26,7 +27,7 @@ from .intake import read_body
 from .log import Mask, Note
 from .replies import answer_headers, read_reply, served_context
 from .routes import Route
-from .state import EXTRA_PARAMETERS, Candidate, RouterState, extra_parameters
+from .state import Candidate, RouterState
 from .streaming import StreamAnswer
 
 __all__ = ["Exchange"]
@@ -99,9 +100,11 @@ class Exchange:
         self.clock.enter("body", self._server.body_timeout)
         self._read(await read_body(asked.request, self._server.body_limit, self.clock))
         hub = asked.ctx.request
-        note.model = model = self._state.model(hub.get("model"))
+        named = asked.route.dialect.deployment_header
+        deployment = headers.get(named) if named else None
+        note.model = model = self._state.model(hub.get("model"), deployment)
         note.stream = hub.get("stream") is True
-        candidates = self._state.candidates(model, caller, extra_parameters(headers.get(EXTRA_PARAMETERS)))
+        candidates = self._state.candidates(model, caller, extra_parameters(headers), deployment)
         if note.stream:
             return await self._answer_stream(candidates)
         return await first_answer(asked, candidates, self._whole)

@@ -14,7 +14,7 @@ import orjson
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
 
-from dragoman.adapters.changes import Change
+from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 
 from .config.models import Config
@@ -109,7 +109,7 @@ class Note:
     first_token_ms: float | None = None
     events: int = 0
     bytes: int = 0
-    changes: list[Change] = field(default_factory=list)
+    receipt: Receipt | None = None
     usage: dict[str, Any] | None = None
     fault: Fault | None = None
     cause: BaseException | None = None
@@ -136,8 +136,10 @@ class Note:
         for name in _OPTIONAL:
             if (value := getattr(self, name)) is not None:
                 line[name] = value
-        if self.changes:
-            line["changes"] = [change.public() for change in self.changes]
+        if self.receipt is not None and self.receipt.changes:
+            line["changes"] = [change.public() for change in self.receipt.changes]
+        if self.receipt is not None and self.receipt.violations:
+            line["violations"] = self.receipt.violations
         if self.usage:
             line["usage"] = {name: self.usage[name] for name in _USAGE if self.usage.get(name) is not None}
         if (fault := self.fault) is not None:

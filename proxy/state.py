@@ -6,10 +6,10 @@ import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Literal, TypeAlias
 
 from dragoman.adapters.call import Policy, Target
 from dragoman.adapters.dialect import Called, Dialect
+from dragoman.adapters.extras import ExtraParameters
 from dragoman.adapters.faults import Fault
 
 from .config.models import Config, Model, PolicyChoice, Provider, TargetChoice, Timeouts
@@ -18,19 +18,7 @@ from .keys import Caller, Keys
 from .over_http import HttpUpstream
 from .upstream import Upstream
 
-__all__ = ["EXTRA_PARAMETERS", "Candidate", "ProviderState", "RouterState", "extra_parameters"]
-
-EXTRA_PARAMETERS = "extra-parameters"
-
-ExtraParameters: TypeAlias = Literal["error", "drop", "pass-through"]
-
-_EXTRA_WORDS: dict[str, ExtraParameters] = {
-    "error": "error",
-    "drop": "drop",
-    "ignore": "drop",
-    "pass-through": "pass-through",
-    "allow": "pass-through",
-}
+__all__ = ["Candidate", "ProviderState", "RouterState"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,25 +76,47 @@ class RouterState:
         for provider in self._providers.values():
             await provider.upstream.close()
 
-    def model(self, asked: object) -> str:
+    def model(self, asked: object, deployment: str | None = None) -> str:
         """The model's name for a request that may leave it out. Raises Fault."""
         if isinstance(asked, str) and asked:
             return asked
+        if deployment is not None:
+            return self._with_deployment(deployment)
         if self._default is not None:
             return self._default
         if len(self._models) == 1 and "*" not in (only := next(iter(self._models))):
             return only
         raise Fault("invalid_request", "model is missing", ("model",), code="missing_required_parameter")
 
-    def candidates(self, model: str, caller: Caller, extra: ExtraParameters | None = None) -> Iterator[Candidate]:
-        """The targets to try, best first: the model's own, drawn by weight, then those of its fallbacks.
+    def candidates(
+        self, model: str, caller: Caller, extra: ExtraParameters | None = None, deployment: str | None = None
+    ) -> Iterator[Candidate]:
+        """The targets to try, best first: the model's own, drawn by weight, then those of its fallbacks; or only those
+        of a deployment, where the client picks one.
 
         `extra` is the client's word on extra parameters. Raises Fault, at once, for a model that the caller cannot see.
         """
         pattern = match(self._models, model) if caller.sees(model) else None
         if pattern is None:
             raise self._unknown(model, caller)
+        if deployment is not None:
+            return self._deployed(pattern, model, extra, deployment)
         return self._walk(pattern, model, extra, {pattern})
+
+    def _deployed(
+        self, pattern: str, model: str, extra: ExtraParameters | None, deployment: str
+    ) -> Iterator[Candidate]:
+        targets = tuple(one for one in self._models[pattern].targets if one.choice.deployment == deployment)
+        if not targets:
+            raise _no_deployment(deployment)
+        drawn = self._drawn(targets)
+        return (_fitted(one, upstream_name(pattern, one.choice, model), extra) for one in drawn)
+
+    def _with_deployment(self, deployment: str) -> str:
+        for name, entry in self._models.items():
+            if "*" not in name and any(one.choice.deployment == deployment for one in entry.targets):
+                return name
+        raise _no_deployment(deployment)
 
     def _walk(self, pattern: str, model: str, extra: ExtraParameters | None, seen: set[str]) -> Iterator[Candidate]:
         entry = self._models[pattern]
@@ -157,15 +167,9 @@ class RouterState:
         return Candidate(provider, target, choice)
 
 
-def extra_parameters(header: str | None) -> ExtraParameters | None:
-    """The policy that a client's `extra-parameters` header asks for. Raises Fault for a word that is none."""
-    if header is None:
-        return None
-    word = _EXTRA_WORDS.get(header.strip().lower())
-    if word is None:
-        text = "the header extra-parameters must be one of: error, drop, pass-through"
-        raise Fault("invalid_request", text, code="invalid_value")
-    return word
+def _no_deployment(deployment: str) -> Fault:
+    text = f"no target has the deployment {deployment[:100]!r}"
+    return Fault("model_not_found", text, ("azureml-model-deployment",), code="deployment_not_found")
 
 
 def _provider(

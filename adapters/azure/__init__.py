@@ -20,4 +20,5 @@ AZURE = Dialect(
     served={"chat": SERVED},
     called={"chat": CALLED},
     forwarded=("x-ms-error-code",),
+    deployment_header="azureml-model-deployment",
 )

@@ -49,8 +49,9 @@ _NO_PARAMETERS = {"type": "object", "properties": {}}
 def write_request(request: JsonObject, ctx: Context) -> Call:
     rules = judge("databricks/chat.request", ctx.profile)
     body = begin(request, ctx)
-    del body["model"]
-    ctx.receipt.moved(("model",), (), "the endpoint's name stands in the address")
+    if "model" in body:
+        del body["model"]
+        ctx.receipt.moved(("model",), (), "the endpoint's name stands in the address")
     token_limit(body, ctx)
     without_stream_options(body, ctx)
     nearest_effort(body, rules, ctx)

@@ -23,10 +23,12 @@ from dragoman.adapters.chat.content import flatten_content
 from dragoman.adapters.chat.requests import check_request
 from dragoman.adapters.chat.writer import RenderingWriter
 from dragoman.adapters.dialect import Served
+from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import judge
 
 from .faults import error_event, write_fault
+from .invocations import protocol_of
 
 __all__ = ["SERVED"]
 
@@ -34,6 +36,9 @@ _INVOCATIONS = re.compile(r"/serving-endpoints/([^/]+)/invocations")
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
+    if (protocol := protocol_of(call.body)) != "chat":
+        text = f"the body asks for {protocol}, which is not served here: only chat is, with messages"
+        raise Fault("invalid_request", text, ("messages",), code="unsupported_protocol")
     check_request(call.body, judge("databricks/chat.request", ctx.profile))
     body = dict(call.body)
     if named := _INVOCATIONS.fullmatch(call.path):
