@@ -8,6 +8,7 @@ target once more, and whether to ask the next one.
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from typing import NamedTuple
 
@@ -67,7 +68,9 @@ def fault_of(error: BaseException, provider: str) -> Fault:
 def _reason(error: BaseException) -> str:
     """What the TLS library or the operating system says about it, in parentheses."""
     inner = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
-    words = getattr(inner, "verify_message", None) or getattr(inner, "reason", None) or getattr(inner, "strerror", None)
+    words = getattr(inner, "verify_message", None) or getattr(inner, "reason", None)
+    if words is None and isinstance(inner, OSError) and inner.errno:
+        words = os.strerror(inner.errno)  # its own text may hold the address
     return f" ({words})" if isinstance(words, str) and words else ""
 
 

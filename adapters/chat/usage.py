@@ -17,6 +17,8 @@ def hub_usage(reported: Any) -> JsonObject | None:
     counts cannot be known. Databricks' flat `reasoning_tokens` moves into `completion_tokens_details`."""
     if not isinstance(reported, dict):
         return None
+    if _is_hub_form(reported):
+        return reported
     usage: JsonObject = {
         _OTHER_NAMES.get(str(key), str(key)): value for key, value in reported.items() if value is not None
     }
@@ -58,6 +60,11 @@ class UsageTally:
         prompt = max(part["prompt_tokens"] for part in parts)
         completion = sum(part["completion_tokens"] for part in parts)
         return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+def _is_hub_form(usage: JsonObject) -> bool:
+    complete = all(type(usage.get(name)) is int for name in _COUNTS)
+    return complete and "reasoning_tokens" not in usage and None not in usage.values()
 
 
 def _count(value: Any) -> int | None:
