@@ -59,7 +59,8 @@ class Target:
     """What an adapter may know of the upstream that a request goes to.
 
     `model` is the upstream's name for it, `lacks` are hub fields that it cannot serve, `limits` are maxima by field
-    name, `kind` is Databricks' endpoint kind, `api_version` and `deployment` are Azure's.
+    name, `kind` is Databricks' endpoint kind, `api_version` and `deployment` are Azure's. `summarised_reasoning`
+    is true where what a reply tells of the model's reasoning is a summary of it.
     """
 
     model: str
@@ -70,6 +71,7 @@ class Target:
     kind: str | None = None
     api_version: str | None = None
     deployment: str | None = None
+    summarised_reasoning: bool = False
 
 
 _NO_TARGET = Target("")

@@ -16,7 +16,7 @@ Fields and their annotations are read from the schema files; nothing here names 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 from typing import Any, Literal, TypeAlias
 
 from dragoman.schemas import Schema, load
@@ -27,9 +27,20 @@ from .faults import Fault
 from .paths import Path, dotted, lookup
 from .validation import Judge, Violation
 
-__all__ = ["HUB_CHAT", "Extras", "extras_of", "fit", "hub_annotations", "settle_unsupported", "without_lacks"]
+__all__ = [
+    "HUB_CHAT",
+    "HUB_RESPONSES",
+    "Extras",
+    "extras_of",
+    "fit",
+    "hub_annotations",
+    "settle_extra",
+    "settle_unsupported",
+    "without_lacks",
+]
 
 HUB_CHAT = "hub/chat.request"
+HUB_RESPONSES = "hub/responses.request"
 
 Extras: TypeAlias = Literal["keep", "drop", "keep-extensions"]
 """What a dialect does with the extra parameters that the policy lets through: it keeps them; it drops them (its servers
@@ -39,13 +50,13 @@ _ROUNDS = 4
 _STEPS = {"minimum": 0, "maximum": 0, "exclusiveMinimum": 1, "exclusiveMaximum": -1}
 
 
-def fit(body: JsonObject, judge: Judge, ctx: Context, extras: Extras = "keep") -> None:
+def fit(body: JsonObject, judge: Judge, ctx: Context, extras: Extras = "keep", hub: str = HUB_CHAT) -> None:
     """Alter `body` (the writer's own copy; nested values are copied, never altered) until the judge accepts it.
 
-    Raises Fault, its path in the form being written.
+    `hub` names the hub schema of the body's protocol. Raises Fault, its path in the form being written.
     """
     for name in [name for name in body if name not in judge.known]:
-        _settle_unknown(body, (name,), ctx, extras)
+        _settle_unknown(body, (name,), ctx, extras, hub)
     for name, most in ctx.target.limits.items():
         if isinstance(body.get(name), int) and body[name] > most:
             _settle_range(body, (name,), most, f"the target's limit is {most}", ctx)
@@ -53,7 +64,7 @@ def fit(body: JsonObject, judge: Judge, ctx: Context, extras: Extras = "keep") -
         if judge.ok(body):
             return
         for violation in list(judge.violations(body)):
-            _settle(body, violation, ctx, extras)
+            _settle(body, violation, ctx, extras, hub)
     for violation in judge.violations(body):
         raise _refusal(violation)
 
@@ -64,11 +75,11 @@ def without_lacks(body: JsonObject, ctx: Context) -> None:
         settle_unsupported(body, (name,), ctx, "the target is configured without it")
 
 
-def settle_unsupported(body: JsonObject, path: Path, ctx: Context, why: str) -> None:
+def settle_unsupported(body: JsonObject, path: Path, ctx: Context, why: str, hub: str = HUB_CHAT) -> None:
     """Drop a field that the hub knows and the target does not take, or raise Fault, as its value and the policy say."""
     value = lookup(body, path)
-    hint = hub_annotations().get(_generic(path), {})
-    if _says_nothing(value, path):
+    hint = hub_annotations(hub).get(_generic(path), {})
+    if _says_nothing(value, path, hub):
         ctx.receipt.dropped(path, f"{why}; the value is the same as none", "form")
     elif _only_advises(hint, value):
         ctx.receipt.dropped(path, f"{why}; it only advises")
@@ -86,43 +97,47 @@ def extras_of(body: JsonObject) -> list[str]:
     return [name for name in body if name not in known]
 
 
-@lru_cache(maxsize=1)
-def hub_annotations() -> dict[Path, Schema]:
-    """Every property of the hub request by its path without positions: `("messages", "name")` -> its schema."""
-    schema = load(HUB_CHAT)
+@cache
+def hub_annotations(hub: str = HUB_CHAT) -> dict[Path, Schema]:
+    """Every property of a hub request by its path without positions: `("messages", "name")` -> its schema."""
+    schema = load(hub)
     found: dict[Path, Schema] = {}
     for path, rule in _properties(schema, schema, (), ()):
         found[path] = {**rule, **found.get(path, {})}
     return found
 
 
-def _settle(body: JsonObject, violation: Violation, ctx: Context, extras: Extras) -> None:
+def _settle(body: JsonObject, violation: Violation, ctx: Context, extras: Extras, hub: str) -> None:
     path = violation.path
     if violation.keyword == "required":
         raise _refusal(violation)
     if not _still_there(body, path):
         return  # an earlier settlement took it away
-    if _says_nothing(lookup(body, path), path):
+    if _says_nothing(lookup(body, path), path, hub):
         ctx.receipt.dropped(path, "the target does not take it, and the value is the same as none", "form")
         remove(body, path)
     elif violation.keyword == "additionalProperties":
-        _settle_unknown(body, path, ctx, extras)
+        _settle_unknown(body, path, ctx, extras, hub)
     elif violation.keyword in _STEPS:
         _settle_range(body, path, _nearest(violation), violation.message, ctx)
+    elif _only_advises(hub_annotations(hub).get(_generic(path), {}), lookup(body, path)):
+        ctx.receipt.dropped(path, f"{violation.message}; it only advises")
+        remove(body, path)
     else:
         raise _refusal(violation)
 
 
-def _settle_unknown(body: JsonObject, path: Path, ctx: Context, extras: Extras) -> None:
-    hint = hub_annotations().get(_generic(path))
+def _settle_unknown(body: JsonObject, path: Path, ctx: Context, extras: Extras, hub: str) -> None:
+    hint = hub_annotations(hub).get(_generic(path))
     extension = hint is not None and hint.get("x-extension") and extras == "keep-extensions"
     if hint is None or extension:
-        _settle_extra(body, path, ctx, extras)
+        settle_extra(body, path, ctx, extras)
     else:
-        settle_unsupported(body, path, ctx, "the target's API does not have it")
+        settle_unsupported(body, path, ctx, "the target's API does not have it", hub)
 
 
-def _settle_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras) -> None:
+def settle_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras = "drop") -> None:
+    """Refuse, drop or keep a key that nobody knows, as the policy and the dialect say. Raises Fault."""
     choice = ctx.target.policy.extra_parameters
     nested = len(path) > 1  # reaches here only where the target's schema is closed
     if lookup(body, path) is None:
@@ -174,8 +189,8 @@ def _refusal(violation: Violation) -> Fault:
     return fault
 
 
-def _says_nothing(value: Any, path: Path) -> bool:
-    return value is None or value in hub_annotations().get(_generic(path), {}).get("x-neutral", ())
+def _says_nothing(value: Any, path: Path, hub: str) -> bool:
+    return value is None or value in hub_annotations(hub).get(_generic(path), {}).get("x-neutral", ())
 
 
 def _only_advises(hint: Schema, value: Any) -> bool:

@@ -17,8 +17,9 @@ def check_user_schemas(body: JsonObject) -> None:
 
     Size and depth are those of the body, which are bounded where it is read.
     """
-    for i, tool in enumerate(body.get("tools") or ()):
-        function = tool.get("function")
+    tools = body.get("tools")
+    for i, tool in enumerate(tools if isinstance(tools, list) else ()):
+        function = tool.get("function") if isinstance(tool, dict) else None
         if isinstance(function, dict) and function.get("parameters"):
             _check(function["parameters"], ("tools", i, "function", "parameters"), "invalid_function_parameters")
     form = body.get("response_format")

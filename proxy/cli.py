@@ -7,39 +7,30 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeAlias
+from typing import Annotated, Literal
 
 import typer
 
 from dragoman import __version__
 
-if TYPE_CHECKING:
-    from .config.load import Checked
-    from .config.problems import Problem
+from .commandline import (
+    DEFAULT_FILE,
+    ConfigFile,
+    EnvFile,
+    Format,
+    Insecure,
+    Profile,
+    configuration,
+    count,
+    environment,
+    fail,
+    problems_shown,
+    report,
+)
+from .offline.commands import register
 
 __all__ = ["app", "main"]
-
-DEFAULT_FILE = Path("dragoman.yaml")
-
-
-Format: TypeAlias = Literal["text", "json", "github"]
-Profile: TypeAlias = Literal["documented", "actual", "native"]
-
-EnvFile = Annotated[
-    Path | None,
-    typer.Option(envvar="DRAGOMAN_ENV_FILE", help="A file of NAME=value lines; the environment comes before it."),
-]
-Insecure = Annotated[
-    bool,
-    typer.Option(
-        "--insecure",
-        envvar="DRAGOMAN_INSECURE",
-        help="Allow to listen for everyone without keys, and to send keys over http.",
-    ),
-]
 
 app = typer.Typer(
     name="dragoman",
@@ -87,10 +78,7 @@ def options(
     " OPENAI_API_KEY, DATABRICKS_HOST and DATABRICKS_TOKEN, AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL."
 )
 def serve(
-    config: Annotated[
-        Path | None,
-        typer.Option(envvar="DRAGOMAN_CONFIG", help="The configuration file. Default: dragoman.yaml, where it exists."),
-    ] = None,
+    config: ConfigFile = None,
     host: Annotated[str | None, typer.Option(envvar="DRAGOMAN_HOST", help="Instead of server.host.")] = None,
     port: Annotated[
         int | None, typer.Option(envvar="DRAGOMAN_PORT", min=0, max=65535, help="Instead of server.port.")
@@ -107,9 +95,9 @@ def serve(
     ] = "info",
 ) -> None:
     """Serve the configured models."""
-    with _problems_shown():
-        checked = _configuration(config, _environment(env_file), insecure)
-    _report(checked.warnings)
+    with problems_shown():
+        checked = configuration(config, environment(env_file), insecure)
+    report(checked.warnings)
     from .serve import run
 
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
@@ -131,9 +119,9 @@ def init(
         with file.open("w" if force else "x", encoding="utf-8") as stream:
             stream.write(STARTER)
     except FileExistsError:
-        _fail(f"{file} exists; --force overwrites it")
+        fail(f"{file} exists; --force overwrites it")
     except OSError as error:
-        _fail(f"cannot write {file}: {error.strerror}")
+        fail(f"cannot write {file}: {error.strerror}")
     print(f"{file} is written. Set OPENAI_API_KEY, or edit the file; then: dragoman check {file}")
 
 
@@ -149,12 +137,12 @@ def check(
     """Say everything that is wrong with a configuration file. Warnings alone are no failure."""
     from .config.load import check as check_file
 
-    with _problems_shown(form):
-        checked = check_file(file, _environment(env_file), insecure=insecure)
-    _report(checked.warnings, form)
+    with problems_shown(form):
+        checked = check_file(file, environment(env_file), insecure=insecure)
+    report(checked.warnings, form)
     if form == "text":
         config = checked.config
-        print(f"{file}: {_count(len(config.providers), 'provider')}, {_count(len(config.models), 'model')}, no errors")
+        print(f"{file}: {count(len(config.providers), 'provider')}, {count(len(config.models), 'model')}, no errors")
 
 
 @app.command(epilog="Example: dragoman schema databricks/chat.request --profile actual")
@@ -174,13 +162,13 @@ def schema(
         print("\n".join(("config", *names())))
         return
     if name is None:
-        _fail("name a schema; `dragoman schema --list` lists them")
+        fail("name a schema; `dragoman schema --list` lists them")
     try:
         found = load(name, profile)
     except SchemaNotFound:
         from .config.document import did_you_mean
 
-        _fail(f'there is no schema "{name}" {did_you_mean(name, ("config", *names()))}'.strip())
+        fail(f'there is no schema "{name}" {did_you_mean(name, ("config", *names()))}'.strip())
     import json
 
     print(json.dumps(found, indent=2, ensure_ascii=False))
@@ -202,13 +190,13 @@ def fake(
         print(fakes.listing())
         return
     if dialect is None:
-        _fail("name a dialect: openai, databricks, azure or mindie")
+        fail("name a dialect: openai, databricks, azure or mindie")
     try:
         fakes.run(dialect, port=port, behaviour=behaviour, api_key=api_key, profile=profile)
     except ValueError as error:
-        _fail(str(error))
+        fail(str(error))
     except OSError as error:
-        _fail(f"cannot listen on port {port}: {error.strerror}")
+        fail(f"cannot listen on port {port}: {error.strerror}")
 
 
 @app.command()
@@ -217,64 +205,4 @@ def version() -> None:
     print(f"dragoman {__version__}")
 
 
-def _configuration(file: Path | None, env: dict[str, str], insecure: bool) -> Checked:
-    """From the file that is named, else from dragoman.yaml, else from the environment."""
-    from .config.load import Checked, check
-    from .config.zero import from_environment, half_set
-
-    if file is not None or DEFAULT_FILE.exists():
-        return check(file or DEFAULT_FILE, env, insecure=insecure)
-    for hint in half_set(env):
-        print(f"note: {hint}", file=sys.stderr)
-    config = from_environment(env, insecure=insecure)
-    if config is None:
-        _fail(
-            f"there is nothing to serve: no {DEFAULT_FILE} in {Path.cwd()}, and no provider in the environment.\n"
-            "Write a file (dragoman init) or name one (--config FILE); or set OPENAI_API_KEY, or DATABRICKS_HOST and\n"
-            "DATABRICKS_TOKEN, or AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL."
-        )
-    print(f"no {DEFAULT_FILE} here; from the environment: {', '.join(config.providers)}", file=sys.stderr)
-    return Checked(config, ())
-
-
-def _environment(file: Path | None) -> dict[str, str]:
-    from .config.envfile import read_env
-
-    return {**(read_env(file) if file else {}), **os.environ}
-
-
-@contextmanager
-def _problems_shown(form: Format = "text") -> Iterator[None]:
-    """End the program with status 2, and the problems, where the configuration has errors."""
-    from .config.problems import ConfigErrors
-
-    try:
-        yield
-    except ConfigErrors as errors:
-        _report(errors.problems, form)
-        if form == "text":
-            kinds = [problem.severity for problem in errors.problems]
-            counts = [_count(kinds.count(kind), kind) for kind in ("error", "warning") if kind in kinds]
-            print(f"\n{errors.problems[0].file}: {', '.join(counts)}", file=sys.stderr)
-        raise typer.Exit(2) from None
-
-
-def _report(problems: Sequence[Problem], form: Format = "text") -> None:
-    """Text is for people, on stderr; the other forms are for programs, on stdout."""
-    from .config.problems import render
-
-    if form == "text":
-        color = sys.stderr.isatty() and "NO_COLOR" not in os.environ
-        if problems:
-            print(render(problems, color=color), file=sys.stderr)
-    elif problems or form == "json":
-        print(render(problems, form))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _fail(text: str) -> NoReturn:
-    print(f"error: {text}", file=sys.stderr)
-    raise typer.Exit(2)
+register(app)

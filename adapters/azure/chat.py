@@ -7,7 +7,7 @@ not define; stop strings as a list.
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.messages import developer_to_system, join_text
+from dragoman.adapters.chat.messages import developer_to_system, join_text, refusals_as_text
 from dragoman.adapters.chat.parameters import begin, nearest_effort, token_limit
 from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.reply import read_completion
@@ -39,7 +39,9 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
         body["stop"] = [body["stop"]]
     if version < _DEVELOPER_SINCE:
         body["messages"] = developer_to_system(body["messages"], ctx)
-    body["messages"] = join_text(body["messages"], ctx)
+    body["messages"] = join_text(refusals_as_text(body["messages"], ctx), ctx)
+    if "stream_options" not in ctx.call.body and body.pop("stream_options", None):
+        ctx.receipt.dropped(("stream_options",), "the client did not ask for it", "form")
     fit(body, rules, ctx)
     return Call("POST", "/chat/completions", body, {"api-version": version}, _headers(body, ctx))
 

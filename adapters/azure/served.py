@@ -15,7 +15,7 @@ from dragoman.adapters.chat.writer import RenderingWriter
 from dragoman.adapters.dialect import Served
 from dragoman.adapters.extras import extra_parameters
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.paths import Path
+from dragoman.adapters.paths import Path, dotted
 from dragoman.adapters.validation import judge
 
 from .faults import error_event, write_fault
@@ -23,6 +23,8 @@ from .faults import error_event, write_fault
 __all__ = ["SERVED"]
 
 _VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(-preview)?")
+_FINISH = {"function_call": "tool_calls"}
+_OLDER = {"content", "detail"}
 _MEDIA = {"iVBOR": "image/png", "/9j/": "image/jpeg", "R0lG": "image/gif", "UklG": "image/webp"}
 
 
@@ -65,21 +67,32 @@ def _message(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
     if message.get("role") == "tool" and content is None:
         ctx.receipt.filled((*path, "content"), "a tool result without content is an empty one")
         return {**message, "content": ""}
-    if not isinstance(content, list) or not any("content" in part for part in content):
+    if not isinstance(content, list) or not any(_OLDER & part.keys() for part in content):
         return message
     return {**message, "content": [_part(part, (*path, "content", i), ctx) for i, part in enumerate(content)]}
 
 
 def _part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
-    if "content" not in part:
+    """A part of the reference's form, `{type, content, detail}`, as the newer API has it. Raises Fault."""
+    if not _OLDER & part.keys():
         return part
-    if part.get("type") == "text":
+    place = "text" if part.get("type") == "text" else "image_url"
+    if "content" in part and place in part:
+        text = f"{dotted(path)} has both content and {place}"
+        raise Fault("invalid_request", text, (*path, "content"), code="invalid_value")
+    if place == "text":
         ctx.receipt.renamed((*path, "content"), (*path, "text"), "the hub's name for it")
         return {"type": "text", "text": part["content"]}
-    image = {"url": _url(part["content"])}
+    return _image(part, path, ctx)
+
+
+def _image(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
+    image = {"url": _url(part["content"])} if "content" in part else dict(part["image_url"])
     if part.get("detail"):
         image["detail"] = part["detail"]
-    ctx.receipt.converted((*path, "content"), "the image as the newer API has it", after=(*path, "image_url", "url"))
+    for name, place in (("type", "type"), ("content", "image_url"), ("detail", "image_url")):
+        if name in part:
+            ctx.receipt.converted((*path, name), "the image as the newer API has it", after=(*path, place))
     ctx.receipt.rerouted(
         [((*path, "content"), (*path, "image_url", "url")), ((*path, "detail"), (*path, "image_url", "detail"))]
     )
@@ -100,7 +113,7 @@ def write_reply(reply: JsonObject, ctx: Context) -> Reply:
 
 def _written(body: JsonObject, part: str, ctx: Context) -> JsonObject:
     def rewrite(choice: JsonObject, holder: JsonObject, path: Path) -> None:
-        written_finish(choice, {}, path, ctx)
+        written_finish(choice, _FINISH, path, ctx)
         without_nulls(choice, "logprobs")
         without_refusal(holder, (*path, part), ctx)
 

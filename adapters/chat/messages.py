@@ -11,7 +11,7 @@ from typing import Any
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.paths import Path
 
-__all__ = ["developer_to_system", "join_text", "results_after_calls", "system_first", "text_of"]
+__all__ = ["developer_to_system", "join_text", "refusals_as_text", "results_after_calls", "system_first", "text_of"]
 
 Messages = list[JsonObject]
 
@@ -75,6 +75,29 @@ def join_text(messages: Messages, ctx: Context) -> Messages:
         return {**message, "content": text_of(content)}
 
     return _each(messages, convert)
+
+
+def refusals_as_text(messages: Messages, ctx: Context) -> Messages:
+    """What the assistant refused to say, as what it said, for targets that have no place for refusals."""
+
+    def convert(message: JsonObject, path: Path) -> JsonObject:
+        if message.get("refusal"):
+            ctx.receipt.converted((*path, "refusal"), "the refusal stands in the content", after=(*path, "content"))
+            text = text_of(message.get("content")) + message["refusal"]
+            message = {**{key: value for key, value in message.items() if key != "refusal"}, "content": text}
+            ctx.receipt.converted((*path, "content"), "the refusal is appended")
+        content = message.get("content")
+        if not isinstance(content, list) or not any(_is_refusal(part) for part in content):
+            return message
+        ctx.receipt.converted((*path, "content"), "refusals are text")
+        parts = [{"type": "text", "text": part["refusal"]} if _is_refusal(part) else part for part in content]
+        return {**message, "content": parts}
+
+    return _each(messages, convert)
+
+
+def _is_refusal(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "refusal" and "refusal" in part
 
 
 def text_of(content: Any) -> str:

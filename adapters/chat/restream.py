@@ -8,8 +8,6 @@ from dragoman.adapters.call import JsonObject
 
 __all__ = ["restream"]
 
-_KEPT = ("role", "content", "refusal", "reasoning_content", "reasoning_signature")
-
 
 def restream(reply: JsonObject, with_usage: bool = False) -> list[JsonObject]:
     """Hub chunks that add up to a hub reply: per choice its message, then its finish; then the usage, if asked for."""
@@ -25,7 +23,7 @@ def restream(reply: JsonObject, with_usage: bool = False) -> list[JsonObject]:
 
 def _parts(choice: JsonObject) -> Iterator[JsonObject]:
     message = choice["message"]
-    delta = {key: message[key] for key in _KEPT if message.get(key) is not None}
+    delta = {key: value for key, value in message.items() if value is not None and key != "tool_calls"}
     if message.get("tool_calls"):
         delta["tool_calls"] = [{"index": i, **call} for i, call in enumerate(message["tool_calls"])]
     first = {"index": choice["index"], "delta": delta, "finish_reason": None}

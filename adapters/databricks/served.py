@@ -32,6 +32,7 @@ from .invocations import protocol_of
 
 __all__ = ["SERVED"]
 
+_FINISH = {"function_call": "tool_calls"}
 _INVOCATIONS = re.compile(r"/serving-endpoints/([^/]+)/invocations")
 
 
@@ -76,7 +77,7 @@ def write_reply(reply: JsonObject, ctx: Context) -> Reply:
 
 def _written(body: JsonObject, part: str, ctx: Context) -> JsonObject:
     def rewrite(choice: JsonObject, holder: JsonObject, path: Path) -> None:
-        written_finish(choice, {}, path, ctx)
+        written_finish(choice, _FINISH, path, ctx)
         without_nulls(choice, "logprobs")
         without_refusal(holder, (*path, part), ctx)
         _reasoning(holder, (*path, part), ctx)
@@ -92,7 +93,8 @@ def _reasoning(holder: JsonObject, path: Path, ctx: Context) -> None:
     if not text and not signature:
         return
     if ctx.profile == "documented":
-        ctx.receipt.dropped((*path, "reasoning_content"), "the documented message has no place for it")
+        for name in ("reasoning_content", "reasoning_signature"):
+            ctx.receipt.dropped((*path, name), "the documented message has no place for it")
         return
     summary: JsonObject = {"type": "summary_text", "text": text or ""}
     if signature:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.changes import Weight
-from dragoman.adapters.chat.messages import developer_to_system, join_text
+from dragoman.adapters.chat.messages import developer_to_system, join_text, refusals_as_text
 from dragoman.adapters.chat.parameters import begin, token_limit, without_stream_options
 from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.reply import read_completion
@@ -69,18 +69,17 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     without_stream_options(body, ctx)
     if "chat_template_kwargs" in rules.known:
         _write_thinking(body, ctx)
-    body["messages"] = join_text(developer_to_system(body["messages"], ctx), ctx)
+    body["messages"] = join_text(refusals_as_text(developer_to_system(body["messages"], ctx), ctx), ctx)
     fit(body, rules, ctx)
     return Call("POST", "/v1/chat/completions", body)
 
 
 def _write_thinking(body: JsonObject, ctx: Context) -> None:
     """Reasoning effort has one step here: thinking or not. What the client set itself stays."""
-    effort = body.get("reasoning_effort")
-    if effort is None:
+    effort, given = body.get("reasoning_effort"), body.get("chat_template_kwargs") or {}
+    if effort is None or not isinstance(given, dict):
         return
     del body["reasoning_effort"]
-    given = body.get("chat_template_kwargs") or {}
     after = ("chat_template_kwargs", "enable_thinking")
     weight: Weight = "form" if effort == "none" else "loss"
     ctx.receipt.converted(("reasoning_effort",), "the server only knows thinking or not", weight, after)

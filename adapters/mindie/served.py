@@ -31,7 +31,7 @@ _FINISH = {
 }
 _FINISH["native"] = _FINISH["actual"]
 
-_BEYOND_DOCUMENTED = ("tool_calls", "reasoning_content", "reasoning_signature", "annotations", "audio")
+_BEYOND_DOCUMENTED = ("tool_calls", "reasoning_content", "reasoning_signature", "annotations", "audio", "function_call")
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:

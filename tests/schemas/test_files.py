@@ -15,13 +15,12 @@ from dragoman.schemas import Schema, load, names, profiles
 PAIRS = [(name, profile) for name in names() for profile in profiles(name)]
 REQUESTS = [(name, profile) for name, profile in PAIRS if name.endswith("chat.request")]
 KNOWN_NOTES = {
-    "x-source", "x-neutral", "x-advisory", "x-extension", "x-message", "x-nearest", "x-refused", "x-max-characters",
-    "x-no-type-lists",
+    "x-source", "x-neutral", "x-advisory", "x-extension", "x-message", "x-nearest", "x-refused", "x-max-characters", "x-recursive",
 }  # fmt: skip
 EXTENSIONS = {
     "top_k", "min_p", "repetition_penalty", "stop_token_ids", "ignore_eos", "skip_special_tokens",
     "include_stop_str_in_output", "best_of", "use_beam_search", "chat_template_kwargs", "thinking", "cache_control",
-    "reasoning_content", "reasoning_signature", "native_finish_reason", "extra_fields",
+    "reasoning_content", "reasoning_signature", "native_finish_reason", "extra_fields", "citations",
 }  # fmt: skip
 
 every_schema = pytest.mark.parametrize(("name", "profile"), PAIRS)

@@ -219,3 +219,42 @@ def test_s02_bare_text_in_a_stream_is_an_error_event_without_done(context: MakeC
     last = orjson.loads(events[-2].removeprefix(b"data: "))
     assert last["error"]["code"] == "upstream_timeout"
     assert b"data: [DONE]" not in events
+
+
+@pytest.mark.parametrize("dialect", ["databricks", "azure", "mindie"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "content": None, "refusal": "I won't"},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "I won't"}]},
+    ],
+)
+def test_a_replayed_refusal_is_what_the_assistant_said(
+    dialect: str, message: dict[str, Any], context: MakeContext
+) -> None:
+    ctx = context(request=request(messages=[*HELLO, message, *HELLO]))
+    assert write(dialect, ctx).body["messages"][1] == {"role": "assistant", "content": "I won't"}
+    assert ctx.receipt.header() is None
+
+
+def test_thinking_switches_that_are_no_object_are_refused_not_a_crash(context: MakeContext) -> None:
+    with pytest.raises(Fault) as caught:
+        write("mindie", context(request=request(chat_template_kwargs=5, reasoning_effort="low")))
+    assert caught.value.param in ("chat_template_kwargs", "reasoning_effort")
+
+
+@pytest.mark.parametrize("dialect", ["databricks", "azure"])
+def test_a_detail_that_only_advises_is_left_out(dialect: str, context: MakeContext) -> None:
+    image = {"type": "image_url", "image_url": {"url": "https://example.com/a", "detail": "original"}}
+    ctx = context(request=request(messages=[{"role": "user", "content": [image]}]))
+    body = write(dialect, ctx).body
+    assert body["messages"][0]["content"] == [{"type": "image_url", "image_url": {"url": "https://example.com/a"}}]
+    assert "detail" in (ctx.receipt.header() or "")
+
+
+def test_mindie_takes_no_list_of_types(context: MakeContext) -> None:
+    schema = {"type": "object", "properties": {"type": {"type": ["string", "null"]}}}
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+    with pytest.raises(Fault) as caught:
+        write("mindie", context(request=request(response_format=form)))
+    assert caught.value.param == "response_format.json_schema.schema.properties.type.type"

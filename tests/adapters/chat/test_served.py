@@ -240,3 +240,36 @@ def test_an_error_of_one_dialect_is_read_whatever_it_came_from(context: MakeCont
         reply = dialect.served["chat"].write_fault(fault, context())
         assert reply.status in (400, 422)
         assert "top_p is wrong" in str(reply.body)
+
+
+ODD = [
+    {"messages": [{"role": "user", "content": "x", "tool_calls": 5}]},
+    {"messages": [{"role": "user", "content": "x", "tool_calls": [None]}]},
+    {"messages": [*HELLO, {"role": "tool", "tool_call_id": {"a": 1}, "content": "r"}]},
+    {"tools": 5},
+    {"tools": [None], "tool_choice": {"type": "function", "function": {"name": "f"}}},
+]
+
+
+@pytest.mark.parametrize("profile", ["documented", "actual"])
+@pytest.mark.parametrize("dialect", ["openai", "databricks", "azure", "mindie"])
+@pytest.mark.parametrize("body", ODD)
+def test_what_one_dialect_does_not_look_at_breaks_nothing(
+    dialect: str, profile: str, body: dict[str, Any], context: MakeContext
+) -> None:
+    query = {"api-version": "2024-05-01-preview"}
+    call = Call("POST", "/serving-endpoints/m/invocations", {"model": "m", "messages": HELLO, **body}, query)
+    found = ask(dialect, call, context(profile))
+    assert isinstance(found, dict) or found.status in (400, 422)
+
+
+def test_azure_images_said_twice_are_refused(context: MakeContext) -> None:
+    part = {"type": "image_url", "image_url": {"url": "https://example.com/a"}, "content": "https://example.com/b"}
+    refused(azure({"messages": [{"role": "user", "content": [part]}]}, context), 400, "content")
+
+
+def test_azure_detail_beside_the_image_belongs_to_it(context: MakeContext) -> None:
+    part = {"type": "image_url", "image_url": {"url": "https://example.com/a"}, "detail": "low"}
+    hub = taken(azure({"messages": [{"role": "user", "content": [part]}]}, context))
+    image = {"url": "https://example.com/a", "detail": "low"}
+    assert hub["messages"][0]["content"] == [{"type": "image_url", "image_url": image}]

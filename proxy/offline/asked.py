@@ -1,0 +1,59 @@
+"""A client's request without a client: read as the proxy reads it, and written for a target as the proxy writes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.changes import Receipt
+from dragoman.adapters.faults import Fault
+from dragoman.proxy.routes import Route
+from dragoman.proxy.state import Candidate
+
+__all__ = ["Question", "Written", "ask", "refusal", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request in hub form, and the client's call that it was read from."""
+
+    route: Route
+    call: Call
+    hub: JsonObject
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The call to a target, and everything that was changed on the way to it."""
+
+    call: Call
+    receipt: Receipt
+
+
+def ask(route: Route, call: Call) -> Question:
+    """Raises Fault."""
+    receipt = Receipt()
+    hub = route.served.read_request(call, Context(route.profile, call, receipt))
+    return Question(route, call, hub, receipt)
+
+
+def write(question: Question, candidate: Candidate) -> Written:
+    """Raises Fault, its path as the client wrote it."""
+    provider, protocol = candidate.provider, question.route.protocol
+    called = provider.called.get(protocol)
+    if called is None:
+        text = f"the provider {provider.name} does not serve {protocol}"
+        raise Fault("unsupported_parameter", text, ("model",), code="unsupported_protocol")
+    receipt = question.receipt.fork()
+    ctx = Context(provider.profile, question.call, receipt, candidate.target, question.hub)
+    try:
+        return Written(called.write_request(question.hub, ctx), receipt)
+    except Fault as fault:
+        raise fault.located(receipt) from None
+
+
+def refusal(route: Route, fault: Fault, call: Call | None = None) -> Reply:
+    """What the client gets for a fault."""
+    call = call or Call("POST", "", {})
+    return route.served.write_fault(fault, Context(route.profile, call, Receipt()))

@@ -1,0 +1,138 @@
+"""Judging a payload by the schema of its dialect, protocol and side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dragoman.adapters import dialects
+from dragoman.adapters.call import Call, Context, JsonObject, Policy, Target
+from dragoman.adapters.changes import Receipt
+from dragoman.adapters.chat.requests import check_request
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.jsontext import read_any, read_object
+from dragoman.adapters.paths import dotted, lookup
+from dragoman.adapters.sse import Event, Framer, Stray, TooLong
+from dragoman.adapters.validation import Judge, Violation, judge
+from dragoman.schemas import names
+
+from .misuse import Misuse, unknown
+from .sources import source_of
+from .translate import outputs_of
+
+__all__ = ["Finding", "Subject", "validate"]
+
+_STREAM = "stream"
+_DONE = b"[DONE]"
+_BEYOND_SCHEMAS: Mapping[str, Callable[[JsonObject, Judge], None]] = {"chat.request": check_request}
+"""What the proxy asks of a payload beside its schema. Each raises Fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing wrong. `event` counts the events of a stream from 1; `source` tells where the rule comes from."""
+
+    path: str
+    message: str
+    value: Any = None
+    source: tuple[str, ...] = ()
+    event: int | None = None
+
+    def public(self) -> JsonObject:
+        shown: JsonObject = {"path": self.path, "message": self.message, "value": self.value, "source": self.source}
+        return shown if self.event is None else {"event": self.event, **shown}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a payload is said to be. `schema` is the name of the one that judges it, or each event of a stream."""
+
+    dialect: str
+    protocol: str
+    side: str
+    profile: str
+
+    @classmethod
+    def parse(cls, text: str, profile: str) -> Subject:
+        """From `DIALECT/PROTOCOL/SIDE`. Raises Misuse."""
+        dialect, _, rest = text.partition("/")
+        protocol, _, side = rest.replace(".", "/").partition("/")
+        subject = cls(dialect, protocol, side, profile)
+        known = [name.replace(".", "/") for name in names()]
+        known += [f"{name}/{one}/{_STREAM}" for name, spoken in dialects.items() for one in spoken.called]
+        if f"{dialect}/{protocol}/{side}" not in known:
+            raise unknown("DIALECT/PROTOCOL/SIDE", "payload", text, sorted(known))
+        spoken = dialects.get(dialect)
+        profiles = spoken.profiles if spoken else ("documented",)
+        if profile not in profiles:
+            raise Misuse(f'--profile: {dialect} has no profile "{profile}"; it has: {", ".join(profiles)}')
+        return subject
+
+    @property
+    def schema(self) -> str:
+        return f"{self.dialect}/{self.protocol}.{'event' if self.side == _STREAM else self.side}"
+
+
+def validate(data: bytes, subject: Subject) -> list[Finding]:
+    """Everything that is wrong with the payload."""
+    rules = judge(subject.schema, subject.profile)
+    if subject.side == _STREAM:
+        return [*_events(data, rules), *_completeness(data, subject)]
+    try:
+        body = read_object(data) if subject.side == "request" else read_any(data)
+    except Fault as fault:
+        return [Finding(dotted(fault.path), fault.message)]
+    except ValueError as error:
+        return [Finding("", f"The payload is not valid JSON: {error}")]
+    found = [_finding(violation, rules) for violation in rules.violations(body)]
+    return found or _beyond(body, subject, rules)
+
+
+def _beyond(body: JsonObject, subject: Subject, rules: Judge) -> list[Finding]:
+    check = _BEYOND_SCHEMAS.get(f"{subject.protocol}.{subject.side}")
+    try:
+        if check is not None:
+            check(body, rules)
+    except Fault as fault:
+        return [Finding(dotted(fault.path), fault.message, lookup(body, fault.path))]
+    return []
+
+
+def _events(data: bytes, rules: Judge) -> Iterator[Finding]:
+    framer = Framer()
+    try:
+        items = [*framer.feed(data), *framer.close()]
+    except TooLong as error:
+        yield Finding("", str(error))
+        return
+    for number, item in enumerate(items, 1):
+        if isinstance(item, Stray):
+            text = item.text.decode("utf-8", "replace")
+            yield Finding("", "The line belongs to no event", text, event=number)
+        elif item.data.strip() != _DONE:
+            yield from _event(item, number, rules)
+
+
+def _event(item: Event, number: int, rules: Judge) -> Iterator[Finding]:
+    try:
+        body = read_any(item.data)
+    except ValueError:
+        text = item.data.decode("utf-8", "replace")
+        yield Finding("", "The data of the event is not valid JSON", text, event=number)
+        return
+    for violation in rules.violations(body):
+        yield _finding(violation, rules, number)
+
+
+def _completeness(data: bytes, subject: Subject) -> list[Finding]:
+    """What the stream reader of the proxy says of the stream as a whole, without mending anything."""
+    target = Target("model", subject.profile, Policy(replies="off"))
+    ctx = Context(subject.profile, Call("POST", "/", {}), Receipt(), target)
+    outputs = outputs_of(data, dialects[subject.dialect].called[subject.protocol].read_stream(ctx))
+    return [Finding("", output.message) for output in outputs if isinstance(output, Fault)]
+
+
+def _finding(violation: Violation, rules: Judge, event: int | None = None) -> Finding:
+    source = source_of(violation, rules.schema)
+    return Finding(dotted(violation.path), violation.message, violation.value, source, event)

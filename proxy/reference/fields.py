@@ -1,0 +1,133 @@
+"""One side of a dialect as a table of fields, its profiles beside each other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from dragoman.schemas import DOCUMENTED, load, profiles
+
+from .markdown import code, lines, table
+from .shape import Field, Place, Shape, bare, in_order, joined, merged, shape, written
+from .words import kind, limits
+
+__all__ = ["Sources", "side"]
+
+
+@dataclass(slots=True)
+class Sources:
+    """The sources of one page, numbered as they come up."""
+
+    texts: list[str] = field(default_factory=list)
+
+    def number(self, source: str | list[str]) -> int:
+        text = source if isinstance(source, str) else "; ".join(source)
+        if text not in self.texts:
+            self.texts.append(text)
+        return self.texts.index(text) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """What one profile says of a field."""
+
+    kind: str
+    required: str
+    limits: str
+    source: int
+
+    def beside(self, documented: _Cell | None) -> str:
+        """In words, as far as it differs from the documented profile."""
+        if documented is None:
+            return "; ".join(filter(None, [self.kind, self.required, self.limits]))
+        parts = []
+        if self.kind != documented.kind:
+            parts.append(self.kind)
+        if self.required != documented.required:
+            parts.append(self.required or "optional")
+        if self.limits != documented.limits:
+            parts.append(self.limits or "not limited")
+        return "; ".join(parts)
+
+
+def side(name: str, sources: Sources) -> Iterator[str]:
+    """The lines of one schema's tables."""
+    shapes = {profile: shape(load(name, profile)) for profile in profiles(name)}
+    others = [profile for profile in shapes if profile != DOCUMENTED]
+    titles = ["Field", "Type", "Required", "Rules", *map(code, others), "Source"]
+    yield from table(titles, [_row(place, cells, others) for place, cells in _aligned(shapes, sources)])
+    yield from _remarks(shapes)
+    yield from _closed(shapes)
+
+
+def _aligned(shapes: Mapping[str, Shape], sources: Sources) -> list[tuple[Place, dict[str, _Cell]]]:
+    """Every place with what each profile says of it; places that say the same are put together."""
+    groups: dict[str, tuple[dict[str, _Cell], list[Place]]] = {}
+    for place in _places(shapes):
+        cells = {profile: _cell(one, found, sources) for profile, one in shapes.items() if (found := _find(one, place))}
+        said = json.dumps([written(bare(place)), {profile: repr(cell) for profile, cell in cells.items()}])
+        groups.setdefault(said, (cells, []))[1].append(place)
+    return [(place, cells) for cells, places in groups.values() for place in merged(places)]
+
+
+def _places(shapes: Mapping[str, Shape]) -> list[Place]:
+    """All places, without those that another profile tells apart further."""
+    found: dict[Place, list[Place]] = {}
+    for one in shapes.values():
+        for place in one.fields:
+            found.setdefault(place, []).append(place)
+    apart = {bare(place) for place in found if place != bare(place)}
+    kept = [joined(group) for place, group in found.items() if place not in apart or len(group) == len(shapes)]
+    return in_order(kept)
+
+
+def _find(one: Shape, place: Place) -> Field | None:
+    return one.fields.get(place) or one.fields.get(bare(place))
+
+
+def _cell(one: Shape, found: Field, sources: Sources) -> _Cell:
+    rule = found.rule
+    return _Cell(
+        kind(one.root, rule),
+        "required" if found.required else "",
+        limits(one.root, rule),
+        sources.number(rule["x-source"]),
+    )
+
+
+def _row(place: Place, cells: dict[str, _Cell], others: list[str]) -> list[str]:
+    documented = cells.get(DOCUMENTED)
+    first = [documented.kind, documented.required, documented.limits] if documented else ["not documented", "", ""]
+    beside: list[str] = []
+    for profile in others:
+        cell = cells.get(profile)
+        said = "not listed" if cell is None else cell.beside(documented)
+        beside.append(f"as in {code(others[beside.index(said)])}" if len(said) > 40 and said in beside else said)
+    numbers = sorted({cell.source for cell in cells.values()})
+    return [code(written(place)), *first, *beside, ", ".join(map(str, numbers))]
+
+
+def _remarks(shapes: Mapping[str, Shape]) -> Iterator[str]:
+    found: dict[tuple[str, Place, str], list[str]] = {}
+    for profile, one in shapes.items():
+        for text in dict.fromkeys(remark.text for remark in one.remarks):
+            for place in merged(remark.place for remark in one.remarks if remark.text == text):
+                said = found.setdefault((text, bare(place), written(place)), [])
+                if profile not in said:
+                    said.append(profile)
+    if found:
+        yield from lines("Rules across fields:")
+        for (text, _, name), where in found.items():
+            only = "" if len(where) == len(shapes) else f" ({', '.join(map(code, where))} only)"
+            yield f"- `{name}`: {text}{only}"
+        yield ""
+
+
+def _closed(shapes: Mapping[str, Shape]) -> Iterator[str]:
+    for profile, one in shapes.items():
+        closed = [written(place) for place in merged(one.closed)]
+        if closed:
+            text = ", ".join(code(name) if name else "the body itself" for name in closed)
+            yield f"No other keys are taken in `{profile}` by: {text}."
+            yield ""

@@ -1,0 +1,164 @@
+"""Requests that clients of a dialect may send, each to ask what becomes of one thing in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from dragoman.adapters.call import JsonObject
+from dragoman.adapters.fit import HUB_CHAT, hub_annotations
+from dragoman.adapters.paths import Path
+from dragoman.schemas import Schema, load
+
+from .examples import Json, holding, values
+from .markdown import code
+from .shape import Field, Place, Step, names, shape
+from .words import literal
+
+__all__ = ["SPECIAL", "Question", "questions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What becomes of the value at the path of the body? `value` is what it is called in a table; of what is `told`
+    elsewhere only the rest is asked."""
+
+    body: JsonObject
+    path: Path = ()
+    value: str = ""
+    told: bool = False
+
+
+_HELLO = {"role": "user", "content": "hello"}
+_SYSTEM = {"role": "system", "content": "s"}
+_TOOL = {"name": "f", "description": "d", "parameters": {"type": "object", "properties": {}}}
+_CALLS = [{"id": f"call_{i}", "type": "function", "function": {"name": "f", "arguments": "{}"}} for i in (1, 2)]
+_CALLING = {"role": "assistant", "content": "I call.", "tool_calls": _CALLS}
+_RESULTS = [{"role": "tool", "tool_call_id": f"call_{i}", "content": "1"} for i in (1, 2)]
+_WIDE = {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(16)}}
+
+_BESIDE: Mapping[str, JsonObject] = {
+    "top_logprobs": {"logprobs": True},
+    "tool_choice": {"tools": [{"type": "function", "function": _TOOL}]},
+    "parallel_tool_calls": {"tools": [{"type": "function", "function": _TOOL}]},
+    "stream_options": {"stream": True},
+}
+_BEFORE: Mapping[str, list[JsonObject]] = {
+    "tool": [_HELLO, _CALLING],
+    "assistant": [_HELLO],
+    "function": [_HELLO],
+}
+_ALWAYS = (("model",), ("messages",))
+_INSTEAD_OF_TEXT = frozenset({"refusal", "audio", "function_call"})
+"""With these an assistant's message has null as content."""
+
+
+def questions(dialect: str, profile: str) -> dict[Place, list[Question]]:
+    """For every field of the dialect's request that leaves a choice, one question for each kind of value."""
+    found: dict[Place, list[Question]] = {}
+    for root, one in _fields(dialect, profile):
+        asked = [_question(root, one, value) for value in _telling(root, one)]
+        if asked:
+            found[one.place] = asked
+    return found
+
+
+def _fields(dialect: str, profile: str) -> Iterator[tuple[Schema, Field]]:
+    """The dialect's fields, and the hub's extensions, which clients of the hub's own dialect may use."""
+    own = shape(load(f"{dialect}/chat.request", profile))
+    for one in own.fields.values():
+        if names(one.place) not in _ALWAYS and "const" not in one.rule and one.rule.keys() & {"type", "$ref"}:
+            yield own.root, one
+    if dialect == "openai":
+        hub = shape(load(HUB_CHAT))
+        for one in hub.fields.values():
+            owner = hub.fields[one.place[:1]] if len(one.place) > 1 and one.place[:1] in hub.fields else one
+            if (one.rule.get("x-extension") or owner.rule.get("x-extension")) and one.place not in own.fields:
+                yield hub.root, one
+
+
+def _telling(root: Schema, one: Field) -> list[Json]:
+    """The values that say something."""
+    path = names(one.place)
+    neutral = [*one.rule.get("x-neutral", ()), *hub_annotations().get(path, {}).get("x-neutral", ())]
+    return [value for value in values(root, one.rule, path[-1]) if value not in neutral]
+
+
+def _question(root: Schema, one: Field, value: Json) -> Question:
+    place = one.place
+    body: JsonObject = {"model": "m", "messages": [_HELLO], **_BESIDE.get(place[0].name, {})}
+    body.update(holding(root, place, value))
+    path = _path(place)
+    if path[-1] in ("type", "role") and len(path) > 1:
+        path = path[:-1]  # the fate of the whole object
+    if place[0].name == "messages":
+        before, after = _around(body["messages"][0])
+        _complete(body["messages"][0], place)
+        body["messages"] = [*before, *body["messages"], *after]
+        path = ("messages", len(before), *path[2:])
+    told = names(place)[-2:] == ("content", "type") and value == "text"  # by what becomes of a list
+    return Question(body, path, _shown(value, "enum" in one.rule), told)
+
+
+def _path(place: Place) -> Path:
+    return tuple(part for step in place for part in ((step.name, 0) if step.many else (step.name,)))
+
+
+def _around(message: JsonObject) -> tuple[list[JsonObject], list[JsonObject]]:
+    role = message["role"]
+    return _BEFORE.get(role, []), [_HELLO] if role in ("system", "developer") else []
+
+
+def _complete(message: JsonObject, place: Place) -> None:
+    """Give a message what the schema does not ask for, and the conversation does."""
+    if message["role"] == "tool":
+        message.setdefault("tool_call_id", "call_1")
+    if message["role"] != "assistant":
+        return
+    if place[1] == Step("role") or not message.keys() & {"content", "tool_calls"}:
+        message["content"] = None if message.keys() & _INSTEAD_OF_TEXT else "text"
+    content = message.get("content")
+    if isinstance(content, list) and all(part.get("type") in ("reasoning", "refusal") for part in content):
+        content.append({"type": "text", "text": "text"})
+
+
+def _shown(value: Json, word: bool) -> str:
+    if isinstance(value, dict):
+        return literal(value["type"]) if "type" in value else f"with {', '.join(map(code, value))}"
+    if isinstance(value, list):
+        return f"a list of {len(value)}" if len(value) > 1 else "a list"
+    return "a string" if isinstance(value, str) and not word else literal(value)
+
+
+def _talk(*messages: JsonObject) -> Question:
+    return Question({"model": "m", "messages": list(messages)})
+
+
+def _with(body: JsonObject, *path: str | int) -> Question:
+    return Question({"model": "m", "messages": [_HELLO], **body}, path)
+
+
+def _tools(function: Iterable[JsonObject]) -> JsonObject:
+    return {"tools": [{"type": "function", "function": one} for one in function]}
+
+
+_UNKNOWN = {"x_unknown": 1}
+
+SPECIAL: Mapping[str, Question] = {
+    "two system messages": _talk(_SYSTEM, _SYSTEM, _HELLO),
+    "a system message behind others": _talk(_HELLO, _SYSTEM, _HELLO),
+    "tool results in another order than their calls": _talk(_HELLO, _CALLING, *reversed(_RESULTS)),
+    "33 tools": _with(_tools({**_TOOL, "name": f"f{i}"} for i in range(33)), "tools"),
+    "a tool with 16 parameters": _with(_tools([{**_TOOL, "parameters": _WIDE}]), "tools"),
+    "a tool without description": _with(_tools([{"name": "f", "parameters": _TOOL["parameters"]}]), "tools"),
+    "a key that nobody knows": _with(_UNKNOWN, "x_unknown"),
+    "such a key in a message": _with({"messages": [{**_HELLO, **_UNKNOWN}]}, "messages", 0, "x_unknown"),
+    "such a key in a content part": _with(
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "hello", **_UNKNOWN}]}]},
+        *("messages", 0, "content", 0, "x_unknown"),
+    ),
+    "such a key in a tool": _with(
+        {"tools": [{"type": "function", "function": _TOOL, **_UNKNOWN}]}, "tools", 0, "x_unknown"
+    ),
+}
+"""What is not a matter of one field."""

@@ -1,0 +1,113 @@
+"""What becomes of the parts of an answer that a client's dialect has no place for."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from dragoman.adapters.call import Call, Context, JsonObject, Target
+from dragoman.adapters.changes import Receipt
+from dragoman.adapters.paths import Path, dotted, lookup
+from dragoman.adapters.sse import Event, Framer
+from dragoman.adapters.streams import Chunk, End, Output
+
+from .markdown import code, table
+from .reply_samples import SAMPLES, chunks, reply
+from .trials import CARRIED, MODEL, Client, leaves
+from .words import literal
+
+__all__ = ["reply_table", "stream_table"]
+
+_Fate: TypeAlias = Callable[[Client, JsonObject, Path], str]
+
+
+def reply_table(clients: Sequence[Client]) -> list[str]:
+    """The lines of the table of whole replies; clients that get the same share a column."""
+    return _table(clients, _whole)
+
+
+def stream_table(clients: Sequence[Client]) -> list[str]:
+    """The same for streams."""
+    return _table(clients, _streamed)
+
+
+def _table(clients: Sequence[Client], fate: _Fate) -> list[str]:
+    columns: dict[tuple[str, ...], list[Client]] = {}
+    for client in clients:
+        cells = [fate(client, reply(part), path) for part, path in SAMPLES.values()]
+        columns.setdefault((client.dialect.name, *cells), []).append(client)
+    titles = ["In the hub", *map(_title, columns.values())]
+    rows = [[label, *(cells[i] for cells in columns)] for i, label in enumerate(SAMPLES, 1)]
+    return table(titles, [row for row in rows if set(row[1:]) != {CARRIED}])
+
+
+def _title(group: list[Client]) -> str:
+    name, profiles = group[0].dialect.name, [code(client.profile) for client in group]
+    return name if len(profiles) == len(group[0].dialect.profiles) else f"{name}, {' and '.join(profiles)}"
+
+
+def _whole(client: Client, answer: JsonObject, path: Path) -> str:
+    ctx = _context(client)
+    body = client.dialect.served["chat"].write_reply(copy.deepcopy(answer), ctx).body
+    return _word(lookup(answer, path), path, [body], ctx.receipt)
+
+
+def _streamed(client: Client, answer: JsonObject, path: Path) -> str:
+    value = lookup(answer, path)
+    if value is None:
+        return CARRIED  # what is not said cannot be lost
+    ctx = _context(client)
+    writer = client.dialect.served["chat"].write_stream(ctx)
+    outputs: list[Output] = [*map(Chunk, chunks(answer)), End()]
+    sent = b"".join(map(writer.write, outputs))
+    data = [item.data for item in Framer().feed(sent) if isinstance(item, Event)]
+    events = [_as_message(json.loads(text)) for text in data if text != b"[DONE]"]
+    word = _word(value, path, events, ctx.receipt)
+    beside = any(event["choices"] and event.get("usage") for event in events)
+    return "beside the finish reason" if path == ("usage",) and word == CARRIED and beside else word
+
+
+def _context(client: Client) -> Context:
+    return Context(client.profile, Call("POST", "/", {}), Receipt(), Target(MODEL))
+
+
+def _as_message(event: JsonObject) -> JsonObject:
+    """The event with its choices where they stand in a whole reply."""
+    choices: list[Any] = [{}] * (1 + max((choice["index"] for choice in event["choices"]), default=-1))
+    for choice in event["choices"]:
+        choices[choice["index"]] = {("message" if key == "delta" else key): value for key, value in choice.items()}
+    return {**event, "choices": choices}
+
+
+def _word(value: Any, path: Path, bodies: list[JsonObject], receipt: Receipt) -> str:
+    found = [leaf for body in bodies for leaf in leaves(body, ())]
+    fates = [_fate_of(place, one, found, receipt) for place, one in leaves(value, path)]
+    return next((fate for fate in fates if fate != CARRIED), CARRIED)
+
+
+def _fate_of(path: Path, value: Any, found: list[tuple[Path, Any]], receipt: Receipt) -> str:
+    if (path, value) in found:
+        return CARRIED
+    for place, other in found:
+        if other is None:
+            continue
+        if other == value:
+            return f"as {_named(place)}"
+        if isinstance(value, str) and isinstance(other, str) and value in other:
+            return f"inside {_named(place)}"
+        if place == path:
+            return literal(other)
+    return "lost" if any(path[: len(place)] == place for place in _dropped(receipt)) else "left out"
+
+
+def _dropped(receipt: Receipt) -> list[Path]:
+    befores = [change.before for change in receipt.changes if change.action == "dropped"]
+    return [tuple("message" if part == "delta" else part for part in before) for before in befores]
+
+
+def _named(place: Path) -> str:
+    text = re.sub(r"\[\d+\]", "[]", dotted(place))
+    return code(text.removeprefix("choices[].message."))
