@@ -18,8 +18,8 @@ Headers: TypeAlias = Mapping[str, str]
 
 
 def new_id(prefix: str) -> str:
-    """`prefix-` and 32 hexadecimal digits nobody can guess."""
-    return f"{prefix}-{uuid.uuid4().hex}"
+    """`prefix_` and 32 hexadecimal digits that nobody can guess."""
+    return f"{prefix}_{uuid.uuid4().hex}"
 
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})

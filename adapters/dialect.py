@@ -43,7 +43,8 @@ class Dialect:
 
     `auth` names the ways to present a key, the first being the default: header name -> template.
     `forwarded` are the provider's response headers that its clients rely on. `deployment_header` is the request header
-    with which its clients pick one of a model's targets.
+    with which its clients pick one of a model's targets. `summarised_reasoning` is true where what a reply tells of the
+    model's reasoning is a summary of it.
     """
 
     name: str
@@ -53,3 +54,4 @@ class Dialect:
     called: Mapping[str, Called] = field(default_factory=dict)
     forwarded: tuple[str, ...] = ()
     deployment_header: str | None = None
+    summarised_reasoning: bool = False

@@ -9,7 +9,7 @@ from .faults import Fault
 from .paths import Path
 from .validation import judge
 
-__all__ = ["check_user_schemas"]
+__all__ = ["check_responses_schemas", "check_user_schemas"]
 
 
 def check_user_schemas(body: JsonObject) -> None:
@@ -26,6 +26,18 @@ def check_user_schemas(body: JsonObject) -> None:
     described = form.get("json_schema") if isinstance(form, dict) else None
     if isinstance(described, dict) and described.get("schema"):
         _check(described["schema"], ("response_format", "json_schema", "schema"), "invalid_json_schema")
+
+
+def check_responses_schemas(body: JsonObject) -> None:
+    """The same for a Responses request, where tools and formats are flat. Raises Fault."""
+    tools = body.get("tools")
+    for i, tool in enumerate(tools if isinstance(tools, list) else ()):
+        if isinstance(tool, dict) and isinstance(tool.get("parameters"), dict):
+            _check(tool["parameters"], ("tools", i, "parameters"), "invalid_function_parameters")
+    text = body.get("text")
+    form = text.get("format") if isinstance(text, dict) else None
+    if isinstance(form, dict) and isinstance(form.get("schema"), dict):
+        _check(form["schema"], ("text", "format", "schema"), "invalid_json_schema")
 
 
 def _check(schema: Any, path: Path, code: str) -> None:

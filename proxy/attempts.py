@@ -13,6 +13,7 @@ from aiohttp import web
 from dragoman.adapters.call import Call, Context
 from dragoman.adapters.dialect import Called
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.translate.bridge import Bridge, bridges
 
 from .clock import Clock
 from .log import Note
@@ -51,6 +52,7 @@ class Attempt:
     called: Called
     ctx: Context
     call: Call
+    bridge: Bridge | None = None
 
 
 def never() -> bool:
@@ -105,13 +107,18 @@ async def open_upstream(asked: Asked, attempt: Attempt) -> Incoming:
 
 def _written(asked: Asked, candidate: Candidate) -> Attempt:
     provider, ctx = candidate.provider, asked.ctx
-    called = provider.called.get(asked.route.protocol)
+    called, bridge = provider.called.get(asked.route.protocol), None
+    if called is None:
+        bridge = bridges[asked.route.protocol]
+        called = provider.called.get(bridge.called)
     if called is None:
         text = f"the provider {provider.name} does not serve {asked.route.protocol}"
         raise Fault("unsupported_parameter", text, ("model",), code="unsupported_protocol")
     ctx = Context(provider.profile, ctx.call, ctx.receipt.fork(), candidate.target, ctx.request)
     try:
-        return Attempt(candidate, called, ctx, called.write_request(ctx.request, ctx))
+        if bridge is not None:
+            ctx = ctx._replace(request=bridge.request(ctx.request, ctx))
+        return Attempt(candidate, called, ctx, called.write_request(ctx.request, ctx), bridge)
     except Fault as fault:
         raise fault.located(ctx.receipt) from None
 

@@ -29,6 +29,8 @@ async def read_reply(asked: Asked, attempt: Attempt, incoming: Incoming) -> Json
             code = "upstream_invalid_json" if incoming.whole else "upstream_truncated"
             raise _invalid(attempt, "its reply is not a JSON object", code)
         hub = attempt.called.read_reply(reply, attempt.ctx)
+        if attempt.bridge is not None:
+            hub = attempt.bridge.reply(hub, asked.ctx.request, attempt.ctx)
     except Fault as fault:
         raise fault.located(attempt.ctx.receipt) from None
     asked.note.usage = hub.get("usage")

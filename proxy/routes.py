@@ -14,6 +14,7 @@ __all__ = ["ADDRESSES", "Route", "Routes"]
 
 ADDRESSES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("openai", "chat"): ("/v1/chat/completions", "/openai/v1/chat/completions"),
+    ("openai", "responses"): ("/v1/responses", "/openai/v1/responses"),
     ("databricks", "chat"): (
         "/serving-endpoints/chat/completions",
         "/databricks/serving-endpoints/chat/completions",
@@ -46,6 +47,7 @@ class Routes:
     def __init__(self, dialects: Mapping[str, Dialect], profiles: Mapping[Any, str]) -> None:
         self._exact: dict[str, Route] = {}
         self._patterns: list[tuple[list[str], Route]] = []
+        self._by_segment: dict[str, Route] = {}
         for (name, protocol), patterns in ADDRESSES.items():
             dialect = dialects.get(name)
             if dialect is not None and protocol in dialect.served:
@@ -59,6 +61,11 @@ class Routes:
             route = next((route for pattern, route in self._patterns if _fits(pattern, parts)), None)
         return route
 
+    def kin(self, path: str) -> Route:
+        """The route whose dialect a client at this path most likely speaks: one that shares its first segment."""
+        first = path.split("/", 2)[1] if "/" in path else ""
+        return self._by_segment.get(first) or self._by_segment["v1"]
+
     def unknown(self, path: str) -> Fault:
         close = difflib.get_close_matches(path[:256], self._exact, n=1, cutoff=0.5)
         hint = f"; did you mean {close[0]}?" if close else ""
@@ -66,6 +73,7 @@ class Routes:
 
     def _add(self, route: Route, patterns: tuple[str, ...]) -> None:
         for pattern in patterns:
+            self._by_segment.setdefault(pattern.split("/", 2)[1], route)
             if "{" in pattern:
                 self._patterns.append((pattern.split("/"), route))
             else:

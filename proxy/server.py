@@ -49,7 +49,6 @@ class Gateway:
         self.idle.set()
         self._server = config.server
         self._routes = Routes(dialects, config.server.profiles)
-        self._plain = dialects["openai"].served["chat"]
         self.log = log
         self._mask = mask
 
@@ -69,8 +68,9 @@ class Gateway:
             return self.refuse(request, fault, identity)
 
     def refuse(self, request: web.BaseRequest, fault: Fault, identity: str, **headers: str) -> web.Response:
-        """Answer a request that belongs to no exchange."""
-        reply = self._plain.write_fault(fault, Context("actual", Call(request.method, "", {}), Receipt()))
+        """Answer a request that belongs to no exchange, in the dialect that its path speaks of."""
+        route = self._routes.kin(path_of(request))
+        reply = route.served.write_fault(fault, Context(route.profile, Call(request.method, "", {}), Receipt()))
         headers = {"x-request-id": identity, **reply.headers, **headers}
         response = as_response(reply.status, self._mask(encode(reply.body)), headers)
         if not request.content.at_eof():

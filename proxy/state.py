@@ -70,7 +70,7 @@ class RouterState:
         self._providers = {
             name: _provider(name, provider, config, dialects, connect) for name, provider in config.providers.items()
         }
-        self._models = {name: self._entry(config, model) for name, model in config.models.items()}
+        self._models = {name: self._entry(config, name, model) for name, model in config.models.items()}
 
     async def close(self) -> None:
         for provider in self._providers.values():
@@ -148,14 +148,14 @@ class RouterState:
             "model_not_found", f"the model {shown!r} does not exist here{hint}", ("model",), code="model_not_found"
         )
 
-    def _entry(self, config: Config, model: Model) -> _Entry:
-        targets = tuple(self._candidate(config, model, choice) for choice in model.targets)
+    def _entry(self, config: Config, pattern: str, model: Model) -> _Entry:
+        targets = tuple(self._candidate(config, pattern, model, choice) for choice in model.targets)
         return _Entry(targets, tuple(model.fallbacks))
 
-    def _candidate(self, config: Config, model: Model, choice: TargetChoice) -> Candidate:
+    def _candidate(self, config: Config, pattern: str, model: Model, choice: TargetChoice) -> Candidate:
         provider, configured = self._providers[choice.provider], config.providers[choice.provider]
         target = Target(
-            model=choice.model or "*",
+            model=upstream_name(pattern, choice, pattern),
             profile=provider.profile,
             policy=_merged(Policy(), config.policy, configured.policy, model.policy, choice.policy),
             lacks=frozenset(choice.lacks),
@@ -163,6 +163,7 @@ class RouterState:
             kind=configured.kind,
             api_version=configured.api_version,
             deployment=choice.deployment,
+            summarised_reasoning=provider.dialect.summarised_reasoning,
         )
         return Candidate(provider, target, choice)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from aiohttp import web
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.chat.parameters import wants_usage
 from dragoman.adapters.chat.restream import restream
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.responses.restream import restream_response
 from dragoman.adapters.streams import Chunk, Output, StreamWriter
 
 from .attempts import Asked, Attempt, first_answer, open_upstream
@@ -60,7 +62,7 @@ class StreamAnswer:
         try:
             if incoming.status >= 400 or incoming.media_type not in (SSE, ""):
                 reply = await read_reply(asked, attempt, incoming)
-                await self._write(outputs_of_reply(restream(reply, _wants_usage(asked.ctx.request))))
+                await self._write(outputs_of_reply(_RESTREAM[asked.route.protocol](reply, asked.ctx.request)))
             else:
                 await self._relay(attempt, incoming)
             await self._down.end(broken=self._writer.aborts)
@@ -70,9 +72,15 @@ class StreamAnswer:
         incoming.finish()
 
     async def _relay(self, attempt: Attempt, incoming: Incoming) -> None:
+        asked, bridge = self._asked, attempt.bridge
         reader = attempt.called.read_stream(attempt.ctx)
+        translator = None if bridge is None else bridge.stream(asked.ctx.request, attempt.ctx)
         timeouts = attempt.candidate.provider.timeouts
-        async for outputs in outputs_of(incoming, reader, self._asked.clock, timeouts):
+        async for outputs in outputs_of(incoming, reader, asked.clock, timeouts):
+            if translator is not None:
+                outputs = [made for output in outputs for made in translator.feed(output)]
+                if not outputs:
+                    continue
             if isinstance(outputs[0], Fault) and not self._down.written:
                 raise outputs[0]
             await self._write(outputs)
@@ -101,5 +109,8 @@ class StreamAnswer:
         return headers
 
 
-def _wants_usage(request: JsonObject) -> bool:
-    return bool((request.get("stream_options") or {}).get("include_usage"))
+_RESTREAM: Mapping[str, Callable[[JsonObject, JsonObject], list[JsonObject]]] = {
+    "chat": lambda reply, request: restream(reply, wants_usage(request)),
+    "responses": lambda reply, request: restream_response(reply),
+}
+"""A reply that came whole, as the events of its protocol."""

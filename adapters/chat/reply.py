@@ -16,7 +16,7 @@ from .repair import repair
 from .toolcalls import mend_calls
 from .usage import hub_usage
 
-__all__ = ["read_completion", "reports_error"]
+__all__ = ["judge_natively", "read_completion", "reports_error"]
 
 _ERROR_KEYS = ("error_code", "error_type", "detail", "err_msg", "external_model_message")
 
@@ -37,7 +37,7 @@ def read_completion(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
     if reports_error(body):
         raise read_error_object(body, reply.status, reading.words)
     if mode in ("strict", "report"):
-        _judge_natively(body, judge(f"{reading.dialect}/chat.reply", ctx.profile), ctx)
+        judge_natively(body, judge(f"{reading.dialect}/chat.reply", ctx.profile), ctx)
     if mode in ("off", "report"):
         _look_for_faults(body, reading, ctx)
         return body
@@ -51,7 +51,8 @@ def read_completion(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
     return body
 
 
-def _judge_natively(body: JsonObject, native: Judge, ctx: Context) -> None:
+def judge_natively(body: JsonObject, native: Judge, ctx: Context) -> None:
+    """Count violations of the provider's own schema, or, in `strict`, raise the first as a Fault."""
     for violation in () if native.ok(body) else native.violations(body):
         if ctx.target.policy.replies == "strict":
             raise _invalid(violation.message)

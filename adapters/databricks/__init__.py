@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dragoman.adapters.dialect import Dialect
 
-from .chat import CALLED
-from .served import SERVED
+from . import chat, responses, served
 
 __all__ = ["DATABRICKS"]
 
@@ -13,7 +12,8 @@ DATABRICKS = Dialect(
     name="databricks",
     profiles=("documented", "actual"),
     auth={"bearer": {"Authorization": "Bearer {}"}},
-    served={"chat": SERVED},
-    called={"chat": CALLED},
+    served={"chat": served.SERVED},
+    called={"chat": chat.CALLED, "responses": responses.CALLED},
+    summarised_reasoning=True,
     forwarded=("served-model-name",),
 )

@@ -47,7 +47,8 @@ def read_request(call: Call, ctx: Context) -> JsonObject:
             ctx.receipt.dropped(("model",), "the address names the endpoint", "form")
         body["model"] = unquote(named[1])
     if body.get("stream") is None and ctx.profile == "documented":
-        ctx.receipt.filled(("stream",), "the documented default")
+        note = ctx.receipt.converted if "stream" in body else ctx.receipt.filled
+        note(("stream",), "the documented default")
         body["stream"] = True
     if body.get("stream") and "stream_options" not in body:
         ctx.receipt.filled(("stream_options",), "streams of this dialect report usage")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.adapters.dialect import Dialect
 
-from .chat import CALLED, SERVED
+from . import chat, responses
 
 __all__ = ["OPENAI"]
 
@@ -12,6 +12,6 @@ OPENAI = Dialect(
     name="openai",
     profiles=("documented", "actual"),
     auth={"bearer": {"Authorization": "Bearer {}"}},
-    served={"chat": SERVED},
-    called={"chat": CALLED},
+    served={"chat": chat.SERVED, "responses": responses.SERVED},
+    called={"chat": chat.CALLED, "responses": responses.CALLED},
 )

@@ -145,7 +145,7 @@ class Provider(Part):
     """How the key is presented: bearer; for azure also api-key, or both (its default)."""
     profile: Profile = "actual"
     """Which variant of the dialect the provider speaks: as documented, or as its servers do; mindie also `native`."""
-    protocols: list[Literal["chat"]] = ["chat"]
+    protocols: list[Literal["chat", "responses"]] = ["chat"]
     """The protocols that the provider is used for."""
     kind: Literal["pay-per-token", "provisioned-throughput"] | None = None
     """The kind of the endpoints; databricks only."""

@@ -47,7 +47,7 @@ def shaped(document: Document) -> Config | None:
 
 
 def _explain(document: Document, path: Path, kind: str, context: Mapping[str, Any]) -> None:
-    at_key = path[-1] == "[key]"
+    at_key = path[-1:] == ("[key]",)
     path = path[:-1] if at_key else path
     if kind == "extra_forbidden":
         _unknown_key(document, path)

@@ -47,6 +47,17 @@ def _judge_dialect(document: Document, name: str, dialect: Dialect) -> None:
             message = f"the dialect {dialect.name} has no {key} {node.shown if node else chosen}"
             hint = did_you_mean(chosen, known)
             document.add(("providers", name, key), f"unknown-{key}", message, expected=_one_of(known), hint=hint)
+    _judge_protocols(document, name, dialect)
+
+
+def _judge_protocols(document: Document, name: str, dialect: Dialect) -> None:
+    node = document.find(("providers", name, "protocols"))
+    known = tuple(dialect.called)
+    for i, item in enumerate(node.value if node is not None and isinstance(node.value, list) else ()):
+        if isinstance(item.value, str) and item.value not in known:
+            message = f"providers of the dialect {dialect.name} are not called with {item.shown}"
+            path = ("providers", name, "protocols", i)
+            document.add(path, "unknown-protocol", message, expected=_one_of(known))
 
 
 def _judge_address(document: Document, name: str, dialect: str) -> None:

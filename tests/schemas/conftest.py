@@ -72,12 +72,42 @@ def _declared(rule: Any, place: str = "#") -> Iterator[tuple[str, dict[str, Any]
 
 @pytest.fixture
 def cases() -> list[tuple[str, str, str, Any, bool]]:
-    """The boundary table, spread out: schema, profile, field, body, whether the body is good."""
-    table = json.loads((FIXTURES / "boundaries.json").read_text("utf-8"))
+    """The boundary tables, spread out: schema, profile, field, body, whether the body is good."""
     found = []
-    for row in table["rows"]:
-        for good in (True, False):
-            for value in row["good" if good else "bad"]:
-                body = copy.deepcopy(table["base"]) | row.get("beside", {}) | {row["field"]: value}
-                found.append((row["schema"], row["profile"], row["field"], body, good))
+    for name in ("boundaries.json", "boundaries.responses.json"):
+        table = json.loads((FIXTURES / name).read_text("utf-8"))
+        for row in table["rows"]:
+            for good in (True, False):
+                for value in row["good" if good else "bad"]:
+                    body = copy.deepcopy(table["base"]) | row.get("beside", {}) | {row["field"]: value}
+                    found.append((row["schema"], row["profile"], row["field"], body, good))
     return found
+
+
+@pytest.fixture
+def spoils() -> Callable[[Any], Iterator[tuple[tuple[Any, ...], Any]]]:
+    """Copies of a body with one value spoilt or left out, each with the path of that value."""
+    return _spoils
+
+
+def _spoils(body: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    for path in _paths(body):
+        for value in (None, "x", "", 7, -1, 0.5, [], {}, True):
+            yield path, _changed(body, path, lambda parent, key, value=value: parent.__setitem__(key, value))
+        yield path, _changed(body, path, lambda parent, key: parent.__delitem__(key))
+
+
+def _paths(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, child in children:
+        yield (*path, key)
+        yield from _paths(child, (*path, key))
+
+
+def _changed(body: Any, path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> Any:
+    copied = copy.deepcopy(body)
+    parent = copied
+    for key in path[:-1]:
+        parent = parent[key]
+    change(parent, path[-1])
+    return copied

@@ -68,13 +68,16 @@ def test_over_the_samples_in_every_schema(
             assert ours(compiled(name, profile), body) == oracle(name, profile, body), (name, profile)
 
 
-SCALARS = st.sampled_from(
-    [None, True, False, 0, 1, -1, 0.5, 1.0, 3, "", "x", "auto", "function", "user", "text", "json_schema"]
-)
+SCALARS = st.sampled_from([
+    None, True, False, 0, 1, -1, 0.5, 1.0, 3, "", "x", "auto", "function", "user", "text", "json_schema", "message",
+    "function_call", "output_text", "input_text", "response", "response.completed", "response.output_item.done",
+    "response.output_text.delta", "error",
+])  # fmt: skip
 KEYS = st.sampled_from([
     "model", "messages", "role", "content", "type", "text", "tools", "function", "name", "tool_calls", "tool_choice",
     "stop", "n", "logprobs", "top_logprobs", "response_format", "json_schema", "choices", "message", "delta",
-    "finish_reason", "usage", "index", "error", "detail", "loc",
+    "finish_reason", "usage", "index", "error", "detail", "loc", "input", "output", "response", "item", "part",
+    "status", "sequence_number", "id", "background", "store", "reasoning",
 ])  # fmt: skip
 ANYTHING = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=5), max_leaves=25

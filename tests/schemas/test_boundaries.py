@@ -29,7 +29,8 @@ def test_every_refusal_points_at_the_field(
 
 
 def test_the_table_covers_every_request_schema_and_profile(cases: list[tuple[str, str, str, Any, bool]]) -> None:
-    wanted = {(name, profile) for name in names() if name.endswith("chat.request") for profile in profiles(name)}
+    requests = [name for name in names() if name.endswith(("chat.request", "responses.request"))]
+    wanted = {(name, profile) for name in requests for profile in profiles(name)}
     assert {(schema, profile) for schema, profile, *_ in cases} == wanted
 
 
@@ -48,6 +49,21 @@ def test_many_messages(errors: Callable[..., list[Any]]) -> None:
         assert not errors(name, body)
         body["messages"].append({"role": "user", "content": "x"})
         assert [list(error.instance_path) for error in errors(name, body)] == [["messages"]]
+
+
+def test_many_items(errors: Callable[..., list[Any]]) -> None:
+    for name in (name for name in names() if name.endswith("responses.request")):
+        body = {"model": "m", "input": [{"role": "user", "content": "x"}] * 10000}
+        assert not errors(name, body)
+        body["input"].append({"role": "user", "content": "x"})
+        assert [list(error.instance_path) for error in errors(name, body)] == [["input"]]
+
+
+def test_a_long_input(errors: Callable[..., list[Any]]) -> None:
+    body = {"model": "m", "input": "x" * 10485760}
+    assert not errors("openai/responses.request", body)
+    [error] = errors("openai/responses.request", {**body, "input": body["input"] + "x"})
+    assert list(error.instance_path) == ["input"]
 
 
 def test_many_biases(errors: Callable[..., list[Any]]) -> None:

@@ -13,14 +13,22 @@ import pytest
 from dragoman.schemas import Schema, load, names, profiles
 
 PAIRS = [(name, profile) for name in names() for profile in profiles(name)]
-REQUESTS = [(name, profile) for name, profile in PAIRS if name.endswith("chat.request")]
+REQUESTS = [(name, profile) for name, profile in PAIRS if name.endswith(("chat.request", "responses.request"))]
+BASES: dict[str, dict[str, Any]] = {
+    "chat": {"model": "m", "messages": [{"role": "user", "content": "x"}]},
+    "responses": {"model": "m", "input": "x"},
+}
 KNOWN_NOTES = {
-    "x-source", "x-neutral", "x-advisory", "x-extension", "x-message", "x-nearest", "x-refused", "x-max-characters", "x-recursive",
+    "x-source", "x-neutral", "x-advisory", "x-extension", "x-message", "x-nearest", "x-refused", "x-max-characters",
+    "x-recursive",
 }  # fmt: skip
 EXTENSIONS = {
     "top_k", "min_p", "repetition_penalty", "stop_token_ids", "ignore_eos", "skip_special_tokens",
     "include_stop_str_in_output", "best_of", "use_beam_search", "chat_template_kwargs", "thinking", "cache_control",
     "reasoning_content", "reasoning_signature", "native_finish_reason", "extra_fields", "citations",
+}  # fmt: skip
+RESPONSES_EXTENSIONS = {
+    "presence_penalty", "frequency_penalty", "include_usage", "encrypted_content", "client_metadata",
 }  # fmt: skip
 
 every_schema = pytest.mark.parametrize(("name", "profile"), PAIRS)
@@ -42,10 +50,13 @@ def nodes(value: Any) -> Iterator[Any]:
 def test_every_dialect_has_every_side() -> None:
     sides = ("request", "reply", "event", "error")
     wanted = {f"{dialect}/chat.{side}" for dialect in ("openai", "databricks", "azure", "mindie") for side in sides}
-    assert wanted | {f"hub/chat.{side}" for side in sides[:3]} <= set(names())
+    wanted |= {f"{dialect}/responses.{side}" for dialect in ("openai", "databricks") for side in sides}
+    wanted |= {f"hub/{protocol}.{side}" for protocol in ("chat", "responses") for side in sides[:3]}
+    assert wanted <= set(names())
     assert profiles("mindie/chat.request") == ("documented", "actual", "native")
     assert profiles("databricks/chat.request") == ("documented", "actual")
-    assert profiles("hub/chat.request") == ("documented",)
+    assert profiles("databricks/responses.request") == ("documented", "actual")
+    assert profiles("hub/chat.request") == profiles("hub/responses.request") == ("documented",)
 
 
 @every_schema
@@ -119,14 +130,24 @@ def test_requests_are_open_at_the_top(name: str, profile: str) -> None:
 @every_request
 def test_optional_top_level_properties_take_null(name: str, profile: str, compiled: Callable[..., Any]) -> None:
     schema = load(name, profile)
-    body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+    body = BASES[_protocol(name)]
     refusing = {
         key
-        for key in schema["properties"].keys() - set(schema["required"])
+        for key in schema["properties"].keys() - body.keys()
         if not compiled(name, profile).is_valid({**body, key: None})
     }
-    wanted = {"chat_template_kwargs"} if name.startswith("mindie") and profile != "documented" else set()
-    assert refusing == wanted
+    assert refusing == NOT_NULL.get((name, profile), set())
+
+
+NOT_NULL = {
+    ("mindie/chat.request", "actual"): {"chat_template_kwargs"},
+    ("mindie/chat.request", "native"): {"chat_template_kwargs"},
+    ("databricks/responses.request", "documented"): {"background", "store", "conversation", "service_tier"},
+}
+
+
+def _protocol(name: str) -> str:
+    return name.split("/")[1].split(".")[0]
 
 
 @every_request
@@ -157,22 +178,23 @@ def _objects(schema: Schema) -> Iterator[tuple[str, Schema]]:
 def test_extensions_are_a_closed_list(declared: Declared) -> None:
     for name, profile in PAIRS:
         found = {place.rsplit("/", 1)[1] for place, rule in declared(load(name, profile)) if rule.get("x-extension")}
-        assert found == set() if not name.startswith("hub/") else found <= EXTENSIONS
-    everywhere = {
-        place.rsplit("/", 1)[1]
-        for name in ("hub/chat.request", "hub/chat.reply", "hub/chat.event")
-        for place, rule in declared(load(name))
-        if rule.get("x-extension")
-    }
-    assert everywhere == EXTENSIONS
+        assert found == set() if not name.startswith("hub/") else found <= EXTENSIONS | RESPONSES_EXTENSIONS
+    for protocol, wanted in (("chat", EXTENSIONS), ("responses", RESPONSES_EXTENSIONS)):
+        everywhere = {
+            place.rsplit("/", 1)[1]
+            for side in ("request", "reply", "event")
+            for place, rule in declared(load(f"hub/{protocol}.{side}"))
+            if rule.get("x-extension")
+        }
+        assert everywhere == wanted
 
 
-def test_the_hub_knows_every_chat_parameter_of_every_dialect() -> None:
-    hub = load("hub/chat.request")["properties"].keys()
+def test_the_hub_knows_every_parameter_of_every_dialect() -> None:
     own = {
         "client_request_id", "usage_context", "extra_params", "user_security_context"
     }  # fmt: skip
     for name, profile in REQUESTS:
+        hub = load(f"hub/{_protocol(name)}.request")["properties"].keys()
         assert load(name, profile)["properties"].keys() - own <= hub, (name, profile)
 
 

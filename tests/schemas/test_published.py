@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -130,37 +129,14 @@ def test_bad_objects_are_refused_by_the_hub(
 
 @pytest.mark.parametrize(("name", "component", "good", "bad"), KINDS)
 def test_the_hub_is_never_laxer_than_the_published_schema(
-    name: str, component: str, good: Any, bad: Any, compiled: Callable[..., Any]
+    name: str, component: str, good: Any, bad: Any, compiled: Callable[..., Any], spoils: Callable[..., Any]
 ) -> None:
     """Every value of every good object is spoilt in turn: what the hub still takes, the published schema takes. Service
     tiers are left out: clients know more of them than the document."""
     taken = 0
     for body in good:
-        for spoilt in spoils(body):
+        for _, spoilt in spoils(body):
             if spoilt.get("service_tier") == body.get("service_tier") and compiled(name, "documented").is_valid(spoilt):
                 taken += 1
                 assert published(component).is_valid(spoilt), spoilt
     assert taken > 50
-
-
-def spoils(body: Any) -> Iterator[Any]:
-    for path in paths(body):
-        for value in (None, "x", "", 7, -1, 0.5, [], {}, True):
-            yield changed(body, path, lambda parent, key, value=value: parent.__setitem__(key, value))
-        yield changed(body, path, lambda parent, key: parent.__delitem__(key))
-
-
-def paths(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
-    for key, child in children:
-        yield (*path, key)
-        yield from paths(child, (*path, key))
-
-
-def changed(body: Any, path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> Any:
-    copied = copy.deepcopy(body)
-    parent = copied
-    for key in path[:-1]:
-        parent = parent[key]
-    change(parent, path[-1])
-    return copied

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
+from dragoman.adapters.paths import Path, lookup
 
 MakeContext = Callable[..., Context]
 
@@ -29,3 +30,40 @@ def context() -> MakeContext:
         )
 
     return make
+
+
+def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    if not items:
+        yield path, value
+    for key, child in items:
+        yield from leaves(child, (*path, key))
+
+
+def covered(path: Path, places: list[Path]) -> bool:
+    """A change speaks of the value itself, or of something it stands in."""
+    return any(place and path[: len(place)] == place for place in places)
+
+
+@pytest.fixture(scope="session")
+def differences() -> Callable[[Any, Any, Receipt], list[str]]:
+    """What differs between two bodies without the receipt telling of it; `model` is looked up, so it does not count."""
+
+    def find(before: dict[str, Any], after: dict[str, Any], receipt: Receipt) -> list[str]:
+        before, after = ({key: body[key] for key in body if key != "model"} for body in (before, after))
+        arrived = {receipt.unmap(path): value for path, value in leaves(after)}
+        told_before = [change.before for change in receipt.changes]
+        told_after = [change.after for change in receipt.changes]
+        lost = [
+            f"{path} was lost in silence"
+            for path, value in leaves(before)
+            if not (path in arrived and arrived[path] == value) and not covered(path, told_before)
+        ]
+        appeared = [
+            f"{path} appeared in silence"
+            for path, value in leaves(after)
+            if not covered(path, told_after) and lookup(before, receipt.unmap(path)) != value
+        ]
+        return lost + appeared
+
+    return find

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dragoman.proxy.config.document import Document
@@ -92,6 +92,7 @@ def test_aliases_are_copies_with_their_own_variables() -> None:
 
 
 @settings(max_examples=200, deadline=None)
+@example("!0\n:")
 @given(st.text(alphabet=st.sampled_from("ab:-[]{},&*!|>'\"#%@\n\t $0.~<?"), max_size=60))
 def test_any_text_is_explained_or_read(text: str) -> None:
     try:

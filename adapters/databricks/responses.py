@@ -1,0 +1,110 @@
+"""The databricks dialect of Responses, called.
+
+Only users and assistants speak in the input: what instructs goes into `instructions`. Tools, the choice among them and
+formats are nested as in chat. Databricks keeps nothing and answers 400 to what would ask it to: such fields stay here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.chat.messages import text_of
+from dragoman.adapters.chat.parameters import begin
+from dragoman.adapters.chat.reading import Reading
+from dragoman.adapters.dialect import Called
+from dragoman.adapters.fit import HUB_RESPONSES, fit
+from dragoman.adapters.paths import Path
+from dragoman.adapters.responses.reply import read_response
+from dragoman.adapters.responses.stream import ResponsesReader
+from dragoman.adapters.validation import judge
+
+from .faults import WORDS, read_fault
+from .shapes import flat_choice, flat_format, flat_tool, nested_choice, nested_format, nested_tool
+
+__all__ = ["CALLED"]
+
+READING = Reading("databricks", words=WORDS)
+
+_LONGEST_ID = 64
+_KEPT_HERE = ("store", "previous_response_id")
+_INSTRUCTING = ("system", "developer")
+
+
+def write_request(request: JsonObject, ctx: Context) -> Call:
+    body = begin(request, ctx)
+    body["model"] = ctx.target.model
+    for name in _KEPT_HERE:
+        if body.pop(name, None) is not None:
+            ctx.receipt.dropped((name,), "dragoman keeps responses itself", "form")
+    _write_input(body, ctx)
+    _nest(body, ctx)
+    if body.get("stream"):
+        ctx.receipt.filled(("stream_options",), "so that the stream tells the usage")
+        body["stream_options"] = {"include_usage": True}
+    fit(body, judge("databricks/responses.request", ctx.profile), ctx, "drop", HUB_RESPONSES)
+    name = quote(ctx.target.model, safe="")
+    documented = f"/serving-endpoints/{name}/invocations"
+    return Call("POST", documented if ctx.profile == "documented" else "/serving-endpoints/responses", body)
+
+
+def _write_input(body: JsonObject, ctx: Context) -> None:
+    items = body.get("input")
+    if not isinstance(items, list):
+        return
+    instructing = [i for i, item in enumerate(items) if item.get("role") in _INSTRUCTING]
+    texts = [body["instructions"]] if body.get("instructions") else []
+    for i in instructing:
+        texts.append(text_of(items[i].get("content")))
+        ctx.receipt.converted(("input", i), "only users and assistants speak here", after=("instructions",))
+    if texts:
+        body["instructions"] = "\n\n".join(texts)
+    kept = [i for i in range(len(items)) if i not in set(instructing)]
+    ctx.receipt.rerouted([(("input", i), ("input", new)) for new, i in enumerate(kept)])
+    body["input"] = [_item(items[i], ("input", new), ctx) for new, i in enumerate(kept)]
+
+
+def _item(item: JsonObject, path: Path, ctx: Context) -> JsonObject:
+    item_id = item.get("id")
+    if isinstance(item_id, str) and len(item_id) > _LONGEST_ID:
+        ctx.receipt.dropped((*path, "id"), f"ids of more than {_LONGEST_ID} characters are refused", "form")
+        return {key: value for key, value in item.items() if key != "id"}
+    return item
+
+
+def _nest(body: JsonObject, ctx: Context) -> None:
+    if body.get("tools"):
+        body["tools"] = [nested_tool(tool) for tool in body["tools"]]
+        ctx.receipt.converted(("tools",), "nested as in chat")
+    if isinstance(body.get("tool_choice"), dict):
+        body["tool_choice"] = nested_choice(body["tool_choice"])
+        ctx.receipt.converted(("tool_choice",), "nested as in chat")
+    text: Any = body.get("text")
+    if isinstance(text, dict) and isinstance(text.get("format"), dict):
+        body["text"] = {**text, "format": nested_format(text["format"])}
+        ctx.receipt.converted(("text", "format"), "nested as in chat")
+
+
+def read_reply(reply: Reply, ctx: Context) -> JsonObject:
+    return read_response(Reply(reply.status, _flat(reply.body), reply.headers, reply.raw), READING, ctx)
+
+
+def _flat(body: JsonObject) -> JsonObject:
+    """The settings that a response repeats, in the hub's flat forms."""
+    made = dict(body)
+    if isinstance(body.get("tools"), list):
+        made["tools"] = [flat_tool(tool) for tool in body["tools"]]
+    if isinstance(body.get("tool_choice"), dict):
+        made["tool_choice"] = flat_choice(body["tool_choice"])
+    text = body.get("text")
+    if isinstance(text, dict) and isinstance(text.get("format"), dict):
+        made["text"] = {**text, "format": flat_format(text["format"])}
+    return made
+
+
+def read_stream(ctx: Context) -> ResponsesReader:
+    return ResponsesReader(READING, ctx)
+
+
+CALLED = Called(write_request, read_reply, read_stream, read_fault)

@@ -1,0 +1,49 @@
+"""Tools and formats of Databricks' Responses API, which nests them as chat does, and the hub's flat forms of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.adapters.call import JsonObject
+
+__all__ = ["flat_choice", "flat_format", "flat_tool", "nested_choice", "nested_format", "nested_tool"]
+
+
+def flat_tool(tool: JsonObject) -> JsonObject:
+    function = tool.get("function")
+    if not isinstance(function, dict):
+        return tool
+    made = {"type": "function", "strict": False, **function}
+    made.setdefault("parameters", None)
+    return made
+
+
+def nested_tool(tool: JsonObject) -> JsonObject:
+    if tool.get("type") != "function" or "function" in tool:
+        return tool
+    function = {key: value for key, value in tool.items() if key != "type" and value is not None}
+    function.setdefault("description", "")
+    function.setdefault("parameters", {"type": "object", "properties": {}})
+    return {"type": "function", "function": function}
+
+
+def flat_choice(choice: Any) -> Any:
+    function = choice.get("function") if isinstance(choice, dict) else None
+    return {"type": "function", "name": function["name"]} if isinstance(function, dict) else choice
+
+
+def nested_choice(choice: Any) -> Any:
+    if isinstance(choice, dict) and choice.get("type") == "function" and "name" in choice:
+        return {"type": "function", "function": {"name": choice["name"]}}
+    return choice
+
+
+def flat_format(form: JsonObject) -> JsonObject:
+    described = form.get("json_schema")
+    return {"type": form.get("type"), **described} if isinstance(described, dict) else form
+
+
+def nested_format(form: JsonObject) -> JsonObject:
+    if form.get("type") != "json_schema" or "json_schema" in form:
+        return form
+    return {"type": "json_schema", "json_schema": {key: value for key, value in form.items() if key != "type"}}

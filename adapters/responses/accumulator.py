@@ -1,0 +1,212 @@
+"""Adding up a Responses stream: the response object that its events amount to.
+
+Items stand in the order of their `output_index`. Texts are kept in pieces and joined when the object is asked for. What
+a `done` event says wins over the pieces before it; an item that was never done reads `incomplete`. Events that do not
+fit what came before, or that nobody knows, count for nothing: adding never fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from dragoman.adapters.call import JsonObject
+
+from .events import BEGINNINGS, BY_DELTA, BY_DONE, OUTPUT_TEXT, TERMINALS, TextKind, new_part
+
+__all__ = ["Accumulator"]
+
+_NEVER_INCOMPLETE = frozenset({"web_search_call", "image_generation_call"})  # their word for it is `failed`
+
+
+class Accumulator:
+    def __init__(self) -> None:
+        self._base: JsonObject = {}
+        self._items: dict[int, _Item] = {}
+        self._final: list[JsonObject] = []
+
+    @property
+    def begun(self) -> bool:
+        """True once an event has shown the response object."""
+        return bool(self._base)
+
+    def has_item(self, event: JsonObject) -> bool:
+        """True where the item that the event speaks of has been added."""
+        return self._item(event) is not None
+
+    def has_part(self, kind: TextKind, event: JsonObject) -> bool:
+        """True where the part that the event speaks of has been added."""
+        item = self._item(event)
+        return item is not None and _position(event, kind.index) in item.parts.get(kind.place, ())
+
+    def add(self, event: JsonObject) -> None:
+        """Take one event in hub form."""
+        name = event["type"]
+        kind = BY_DELTA.get(name)
+        if kind is None:
+            handler = _HANDLERS.get(name)
+            if handler is not None:
+                handler(self, event)
+            return
+        index = event.get("output_index")
+        item = self._items.get(index) if type(index) is int else None
+        if item is not None and type(event.get("delta")) is str:
+            item.piece(kind, event)
+
+    def output(self, unfinished: str = "incomplete") -> list[JsonObject]:
+        """The items so far, in order; `unfinished` is the status of those that were not done."""
+        return self._final or [item.snapshot(unfinished) for _, item in sorted(self._items.items())]
+
+    def response(
+        self, status: str | None = None, error: JsonObject | None = None, incomplete_details: JsonObject | None = None
+    ) -> JsonObject:
+        """The response so far; what is given here takes the place of what the events said."""
+        given = {"status": status, "error": error, "incomplete_details": incomplete_details}
+        said = {key: value for key, value in given.items() if value is not None}
+        return {**self._base, "output": self.output(), **said}
+
+    # Handlers
+
+    def _begin(self, event: JsonObject) -> None:
+        response = event.get("response")
+        if isinstance(response, dict):
+            self._base = response
+
+    def _terminal(self, event: JsonObject) -> None:
+        self._begin(event)
+        output = self._base.get("output")
+        self._final = output if isinstance(output, list) else []
+
+    def _item_added(self, event: JsonObject) -> None:
+        self._set_item(event, done=False)
+
+    def _item_done(self, event: JsonObject) -> None:
+        self._set_item(event, done=True)
+
+    def _set_item(self, event: JsonObject, done: bool) -> None:
+        index, item = event.get("output_index"), event.get("item")
+        if type(index) is int and isinstance(item, dict) and type(item.get("type")) is str:
+            self._items[index] = _Item(item, done)
+
+    def _part(self, event: JsonObject) -> None:
+        part, item = event.get("part"), self._item(event)
+        if item is not None and isinstance(part, dict):
+            item.set_part(event, part)
+
+    def _text_done(self, event: JsonObject) -> None:
+        kind, item = BY_DONE[event["type"]], self._item(event)
+        if item is not None and type(event.get(kind.key)) is str:
+            item.whole(kind, event)
+
+    def _annotation(self, event: JsonObject) -> None:
+        item = self._item(event)
+        if item is not None and event.get("annotation") is not None:
+            item.part(OUTPUT_TEXT, event).annotations.append(event["annotation"])
+
+    def _item(self, event: JsonObject) -> _Item | None:
+        index = event.get("output_index")
+        return self._items.get(index) if type(index) is int else None
+
+
+class _Item:
+    """An item, and what came for it since it was added."""
+
+    __slots__ = ("body", "done", "parts", "texts")
+
+    def __init__(self, body: JsonObject, done: bool) -> None:
+        self.body = body
+        self.done = done
+        self.texts: dict[str, list[str]] = {}
+        self.parts: dict[str, dict[int, _Part]] = {}
+
+    def piece(self, kind: TextKind, event: JsonObject) -> None:
+        if not kind.place:
+            self.texts.setdefault(kind.key, []).append(event["delta"])
+            return
+        parts, index = self.parts.get(kind.place), event.get(kind.index)
+        part = parts.get(index) if parts and type(index) is int else None
+        if part is None:
+            part = self.part(kind, event)
+        part.pieces.append(event["delta"])
+        if kind is OUTPUT_TEXT and event.get("logprobs"):
+            part.logprobs += _list(event["logprobs"])
+
+    def whole(self, kind: TextKind, event: JsonObject) -> None:
+        if kind.place:
+            part = self.part(kind, event)
+            part.pieces = [event[kind.key]]
+            if kind is OUTPUT_TEXT and event.get("logprobs"):
+                part.logprobs = [*_list(event["logprobs"])]
+        else:
+            self.texts[kind.key] = [event[kind.key]]
+
+    def part(self, kind: TextKind, event: JsonObject) -> _Part:
+        parts = self.parts.get(kind.place)
+        if parts is None:
+            parts = self.parts[kind.place] = {}
+        index = _position(event, kind.index)
+        part = parts.get(index)
+        if part is None:
+            part = parts[index] = _Part(new_part(kind))
+        return part
+
+    def set_part(self, event: JsonObject, body: JsonObject) -> None:
+        place, index = ("summary", "summary_index") if "summary_index" in event else ("content", "content_index")
+        self.parts.setdefault(place, {})[_position(event, index)] = _Part(body)
+
+    def snapshot(self, status: str) -> JsonObject:
+        if self.done:
+            return self.body
+        if status == "incomplete" and self.body["type"] in _NEVER_INCOMPLETE:
+            status = "failed"
+        body = {**self.body, "status": status}
+        for key, pieces in self.texts.items():
+            body[key] = "".join(pieces)
+        for place, parts in self.parts.items():
+            body[place] = [part.snapshot() for _, part in sorted(parts.items())]
+        return body
+
+
+class _Part:
+    __slots__ = ("annotations", "body", "logprobs", "pieces")
+
+    def __init__(self, body: JsonObject) -> None:
+        self.body = body
+        self.pieces: list[str] = []
+        self.annotations: list[Any] = []
+        self.logprobs: list[Any] = []
+
+    def snapshot(self) -> JsonObject:
+        body = dict(self.body)
+        if self.pieces:
+            body["refusal" if body.get("type") == "refusal" else "text"] = "".join(self.pieces)
+        if self.annotations:
+            body["annotations"] = [*_list(body.get("annotations")), *self.annotations]
+        if self.logprobs:
+            body["logprobs"] = self.logprobs
+        return body
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _position(event: JsonObject, key: str) -> int:
+    index = event.get(key)
+    return index if type(index) is int else 0
+
+
+_Handler: TypeAlias = Callable[[Accumulator, JsonObject], None]
+
+_HANDLERS: dict[str, _Handler] = {
+    **dict.fromkeys(BEGINNINGS, Accumulator._begin),
+    **dict.fromkeys(TERMINALS, Accumulator._terminal),
+    "response.output_item.added": Accumulator._item_added,
+    "response.output_item.done": Accumulator._item_done,
+    "response.content_part.added": Accumulator._part,
+    "response.content_part.done": Accumulator._part,
+    "response.reasoning_summary_part.added": Accumulator._part,
+    "response.reasoning_summary_part.done": Accumulator._part,
+    "response.output_text.annotation.added": Accumulator._annotation,
+    **dict.fromkeys(BY_DONE, Accumulator._text_done),
+}

@@ -1,0 +1,84 @@
+"""The response object: every key that Open Responses requires, with the request's settings echoed."""
+
+from __future__ import annotations
+
+from dragoman.adapters.call import JsonObject
+
+__all__ = ["in_progress", "responses_usage"]
+
+_ECHOED: JsonObject = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "safety_identifier": None,
+    "service_tier": "default",
+    "store": True,
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "truncation": "disabled",
+}
+"""The settings that a response repeats, and what it says of those that the request left out."""
+
+
+def in_progress(request: JsonObject, response_id: str, model: str, created_at: int) -> JsonObject:
+    """A response that has just begun, for a Responses request in hub form."""
+    echoed = {key: default if request.get(key) is None else request[key] for key, default in _ECHOED.items()}
+    echoed["text"] = _text(echoed["text"])
+    echoed["tools"] = [_tool(tool) for tool in echoed["tools"]]
+    reasoning = request.get("reasoning")
+    return {
+        "id": response_id,
+        "object": "response",
+        "created_at": created_at,
+        "completed_at": None,
+        "status": "in_progress",
+        "background": False,
+        "error": None,
+        "incomplete_details": None,
+        "model": model,
+        "output": [],
+        "reasoning": None if reasoning is None else {"effort": None, "summary": None, **reasoning},
+        "usage": None,
+        **echoed,
+    }
+
+
+def _text(text: JsonObject) -> JsonObject:
+    form = text.get("format") or {"type": "text"}
+    if form.get("type") == "json_schema":
+        form = {"description": None, **form, "strict": bool(form.get("strict"))}
+    return {**{key: value for key, value in text.items() if value is not None}, "format": form}
+
+
+def _tool(tool: JsonObject) -> JsonObject:
+    if tool.get("type") != "function":
+        return tool
+    return {"description": None, "parameters": None, "strict": None, **tool}
+
+
+def responses_usage(usage: JsonObject | None) -> JsonObject | None:
+    """Chat's usage under the names of Responses; details that are not known are 0."""
+    if usage is None:
+        return None
+    prompt = usage.get("prompt_tokens_details") or {}
+    completion = usage.get("completion_tokens_details") or {}
+    return {
+        "input_tokens": usage["prompt_tokens"],
+        "input_tokens_details": {
+            "cached_tokens": prompt.get("cached_tokens") or 0,
+            "cache_write_tokens": prompt.get("cache_write_tokens") or 0,
+        },
+        "output_tokens": usage["completion_tokens"],
+        "output_tokens_details": {"reasoning_tokens": completion.get("reasoning_tokens") or 0},
+        "total_tokens": usage["total_tokens"],
+    }

@@ -1,0 +1,177 @@
+"""The events of a Responses stream: what kinds of text they carry, and a builder for each.
+
+No event built here has a `sequence_number`: the writer numbers events, once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dragoman.adapters.call import JsonObject
+
+__all__ = [
+    "ARGUMENTS",
+    "BEGINNINGS",
+    "BY_DELTA",
+    "BY_DONE",
+    "INPUT",
+    "OUTPUT_TEXT",
+    "REASONING_TEXT",
+    "REFUSAL",
+    "SUMMARY_TEXT",
+    "TERMINALS",
+    "TextKind",
+    "annotation_added",
+    "error_event",
+    "item_added",
+    "item_done",
+    "lifecycle",
+    "new_part",
+    "part_added",
+    "part_done",
+    "text_delta",
+    "text_done",
+    "with_bytes",
+]
+
+BEGINNINGS = frozenset({"response.created", "response.queued", "response.in_progress"})
+TERMINALS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # so that it is known by its identity, which is cheap
+class TextKind:
+    """A text that streams in pieces.
+
+    `holder` is the type of the part, or of the item, that holds the whole under `key`. A part stands in the item's list
+    `place`, and events name its position `index`; both are empty where the item itself holds the text.
+    """
+
+    holder: str
+    key: str
+    delta: str
+    done: str
+    place: str = ""
+    index: str = ""
+    part_added: str = ""
+    part_done: str = ""
+
+
+def _in_part(holder: str, key: str, event: str, place: str = "content", part: str = "content_part") -> TextKind:
+    index = "summary_index" if place == "summary" else "content_index"
+    added, done = f"response.{part}.added", f"response.{part}.done"
+    return TextKind(holder, key, f"response.{event}.delta", f"response.{event}.done", place, index, added, done)
+
+
+def _in_item(holder: str, key: str, event: str) -> TextKind:
+    return TextKind(holder, key, f"response.{event}.delta", f"response.{event}.done")
+
+
+OUTPUT_TEXT = _in_part("output_text", "text", "output_text")
+REFUSAL = _in_part("refusal", "refusal", "refusal")
+REASONING_TEXT = _in_part("reasoning_text", "text", "reasoning_text")
+SUMMARY_TEXT = _in_part("summary_text", "text", "reasoning_summary_text", "summary", "reasoning_summary_part")
+ARGUMENTS = _in_item("function_call", "arguments", "function_call_arguments")
+INPUT = _in_item("custom_tool_call", "input", "custom_tool_call_input")
+_MCP_ARGUMENTS = _in_item("mcp_call", "arguments", "mcp_call_arguments")
+_CODE = _in_item("code_interpreter_call", "code", "code_interpreter_call_code")
+
+_KINDS = (OUTPUT_TEXT, REFUSAL, REASONING_TEXT, SUMMARY_TEXT, ARGUMENTS, INPUT, _MCP_ARGUMENTS, _CODE)
+BY_DELTA = {kind.delta: kind for kind in _KINDS}
+BY_DONE = {kind.done: kind for kind in _KINDS}
+
+
+def lifecycle(word: str, response: JsonObject) -> JsonObject:
+    """`response.created`, `response.in_progress`, or one of the terminals, by its last word."""
+    return {"type": f"response.{word}", "response": response}
+
+
+def item_added(output_index: int, item: JsonObject) -> JsonObject:
+    return {"type": "response.output_item.added", "output_index": output_index, "item": item}
+
+
+def item_done(output_index: int, item: JsonObject) -> JsonObject:
+    return {"type": "response.output_item.done", "output_index": output_index, "item": item}
+
+
+def part_added(kind: TextKind, item_id: str, output_index: int, index: int, part: JsonObject) -> JsonObject:
+    return {
+        "type": kind.part_added,
+        "item_id": item_id,
+        "output_index": output_index,
+        kind.index: index,
+        "part": part,
+    }
+
+
+def part_done(kind: TextKind, item_id: str, output_index: int, index: int, part: JsonObject) -> JsonObject:
+    return {
+        "type": kind.part_done,
+        "item_id": item_id,
+        "output_index": output_index,
+        kind.index: index,
+        "part": part,
+    }
+
+
+def text_delta(
+    kind: TextKind, item_id: str, output_index: int, index: int, delta: str, logprobs: list[Any] | None = None
+) -> JsonObject:
+    """A piece of text. `index` counts only for a text in a part, `logprobs` only for output text."""
+    event: JsonObject = {"type": kind.delta, "item_id": item_id, "output_index": output_index, "delta": delta}
+    if kind.index:
+        event[kind.index] = index
+    if kind is OUTPUT_TEXT:
+        event["logprobs"] = logprobs or []
+    return event
+
+
+def text_done(
+    kind: TextKind, item_id: str, output_index: int, index: int, text: str, logprobs: list[Any] | None = None
+) -> JsonObject:
+    """The whole text; the rest as for a piece of it."""
+    event: JsonObject = {"type": kind.done, "item_id": item_id, "output_index": output_index, kind.key: text}
+    if kind.index:
+        event[kind.index] = index
+    if kind is OUTPUT_TEXT:
+        event["logprobs"] = logprobs or []
+    return event
+
+
+def annotation_added(item_id: str, output_index: int, index: int, position: int, annotation: JsonObject) -> JsonObject:
+    return {
+        "type": "response.output_text.annotation.added",
+        "item_id": item_id,
+        "output_index": output_index,
+        "content_index": index,
+        "annotation_index": position,
+        "annotation": annotation,
+    }
+
+
+def error_event(error: JsonObject) -> JsonObject:
+    """Flat keys, as OpenAI documents them, and nested ones, as in Open Responses: those the OpenAI SDK looks at."""
+    error = {"type": "server_error", "code": None, "message": "", "param": None, **error}
+    flat = {key: error[key] for key in ("code", "message", "param")}
+    return {"type": "error", **flat, "error": error}
+
+
+def new_part(
+    kind: TextKind, text: str = "", annotations: list[Any] | None = None, logprobs: list[Any] | None = None
+) -> JsonObject:
+    part: JsonObject = {"type": kind.holder, kind.key: text}
+    if kind is OUTPUT_TEXT:
+        part.update(annotations=annotations or [], logprobs=logprobs or [])
+    return part
+
+
+def with_bytes(tokens: list[JsonObject]) -> list[JsonObject]:
+    """Log probabilities in the form of Responses, where the bytes of a token are always told."""
+    return [
+        {**_with_bytes(token), "top_logprobs": [_with_bytes(one) for one in token.get("top_logprobs") or ()]}
+        for token in tokens
+    ]
+
+
+def _with_bytes(token: JsonObject) -> JsonObject:
+    return token if token.get("bytes") is not None else {**token, "bytes": list(token["token"].encode())}

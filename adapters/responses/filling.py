@@ -1,0 +1,73 @@
+"""Keys that items, parts and events of Responses always have, for providers that leave them out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from dragoman.adapters.call import Context, JsonObject
+
+from .events import BY_DELTA, BY_DONE, OUTPUT_TEXT, with_bytes
+
+__all__ = ["fill_event", "fill_item", "new_item_id"]
+
+_PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
+_CARRIED = {"function_call": "arguments", "custom_tool_call": "input"}
+
+
+def new_item_id(item: JsonObject, ctx: Context) -> str:
+    return ctx.new_id(_PREFIXES.get(str(item.get("type")), "item"))
+
+
+def fill_event(body: JsonObject, ctx: Context) -> None:
+    """Alters the event, the items and the parts in it."""
+    kind = BY_DELTA.get(body["type"]) or BY_DONE.get(body["type"])
+    if kind is not None and kind.index:
+        _default(body, {kind.index: 0})
+    if kind is OUTPUT_TEXT:
+        _default(body, {"logprobs": []})
+    fill_part(body.get("part"))
+    fill_item(body.get("item"), ctx, "in_progress" if body["type"].endswith(".added") else "completed")
+    response = body.get("response")
+    for item in _list(response.get("output")) if isinstance(response, dict) else ():
+        fill_item(item, ctx)
+
+
+def fill_item(item: Any, ctx: Context, status: str = "completed") -> None:
+    """Alters the item of an output. Arguments that are an object become text, content that is text becomes a part."""
+    kind = item.get("type") if isinstance(item, dict) else None
+    if kind not in _PREFIXES:
+        return
+    if not item.get("id"):
+        item["id"] = new_item_id(item, ctx)
+    _default(item, {"status": status})
+    if kind == "message":
+        _default(item, {"role": "assistant", "content": []})
+        if isinstance(item["content"], str):
+            item["content"] = [{"type": "output_text", "text": item["content"]}]
+        for part in _list(item["content"]):
+            fill_part(part)
+    elif kind == "reasoning":
+        _default(item, {"summary": []})
+    else:
+        carried = _CARRIED[kind]
+        _default(item, {"call_id": item["id"], carried: ""})
+        if isinstance(item[carried], dict):
+            item[carried] = orjson.dumps(item[carried]).decode()
+
+
+def fill_part(part: Any) -> None:
+    """Alters the part of a message."""
+    if isinstance(part, dict) and part.get("type") == "output_text":
+        _default(part, {"text": "", "annotations": []})
+        if isinstance(part.get("logprobs"), list):
+            part["logprobs"] = with_bytes(part["logprobs"])
+
+
+def _default(body: JsonObject, values: JsonObject) -> None:
+    body.update({key: value for key, value in values.items() if body.get(key) is None})
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

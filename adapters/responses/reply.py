@@ -1,0 +1,80 @@
+"""Reading a provider's whole response into hub form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.adapters.call import Context, JsonObject, Reply
+from dragoman.adapters.chat.reading import Reading
+from dragoman.adapters.chat.repair import repair
+from dragoman.adapters.chat.reply import judge_natively
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.native_errors import read_error_object
+from dragoman.adapters.validation import judge
+
+from .base import in_progress
+
+__all__ = ["hub_response", "hub_responses_usage", "read_response"]
+
+_FLAT = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
+
+
+def read_response(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
+    """The response in hub form, as the policy `replies` asks. Alters and returns `reply.body`.
+
+    Raises Fault: an error where a response should be, or a response that can't be mended.
+    """
+    body, mode = reply.body, ctx.target.policy.replies
+    if "output" not in body and "status" not in body:
+        raise read_error_object(body, reply.status, reading.words)
+    if mode in ("strict", "report"):
+        judge_natively(body, judge(f"{reading.dialect}/responses.reply", ctx.profile), ctx)
+    if mode in ("off", "report"):
+        return body
+    body = hub_response(body, ctx)
+    rules = judge("hub/responses.reply")
+    violation = None if rules.ok(body) else repair(body, rules)
+    if violation is not None:
+        text = f"the provider sent a response that is not valid: {violation.message}"
+        raise Fault("upstream_invalid_response", text, code="upstream_invalid_response")
+    return body
+
+
+def hub_response(body: JsonObject, ctx: Context) -> JsonObject:
+    """A provider's response object with every key that the hub's has: what it left out is what the request said."""
+    created = body.get("created_at")
+    base = in_progress(
+        ctx.request,
+        body.get("id") or ctx.new_id("resp"),
+        body.get("model") or ctx.target.model,
+        int(created) if isinstance(created, int | float) else int(ctx.clock()),
+    )
+    missing = [key for key in base if body.get(key) is None and base[key] is not None]
+    if missing:
+        ctx.receipt.filled(("output",), f"the provider said nothing of {', '.join(sorted(missing))}")
+    made = {**base, **{key: value for key, value in body.items() if value is not None}}
+    made["created_at"] = base["created_at"]
+    made["usage"] = hub_responses_usage(body.get("usage"))
+    return made
+
+
+def hub_responses_usage(usage: Any) -> JsonObject | None:
+    """The usage under the names of Responses, details included, from either vocabulary."""
+    if not isinstance(usage, dict):
+        return None
+    named: JsonObject = {_FLAT.get(key, str(key)): value for key, value in usage.items() if value is not None}
+    read, written = named.get("input_tokens"), named.get("output_tokens")
+    if not isinstance(read, int) or not isinstance(written, int):
+        return None
+    reasoning = named.pop("reasoning_tokens", None)
+    details = named.get("output_tokens_details") or {"reasoning_tokens": reasoning or 0}
+    return {
+        **named,
+        "input_tokens_details": {
+            "cached_tokens": 0,
+            "cache_write_tokens": 0,
+            **(named.get("input_tokens_details") or {}),
+        },
+        "output_tokens_details": {"reasoning_tokens": 0, **details},
+        "total_tokens": named.get("total_tokens", read + written),
+    }

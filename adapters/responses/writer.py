@@ -1,0 +1,95 @@
+"""Writing a Responses stream: hub events in, named server-sent events out.
+
+Theory of operation. The writer numbers the events, from 0 and without a gap; an event that has its number already goes
+out as the bytes it came in. It follows along what the events add up to, so that a failure can show what there was:
+
+    a terminal event     goes out, `[DONE]` behind it; the writer is closed
+    a fault              the `error` event, `response.failed` with the items so far, `[DONE]`; the writer is closed.
+                         Before the first event there is no response that could have failed: `error` and `[DONE]` only
+    an end without a     is such a fault: no stream looks complete that is not
+    terminal event
+
+What comes to a closed writer is dropped and counted, but for the End that belongs to the terminal event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import orjson
+
+from dragoman.adapters.call import JsonObject
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.streams import Chunk, End, Output
+
+from .accumulator import Accumulator
+from .events import TERMINALS, error_event, lifecycle
+
+__all__ = ["ResponsesWriter"]
+
+_DONE = b"data: [DONE]\n\n"
+
+
+class ResponsesWriter:
+    """`write_stream` of Responses. `error_body` gives the body of an error reply, whose `error` the events repeat."""
+
+    content_type = "text/event-stream"
+
+    def __init__(self, error_body: Callable[[Fault], JsonObject]) -> None:
+        self.dropped = 0
+        self.aborts = False
+        self._error_body = error_body
+        self._accumulator = Accumulator()
+        self._number = 0
+        self._closed = False
+        self._end_is_due = False
+
+    def write(self, output: Output) -> bytes:
+        if self._closed:
+            self.dropped += not (self._end_is_due and isinstance(output, End))
+            self._end_is_due = False
+            return b""
+        if isinstance(output, Chunk):
+            return self._chunk(output)
+        self._closed = True
+        if isinstance(output, End):
+            output = Fault("internal", "the stream ended before its last event", code="stream_unfinished")
+        return self._failure(output)
+
+    def _chunk(self, chunk: Chunk) -> bytes:
+        event = chunk.body
+        self._accumulator.add(event)
+        raw = chunk.raw if event.get("sequence_number") == self._number else None
+        written = self._event(event, raw)
+        if event["type"] not in TERMINALS:
+            return written
+        self._closed = self._end_is_due = True
+        return written + _DONE
+
+    def _failure(self, fault: Fault) -> bytes:
+        body = self._error_body(fault)
+        error = body["error"] if isinstance(body.get("error"), dict) else {**body, "message": fault.message}
+        written = self._event(error_event(error))
+        if self._accumulator.begun:
+            reason = {"code": _code(fault), "message": error["message"]}
+            written += self._event(lifecycle("failed", self._accumulator.response("failed", reason)))
+        return written + _DONE
+
+    def _event(self, event: JsonObject, raw: bytes | None = None) -> bytes:
+        data = raw or orjson.dumps({**event, "sequence_number": self._number})
+        self._number += 1
+        return _head(event["type"]) + data + b"\n\n"
+
+
+@lru_cache(maxsize=256)
+def _head(name: str) -> bytes:
+    """The lines before the data. A name is one word, whatever a provider put in it."""
+    return f"event: {''.join(name.split())}\ndata: ".encode()
+
+
+def _code(fault: Fault) -> str:
+    """The fault in the vocabulary of a failed response."""
+    if fault.kind == "rate_limit":
+        return "rate_limit_exceeded"
+    return "invalid_prompt" if fault.owner == "client" else "server_error"

@@ -1,0 +1,75 @@
+"""Bridges: what stands between a client that speaks one conversation protocol and a provider that speaks the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.responses.base import in_progress
+from dragoman.adapters.streams import Output
+
+from .chat_to_responses import ChatToResponses
+from .replies import chat_reply, responses_reply
+from .requests import chat_request, responses_request
+from .responses_to_chat import ResponsesToChat
+from .tools import flattened
+
+__all__ = ["Bridge", "StreamTranslator", "bridges"]
+
+
+class StreamTranslator(Protocol):
+    """Outputs of the provider's protocol in, those of the client's out; its terminal is the last."""
+
+    def feed(self, output: Output) -> list[Output]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """`called` is the protocol that the provider speaks. `reply` and `stream` also get the client's request in hub
+    form; the context is that of the call."""
+
+    called: str
+    request: Callable[[JsonObject, Context], JsonObject]
+    reply: Callable[[JsonObject, JsonObject, Context], JsonObject]
+    stream: Callable[[JsonObject, Context], StreamTranslator]
+
+
+def _to_chat(request: JsonObject, ctx: Context) -> JsonObject:
+    previous = request.get("previous_response_id")
+    if previous is not None:
+        text = f"the previous response {str(previous)[:80]!r} is not known: the model's provider keeps none"
+        raise Fault("not_found", text, ("previous_response_id",), code="previous_response_not_found")
+    return chat_request(request, ctx)
+
+
+def _from_chat(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
+    return responses_reply(reply, _unstored(request), ctx.new_id("resp"), ctx)
+
+
+def _stream_from_chat(request: JsonObject, ctx: Context) -> StreamTranslator:
+    created = int(ctx.clock())
+    base = in_progress(_unstored(request), ctx.new_id("resp"), ctx.target.model, created)
+    return ChatToResponses(base, ctx, summary=ctx.target.summarised_reasoning, names=flattened(request.get("tools")))
+
+
+def _unstored(request: JsonObject) -> JsonObject:
+    """Nobody keeps the response, and it says so."""
+    return {**request, "store": False}
+
+
+def _to_chat_reply(response: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
+    return chat_reply(response, ctx)
+
+
+def _stream_to_chat(request: JsonObject, ctx: Context) -> StreamTranslator:
+    return ResponsesToChat(ctx._replace(request=request))
+
+
+bridges: Mapping[str, Bridge] = {
+    "responses": Bridge("chat", _to_chat, _from_chat, _stream_from_chat),
+    "chat": Bridge("responses", responses_request, _to_chat_reply, _stream_to_chat),
+}
+"""The protocol that a client speaks -> the bridge to the other one."""

@@ -1,0 +1,230 @@
+"""A chat stream as a Responses stream, in hub form.
+
+Theory of operation. The first chunk begins the response: `response.created`, `response.in_progress`. Then each delta
+writes into the open item, or opens the one that it needs:
+
+    delta               with no turn open   with reasoning open     with a message open     tool calls
+    ------------------  ------------------  ----------------------  ----------------------  ----------------------
+    reasoning           opens reasoning     is written              closes it, opens anew   stay open
+    content, refusal    opens a message     closes it, opens one    is written              stay open
+    annotation          is dropped          is dropped              is written              stay open
+    new tool call       opens a call        closes it, opens one    closes it, opens one    stay open, one more
+    known tool call     is written          is written              is written              is written
+    finish reason       what is open is closed, in the order of the output
+
+An item takes the next free `output_index` when it opens, so text after a call is a new message behind it. Calls that
+stream side by side stay open until the finish. What is empty opens nothing. The End brings the last event, with the
+usage that came beside the finish or after it; a fault goes on unchanged. Nothing comes out after either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.responses.base import responses_usage
+from dragoman.adapters.responses.events import (
+    ARGUMENTS,
+    INPUT,
+    OUTPUT_TEXT,
+    REASONING_TEXT,
+    REFUSAL,
+    SUMMARY_TEXT,
+    lifecycle,
+    with_bytes,
+)
+from dragoman.adapters.streams import Chunk, End, Output
+
+from .open_items import OpenCall, OpenTurn
+
+__all__ = ["ChatToResponses"]
+
+_INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+_NO_NAMES: Mapping[str, tuple[str, str]] = {}
+
+
+class ChatToResponses:
+    """Hub chat outputs in, hub Responses outputs out. Only choice 0 is translated.
+
+    `base` is the response in progress, complete but for its output. `summary` says that reasoning is a summary of it.
+    `names` gives (namespace, name) for the names that stand for a function in a namespace.
+    """
+
+    def __init__(
+        self,
+        base: JsonObject,
+        ctx: Context,
+        *,
+        summary: bool = False,
+        names: Mapping[str, tuple[str, str]] = _NO_NAMES,
+    ) -> None:
+        self.dropped = 0
+        self._base = base
+        self._ctx = ctx
+        self._thought = SUMMARY_TEXT if summary else REASONING_TEXT
+        self._names = names
+        self._began = False
+        self._ended = False
+        self._turn: OpenTurn | None = None
+        self._calls: dict[int, OpenCall] = {}
+        self._next = 0
+        self._output: dict[int, JsonObject] = {}
+        self._finish: str | None = None
+        self._usage: JsonObject | None = None
+
+    def feed(self, output: Output) -> list[Output]:
+        """Take one output of the chat reader."""
+        if self._ended:
+            self.dropped += 1
+            return []
+        if isinstance(output, Chunk):
+            return self._chunk(output.body)
+        self._ended = True
+        return self._complete(output) if isinstance(output, End) else [output]
+
+    def _chunk(self, body: JsonObject) -> list[Output]:
+        out: list[Output] = [] if self._began else self._begin()
+        if body.get("usage"):
+            self._usage = body["usage"]
+        for choice in body["choices"]:
+            if choice["index"] == 0:
+                self._choice(choice, out)
+        return out
+
+    def _begin(self) -> list[Output]:
+        self._began = True
+        return [Chunk(lifecycle(word, self._base)) for word in ("created", "in_progress")]
+
+    def _choice(self, choice: JsonObject, out: list[Output]) -> None:
+        delta = choice["delta"]
+        only_text = len(delta) == 1 and "content" in delta
+        if not only_text:
+            self._thoughts(delta, out)
+        text = delta.get("content")
+        if choice.get("logprobs"):
+            self._text_with_tokens(text or "", choice["logprobs"].get("content") or [], out)
+        elif text:
+            self._message(out).write(OUTPUT_TEXT, text, [], out)
+        if not only_text:
+            self._rest(delta, out)
+        if choice.get("finish_reason"):
+            self._finish = choice["finish_reason"]
+            self._close(out)
+
+    def _thoughts(self, delta: JsonObject, out: list[Output]) -> None:
+        if delta.get("reasoning_content"):
+            self._reasoning(out).write(self._thought, delta["reasoning_content"], [], out)
+        if delta.get("reasoning_signature"):
+            self._reasoning(out).signature = delta["reasoning_signature"]
+
+    def _text_with_tokens(self, text: str, tokens: list[JsonObject], out: list[Output]) -> None:
+        writes_on = self._turn is not None and self._turn.has_text
+        if text or (tokens and writes_on):  # a token may be a part of a character, and show no text of its own
+            self._message(out).write(OUTPUT_TEXT, text, with_bytes(tokens), out)
+
+    def _rest(self, delta: JsonObject, out: list[Output]) -> None:
+        if delta.get("refusal"):
+            self._message(out).write(REFUSAL, delta["refusal"], [], out)
+        for annotation in delta.get("annotations") or ():
+            self._annotation(annotation, out)
+        for piece in delta.get("tool_calls") or _legacy_call(delta):
+            self._call(piece, out)
+
+    def _annotation(self, annotation: JsonObject, out: list[Output]) -> None:
+        if self._turn is None or not self._turn.has_text:
+            self._ctx.receipt.dropped(("choices", 0), "an annotation to no text")
+            return
+        inner = annotation.get(str(annotation.get("type")))
+        flat = {"type": annotation.get("type"), **inner} if isinstance(inner, dict) else annotation
+        self._turn.annotate(flat, out)
+
+    def _call(self, piece: JsonObject, out: list[Output]) -> None:
+        custom = piece.get("custom")
+        said: JsonObject = custom or piece.get("function") or {}
+        position = piece.get("index", 0)
+        if position in self._calls:
+            call = self._calls[position]
+            if said.get("name"):
+                call.name(self._name(said))
+        else:
+            call = self._open_call(position, piece, said, custom is not None, out)
+        text = said.get("input") if custom else said.get("arguments")
+        if text:
+            call.write(text, out)
+
+    def _open_call(
+        self, position: int, piece: JsonObject, said: JsonObject, custom: bool, out: list[Output]
+    ) -> OpenCall:
+        self._close_turn(out)
+        new_id, call_id = self._ctx.new_id, piece.get("id")
+        item = {
+            "type": "custom_tool_call" if custom else "function_call",
+            "id": new_id("ctc" if custom else "fc"),
+            "call_id": call_id or new_id("call"),
+            **self._name(said),
+        }
+        call = self._calls[position] = OpenCall(item, INPUT if custom else ARGUMENTS, self._next, out)
+        self._next += 1
+        return call
+
+    def _name(self, said: JsonObject) -> JsonObject:
+        flat = said.get("name") or ""
+        if flat not in self._names:
+            return {"name": flat}
+        namespace, name = self._names[flat]
+        return {"name": name, "namespace": namespace}
+
+    def _reasoning(self, out: list[Output]) -> OpenTurn:
+        if self._turn is not None and self._turn.type == "reasoning":
+            return self._turn
+        return self._open_turn({"type": "reasoning", "id": self._ctx.new_id("rs"), "summary": []}, out)
+
+    def _message(self, out: list[Output]) -> OpenTurn:
+        if self._turn is not None and self._turn.type == "message":
+            return self._turn
+        item = {"type": "message", "id": self._ctx.new_id("msg"), "role": "assistant", "content": []}
+        return self._open_turn(item, out)
+
+    def _open_turn(self, item: JsonObject, out: list[Output]) -> OpenTurn:
+        self._close_turn(out)
+        turn = self._turn = OpenTurn(item, self._next, out)
+        self._next += 1
+        return turn
+
+    def _close_turn(self, out: list[Output]) -> None:
+        if self._turn is not None:
+            self._output[self._turn.index] = self._turn.close("completed", out)
+            self._turn = None
+
+    def _close(self, out: list[Output]) -> None:
+        """Close what is open, in order; the last item of an incomplete response is incomplete itself."""
+        open_items: list[OpenTurn | OpenCall] = [*self._calls.values()]
+        if self._turn is not None:
+            open_items.append(self._turn)
+        for item in sorted(open_items, key=lambda item: item.index):
+            last = item.index == self._next - 1
+            status = "incomplete" if last and self._finish in _INCOMPLETE else "completed"
+            self._output[item.index] = item.close(status, out)
+        self._turn, self._calls = None, {}
+
+    def _complete(self, end: End) -> list[Output]:
+        out: list[Output] = [] if self._began else self._begin()
+        self._close(out)
+        reason = _INCOMPLETE.get(self._finish or "")
+        status = "incomplete" if reason else "completed"
+        response: JsonObject = {
+            **self._base,
+            "status": status,
+            "completed_at": None if reason else int(self._ctx.clock()),
+            "incomplete_details": {"reason": reason} if reason else None,
+            "output": [self._output[index] for index in range(self._next)],
+            "usage": responses_usage(self._usage),
+        }
+        return [*out, Chunk(lifecycle(status, response)), end]
+
+
+def _legacy_call(delta: JsonObject) -> list[Any]:
+    """The one call of a stream in the old form, which has neither index nor id."""
+    call = delta.get("function_call")
+    return [{"index": -1, "function": call}] if isinstance(call, dict) else []

@@ -1,0 +1,206 @@
+"""Conversations: the items of a Responses input as chat messages, and back.
+
+An assistant's turn is one message in chat, and several items in Responses: its reasoning, its text, its calls. Adjacent
+items of one turn become one message; a message becomes its items in that order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.chat.messages import results_after_calls, text_of
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.paths import Path, dotted
+
+from .parts import chat_parts, responses_parts
+from .tools import flat_name
+
+__all__ = ["items_of", "messages_of"]
+
+_CALLS = {"function_call", "custom_tool_call"}
+_OUTPUTS = {"function_call_output", "custom_tool_call_output"}
+_TURN = {*_CALLS, "reasoning"}
+
+
+def messages_of(items: str | list[JsonObject], ctx: Context) -> list[JsonObject]:
+    """A Responses input as chat messages. Raises Fault, its path as the client wrote it."""
+    if isinstance(items, str):
+        ctx.receipt.converted(("input",), "the input is one user message", after=("messages",))
+        ctx.receipt.rerouted([(("input",), ("messages", 0, "content"))])
+        return [{"role": "user", "content": items}]
+    conversation = _Conversation(ctx)
+    for i, item in enumerate(items):
+        conversation.add(item, ("input", i))
+    ctx.receipt.converted(("input",), "items are messages in chat", after=("messages",))
+    ctx.receipt.rerouted(conversation.places)
+    return results_after_calls(conversation.messages, ctx)
+
+
+class _Conversation:
+    """Chat messages in the making; `places` pairs each item's path with that of its message."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.messages: list[JsonObject] = []
+        self.places: list[tuple[Path, Path]] = []
+        self._ctx = ctx
+        self._turn: JsonObject | None = None  # the assistant's message that further items may join
+        self._calls: set[str] = set()
+
+    def add(self, item: JsonObject, path: Path) -> None:
+        kind = item.get("type") or ("message" if "role" in item else None)
+        if kind in _TURN or (kind == "message" and item.get("role") == "assistant"):
+            self._join_turn(str(kind), item, path)
+        elif kind == "message":
+            self._push({"role": item.get("role"), "content": self._content(item, path)}, path)
+        elif kind in _OUTPUTS:
+            self._output(item, path)
+        elif kind == "item_reference":
+            text = f"{dotted(path)} refers to a stored item, which the model's provider cannot look up"
+            raise Fault("unsupported_parameter", text, path, code="unsupported_parameter")
+        elif isinstance(kind, str) and kind.endswith("_call"):
+            self._ctx.receipt.dropped(path, f"chat has no place for {kind} items")
+        else:
+            text = f"{dotted(path)}.type {kind!r} is not known"
+            raise Fault("invalid_request", text, (*path, "type"), kind, code="invalid_value")
+
+    def _push(self, message: JsonObject, path: Path) -> None:
+        self._turn = message if message["role"] == "assistant" else None
+        self.messages.append(message)
+        self._place(path)
+
+    def _place(self, path: Path) -> None:
+        self.places.append((path, ("messages", len(self.messages) - 1)))
+
+    def _content(self, item: JsonObject, path: Path) -> Any:
+        content = item.get("content")
+        return chat_parts(content, (*path, "content"), self._ctx) if isinstance(content, list) else content
+
+    def _join_turn(self, kind: str, item: JsonObject, path: Path) -> None:
+        turn = self._turn
+        starts_anew = kind == "reasoning" or (kind == "message" and (turn or {}).get("tool_calls"))
+        if turn is None or (starts_anew and turn.get("content") is not None) or (starts_anew and "tool_calls" in turn):
+            self._push({"role": "assistant", "content": None}, path)
+            turn = self.messages[-1]
+        else:
+            self._place(path)
+        if kind == "reasoning":
+            _join_reasoning(turn, item)
+        elif kind == "message":
+            _join_text(turn, item)
+        else:
+            turn.setdefault("tool_calls", []).append(_chat_call(item))
+            self._calls.add(str(item.get("call_id")))
+
+    def _output(self, item: JsonObject, path: Path) -> None:
+        call_id = item.get("call_id")
+        if call_id not in self._calls:
+            text = f"{dotted(path)}.call_id answers no earlier function call"
+            raise Fault("invalid_request", text, (*path, "call_id"), call_id, code="invalid_value")
+        output = item.get("output")
+        if isinstance(output, list):
+            content: Any = chat_parts(output, (*path, "output"), self._ctx)
+        else:
+            content = output if isinstance(output, str) else orjson.dumps(output).decode()
+        self._push({"role": "tool", "tool_call_id": call_id, "content": content}, path)
+
+
+def _join_reasoning(turn: JsonObject, item: JsonObject) -> None:
+    text = _joined(item.get("content")) or _joined(item.get("summary"))
+    if text:
+        turn["reasoning_content"] = turn.get("reasoning_content", "") + text
+    if item.get("encrypted_content"):
+        turn["reasoning_signature"] = item["encrypted_content"]
+
+
+def _join_text(turn: JsonObject, item: JsonObject) -> None:
+    content = item.get("content")
+    parts = content if isinstance(content, list) else [{"type": "output_text", "text": content or ""}]
+    text = "".join(str(part.get("text", "")) for part in parts if part.get("type") != "refusal")
+    refusal = "".join(str(part.get("refusal", "")) for part in parts if part.get("type") == "refusal")
+    if text or not refusal:
+        turn["content"] = (turn.get("content") or "") + text
+    if refusal:
+        turn["refusal"] = (turn.get("refusal") or "") + refusal
+
+
+def _chat_call(item: JsonObject) -> JsonObject:
+    name = flat_name(item.get("namespace"), str(item.get("name")))
+    if item.get("type") == "custom_tool_call":
+        return {"id": item.get("call_id"), "type": "custom", "custom": {"name": name, "input": item.get("input")}}
+    arguments = item.get("arguments")
+    text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+    return {"id": item.get("call_id"), "type": "function", "function": {"name": name, "arguments": text}}
+
+
+def _joined(parts: Any) -> str:
+    return "".join(str(part.get("text", "")) for part in parts or () if isinstance(part, dict))
+
+
+def items_of(messages: list[JsonObject], ctx: Context) -> tuple[str | None, list[JsonObject]]:
+    """Chat messages as instructions (the first message, where it instructs) and Responses items. Raises Fault."""
+    instructions: str | None = None
+    items: list[JsonObject] = []
+    places: list[tuple[Path, Path]] = []
+    for i, message in enumerate(messages):
+        path: Path = ("messages", i)
+        if i == 0 and message.get("role") in ("system", "developer"):
+            instructions = text_of(message.get("content"))
+            places.append((path, ("instructions",)))
+            continue
+        for item in _items(message, path, ctx):
+            places.append((path, ("input", len(items))))
+            items.append(item)
+    ctx.receipt.converted(("messages",), "messages are items in Responses", after=("input",))
+    if instructions is not None:
+        ctx.receipt.converted(("messages", 0), "the first instructions stand beside the input", after=("instructions",))
+    ctx.receipt.rerouted(places)
+    return instructions, items
+
+
+def _items(message: JsonObject, path: Path, ctx: Context) -> list[JsonObject]:
+    role, content = message.get("role"), message.get("content")
+    if message.get("name"):
+        ctx.receipt.dropped((*path, "name"), "items have no name")
+    if role == "tool":
+        output = responses_parts(content, (*path, "content"), ctx) if isinstance(content, list) else content
+        return [{"type": "function_call_output", "call_id": message.get("tool_call_id"), "output": output}]
+    if role != "assistant":
+        parts = responses_parts(content, (*path, "content"), ctx) if isinstance(content, list) else content
+        return [{"type": "message", "role": role, "content": parts}]
+    return _assistant_items(message)
+
+
+def _assistant_items(message: JsonObject) -> list[JsonObject]:
+    items: list[JsonObject] = []
+    reasoning, signature = message.get("reasoning_content"), message.get("reasoning_signature")
+    if reasoning or signature:
+        item: JsonObject = {"type": "reasoning", "summary": []}
+        if reasoning:
+            item["content"] = [{"type": "reasoning_text", "text": reasoning}]
+        if signature:
+            item["encrypted_content"] = signature
+        items.append(item)
+    parts: list[JsonObject] = []
+    if text := text_of(message.get("content")):
+        parts.append({"type": "output_text", "text": text, "annotations": []})
+    if message.get("refusal"):
+        parts.append({"type": "refusal", "refusal": message["refusal"]})
+    if parts:
+        items.append({"type": "message", "role": "assistant", "content": parts})
+    return items + [_responses_call(call) for call in message.get("tool_calls") or ()]
+
+
+def _responses_call(call: JsonObject) -> JsonObject:
+    if call.get("type") == "custom":
+        custom = call["custom"]
+        return {"type": "custom_tool_call", "call_id": call["id"], "name": custom["name"], "input": custom["input"]}
+    function = call["function"]
+    return {
+        "type": "function_call",
+        "call_id": call["id"],
+        "name": function["name"],
+        "arguments": function["arguments"],
+    }

@@ -1,0 +1,132 @@
+"""The items of a Responses stream in the making: each writes its own events, and at last the whole item."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.adapters.call import JsonObject
+from dragoman.adapters.responses.events import (
+    OUTPUT_TEXT,
+    TextKind,
+    annotation_added,
+    item_added,
+    item_done,
+    new_part,
+    part_added,
+    part_done,
+    text_delta,
+    text_done,
+)
+from dragoman.adapters.streams import Chunk, Output
+
+__all__ = ["OpenCall", "OpenTurn"]
+
+
+class OpenTurn:
+    """A message or a reasoning item: parts, of which the last one is open."""
+
+    __slots__ = (
+        "_annotations",
+        "_delta",
+        "_id",
+        "_item",
+        "_kind",
+        "_lists",
+        "_logprobs",
+        "_pieces",
+        "index",
+        "signature",
+        "type",
+    )
+
+    def __init__(self, item: JsonObject, index: int, out: list[Output]) -> None:
+        self._item = item
+        self._id: str = item["id"]
+        self.index = index
+        self._lists: dict[str, list[JsonObject]] = {}
+        self._kind: TextKind | None = None
+        self._delta: JsonObject = {}  # the event for a piece of the open part, but for its text
+        self._pieces: list[str] = []
+        self._logprobs: list[Any] = []
+        self._annotations: list[JsonObject] = []
+        self.type: str = item["type"]
+        self.signature: str | None = None
+        out.append(Chunk(item_added(index, {**item, "status": "in_progress"})))
+
+    @property
+    def has_text(self) -> bool:
+        """True while a part of output text is open."""
+        return self._kind is OUTPUT_TEXT
+
+    def write(self, kind: TextKind, text: str, logprobs: list[Any], out: list[Output]) -> None:
+        """A piece of text. It opens a part, unless one of its kind is open."""
+        if self._kind is not kind:
+            self._close_part(out)
+            self._kind = kind
+            out.append(Chunk(part_added(kind, self._id, self.index, self._position, new_part(kind))))
+            self._delta = text_delta(kind, self._id, self.index, self._position, "")
+        self._pieces.append(text)
+        delta = {**self._delta, "delta": text}
+        if logprobs:
+            self._logprobs += logprobs
+            delta["logprobs"] = logprobs
+        out.append(Chunk(delta))
+
+    def annotate(self, annotation: JsonObject, out: list[Output]) -> None:
+        """An annotation to the open part of output text."""
+        place = len(self._annotations)
+        self._annotations.append(annotation)
+        out.append(Chunk(annotation_added(self._id, self.index, self._position, place, annotation)))
+
+    def close(self, status: str, out: list[Output]) -> JsonObject:
+        self._close_part(out)
+        item = {**self._item, "status": status, **self._lists}
+        if self.signature is not None:
+            item["encrypted_content"] = self.signature
+        out.append(Chunk(item_done(self.index, item)))
+        return item
+
+    @property
+    def _position(self) -> int:
+        """Where the open part stands in its list."""
+        return len(self._lists.get(self._kind.place, ())) if self._kind else 0
+
+    def _close_part(self, out: list[Output]) -> None:
+        kind = self._kind
+        if kind is None:
+            return
+        text, at = "".join(self._pieces), self._position
+        part = new_part(kind, text, self._annotations, self._logprobs)
+        out.append(Chunk(text_done(kind, self._id, self.index, at, text, self._logprobs)))
+        out.append(Chunk(part_done(kind, self._id, self.index, at, part)))
+        self._lists.setdefault(kind.place, []).append(part)
+        self._kind, self._pieces, self._logprobs, self._annotations = None, [], [], []
+
+
+class OpenCall:
+    """A call of a tool; `kind` is what it carries, arguments or free input."""
+
+    __slots__ = ("_id", "_item", "_kind", "_pieces", "index")
+
+    def __init__(self, item: JsonObject, kind: TextKind, index: int, out: list[Output]) -> None:
+        self._item = item
+        self._id: str = item["id"]
+        self._kind = kind
+        self.index = index
+        self._pieces: list[str] = []
+        out.append(Chunk(item_added(index, {**item, kind.key: "", "status": "in_progress"})))
+
+    def name(self, names: JsonObject) -> None:
+        """The name, where it was told late."""
+        self._item.update(names)
+
+    def write(self, text: str, out: list[Output]) -> None:
+        self._pieces.append(text)
+        out.append(Chunk(text_delta(self._kind, self._id, self.index, 0, text)))
+
+    def close(self, status: str, out: list[Output]) -> JsonObject:
+        text = "".join(self._pieces)
+        item = {**self._item, self._kind.key: text, "status": status}
+        out.append(Chunk(text_done(self._kind, self._id, self.index, 0, text)))
+        out.append(Chunk(item_done(self.index, item)))
+        return item

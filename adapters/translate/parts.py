@@ -1,0 +1,59 @@
+"""Content parts: text, images and files, in chat's form and in that of Responses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.paths import Path, dotted
+
+__all__ = ["chat_parts", "responses_parts"]
+
+_FILE_KEYS = ("file_id", "file_data", "filename")
+
+
+def chat_parts(parts: list[JsonObject], path: Path, ctx: Context) -> str | list[JsonObject]:
+    """Parts of a Responses item in chat's form; text only, as one string. Raises Fault."""
+    made = [_chat_part(part, (*path, i), ctx) for i, part in enumerate(parts)]
+    if all(part["type"] == "text" for part in made):
+        return "".join(part["text"] for part in made)
+    return made
+
+
+def responses_parts(parts: list[JsonObject], path: Path, ctx: Context) -> list[JsonObject]:
+    """Parts of a chat message in the form of Responses. Raises Fault."""
+    return [_responses_part(part, (*path, i), ctx) for i, part in enumerate(parts)]
+
+
+def _chat_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
+    kind = part.get("type")
+    if kind in ("input_text", "output_text", "text"):
+        return {"type": "text", "text": str(part.get("text", ""))}
+    if kind == "input_image" and isinstance(part.get("image_url"), str):
+        image: JsonObject = {"url": part["image_url"]}
+        if part.get("detail"):
+            image["detail"] = part["detail"]
+        return {"type": "image_url", "image_url": image}
+    if kind == "input_file" and not part.get("file_url"):
+        return {"type": "file", "file": {key: part[key] for key in _FILE_KEYS if part.get(key) is not None}}
+    if kind == "refusal":
+        return {"type": "text", "text": str(part.get("refusal", ""))}
+    raise _no_place(kind, path, "chat")
+
+
+def _responses_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
+    kind = part.get("type")
+    if kind == "text":
+        return {"type": "input_text", "text": part["text"]}
+    if kind == "image_url":
+        image: Any = part["image_url"]
+        return {"type": "input_image", "image_url": image["url"], "detail": image.get("detail") or "auto"}
+    if kind == "file":
+        return {"type": "input_file", **{key: part["file"][key] for key in _FILE_KEYS if key in part["file"]}}
+    raise _no_place(kind, path, "Responses")
+
+
+def _no_place(kind: Any, path: Path, protocol: str) -> Fault:
+    text = f"{dotted(path)}: {protocol} has no place for content of type {kind!r} like this"
+    return Fault("unsupported_parameter", text, path, kind, code="unsupported_parameter")

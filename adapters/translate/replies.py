@@ -1,0 +1,179 @@
+"""Whole replies from chat to Responses and back, in hub form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.chat.usage import hub_usage
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.responses.base import in_progress, responses_usage
+
+from .tools import flattened
+
+__all__ = ["chat_reply", "chat_usage", "output_of", "responses_reply"]
+
+_INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+_FINISH = {reason: finish for finish, reason in _INCOMPLETE.items()}
+
+
+def responses_reply(reply: JsonObject, request: JsonObject, response_id: str, ctx: Context) -> JsonObject:
+    """A chat reply as a response to `request`, the Responses request in hub form."""
+    choice = reply["choices"][0]
+    finish = choice["finish_reason"]
+    status = "incomplete" if finish in _INCOMPLETE else "completed"
+    output = output_of(choice, flattened(request.get("tools")), ctx)
+    if output and status == "incomplete":
+        output[-1]["status"] = "incomplete"
+    return {
+        **in_progress(request, response_id, reply["model"], reply["created"]),
+        "status": status,
+        "completed_at": int(ctx.clock()) if status == "completed" else None,
+        "incomplete_details": {"reason": _INCOMPLETE[finish]} if finish in _INCOMPLETE else None,
+        "output": output,
+        "usage": responses_usage(reply.get("usage")),
+    }
+
+
+def output_of(choice: JsonObject, names: Mapping[str, tuple[str, str]], ctx: Context) -> list[JsonObject]:
+    """The items that a chat choice's message holds: its reasoning, its text, its calls."""
+    message = choice["message"]
+    items: list[JsonObject] = []
+    if message.get("reasoning_content") or message.get("reasoning_signature"):
+        items.append(_reasoning(message, ctx))
+    parts = _parts(message, choice.get("logprobs"))
+    if parts:
+        items.append(
+            {"type": "message", "id": ctx.new_id("msg"), "status": "completed", "role": "assistant", "content": parts}
+        )
+    return items + [_call(call, names, ctx) for call in message.get("tool_calls") or ()]
+
+
+def _reasoning(message: JsonObject, ctx: Context) -> JsonObject:
+    text = message.get("reasoning_content")
+    summarised = ctx.target.summarised_reasoning
+    kind, place = ("summary_text", "summary") if summarised else ("reasoning_text", "content")
+    item: JsonObject = {"type": "reasoning", "id": ctx.new_id("rs"), "summary": [], "status": "completed"}
+    if text:
+        item[place] = [{"type": kind, "text": text}]
+    if message.get("reasoning_signature"):
+        item["encrypted_content"] = message["reasoning_signature"]
+    return item
+
+
+def _parts(message: JsonObject, logprobs: Any) -> list[JsonObject]:
+    parts: list[JsonObject] = []
+    if message.get("content"):
+        found = (logprobs or {}).get("content") or []
+        annotations = [_flat_annotation(one) for one in message.get("annotations") or ()]
+        parts.append({"type": "output_text", "text": message["content"], "annotations": annotations, "logprobs": found})
+    if message.get("refusal"):
+        parts.append({"type": "refusal", "refusal": message["refusal"]})
+    return parts
+
+
+def _flat_annotation(annotation: JsonObject) -> JsonObject:
+    kind = annotation.get("type")
+    inner = annotation.get(str(kind))
+    return {"type": kind, **inner} if isinstance(inner, dict) else annotation
+
+
+def _call(call: JsonObject, names: Mapping[str, tuple[str, str]], ctx: Context) -> JsonObject:
+    if call.get("type") == "custom":
+        custom = call["custom"]
+        item = {"type": "custom_tool_call", "id": ctx.new_id("ctc"), "name": custom["name"], "input": custom["input"]}
+    else:
+        function = call["function"]
+        item = {
+            "type": "function_call",
+            "id": ctx.new_id("fc"),
+            "name": function["name"],
+            "arguments": function["arguments"],
+        }
+    if item["name"] in names:
+        item["namespace"], item["name"] = names[item["name"]]
+    return {**item, "call_id": call["id"], "status": "completed"}
+
+
+def chat_reply(response: JsonObject, ctx: Context) -> JsonObject:
+    """A response as a chat reply. Raises Fault for one that failed."""
+    status = response.get("status")
+    if status not in ("completed", "incomplete"):
+        error = response.get("error") or {}
+        text = str(error.get("message") or f"the provider's response is {status}")
+        raise Fault("upstream_error", text, status=502, code="upstream_failed", provider_code=error.get("code"))
+    message = _message(response.get("output") or [], ctx)
+    reason = (response.get("incomplete_details") or {}).get("reason")
+    finish = _FINISH.get(str(reason), "length") if status == "incomplete" else "stop"
+    if finish == "stop" and message.get("tool_calls"):
+        finish = "tool_calls"
+    logprobs = message.pop("logprobs", None)
+    reply = {
+        "id": response["id"],
+        "object": "chat.completion",
+        "created": int(response["created_at"]),
+        "model": response["model"],
+        "choices": [{"index": 0, "message": message, "logprobs": logprobs, "finish_reason": finish}],
+    }
+    usage = chat_usage(response.get("usage"))
+    return reply if usage is None else {**reply, "usage": usage}
+
+
+def chat_usage(usage: Any) -> JsonObject | None:
+    """The usage of a response under chat's names."""
+    if not isinstance(usage, dict):
+        return None
+    named = {key: value for key, value in usage.items() if not key.endswith("_tokens_details")}
+    for ours, theirs in (("prompt", "input"), ("completion", "output")):
+        details = usage.get(f"{theirs}_tokens_details")
+        if details:
+            named[f"{ours}_tokens_details"] = details
+    return hub_usage(named)
+
+
+def _message(output: list[JsonObject], ctx: Context) -> JsonObject:
+    message: JsonObject = {"role": "assistant", "content": None, "refusal": None}
+    for i, item in enumerate(output):
+        kind = item.get("type")
+        if kind == "message":
+            _add_parts(message, item.get("content") or [])
+        elif kind == "reasoning":
+            _add_reasoning(message, item)
+        elif kind in ("function_call", "custom_tool_call"):
+            message.setdefault("tool_calls", []).append(_chat_call(item))
+        else:
+            ctx.receipt.dropped(("output", i), f"chat has no place for {kind} items")
+    return message
+
+
+def _add_parts(message: JsonObject, parts: list[JsonObject]) -> None:
+    for part in parts:
+        if part.get("type") == "refusal":
+            message["refusal"] = (message["refusal"] or "") + str(part.get("refusal", ""))
+            continue
+        message["content"] = (message["content"] or "") + str(part.get("text", ""))
+        if part.get("annotations"):
+            found = [{"type": one["type"], one["type"]: _without_type(one)} for one in part["annotations"]]
+            message.setdefault("annotations", []).extend(found)
+        if part.get("logprobs"):
+            message.setdefault("logprobs", {"content": [], "refusal": None})["content"] += part["logprobs"]
+
+
+def _add_reasoning(message: JsonObject, item: JsonObject) -> None:
+    text = "".join(str(part.get("text", "")) for part in item.get("content") or item.get("summary") or ())
+    if text:
+        message["reasoning_content"] = message.get("reasoning_content", "") + text
+    if item.get("encrypted_content"):
+        message["reasoning_signature"] = item["encrypted_content"]
+
+
+def _chat_call(item: JsonObject) -> JsonObject:
+    if item["type"] == "custom_tool_call":
+        return {"id": item["call_id"], "type": "custom", "custom": {"name": item["name"], "input": item["input"]}}
+    function = {"name": item["name"], "arguments": item["arguments"]}
+    return {"id": item["call_id"], "type": "function", "function": function}
+
+
+def _without_type(annotation: JsonObject) -> JsonObject:
+    return {key: value for key, value in annotation.items() if key != "type"}

@@ -1,0 +1,196 @@
+"""Requests from chat to Responses and back, in hub form.
+
+Three tables say what happens to a parameter: it keeps its name and value, it moves, or the other protocol has no place
+for it. The last kind follows the policy for unsupported fields (`adapters/fit.py`); keys that no hub schema knows are
+not carried across a translation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.fit import HUB_CHAT, HUB_RESPONSES, settle_extra, settle_unsupported
+from dragoman.adapters.paths import Path
+from dragoman.schemas import load
+
+from .items import items_of, messages_of
+from .tools import chat_choice, chat_tools, responses_choice, responses_tools
+
+__all__ = ["chat_request", "responses_request"]
+
+_SAME = (
+    "model",
+    "temperature",
+    "top_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "metadata",
+    "user",
+    "safety_identifier",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "service_tier",
+    "parallel_tool_calls",
+    "stream",
+)
+_HOLDERS = ("reasoning", "text")  # parameters whose members find their places one by one
+_LOGPROBS = "message.output_text.logprobs"
+
+
+def chat_request(request: JsonObject, ctx: Context) -> JsonObject:
+    """A Responses request as a chat request. Raises Fault, its path as the client wrote it.
+
+    `previous_response_id` has been followed before: what it names stands in `input`.
+    """
+    left = dict(request)
+    made = _kept(left)
+    instructions = left.pop("instructions", None)
+    made["messages"] = messages_of(left.pop("input", None) or [], ctx)
+    if instructions:
+        ctx.receipt.converted(("instructions",), "instructions are the first message", after=("messages", 0))
+        _shift_messages(made["messages"], ctx)
+        made["messages"] = [{"role": "system", "content": instructions}, *made["messages"]]
+    _rename(left, made, ("max_output_tokens",), "max_completion_tokens", ctx)
+    _move(left, made, ("reasoning", "effort"), "reasoning_effort", ctx)
+    _move(left, made, ("text", "verbosity"), "verbosity", ctx)
+    _chat_format(left, made, ctx)
+    _chat_logprobs(left, made, ctx)
+    choice = left.pop("tool_choice", None)
+    if tools := left.pop("tools", None):
+        made["tools"] = chat_tools(tools, choice, ctx)
+    if choice is not None and made.get("tools"):
+        made["tool_choice"] = chat_choice(choice, ctx)
+    elif choice is not None:
+        ctx.receipt.dropped(("tool_choice",), "there is no tool left to choose", "form")
+    if not made.get("tools"):
+        made.pop("tools", None)
+        if made.pop("parallel_tool_calls", None) is not None:
+            ctx.receipt.dropped(("parallel_tool_calls",), "there is no tool left to call", "form")
+    if left.pop("store", None) is not None:
+        ctx.receipt.dropped(("store",), "dragoman keeps responses itself", "form")
+    _settle_rest(left, HUB_RESPONSES, "chat", ctx)
+    if made.get("stream"):
+        ctx.receipt.filled(("stream_options",), "a Responses stream ends with the usage")
+        made["stream_options"] = {"include_usage": True}
+    return made
+
+
+def responses_request(request: JsonObject, ctx: Context) -> JsonObject:
+    """A chat request as a Responses request. Raises Fault, its path as the client wrote it."""
+    left = dict(request)
+    made = _kept(left)
+    instructions, made["input"] = items_of(left.pop("messages"), ctx)
+    if instructions is not None:
+        made["instructions"] = instructions
+    if "max_completion_tokens" in left:
+        _rename(left, made, ("max_completion_tokens",), "max_output_tokens", ctx)
+    if left.get("max_tokens") is not None and "max_output_tokens" not in made:
+        _rename(left, made, ("max_tokens",), "max_output_tokens", ctx)
+    if "store" in left:
+        made["store"] = left.pop("store")
+    _nest(left, made, "reasoning_effort", ("reasoning", "effort"), ctx)
+    _nest(left, made, "verbosity", ("text", "verbosity"), ctx)
+    _responses_format(left, made, ctx)
+    _responses_logprobs(left, made, ctx)
+    if tools := left.pop("tools", None):
+        made["tools"] = responses_tools(tools, ctx)
+    if (choice := left.pop("tool_choice", None)) is not None:
+        made["tool_choice"] = responses_choice(choice, ctx)
+    if left.pop("stream_options", None) is not None:
+        ctx.receipt.dropped(("stream_options",), "a Responses stream always ends with the usage", "form")
+    _settle_rest(left, HUB_CHAT, "Responses", ctx)
+    return made
+
+
+def _kept(left: JsonObject) -> JsonObject:
+    return {key: left.pop(key) for key in _SAME if left.get(key) is not None}
+
+
+def _rename(left: JsonObject, made: JsonObject, before: Path, after: str, ctx: Context) -> None:
+    value = left.pop(str(before[0]), None)
+    if value is not None:
+        made[after] = value
+        ctx.receipt.renamed(before, (after,), "the other protocol's name for it")
+
+
+def _move(left: JsonObject, made: JsonObject, before: tuple[str, str], after: str, ctx: Context) -> None:
+    """A member of an object becomes a parameter of its own."""
+    holder = left.get(before[0])
+    if isinstance(holder, dict) and holder.get(before[1]) is not None:
+        left[before[0]] = {key: value for key, value in holder.items() if key != before[1]}
+        made[after] = holder[before[1]]
+        ctx.receipt.renamed(before, (after,), "the other protocol's place for it")
+
+
+def _nest(left: JsonObject, made: JsonObject, before: str, after: tuple[str, str], ctx: Context) -> None:
+    """A parameter becomes a member of an object."""
+    value = left.pop(before, None)
+    if value is not None:
+        made.setdefault(after[0], {})[after[1]] = value
+        ctx.receipt.renamed((before,), after, "the other protocol's place for it")
+
+
+def _chat_format(left: JsonObject, made: JsonObject, ctx: Context) -> None:
+    text = left.get("text")
+    form = text.get("format") if isinstance(text, dict) else None
+    if not isinstance(text, dict) or form is None:
+        return
+    left["text"] = {key: value for key, value in text.items() if key != "format"}
+    if form.get("type") == "json_schema":
+        described = {key: value for key, value in form.items() if key != "type"}
+        made["response_format"] = {"type": "json_schema", "json_schema": described}
+        ctx.receipt.rerouted([(("text", "format"), ("response_format", "json_schema"))])
+    else:
+        made["response_format"] = form
+    ctx.receipt.converted(("text", "format"), "the other protocol's place for it", after=("response_format",))
+
+
+def _responses_format(left: JsonObject, made: JsonObject, ctx: Context) -> None:
+    form = left.pop("response_format", None)
+    if form is None:
+        return
+    flat = {"type": form["type"], **(form.get("json_schema") or {})}
+    made.setdefault("text", {})["format"] = flat
+    ctx.receipt.converted(("response_format",), "the other protocol's place for it", after=("text", "format"))
+    ctx.receipt.rerouted([(("response_format", "json_schema"), ("text", "format"))])
+
+
+def _chat_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> None:
+    include = left.pop("include", None) or []
+    top = left.pop("top_logprobs", None)
+    for i, wanted in enumerate(include):
+        if wanted != _LOGPROBS:
+            ctx.receipt.dropped(("include", i), "chat has no such addition")
+    if _LOGPROBS in include or top:
+        made["logprobs"] = True
+        ctx.receipt.converted(("include",), "log probabilities are a switch in chat", after=("logprobs",))
+        if top is not None:
+            made["top_logprobs"] = top
+
+
+def _responses_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> None:
+    wanted, top = left.pop("logprobs", None), left.pop("top_logprobs", None)
+    if wanted:
+        made["include"] = [_LOGPROBS]
+        made["top_logprobs"] = top or 0
+        ctx.receipt.converted(("logprobs",), "log probabilities are an addition in Responses", after=("include",))
+
+
+def _shift_messages(messages: list[JsonObject], ctx: Context) -> None:
+    ctx.receipt.rerouted([(("messages", i), ("messages", i + 1)) for i in range(len(messages))])
+    ctx.receipt.rerouted([(("instructions",), ("messages", 0, "content"))])
+
+
+def _settle_rest(left: JsonObject, hub: str, protocol: str, ctx: Context) -> None:
+    """What is left has no place in the other protocol."""
+    known, why = load(hub)["properties"], f"{protocol} has no place for it"
+    for name in list(left):
+        value: Any = left[name]
+        if name in _HOLDERS and isinstance(value, dict):
+            for member in list(value):
+                settle_unsupported(left, (name, member), ctx, why, hub)
+        elif name in known:
+            settle_unsupported(left, (name,), ctx, why, hub)
+        else:
+            settle_extra(left, (name,), ctx)

@@ -1,0 +1,232 @@
+"""A Responses stream as a chat stream, in hub form.
+
+Theory of operation. What an event says becomes a chunk with one delta; a table gives the handler for each type, and
+events that chat has no place for say nothing:
+
+    response.created, or whatever comes first      the role, and empty content
+    a piece of output text, refusal, reasoning     content, refusal, reasoning_content
+    a call is added; a piece of its arguments      tool_calls, counted from 0
+    a text, an item is done                        nothing, if its pieces came; else the whole, as one piece
+    completed, incomplete                          the finish, and the usage where the client asked for it
+    failed, cancelled                              a fault
+
+Reasoning comes as it is or as a summary: of an item that tells both, the kind that came first counts. The End goes on
+if the finish came before it; without one the stream was cut short, which is a fault. Nothing comes after either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.chat.parameters import wants_usage
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.native_errors import Words, read_error_object
+from dragoman.adapters.responses.events import (
+    ARGUMENTS,
+    BY_DELTA,
+    BY_DONE,
+    INPUT,
+    OUTPUT_TEXT,
+    REASONING_TEXT,
+    REFUSAL,
+    SUMMARY_TEXT,
+    TextKind,
+)
+from dragoman.adapters.streams import Chunk, End, Output
+
+from .replies import chat_usage
+
+__all__ = ["ResponsesToChat"]
+
+_WORDS: Words = {"invalid_prompt": "invalid_request"}
+_FINISH = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_KEYS = {
+    OUTPUT_TEXT: "content",
+    REFUSAL: "refusal",
+    REASONING_TEXT: "reasoning_content",
+    SUMMARY_TEXT: "reasoning_content",
+}
+_BY_PART = {kind.holder: kind for kind in _KEYS}
+_CALLS = {"function_call": ARGUMENTS, "custom_tool_call": INPUT}
+
+
+class ResponsesToChat:
+    """Hub Responses outputs in, hub chat outputs out."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.dropped = 0
+        self._ctx = ctx
+        self._wants_usage = wants_usage(ctx.request)
+        self._envelope: JsonObject = {}
+        self._calls: dict[int, int] = {}  # output index -> index among the calls
+        self._thoughts: dict[int, TextKind] = {}
+        self._said: set[tuple[int, TextKind, int]] = set()
+        self._finished = False
+        self._ended = False
+
+    def feed(self, output: Output) -> list[Output]:
+        """Take one output of the Responses reader."""
+        if self._ended:
+            self.dropped += 1
+            return []
+        try:
+            if isinstance(output, Chunk):
+                return self._event(output.body)
+            self._ended = True
+            return [self._end_or_fault(output)]
+        except Fault as fault:
+            self._ended = True
+            return [fault]
+
+    def _event(self, event: JsonObject) -> list[Output]:
+        if self._finished:
+            self.dropped += 1
+            return []
+        out: list[Output] = [] if self._envelope else self._begin(event)
+        kind = BY_DELTA.get(event["type"])
+        if kind is not None:
+            self._piece(kind, event, event["delta"], out)
+        elif event["type"] in BY_DONE:
+            self._whole(BY_DONE[event["type"]], event, out)
+        elif event["type"] in _HANDLERS:
+            _HANDLERS[event["type"]](self, event, out)
+        return out
+
+    def _end_or_fault(self, output: End | Fault) -> Output:
+        if isinstance(output, End) and not self._finished:
+            text = "the provider's stream ended before the response did: no event told how it ended"
+            raise Fault("upstream_invalid_response", text, code="upstream_truncated")
+        return output
+
+    def _begin(self, event: JsonObject) -> list[Output]:
+        response = event.get("response") or {}
+        self._envelope = {
+            "id": response.get("id") or self._ctx.new_id("chatcmpl"),
+            "object": "chat.completion.chunk",
+            "created": int(response.get("created_at") or self._ctx.clock()),
+            "model": response.get("model") or self._ctx.target.model,
+        }
+        if self._wants_usage:
+            self._envelope["usage"] = None
+        return [self._chunk({"role": "assistant", "content": ""})]
+
+    # Handlers
+
+    def _piece(self, kind: TextKind, event: JsonObject, text: str, out: list[Output]) -> None:
+        index = event["output_index"]
+        if kind in _KEYS:
+            if self._told_otherwise(kind, index):
+                return
+            self._said.add((index, kind, event.get(kind.index, 0)))
+            logprobs = event.get("logprobs") if kind is OUTPUT_TEXT else None
+            if text or logprobs:
+                out.append(self._chunk({_KEYS[kind]: text}, logprobs=_chat_logprobs(logprobs)))
+        elif index in self._calls:
+            self._said.add((index, kind, 0))
+            out.append(self._chunk({"tool_calls": [{"index": self._calls[index], **_said_by_call(kind, text)}]}))
+
+    def _whole(self, kind: TextKind, event: JsonObject, out: list[Output]) -> None:
+        at = (event["output_index"], kind, event.get(kind.index, 0))
+        if at not in self._said and event.get(kind.key):
+            self._piece(kind, event, event[kind.key], out)
+
+    def _item_added(self, event: JsonObject, out: list[Output]) -> None:
+        item, index = event["item"], event["output_index"]
+        kind = _CALLS.get(item["type"])
+        if kind is None or index in self._calls:
+            return
+        self._calls[index] = len(self._calls)
+        call = _said_by_call(kind, "", item["name"])
+        call_type = "function" if kind is ARGUMENTS else "custom"
+        head = {"index": self._calls[index], "id": item["call_id"], "type": call_type}
+        out.append(self._chunk({"tool_calls": [{**head, **call}]}))
+
+    def _item_done(self, event: JsonObject, out: list[Output]) -> None:
+        item, index = event["item"], event["output_index"]
+        kind = _CALLS.get(item["type"])
+        if kind is not None:
+            self._item_added(event, out)
+            self._whole(kind, {"output_index": index, kind.key: item[kind.key]}, out)
+        elif item["type"] in ("message", "reasoning"):
+            for place in ("content", "summary"):
+                for position, part in enumerate(item.get(place) or ()):
+                    self._part_done(index, position, part, out)
+            if item.get("encrypted_content"):
+                out.append(self._chunk({"reasoning_signature": item["encrypted_content"]}))
+        else:
+            self._ctx.receipt.dropped(("output", index), f"chat has no place for {item['type']} items")
+
+    def _part_done(self, index: int, position: int, part: JsonObject, out: list[Output]) -> None:
+        kind = _BY_PART.get(part["type"])
+        if kind is not None:
+            whole = {"output_index": index, kind.index: position, kind.key: part.get(kind.key)}
+            self._whole(kind, {**whole, "logprobs": part.get("logprobs")}, out)
+
+    def _annotation(self, event: JsonObject, out: list[Output]) -> None:
+        annotation = event.get("annotation")
+        if isinstance(annotation, dict):
+            inner = {key: value for key, value in annotation.items() if key != "type"}
+            out.append(self._chunk({"annotations": [{"type": annotation["type"], annotation["type"]: inner}]}))
+
+    def _finish(self, event: JsonObject, out: list[Output]) -> None:
+        response = event["response"]
+        if not self._said and not self._calls:
+            for index, item in enumerate(response.get("output") or ()):
+                self._item_done({"output_index": index, "item": item}, out)
+        if event["type"] == "response.incomplete":
+            reason = (response.get("incomplete_details") or {}).get("reason")
+            word = _FINISH.get(str(reason), "length")
+        else:
+            word = "tool_calls" if self._calls else "stop"
+        out.append(self._chunk({}, finish=word))
+        usage = chat_usage(response.get("usage"))
+        if self._wants_usage and usage is not None:
+            out.append(Chunk({**self._envelope, "choices": [], "usage": usage}))
+        self._finished = True
+
+    def _failed(self, event: JsonObject, out: list[Output]) -> None:
+        error = event["response"].get("error") or {}
+        status = event["type"].removeprefix("response.")
+        said = {"message": f"the provider's response was {status}", "code": None, **error}
+        raise read_error_object({"error": said}, words=_WORDS).located(self._ctx.receipt)
+
+    # Helpers
+
+    def _told_otherwise(self, kind: TextKind, index: int) -> bool:
+        """True for reasoning of an item that has told it in the other kind."""
+        if kind is not REASONING_TEXT and kind is not SUMMARY_TEXT:
+            return False
+        return self._thoughts.setdefault(index, kind) is not kind
+
+    def _chunk(self, delta: JsonObject, *, logprobs: JsonObject | None = None, finish: str | None = None) -> Chunk:
+        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
+        return Chunk({**self._envelope, "choices": [choice]})
+
+
+def _said_by_call(kind: TextKind, text: str, name: str | None = None) -> JsonObject:
+    said = {kind.key: text} if name is None else {"name": name, kind.key: text}
+    return {"function" if kind is ARGUMENTS else "custom": said}
+
+
+def _chat_logprobs(tokens: list[Any] | None) -> JsonObject | None:
+    return {"content": [_chat_token(token) for token in tokens], "refusal": None} if tokens else None
+
+
+def _chat_token(token: JsonObject) -> JsonObject:
+    top = [{"bytes": None, **one} for one in token.get("top_logprobs") or ()]
+    return {"bytes": None, **token, "top_logprobs": top}
+
+
+_Handler: TypeAlias = Callable[[ResponsesToChat, JsonObject, list[Output]], None]
+
+_HANDLERS: dict[str, _Handler] = {
+    "response.output_item.added": ResponsesToChat._item_added,
+    "response.output_item.done": ResponsesToChat._item_done,
+    "response.output_text.annotation.added": ResponsesToChat._annotation,
+    "response.completed": ResponsesToChat._finish,
+    "response.incomplete": ResponsesToChat._finish,
+    "response.failed": ResponsesToChat._failed,
+    "response.cancelled": ResponsesToChat._failed,
+}

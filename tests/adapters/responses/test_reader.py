@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from dragoman.adapters.call import Context
+from dragoman.adapters.chat.reading import Reading
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.responses.stream import ResponsesReader
+from dragoman.adapters.sse import Event, Framer, Stray
+from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.adapters.validation import judge
+
+MakeContext = Callable[..., Context]
+STREAMS = Path(__file__).parent / "fixtures" / "streams"
+
+
+def read(name: str, ctx: Context) -> list[Output]:
+    framer, reader = Framer(), ResponsesReader(Reading(name.split("_")[0]), ctx)
+    items = framer.feed((STREAMS / f"{name}.sse").read_bytes()) + framer.close()
+    outputs = [output for item in items for output in reader.feed(item)] + reader.close()
+    assert reader.ended
+    return outputs
+
+
+def bodies(outputs: list[Output]) -> list[dict[str, Any]]:
+    return [output.body for output in outputs if isinstance(output, Chunk)]
+
+
+def fault(outputs: list[Output]) -> Fault:
+    assert isinstance(outputs[-1], Fault)
+    assert all(isinstance(output, Chunk) for output in outputs[:-1])
+    return outputs[-1]
+
+
+def event(body: dict[str, Any], name: bytes = b"") -> Event:
+    return Event(orjson.dumps(body), name)
+
+
+def reader_after_opening(ctx: Context) -> ResponsesReader:
+    reader = ResponsesReader(Reading("openai"), ctx)
+    reader.feed(event({"type": "response.created", "response": {"id": "resp_1"}}))
+    return reader
+
+
+@pytest.mark.parametrize("name", ["openai_text", "openai_crlf", "openai_tools", "openai_incomplete"])
+@pytest.mark.parametrize("replies", ["off", "report", "repair", "strict"])
+def test_a_stream_that_is_whole_keeps_its_bytes(name: str, replies: str, context: MakeContext) -> None:
+    ctx = context(replies)
+    *chunks, end = read(name, ctx)
+    assert isinstance(end, End)
+    assert all(isinstance(chunk, Chunk) and chunk.raw is not None for chunk in chunks)
+    assert (ctx.receipt.changes, ctx.receipt.violations) == ([], 0)
+
+
+def test_a_failed_response_is_a_complete_stream(context: MakeContext) -> None:
+    outputs = read("openai_failed", context())
+    assert isinstance(outputs[-1], End)
+    last = bodies(outputs)[-1]
+    assert last["type"] == "response.failed"
+    assert [item["status"] for item in last["response"]["output"]] == ["incomplete"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "code"),
+    [
+        ("openai_truncated", "upstream_invalid_response", "upstream_truncated"),
+        ("openai_done_only", "upstream_invalid_response", "upstream_truncated"),
+        ("openai_error_flat", "rate_limit", "rate_limit_exceeded"),
+        ("openai_error_nested", "upstream_error", "server_error"),
+        ("openai_bare_text", "upstream_invalid_response", "upstream_invalid_event"),
+    ],
+)
+@pytest.mark.parametrize("replies", ["off", "repair"])
+def test_what_ends_otherwise_is_a_fault(name: str, kind: str, code: str, replies: str, context: MakeContext) -> None:
+    found = fault(read(name, context(replies)))
+    assert (found.kind, found.code) == (kind, code)
+
+
+@pytest.mark.parametrize(
+    ("item", "kind", "code"),
+    [
+        (Event(b"{oops"), "upstream_invalid_response", "upstream_invalid_event"),
+        (Event(b"[1]"), "upstream_invalid_response", "upstream_invalid_event"),
+        (Event(b'{"choices":[]}'), "upstream_invalid_response", "upstream_invalid_event"),
+        (Event(b'{"type":7}'), "upstream_invalid_response", "upstream_invalid_event"),
+        (Event(b'{"error":{"message":"m","code":"rate_limit_exceeded"}}'), "rate_limit", "rate_limit_exceeded"),
+        (Event(b'{"message":"m"}', b"error"), "upstream_error", None),
+        (Event(b'{"error_code":"REQUEST_LIMIT_EXCEEDED","message":"m"}'), "upstream_error", "REQUEST_LIMIT_EXCEEDED"),
+        (Stray(b"upstream gone"), "upstream_invalid_response", "upstream_invalid_event"),
+        (Stray(b"[DONE]"), "upstream_invalid_response", "upstream_truncated"),
+        (Event(b'{"type":"response.output_text.delta"}'), "upstream_invalid_response", "upstream_invalid_event"),
+    ],
+)
+def test_items_that_are_no_event(item: Any, kind: str, code: str | None, context: MakeContext) -> None:
+    reader = reader_after_opening(context())
+    found = fault(reader.feed(item))
+    assert found.kind == kind
+    if code is not None and kind != "upstream_error":
+        assert found.code == code
+    assert reader.ended and reader.feed(item) == [] and reader.close() == []
+
+
+def test_a_cut_is_told_as_it_was(context: MakeContext) -> None:
+    cut = Fault("upstream_timeout", "late")
+    assert reader_after_opening(context()).close(cut) == [cut]
+
+
+def test_nothing_counts_after_the_last_event(context: MakeContext) -> None:
+    reader = reader_after_opening(context())
+    last = event({"type": "response.completed", "response": {"id": "resp_1", "status": "completed"}})
+    assert isinstance(reader.feed(last)[-1], End)
+    assert reader.feed(last) == reader.feed(Stray(b"x")) == reader.close(Fault("internal", "x")) == []
+
+
+def test_a_loose_stream_is_put_right(context: MakeContext) -> None:
+    ctx = context()
+    outputs = read("databricks_loose", ctx)
+    assert isinstance(outputs[-1], End)
+    events = bodies(outputs)
+    assert [one["type"].removeprefix("response.") for one in events] == [
+        "created",
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.delta",
+        "output_item.done",
+        "completed",
+    ]
+    assert all(judge("hub/responses.event").ok(one) for one in events)
+    ids = {one.get("item_id") or one["item"]["id"] for one in events[1:-1]}
+    assert len(ids) == 1
+    assert {events[0]["response"]["id"], events[-1]["response"]["id"]} == {"enc_1"}
+    final = events[-1]["response"]
+    assert final["output"][0]["content"][0]["text"] == "Bonjour"
+    assert final["usage"]["output_tokens_details"] == {"reasoning_tokens": 1}
+    assert "the output is put together from the events before" in [one.reason for one in ctx.receipt.changes]
+
+
+def test_untouched_where_the_policy_says_so(context: MakeContext) -> None:
+    events = bodies(read("databricks_loose", context("off")))
+    assert [one["type"] for one in events][-1] == "response.completed"
+    assert events[-1]["response"]["output"] == []
+    assert [one["item_id"] for one in events if "delta" in one] == ["enc_3", "enc_4"]
+
+
+def test_violations_are_counted_or_refused(context: MakeContext) -> None:
+    broken = event({"type": "response.output_item.done", "output_index": 0})
+    reporting, strict = context("report"), context("strict")
+    reader = ResponsesReader(Reading("openai"), reporting)
+    assert isinstance(reader.feed(broken)[0], Chunk)
+    assert reporting.receipt.violations == 1
+    found = fault(ResponsesReader(Reading("openai"), strict).feed(broken))
+    assert found.code == "upstream_invalid_event" and strict.receipt.violations == 1
+
+
+def test_a_stream_without_an_opening_gets_one(context: MakeContext) -> None:
+    ctx = context()
+    delta = {"item_id": "i", "output_index": 0, "content_index": 0, "delta": "a"}
+    found = bodies(ResponsesReader(Reading("openai"), ctx).feed(event({"type": "response.output_text.delta", **delta})))
+    assert [one["type"].removeprefix("response.") for one in found] == [
+        "created",
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+    ]
+    last = event({"type": "response.completed", "response": {"id": "resp_9", "status": "completed", "output": []}})
+    first, completed, end = ResponsesReader(Reading("openai"), ctx).feed(last)
+    assert isinstance(first, Chunk) and isinstance(completed, Chunk) and isinstance(end, End)
+    assert first.body["response"]["id"] == completed.body["response"]["id"] == "resp_9"
+
+
+def test_names_of_other_specifications_are_understood(context: MakeContext) -> None:
+    reader = reader_after_opening(context())
+    body = {"type": "response.reasoning.delta", "item_id": "r", "output_index": 0, "content_index": 0, "delta": "hm"}
+    *_, item, _, text = bodies([Chunk({}), *reader.feed(event(body))])
+    assert (item["item"]["type"], text["type"]) == ("reasoning", "response.reasoning_text.delta")
+
+
+def test_events_that_nobody_knows_go_through_and_signs_of_life_do_not(context: MakeContext) -> None:
+    reader = reader_after_opening(context())
+    unknown = {"type": "response.new_thing", "sequence_number": 1, "value": {"a": 1}}
+    assert bodies(reader.feed(event(unknown))) == [unknown]
+    assert reader.feed(event({"type": "keepalive", "sequence_number": 2})) == []
+
+
+def test_a_repeated_event_is_still_looked_at_for_what_may_not_differ(context: MakeContext) -> None:
+    reader = reader_after_opening(context())
+    delta = {"type": "response.output_text.delta", "sequence_number": 1, "item_id": "i", "output_index": 0}
+    delta.update(content_index=0, delta="a", logprobs=[])
+    reader.feed(event(delta))
+    [same] = reader.feed(event({**delta, "sequence_number": 2, "delta": "b"}))
+    assert isinstance(same, Chunk) and same.raw is not None
+    [other] = reader.feed(event({**delta, "sequence_number": 3, "item_id": "j"}))
+    assert isinstance(other, Chunk) and other.raw is None and other.body["item_id"] == "i"
+    assert isinstance(reader.feed(event({**delta, "sequence_number": 4, "delta": 5}))[0], Fault)

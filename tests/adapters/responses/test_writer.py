@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from openai.types.responses import ResponseStreamEvent
+from pydantic import TypeAdapter
+
+from dragoman.adapters.faults import Fault, Kind
+from dragoman.adapters.openai.faults import error_body
+from dragoman.adapters.responses.base import in_progress
+from dragoman.adapters.responses.events import OUTPUT_TEXT, item_added, lifecycle, text_delta
+from dragoman.adapters.responses.writer import ResponsesWriter
+from dragoman.adapters.sse import Event, Framer
+from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.adapters.validation import judge
+
+ORACLE: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+BASE = in_progress({"model": "m"}, "resp_1", "m", 1)
+MESSAGE = {"type": "message", "id": "msg_1", "role": "assistant", "content": [], "status": "in_progress"}
+BEGUN = [
+    Chunk(lifecycle("created", BASE)),
+    Chunk(item_added(0, MESSAGE)),
+    Chunk(text_delta(OUTPUT_TEXT, "msg_1", 0, 0, "Hel")),
+    Chunk(text_delta(OUTPUT_TEXT, "msg_1", 0, 0, "lo")),
+]
+COMPLETED = Chunk(lifecycle("completed", {**BASE, "status": "completed"}))
+BROKEN = Fault("upstream_invalid_response", "It broke.", code="upstream_truncated")
+
+
+def written(*outputs: Output) -> tuple[ResponsesWriter, bytes]:
+    writer = ResponsesWriter(error_body)
+    return writer, b"".join(writer.write(output) for output in outputs)
+
+
+def events(raw: bytes) -> list[dict[str, Any]]:
+    """The events, each under its own name and valid; `[DONE]` comes last."""
+    *items, done = Framer().feed(raw)
+    assert done == Event(b"[DONE]")
+    found = []
+    for number, item in enumerate(items):
+        assert isinstance(item, Event)
+        body = orjson.loads(item.data)
+        assert body["type"] == item.event.decode()
+        assert body["sequence_number"] == number
+        ORACLE.validate_python(body)
+        assert [one.message for one in judge("hub/responses.event").violations(body)] == []
+        found.append(body)
+    return found
+
+
+def test_events_are_numbered_and_named_and_done_follows_the_last() -> None:
+    writer, raw = written(*BEGUN, COMPLETED, End())
+    assert [event["type"] for event in events(raw)][-1] == "response.completed"
+    assert (writer.content_type, writer.dropped, writer.aborts) == ("text/event-stream", 0, False)
+
+
+def test_bytes_go_through_where_their_number_is_right() -> None:
+    raw = b'{"type": "response.created",  "sequence_number": 0}'
+    chunk = Chunk(orjson.loads(raw), raw)
+    assert written(chunk)[1] == b"event: response.created\ndata: " + raw + b"\n\n"
+    second = written(*BEGUN[:1], chunk)[1].split(b"\n\n")[1]
+    assert second == b'event: response.created\ndata: {"type":"response.created","sequence_number":1}'
+
+
+def test_a_fault_is_told_twice_and_shows_what_there_was() -> None:
+    writer, raw = written(*BEGUN, BROKEN)
+    error, failed = events(raw)[-2:]
+    told = {"code": "upstream_truncated", "message": "It broke.", "param": None}
+    assert error == {"type": "error", **told, "error": {**told, "type": "server_error"}, "sequence_number": 4}
+    assert failed["response"]["status"] == "failed"
+    assert failed["response"]["error"] == {"code": "server_error", "message": "It broke."}
+    [item] = failed["response"]["output"]
+    assert item["status"] == "incomplete" and item["content"][0]["text"] == "Hello"
+    assert failed["response"].keys() == BASE.keys()
+    assert writer.dropped == 0
+
+
+def test_before_the_first_event_there_is_no_response_to_fail() -> None:
+    _, raw = written(BROKEN)
+    assert [event["type"] for event in events(raw)] == ["error"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [("rate_limit", "rate_limit_exceeded"), ("content_filter", "invalid_prompt"), ("overloaded", "server_error")],
+)
+def test_failed_responses_have_words_of_their_own(kind: Kind, code: str) -> None:
+    assert events(written(*BEGUN, Fault(kind, "m"))[1])[-1]["response"]["error"]["code"] == code
+
+
+def test_an_end_without_a_last_event_is_a_fault() -> None:
+    names = [event["type"] for event in events(written(*BEGUN, End())[1])]
+    assert names[-2:] == ["error", "response.failed"]
+    assert "response.completed" not in names
+
+
+@pytest.mark.parametrize("terminal", [COMPLETED, BROKEN])
+def test_the_first_terminal_closes_the_writer(terminal: Output) -> None:
+    writer, raw = written(*BEGUN, terminal)
+    late: list[Output] = [BEGUN[3], COMPLETED, BROKEN]
+    assert [writer.write(output) for output in late] == [b"", b"", b""]
+    assert writer.dropped == 3
+    assert raw.count(b"data: [DONE]") == 1
+
+
+def test_an_error_body_of_another_form_still_makes_an_error_event() -> None:
+    writer = ResponsesWriter(lambda fault: {"error_code": "X", "message": "told"})
+    [error] = events(writer.write(BROKEN))
+    assert error["message"] == "It broke." and error["error"]["error_code"] == "X"
+
+
+def test_a_name_is_one_word() -> None:
+    chunk = Chunk({"type": "response.x\n\ndata: [DONE]"})
+    lines = written(chunk)[1].split(b"\n")
+    assert lines[0] == b"event: response.xdata:[DONE]" and lines[1].startswith(b"data: {")

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from dragoman.adapters.call import Call, Context, Policy, Target
+from dragoman.adapters.changes import Receipt
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.translate.requests import chat_request, responses_request
+from dragoman.adapters.validation import judge
+
+WEATHER = {"type": "function", "name": "get_weather", "description": "d", "parameters": {"type": "object"}}
+CALL = {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": '{"city": "Oslo"}'}
+OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "sunny"}
+ASK = {"role": "user", "content": "hello"}
+
+
+def context(request: dict[str, Any], **policy: Any) -> Context:
+    return Context("actual", Call("POST", "/", request), Receipt(), Target("m", policy=Policy(**policy)), request)
+
+
+def to_chat(ctx_policy: dict[str, Any] | None = None, **request: Any) -> tuple[dict[str, Any], Context]:
+    full = {"model": "m", **request}
+    before, ctx = copy.deepcopy(full), context(full, **(ctx_policy or {}))
+    made = chat_request(full, ctx)
+    assert full == before, "the client's request was altered"
+    assert [v.message for v in judge("hub/chat.request").violations(made)] == []
+    return made, ctx
+
+
+def to_responses(**request: Any) -> tuple[dict[str, Any], Context]:
+    full = {"model": "m", "messages": [ASK], **request}
+    before, ctx = copy.deepcopy(full), context(full)
+    made = responses_request(full, ctx)
+    assert full == before, "the client's request was altered"
+    assert [v.message for v in judge("hub/responses.request").violations(made)] == []
+    return made, ctx
+
+
+def refused(path: str, **request: Any) -> Fault:
+    full = {"model": "m", "input": "x", **request}
+    ctx = context(full)
+    with pytest.raises(Fault) as caught:
+        chat_request(full, ctx)
+    assert caught.value.located(ctx.receipt).param == path
+    return caught.value
+
+
+def test_a_text_input_is_one_user_message() -> None:
+    made, ctx = to_chat(input="hello", instructions="be brief")
+    assert made["messages"] == [{"role": "system", "content": "be brief"}, ASK]
+    assert ctx.receipt.unmap(("messages", 0, "content")) == ("instructions",)
+    assert ctx.receipt.unmap(("messages", 1, "content")) == ("input",)
+
+
+def test_a_turn_of_several_items_is_one_message() -> None:
+    reasoning = {
+        "type": "reasoning",
+        "summary": [{"type": "summary_text", "text": "short"}],
+        "content": [{"type": "reasoning_text", "text": "long"}],
+        "encrypted_content": "sealed",
+    }
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Let me look."}]}
+    second = {**CALL, "call_id": "c2"}
+    made, ctx = to_chat(input=[ASK, reasoning, said, CALL, second, {**OUTPUT, "call_id": "c2"}, OUTPUT])
+    user, turn, first, other = made["messages"]
+    assert user == ASK
+    assert turn["reasoning_content"] == "long"
+    assert turn["reasoning_signature"] == "sealed"
+    assert turn["content"] == "Let me look."
+    assert [call["id"] for call in turn["tool_calls"]] == ["c1", "c2"]
+    assert [first["tool_call_id"], other["tool_call_id"]] == ["c1", "c2"], "results follow the order of the calls"
+    assert ctx.receipt.unmap(("messages", 2, "content"))[:2] == ("input", 6)
+
+
+def test_two_turns_stay_two_messages() -> None:
+    said = {"role": "assistant", "content": "one"}
+    made, _ = to_chat(input=[ASK, CALL, OUTPUT, said, ASK, {"role": "assistant", "content": "two"}])
+    assert [message["role"] for message in made["messages"]] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+        "assistant",
+    ]
+
+
+def test_r10_objects_become_json_text() -> None:
+    made, _ = to_chat(input=[{**CALL, "arguments": {"city": "Oslo"}}, {**OUTPUT, "output": {"sky": "blue"}}])
+    turn, result = made["messages"]
+    assert turn["content"] is None
+    assert turn["tool_calls"][0]["function"]["arguments"] == '{"city":"Oslo"}'
+    assert result["content"] == '{"sky":"blue"}'
+
+
+def test_an_orphan_output_is_refused_with_its_path() -> None:
+    refused("input[1].call_id", input=[ASK, OUTPUT])
+
+
+def test_unknown_items_and_references_are_refused_with_their_path() -> None:
+    refused("input[1].type", input=[ASK, {"type": "surprise"}])
+    refused("input[0]", input=[{"type": "item_reference", "id": "x"}])
+
+
+def test_images_and_files_find_their_place() -> None:
+    image = {"type": "input_image", "image_url": "https://example.com/a.png", "detail": "low"}
+    file = {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,AA=="}
+    made, _ = to_chat(input=[{"role": "user", "content": [{"type": "input_text", "text": "see"}, image, file]}])
+    assert made["messages"][0]["content"] == [
+        {"type": "text", "text": "see"},
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.png", "detail": "low"}},
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AA=="}},
+    ]
+
+
+def test_parameters_find_their_place() -> None:
+    schema = {"type": "object", "properties": {}}
+    made, ctx = to_chat(
+        input="x",
+        max_output_tokens=50,
+        reasoning={"effort": "low", "summary": "auto"},
+        text={"format": {"type": "json_schema", "name": "n", "schema": schema, "strict": True}, "verbosity": "low"},
+        tools=[WEATHER],
+        tool_choice={"type": "function", "name": "get_weather"},
+        include=["message.output_text.logprobs", "reasoning.encrypted_content"],
+        top_logprobs=3,
+        stream=True,
+        store=False,
+        background=False,
+        truncation="disabled",
+    )
+    assert made["max_completion_tokens"] == 50
+    assert made["reasoning_effort"] == "low"
+    assert made["verbosity"] == "low"
+    described = {"name": "n", "schema": schema, "strict": True}
+    assert made["response_format"] == {"type": "json_schema", "json_schema": described}
+    function = {key: WEATHER[key] for key in ("name", "description", "parameters")}
+    assert made["tools"] == [{"type": "function", "function": function}]
+    assert made["tool_choice"] == {"type": "function", "function": {"name": "get_weather"}}
+    assert (made["logprobs"], made["top_logprobs"]) == (True, 3)
+    assert made["stream_options"] == {"include_usage": True}
+    assert ctx.receipt.unmap(("max_completion_tokens",)) == ("max_output_tokens",)
+    assert ctx.receipt.unmap(("response_format", "json_schema", "schema")) == ("text", "format", "schema")
+
+
+def test_namespaces_are_flattened() -> None:
+    space = {"type": "namespace", "name": "mcp", "description": "", "tools": [WEATHER]}
+    made, _ = to_chat(input=[ASK, {**CALL, "namespace": "mcp"}], tools=[space])
+    assert [tool["function"]["name"] for tool in made["tools"]] == ["mcp__get_weather"]
+    assert made["messages"][1]["tool_calls"][0]["function"]["name"] == "mcp__get_weather"
+
+
+def test_hosted_tools_are_left_out_while_the_choice_is_free() -> None:
+    search = {"type": "web_search"}
+    made, ctx = to_chat(input="x", tools=[search, WEATHER])
+    assert len(made["tools"]) == 1
+    assert [change.public()["before"] for change in ctx.receipt.losses] == ["tools[0]"]
+    made, _ = to_chat(input="x", tools=[search], tool_choice="auto")
+    assert made.keys().isdisjoint({"tools", "tool_choice"})
+    refused("tools[0]", tools=[search], tool_choice="required")
+    refused("tool_choice", tools=[search, WEATHER], tool_choice={"type": "web_search"})
+
+
+def test_what_only_a_keeper_of_conversations_could_serve_is_refused() -> None:
+    refused("background", background=True)
+    refused("conversation", conversation="c")
+    refused("prompt", prompt={"id": "p"})
+
+
+def test_extras_do_not_cross_a_translation() -> None:
+    made, ctx = to_chat(input="x", made_up=1)
+    assert "made_up" not in made
+    assert [change.public()["before"] for change in ctx.receipt.losses] == ["made_up"]
+
+
+def test_chat_to_responses() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    function = {"name": "f", "parameters": {"type": "object"}}
+    made, _ = to_responses(
+        messages=[
+            {"role": "system", "content": "be brief"},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "see"},
+                    {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+                ],
+            },
+            {"role": "assistant", "content": "Let me look.", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "sunny"},
+            {"role": "developer", "content": "now in French"},
+        ],
+        max_tokens=20,
+        reasoning_effort="low",
+        response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}},
+        tools=[{"type": "function", "function": function}],
+        tool_choice={"type": "function", "function": {"name": "f"}},
+        logprobs=True,
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    assert made["instructions"] == "be brief"
+    assert made["input"] == [
+        {
+            "type": "message",
+            "role": "user",
+            "content": [
+                {"type": "input_text", "text": "see"},
+                {"type": "input_image", "image_url": "https://example.com/a.png", "detail": "auto"},
+            ],
+        },
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "Let me look.", "annotations": []}],
+        },
+        {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": "sunny"},
+        {"type": "message", "role": "developer", "content": "now in French"},
+    ]
+    assert made["max_output_tokens"] == 20
+    assert made["reasoning"] == {"effort": "low"}
+    assert made["text"] == {"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}}}
+    assert made["tools"] == [{"type": "function", **function, "strict": False}]
+    assert made["tool_choice"] == {"type": "function", "name": "f"}
+    assert made["include"] == ["message.output_text.logprobs"]
+    assert made["top_logprobs"] == 0
+
+
+@pytest.mark.parametrize("field", [{"n": 2}, {"stop": "END"}, {"seed": 1}, {"logit_bias": {"1": 2}}])
+def test_what_responses_has_no_place_for_is_refused_by_default(field: dict[str, Any]) -> None:
+    request = {"model": "m", "messages": [ASK], **field}
+    with pytest.raises(Fault) as caught:
+        responses_request(request, context(request))
+    assert caught.value.param == next(iter(field))
+    ctx = context(request, unsupported="drop")
+    made = responses_request(request, ctx)
+    assert made.keys().isdisjoint(field)
+    assert [change.public()["before"] for change in ctx.receipt.losses] == list(field)

@@ -1,0 +1,156 @@
+"""The official OpenAI client speaking Responses, through a real socket, over providers that speak only chat."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import openai
+import pytest
+import pytest_asyncio
+from openai import AsyncOpenAI
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import BaseModel, TypeAdapter
+
+from dragoman.adapters.validation import judge
+
+DIALECTS = ("openai", "databricks", "azure", "mindie")
+WEATHER: Any = {
+    "type": "function",
+    "name": "get_weather",
+    "description": "Weather of a city",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    "strict": False,
+}
+TIME: Any = {
+    "type": "function",
+    "name": "get_time",
+    "parameters": {"type": "object", "properties": {}},
+    "strict": False,
+}
+EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+
+
+class Person(BaseModel):
+    name: str
+    age: int
+
+
+@pytest_asyncio.fixture
+async def client(house: Any) -> AsyncIterator[AsyncOpenAI]:
+    async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
+        yield client
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_text(client: AsyncOpenAI, dialect: str) -> None:
+    reply = await client.responses.create(model=dialect, input="hello", instructions="be brief")
+    assert (reply.status, reply.object) == ("completed", "response")
+    assert reply.output_text
+    assert reply.usage is not None
+    assert reply.usage.total_tokens == reply.usage.input_tokens + reply.usage.output_tokens
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_the_stream_adds_up_to_the_whole(client: AsyncOpenAI, dialect: str) -> None:
+    whole = await client.responses.create(model=dialect, input="hello")
+    async with client.responses.stream(model=dialect, input="hello") as stream:
+        text = "".join([event.delta async for event in stream if event.type == "response.output_text.delta"])
+        final = await stream.get_final_response()
+    assert final.output_text == text == whole.output_text
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_loop_with_parallel_tools(client: AsyncOpenAI, dialect: str) -> None:
+    conversation: list[Any] = [{"role": "user", "content": "fake:parallel-tools what is the weather?"}]
+    async with client.responses.stream(model=dialect, input=conversation, tools=[WEATHER, TIME]) as stream:
+        async for _ in stream:
+            pass
+        first = await stream.get_final_response()
+    calls = [item for item in first.output if item.type == "function_call"]
+    assert len({call.call_id for call in calls}) == 2
+    conversation += [item.model_dump() for item in calls]
+    conversation += [
+        {"type": "function_call_output", "call_id": call.call_id, "output": json.dumps({"sky": "blue"})}
+        for call in reversed(calls)
+    ]
+    answer = await client.responses.create(model=dialect, input=conversation, tools=[WEATHER, TIME])
+    assert answer.output_text
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_structured_output_is_parsed(client: AsyncOpenAI, dialect: str) -> None:
+    reply = await client.responses.parse(model=dialect, input="fake:json who?", text_format=Person)
+    assert isinstance(reply.output_parsed, Person)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_reasoning_is_an_item_before_the_message(client: AsyncOpenAI, dialect: str) -> None:
+    reply = await client.responses.create(model=dialect, input="fake:reasoning why?")
+    assert [item.type for item in reply.output] == ["reasoning", "message"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_errors_keep_their_class(client: AsyncOpenAI, dialect: str) -> None:
+    with pytest.raises(openai.RateLimitError):
+        await client.responses.create(model=dialect, input="fake:rate-limit x")
+    with pytest.raises(openai.NotFoundError) as caught:
+        await client.responses.create(model=dialect, input="x", previous_response_id="resp_unknown")
+    assert caught.value.code == "previous_response_not_found"
+    with pytest.raises(openai.BadRequestError) as orphan:
+        await client.responses.create(
+            model=dialect, input=[{"type": "function_call_output", "call_id": "c9", "output": "x"}]
+        )
+    assert orphan.value.param == "input[0].call_id"
+
+
+async def events(house: Any, dialect: str, behaviour: str) -> list[Any]:
+    body = {"model": dialect, "input": f"fake:{behaviour} go", "stream": True, "tools": [WEATHER, TIME]}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{house.base_url}/responses", json=body) as response,
+    ):
+        assert response.status == 200, await response.text()
+        raw = await response.text()
+    blocks = raw.removesuffix("\n\n").split("\n\n")
+    assert blocks.pop() == "data: [DONE]"
+    found = []
+    for block in blocks:
+        name, data = block.split("\n")
+        event = json.loads(data.removeprefix("data: "))
+        assert name == f"event: {event['type']}"
+        found.append(event)
+    return found
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    "behaviour",
+    ["text", "tools", "parallel-tools", "reasoning", "length", "content-filter", "refusal", "json-for-stream"],
+)
+async def test_every_event_is_valid_and_numbered(house: Any, dialect: str, behaviour: str) -> None:
+    found = await events(house, dialect, behaviour)
+    assert [event["sequence_number"] for event in found] == list(range(len(found)))
+    for event in found:
+        assert [v.message for v in judge("hub/responses.event").violations(event)] == []
+        EVENT.validate_python(event)
+    terminal = found[-1]
+    incomplete = behaviour in ("length", "content-filter")
+    assert terminal["type"] == ("response.incomplete" if incomplete else "response.completed")
+    done = [event["item"] for event in found if event["type"] == "response.output_item.done"]
+    assert terminal["response"]["output"] == done
+    assert [v.message for v in judge("hub/responses.reply").violations(terminal["response"])] == []
+    Response.model_validate(terminal["response"])
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("behaviour", ["cut", "cut-clean", "bare-text", "malformed-event", "error-event"])
+async def test_a_broken_stream_ends_in_response_failed(house: Any, dialect: str, behaviour: str) -> None:
+    found = await events(house, dialect, behaviour)
+    assert [event["type"] for event in found[-2:]] == ["error", "response.failed"]
+    assert found[-2]["error"]["message"] == found[-2]["message"]
+    assert found[-1]["response"]["status"] == "failed"
+    assert found[-1]["response"]["error"]["message"]
+    assert [event["sequence_number"] for event in found] == list(range(len(found)))

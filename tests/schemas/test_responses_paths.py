@@ -1,0 +1,158 @@
+"""Where an error in a Responses request points, and in what words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dragoman.adapters.validation import judge
+from dragoman.schemas import load, profiles
+
+USER = {"role": "user", "content": "x"}
+CALL = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+REQUESTS = ["openai/responses.request", "hub/responses.request", "databricks/responses.request"]
+EVERYWHERE: list[tuple[dict[str, Any], list[str | int], str | None, Any]] = [
+    ({"input": [{"role": "alien", "content": "x"}]}, ["input", 0, "role"], "enum", None),
+    ({"input": [USER, {"role": "user"}]}, ["input", 1], "required", "content"),
+    ({"input": [{"role": "user", "content": [{"type": "input_text"}]}]},
+     ["input", 0, "content", 0], "required", "text"),
+    ({"input": [{"role": "user", "content": [{"type": "text", "text": "x"}]}]},
+     ["input", 0, "content", 0, "type"], "enum", None),
+    ({"input": [{**CALL, "call_id": ""}]}, ["input", 0, "call_id"], "minLength", 1),
+    ({"input": [{"type": "function_call_output", "call_id": "c"}]}, ["input", 0], "required", "output"),
+    ({"text": {"format": {"type": "xml"}}}, ["text", "format", "type"], "enum", None),
+    ({"text": {"format": {"type": "json_schema", "name": "n"}}}, ["text", "format"], "required", "schema"),
+    ({"tools": [{"type": "function", "name": ""}]}, ["tools", 0, "name"], None, None),
+    ({"tools": [{"type": "function", "name": "f"}], "tool_choice": "any"}, ["tool_choice"], "enum", None),
+    ({"reasoning": {"effort": "extreme"}}, ["reasoning", "effort"], "enum", None),
+    ({"metadata": {str(i): "v" for i in range(17)}}, ["metadata"], "maxProperties", 16),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.parametrize(("change", "path", "keyword", "limit"), EVERYWHERE)
+def test_one_mistake_is_one_error_at_its_own_place(
+    name: str,
+    change: dict[str, Any],
+    path: list[str | int],
+    keyword: str | None,
+    limit: Any,
+    errors: Callable[..., Any],
+) -> None:
+    [error] = errors(name, {"model": "m", "input": "x", **change}, profiles(name)[-1])
+    assert list(error.instance_path) == path
+    assert keyword is None or error.kind.name == keyword
+    assert limit is None or error.kind.value == limit
+
+
+RULES: list[tuple[str, str, dict[str, Any], str]] = [
+    ("openai", "documented", {"stream_options": {}}, "stream_options needs stream to be true"),
+    ("openai", "documented", {"tool_choice": "required"}, "a tool_choice other than none and auto needs tools"),
+    ("openai", "documented", {"input": None}, "one of input, previous_response_id, conversation and prompt is needed"),
+    ("openai", "documented", {"previous_response_id": "r", "conversation": "c"},
+     "previous_response_id and conversation exclude each other"),
+    ("databricks", "documented", {"stream_options": {}}, "stream_options needs stream to be true"),
+    ("databricks", "documented", {"background": False}, "Databricks has no background responses"),
+    ("databricks", "documented", {"store": True}, "Databricks stores no responses"),
+    ("databricks", "documented", {"conversation": "c"}, "Databricks has no conversations"),
+    ("databricks", "documented", {"service_tier": "auto"}, "Databricks chooses the service tier itself"),
+    ("databricks", "actual", {"background": False}, "Databricks has no background responses"),
+    ("databricks", "actual", {"store": True}, "Databricks stores no responses"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dialect", "profile", "change", "message"), RULES)
+def test_rules_speak_for_themselves(dialect: str, profile: str, change: dict[str, Any], message: str) -> None:
+    [violation] = judge(f"{dialect}/responses.request", profile).violations({"model": "m", "input": "x", **change})
+    assert violation.path == (next(reversed(change)),)
+    assert violation.message.endswith(f"is not valid: {message}")
+
+
+def test_a_request_with_nothing_to_answer(errors: Callable[..., Any]) -> None:
+    for name in REQUESTS:
+        [error] = errors(name, {"model": "m"})
+        assert (error.kind.name, error.kind.value) == ("required", "input")
+    for key, value in (("previous_response_id", "r"), ("conversation", "c"), ("prompt", {"id": "p"})):
+        assert not errors("openai/responses.request", {"model": "m", key: value})
+
+
+def test_only_databricks_refuses_unknown_nested_keys(errors: Callable[..., Any]) -> None:
+    tool = {"type": "function", "name": "f", "colour": 1}
+    body = {"model": "m", "input": [{**USER, "shade": 1}], "tools": [tool], "text": {"tone": 1}, "anything": 1}
+    found = {
+        (*error.instance_path, *error.kind.value): error.kind.name
+        for error in errors("databricks/responses.request", body, "actual")
+    }
+    assert found == dict.fromkeys(
+        [("input", 0, "shade"), ("tools", 0, "colour"), ("text", "tone")], "additionalProperties"
+    )
+    assert not errors("openai/responses.request", body) and not errors("hub/responses.request", body)
+
+
+def test_a_tools_parameters_are_anyones_schema(errors: Callable[..., Any]) -> None:
+    wild = {"$schema": "x", "type": ["object", "null"], "anyOf": [{}], "$defs": {}, "properties": {"a": {"oneOf": []}}}
+    flat = {"type": "function", "name": "f", "parameters": wild}
+    nested = {"type": "function", "function": {"name": "f", "parameters": wild}}
+    for name in REQUESTS:
+        for profile in profiles(name):
+            tool = nested if name.startswith("databricks") and profile == "documented" else flat
+            assert not errors(name, {"model": "m", "input": "x", "tools": [tool]}, profile), (name, profile)
+
+
+def test_sixteen_properties_are_one_too_many_in_both_forms(errors: Callable[..., Any]) -> None:
+    wide = {"type": "object", "properties": {f"p{i}": {} for i in range(16)}}
+    flat = {"type": "function", "name": "f", "parameters": wide}
+    nested = {"type": "function", "function": {"name": "f", "parameters": wide}}
+    body = {"model": "m", "input": "x", "tools": [flat, nested]}
+    places = [list(error.instance_path) for error in errors("databricks/responses.request", body, "actual")]
+    assert places == [
+        ["tools", 0, "parameters", "properties"],
+        ["tools", 1, "function", "parameters", "properties"],
+    ]
+
+
+def test_the_open_bound_names_the_nearest_value(errors: Callable[..., Any]) -> None:
+    [low] = errors("databricks/responses.request", {"model": "m", "input": "x", "top_p": 0})
+    rule: Any = load("databricks/responses.request")
+    for part in low.schema_path[:-1]:
+        rule = rule[part]
+    assert low.kind.name == "exclusiveMinimum"
+    assert not errors("databricks/responses.request", {"model": "m", "input": "x", "top_p": rule["x-nearest"]})
+
+
+CODEX = {
+    "model": "m",
+    "instructions": "be brief",
+    "input": [
+        {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "x"}]},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x"}]},
+        {"type": "reasoning", "summary": [], "encrypted_content": "e"},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "namespace": "n"},
+        {"type": "function_call_output", "call_id": "c", "output": "x"},
+        {"type": "custom_tool_call", "call_id": "d", "name": "apply_patch", "input": "x"},
+        {"type": "custom_tool_call_output", "call_id": "d", "output": "x"},
+        {"type": "local_shell_call", "call_id": "e", "action": {"type": "exec"}, "status": "completed"},
+    ],
+    "tools": [
+        {"type": "function", "name": "shell", "description": "d", "strict": False, "parameters": {"type": "object"}},
+        {"type": "custom", "name": "apply_patch", "format": {"type": "grammar", "syntax": "lark", "definition": "x"}},
+        {"type": "namespace", "name": "n", "description": "d", "tools": [{"type": "function", "name": "f"}]},
+        {"type": "web_search"},
+    ],
+    "tool_choice": "auto",
+    "parallel_tool_calls": True,
+    "reasoning": {"effort": "medium", "summary": "auto"},
+    "store": False,
+    "stream": True,
+    "include": ["reasoning.encrypted_content"],
+    "prompt_cache_key": "k",
+    "client_metadata": {"installation": "x"},
+    "text": {"verbosity": "low"},
+}
+
+
+def test_what_a_coding_agent_sends(errors: Callable[..., Any]) -> None:
+    assert not errors("openai/responses.request", CODEX)
+    assert not errors("hub/responses.request", CODEX)
