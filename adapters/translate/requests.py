@@ -36,6 +36,7 @@ _SAME = (
 )
 _HOLDERS = ("reasoning", "text")  # parameters whose members find their places one by one
 _LOGPROBS = "message.output_text.logprobs"
+_SEALED = "reasoning.encrypted_content"
 
 
 def chat_request(request: JsonObject, ctx: Context) -> JsonObject:
@@ -160,7 +161,9 @@ def _chat_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> None:
     include = left.pop("include", None) or []
     top = left.pop("top_logprobs", None)
     for i, wanted in enumerate(include):
-        if wanted != _LOGPROBS:
+        if wanted == _SEALED:
+            ctx.receipt.dropped(("include", i), "what the provider seals comes unasked", "form")
+        elif wanted != _LOGPROBS:
             ctx.receipt.dropped(("include", i), "chat has no such addition")
     if _LOGPROBS in include or top:
         made["logprobs"] = True

@@ -26,6 +26,7 @@ class _Source:
     needs: tuple[str, ...]
     base_url: str
     patterns: tuple[str, ...] = ()
+    protocols: str = "chat"
 
 
 _SOURCES = (
@@ -34,6 +35,7 @@ _SOURCES = (
         ("OPENAI_API_KEY",),
         "${OPENAI_BASE_URL:-https://api.openai.com/v1}",
         ("gpt-*", "chatgpt-*", "o*"),
+        "chat, responses",
     ),
     _Source("databricks", ("DATABRICKS_HOST", "DATABRICKS_TOKEN"), "${DATABRICKS_HOST}", ("databricks-*",)),
     _Source("azure", ("AZURE_INFERENCE_ENDPOINT", "AZURE_INFERENCE_CREDENTIAL"), "${AZURE_INFERENCE_ENDPOINT}"),
@@ -63,7 +65,9 @@ def half_set(env: Mapping[str, str]) -> list[str]:
 def _provider(source: _Source, env: Mapping[str, str]) -> str:
     bare = source.name == "databricks" and "://" not in env["DATABRICKS_HOST"]  # its tools take a host alone too
     url = f"https://{source.base_url}" if bare else source.base_url
-    return f'  {source.name}: {{dialect: {source.name}, base_url: "{url}", api_key: "${{{source.needs[-1]}}}"}}'
+    key = f"${{{source.needs[-1]}}}"
+    said = f'dialect: {source.name}, base_url: "{url}", api_key: "{key}", protocols: [{source.protocols}]'
+    return f"  {source.name}: {{{said}}}"
 
 
 def _models(sources: list[_Source]) -> list[str]:

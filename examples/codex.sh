@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Codex, which speaks only Responses, finishes a task with a shell tool over a provider that speaks only chat.
+#
+#   npm install @openai/codex && PATH="$PWD/node_modules/.bin:$PATH" bash examples/codex.sh [openai|mindie|databricks|azure]
+#
+# Starts a fake provider and dragoman on loopback ports, runs `codex exec` against them in an empty folder, ends both.
+# The fake calls the first tool that Codex offers, a shell, with made-up arguments, and then says what the shell said.
+set -euo pipefail
+
+dialect=${1:-openai}
+fake_port=${FAKE_PORT:-9101} port=${PORT:-9100}
+folder=$(mktemp -d)
+case $dialect in
+  openai) base=http://127.0.0.1:$fake_port/v1 ;;
+  *) base=http://127.0.0.1:$fake_port ;;
+esac
+cat > "$folder/dragoman.yaml" <<YAML
+server: {port: $port}
+providers: {fake: {dialect: $dialect, base_url: "$base"}}
+models: {fake-model: {targets: [{provider: fake}]}}
+YAML
+mkdir "$folder/codex" "$folder/work"
+cat > "$folder/codex/config.toml" <<TOML
+model = "fake-model"
+model_provider = "dragoman"
+[model_providers.dragoman]
+name = "dragoman"
+base_url = "http://127.0.0.1:$port/v1"
+wire_api = "responses"
+TOML
+
+dragoman=${DRAGOMAN:-uv run dragoman}
+$dragoman fake "$dialect" --port "$fake_port" > "$folder/fake.log" 2>&1 &
+fake=$!
+$dragoman serve --config "$folder/dragoman.yaml" > "$folder/dragoman.log" 2>&1 &
+proxy=$!
+trap 'kill $fake $proxy 2>/dev/null' EXIT
+until (exec 3<> "/dev/tcp/127.0.0.1/$port") 2>/dev/null && (exec 3<> "/dev/tcp/127.0.0.1/$fake_port") 2>/dev/null; do
+  sleep 0.2
+done
+
+(cd "$folder/work" && CODEX_HOME="$folder/codex" codex exec --skip-git-repo-check -s read-only "fake:tools list the files" < /dev/null)
+echo "what dragoman did: $folder/dragoman.log"
