@@ -31,7 +31,6 @@ __all__ = [
     "HUB_CHAT",
     "HUB_RESPONSES",
     "Extras",
-    "extras_of",
     "fit",
     "hub_annotations",
     "settle_extra",
@@ -42,9 +41,10 @@ __all__ = [
 HUB_CHAT = "hub/chat.request"
 HUB_RESPONSES = "hub/responses.request"
 
-Extras: TypeAlias = Literal["keep", "drop", "keep-extensions"]
+Extras: TypeAlias = Literal["keep", "drop", "keep-extensions", "keep-all"]
 """What a dialect does with the extra parameters that the policy lets through: it keeps them; it drops them (its servers
-refuse unknown keys); or it keeps them and the hub's own extensions too, being the common wire of many servers."""
+refuse unknown keys); it keeps them and the hub's own extensions too, being the common wire of many servers; or it keeps
+whatever its own API does not define, because the client asked for that."""
 
 _ROUNDS = 4
 _STEPS = {"minimum": 0, "maximum": 0, "exclusiveMinimum": 1, "exclusiveMaximum": -1}
@@ -92,12 +92,6 @@ def settle_unsupported(body: JsonObject, path: Path, ctx: Context, why: str, hub
     remove(body, path)
 
 
-def extras_of(body: JsonObject) -> list[str]:
-    """The top-level keys that are not in the hub's schema."""
-    known = load(HUB_CHAT)["properties"]
-    return [name for name in body if name not in known]
-
-
 @cache
 def hub_annotations(hub: str = HUB_CHAT) -> dict[Path, Schema]:
     """Every property of a hub request by its path without positions: `("messages", "name")` -> its schema."""
@@ -131,7 +125,7 @@ def _settle(body: JsonObject, violation: Violation, ctx: Context, extras: Extras
 def _settle_unknown(body: JsonObject, path: Path, ctx: Context, extras: Extras, hub: str) -> None:
     hint = hub_annotations(hub).get(_generic(path))
     extension = hint is not None and hint.get("x-extension") and extras == "keep-extensions"
-    if hint is None or extension:
+    if hint is None or extension or (extras == "keep-all" and len(path) == 1):
         settle_extra(body, path, ctx, extras)
     else:
         settle_unsupported(body, path, ctx, "the target's API does not have it", hub)

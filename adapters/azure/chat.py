@@ -13,8 +13,9 @@ from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.reply import read_completion
 from dragoman.adapters.chat.stream import ChatReader
 from dragoman.adapters.dialect import Called
-from dragoman.adapters.fit import extras_of, fit
-from dragoman.adapters.validation import judge
+from dragoman.adapters.extras import EXTRA_PARAMETERS, extra_parameters
+from dragoman.adapters.fit import fit
+from dragoman.adapters.validation import Judge, judge
 
 from .faults import WORDS, read_fault
 
@@ -42,14 +43,15 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     body["messages"] = join_text(refusals_as_text(body["messages"], ctx), ctx)
     if "stream_options" not in ctx.call.body and body.pop("stream_options", None):
         ctx.receipt.dropped(("stream_options",), "the client did not ask for it", "form")
-    fit(body, rules, ctx)
-    return Call("POST", "/chat/completions", body, {"api-version": version}, _headers(body, ctx))
+    asked = extra_parameters(ctx.call.headers) == "pass-through"
+    fit(body, rules, ctx, "keep-all" if asked else "keep")
+    return Call("POST", "/chat/completions", body, {"api-version": version}, _headers(body, rules, ctx))
 
 
-def _headers(body: JsonObject, ctx: Context) -> dict[str, str]:
+def _headers(body: JsonObject, rules: Judge, ctx: Context) -> dict[str, str]:
     headers = {}
-    if extras_of(body):
-        headers["extra-parameters"] = "pass-through"
+    if not body.keys() <= rules.known:
+        headers[EXTRA_PARAMETERS] = "pass-through"
     if ctx.target.deployment:
         headers["azureml-model-deployment"] = ctx.target.deployment
     return headers

@@ -58,7 +58,9 @@ def _check_length(messages: list[JsonObject], rules: Judge) -> None:
 def write_reply(reply: JsonObject, ctx: Context) -> Reply:
     def rewrite(choice: JsonObject, message: JsonObject, path: Path) -> None:
         _choice(choice, message, (*path, "message"), ctx)
-        message["content"] = message.get("content") or ""
+        if message.get("content") is None:
+            message["content"] = ""
+            ctx.receipt.filled((*path, "message", "content"), "a message has text here, be it empty")
         if ctx.profile != "documented":
             message.setdefault("tool_calls", [])
 

@@ -69,7 +69,7 @@ class ResponsesToChat:
     def feed(self, output: Output) -> list[Output]:
         """Take one output of the Responses reader."""
         if self._ended:
-            self.dropped += 1
+            self.dropped += not isinstance(output, End)  # the End behind a response that failed is no loss
             return []
         try:
             if isinstance(output, Chunk):
