@@ -1,4 +1,4 @@
-"""A chat client over a provider that speaks only Responses: a second dragoman, which speaks it over a chat-only fake."""
+"""A chat client over a provider that speaks only Responses: a second dragoman, over a chat-only fake."""
 
 from __future__ import annotations
 

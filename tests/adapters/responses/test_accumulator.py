@@ -102,6 +102,8 @@ def test_annotations_and_log_probabilities_are_collected() -> None:
     )
     part = accumulator.output()[0]["content"][0]
     assert part == new_part(OUTPUT_TEXT, "ab", [CITATION], [token, token])
+    accumulator.add(text_done(OUTPUT_TEXT, "msg_1", 0, 0, "ab", [token, token]))
+    assert accumulator.output()[0]["content"] == [part]
 
 
 def test_a_part_that_is_done_replaces_what_came_before() -> None:

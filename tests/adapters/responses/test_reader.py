@@ -198,3 +198,51 @@ def test_a_repeated_event_is_still_looked_at_for_what_may_not_differ(context: Ma
     [other] = reader.feed(event({**delta, "sequence_number": 3, "item_id": "j"}))
     assert isinstance(other, Chunk) and other.raw is None and other.body["item_id"] == "i"
     assert isinstance(reader.feed(event({**delta, "sequence_number": 4, "delta": 5}))[0], Fault)
+
+
+DELTA = {"type": "response.output_text.delta", "item_id": "i", "output_index": 0, "content_index": 0, "logprobs": []}
+
+
+def test_a_repeated_event_after_the_last_counts_for_nothing(context: MakeContext) -> None:
+    reader = reader_after_opening(context())
+    reader.feed(event({**DELTA, "sequence_number": 1, "delta": "a"}))
+    reader.feed(event({"type": "response.completed", "response": {"status": "completed"}}))
+    assert reader.feed(event({**DELTA, "sequence_number": 3, "delta": "b"})) == []
+
+
+def test_an_item_that_a_completed_response_never_closed_is_complete(context: MakeContext) -> None:
+    reader = reader_after_opening(context())
+    reader.feed(event({**DELTA, "delta": "a"}))
+    last, _ = reader.feed(event({"type": "response.completed", "response": {"output": []}}))
+    assert isinstance(last, Chunk)
+    assert [item["status"] for item in last.body["response"]["output"]] == ["completed"]
+
+
+def test_items_of_other_forms_are_brought_into_the_hubs(context: MakeContext) -> None:
+    reader = reader_after_opening(context())
+    call = {"type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": {"a": 1}}
+    [made] = bodies(reader.feed(event({"type": "response.output_item.done", "output_index": 0, "item": call})))
+    assert made["item"] == {**call, "arguments": '{"a":1}', "status": "completed"}
+    message = {"type": "message", "content": "Hi"}
+    [made] = bodies(reader.feed(event({"type": "response.output_item.done", "output_index": 1, "item": message})))
+    assert made["item"]["content"] == [{"type": "output_text", "text": "Hi", "annotations": []}]
+    assert (made["item"]["role"], made["item"]["id"]) == ("assistant", "msg_1")
+
+
+def test_positions_that_were_left_out_follow_from_the_ids(context: MakeContext) -> None:
+    reader = reader_after_opening(context())
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "", "status": "in_progress"}
+    for name in ("a", "b"):
+        reader.feed(event({"type": "response.output_item.added", "item": {**call, "id": name, "call_id": name}}))
+    deltas = [{"type": "response.function_call_arguments.delta", "item_id": name, "delta": "{}"} for name in "aba"]
+    found = [bodies(reader.feed(event(delta)))[0]["output_index"] for delta in deltas]
+    assert found == [0, 1, 0]
+
+
+def test_the_last_event_has_the_ids_that_the_items_had(context: MakeContext) -> None:
+    reader = reader_after_opening(context())
+    reader.feed(event({**DELTA, "item_id": "first", "delta": "a"}))
+    item = {"type": "message", "id": "second", "role": "assistant", "status": "completed", "content": []}
+    last, _ = reader.feed(event({"type": "response.completed", "response": {"output": [item]}}))
+    assert isinstance(last, Chunk)
+    assert [item["id"] for item in last.body["response"]["output"]] == ["first"]

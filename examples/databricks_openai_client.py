@@ -1,0 +1,57 @@
+"""Databricks' client for OpenAI's protocols, in front of any provider that dragoman serves.
+
+It pins older versions of what others need, so give it an environment of its own:
+
+    dragoman serve --config examples/fakes.yaml          # in one terminal, with the fakes that it tells of
+    pip install databricks-openai                        # in another one, in a fresh environment
+    python examples/databricks_openai_client.py http://127.0.0.1:8080 fake-mindie
+
+The client asks for chat at HOST/serving-endpoints/chat/completions; the token is the proxy's key, or any word where it
+has no keys.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from databricks.sdk import WorkspaceClient
+from databricks_openai import DatabricksOpenAI
+from openai import BadRequestError
+
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Weather of a city",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+
+
+def main(host: str, model: str) -> None:
+    workspace = WorkspaceClient(host=host, token=os.environ.get("DRAGOMAN_KEY", "any"))
+    client = DatabricksOpenAI(workspace_client=workspace)
+    hello = [{"role": "user", "content": "Say hello."}]
+
+    reply = client.chat.completions.create(model=model, messages=hello)
+    print("whole:   ", reply.choices[0].message.content)
+
+    print("streamed: ", end="")
+    for chunk in client.chat.completions.create(model=model, messages=hello, stream=True):
+        print("".join(choice.delta.content or "" for choice in chunk.choices), end="", flush=True)
+    print()
+
+    question = [{"role": "user", "content": "What is the weather in Rome? fake:tools"}]  # a fake does what it is told
+    answer = client.chat.completions.create(model=model, messages=question, tools=[WEATHER])
+    for call in answer.choices[0].message.tool_calls or ():
+        print("called:  ", call.function.name, call.function.arguments)
+
+    try:
+        client.chat.completions.create(model=model, messages=hello, temperature=3)
+    except BadRequestError as error:
+        print("refused: ", error.status_code, error.body)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,70 @@
+"""Stored responses as bytes and back, and the walk along a chain: what all engines have in common."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+import orjson
+
+from .interface import OverLimit, StoredResponse, StoreError
+
+__all__ = ["Packed", "encode", "pack", "unpack", "walk"]
+
+_LEVEL = 1  # speed counts for more than the last few per cent
+
+
+class Packed(NamedTuple):
+    """A record as it is kept. `raw_size` is its size before compression."""
+
+    raw_size: int
+    body: bytes
+
+
+def encode(record: StoredResponse, most: int) -> bytes:
+    """The record as JSON text of at most `most` bytes. Raises OverLimit, and StoreError for what JSON cannot hold."""
+    try:
+        raw = orjson.dumps(record)
+    except orjson.JSONEncodeError as error:
+        raise StoreError("unstorable", f"a response cannot be stored, it is no plain JSON: {error}") from error
+    if len(raw) > most:
+        text = f"a response of {len(raw)} bytes is not stored: store.max_response is {most} bytes"
+        raise OverLimit("too_large", text)
+    return raw
+
+
+def pack(raw: bytes) -> Packed:
+    return Packed(len(raw), zlib.compress(raw, _LEVEL))
+
+
+def unpack(packed: Packed) -> StoredResponse:
+    """The reverse of `encode` and `pack`. Raises StoreError."""
+    try:
+        return StoredResponse(**orjson.loads(zlib.decompress(packed.body)))
+    except (zlib.error, ValueError, TypeError) as error:
+        raise StoreError("corrupt", f"a stored response cannot be read, its bytes are damaged: {error}") from error
+
+
+def walk(
+    read: Callable[[str], Packed | None], response_id: str, most: int, most_bytes: int
+) -> list[StoredResponse] | None:
+    """The chain that ends with this response, oldest first; None where `read` does not find a link. Raises OverLimit.
+
+    Nothing beyond a limit is unpacked, and a chain that bites its own tail is just a long one.
+    """
+    chain: list[StoredResponse] = []
+    size = 0
+    following: str | None = response_id
+    while following is not None:
+        if len(chain) == most:
+            raise OverLimit("chain_too_long", f"a chain of more than {most} stored responses cannot be continued")
+        packed = read(following)
+        if packed is None:
+            return None
+        size += packed.raw_size
+        if size > most_bytes:
+            raise OverLimit("chain_too_long", f"a chain of more than {most_bytes} bytes cannot be continued")
+        chain.append(unpack(packed))
+        following = chain[-1].previous_id
+    return chain[::-1]

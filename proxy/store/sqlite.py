@@ -1,0 +1,174 @@
+"""A store in one SQLite file, which several processes of one host may share.
+
+Two threads hold a connection each: one writes, one reads, so that nobody who reads waits for a lock. `put` returns
+after its transaction is committed to the write-ahead log. With `synchronous = NORMAL` that means:
+
+- a process that is killed, at any moment, loses nothing that was acknowledged, for the kernel holds the log;
+- when the machine loses power, the last moments' responses may be missing, but the file is whole.
+
+What is deleted is overwritten in the file. The file does not shrink: room that became free is used again.
+
+A task drops what is too old or too much, at the start and then every `sweep_every` seconds, in batches that leave room
+for others between them; each `put` makes its own room as well. Open the store after forking, not before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from .interface import StoredResponse, StoreError, StoreLimits
+from .records import Packed, encode, pack, unpack, walk
+from .sqlite_file import connect_reader, connect_writer, transaction
+from .worker import Worker
+
+__all__ = ["SqliteStore"]
+
+_BATCH = 100  # responses
+_BATCH_BYTES = 8 * 1024**2
+_BREATH = 0.01  # seconds between two batches
+
+_INSERT = "INSERT INTO response (owner, id, stored_at, raw_size, body) VALUES (?, ?, ?, ?, ?)"
+_DELETE = "DELETE FROM response WHERE owner = ? AND id = ? AND stored_at > ?"
+_SELECT = "SELECT raw_size, body FROM response WHERE owner = ? AND id = ? AND stored_at > ?"
+_OLDEST = "SELECT rowid, stored_at, length(body) FROM response WHERE rowid <> ? ORDER BY stored_at, rowid LIMIT ?"
+
+
+class SqliteStore:
+    """A ResponseStore in a file. Made by `open`."""
+
+    def __init__(self, path: Path, limits: StoreLimits, clock: Callable[[], float]) -> None:
+        self._path = path.absolute()
+        self._limits = limits
+        self._clock = clock
+        self._writer = Worker(self._path, "store-writer")
+        self._reader = Worker(self._path, "store-reader")
+        self._sweeping: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        limits: StoreLimits | None = None,
+        *,
+        report: Callable[[StoreError], None],
+        clock: Callable[[], float] = time.time,
+        patience: float = 5.0,
+        sweep_every: float = 60.0,
+    ) -> SqliteStore:
+        """The store in the file at `path`, made with its folder where there is none. Raises StoreError.
+
+        `report` is told what keeps the sweeping task from its work. `patience` is how many seconds to wait for the
+        lock of another process. `clock` gives seconds since 1970.
+        """
+        store = cls(path, limits or StoreLimits(), clock)
+        try:
+            await store._writer.start(partial(connect_writer, store._path, patience))
+            await store._reader.start(partial(connect_reader, store._path, patience))
+        except BaseException:
+            await store.close()
+            raise
+        store._sweeping = asyncio.create_task(store._keep_sweeping(sweep_every, report))
+        return store
+
+    async def put(self, owner: str, record: StoredResponse) -> None:
+        raw = encode(record, self._limits.max_response)
+        now, response_id = self._clock(), record.id
+
+        def insert(connection: sqlite3.Connection) -> None:
+            packed = pack(raw)
+            with transaction(connection):
+                connection.execute("DELETE FROM response WHERE owner = ? AND id = ?", (owner, response_id))
+                row = connection.execute(_INSERT, (owner, response_id, now, *packed)).lastrowid
+                _drop_oldest(connection, now, self._limits, kept=row)
+
+        await self._writer.do(insert)
+
+    async def get(self, owner: str, response_id: str) -> StoredResponse | None:
+        cutoff = self._cutoff()
+
+        def read(connection: sqlite3.Connection) -> StoredResponse | None:
+            packed = _read(connection, owner, cutoff, response_id)
+            return unpack(packed) if packed else None
+
+        return await self._reader.do(read)
+
+    async def delete(self, owner: str, response_id: str) -> bool:
+        cutoff = self._cutoff()
+
+        def drop(connection: sqlite3.Connection) -> bool:
+            try:
+                return connection.execute(_DELETE, (owner, response_id, cutoff)).rowcount > 0
+            except UnicodeEncodeError:  # half a surrogate pair, which no id has
+                return False
+
+        return await self._writer.do(drop)
+
+    async def chain(self, owner: str, response_id: str, most: int) -> list[StoredResponse] | None:
+        cutoff, most_bytes = self._cutoff(), self._limits.max_chain
+        return await self._reader.do(
+            lambda connection: walk(partial(_read, connection, owner, cutoff), response_id, most, most_bytes)
+        )
+
+    async def close(self) -> None:
+        try:
+            if self._sweeping is not None:
+                self._sweeping.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await self._sweeping
+        finally:
+            await self._reader.close()
+            await self._writer.close()  # the last one to go clears the log away
+
+    async def sweep(self) -> int:
+        """Drop what is too old or too much. Returns how many responses that were. Raises StoreError."""
+        dropped = 0
+        while batch := await self._writer.do(partial(_sweep, now=self._clock(), limits=self._limits)):
+            dropped += batch
+            await asyncio.sleep(_BREATH)
+        return dropped
+
+    async def _keep_sweeping(self, pause: float, report: Callable[[StoreError], None]) -> None:
+        while True:
+            try:
+                await self.sweep()
+            except StoreError as error:
+                report(error)
+            await asyncio.sleep(pause)
+
+    def _cutoff(self) -> float:
+        return self._clock() - self._limits.retention
+
+
+def _read(connection: sqlite3.Connection, owner: str, cutoff: float, response_id: str) -> Packed | None:
+    try:
+        row = connection.execute(_SELECT, (owner, response_id, cutoff)).fetchone()
+    except UnicodeEncodeError:  # half a surrogate pair, which no id has
+        return None
+    return Packed(*row) if row else None
+
+
+def _sweep(connection: sqlite3.Connection, now: float, limits: StoreLimits) -> int:
+    with transaction(connection):
+        return _drop_oldest(connection, now, limits)
+
+
+def _drop_oldest(connection: sqlite3.Connection, now: float, limits: StoreLimits, kept: int | None = -1) -> int:
+    """Drop one batch at most: those past their time, and as many more as it takes to be within the size; never the
+    row `kept`. Returns how many."""
+    (total,) = connection.execute("SELECT bytes FROM total").fetchone()
+    excess = total - limits.max_size
+    rows, freed = [], 0
+    with contextlib.closing(connection.execute(_OLDEST, (kept, _BATCH))) as oldest:
+        for row, stored_at, size in oldest:
+            if (stored_at > now - limits.retention and freed >= excess) or freed >= _BATCH_BYTES:
+                break
+            rows.append((row,))
+            freed += size
+    connection.executemany("DELETE FROM response WHERE rowid = ?", rows)
+    return len(rows)

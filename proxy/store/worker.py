@@ -1,0 +1,64 @@
+"""One thread with one SQLite connection of its own, and the way to it from the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from .interface import StoreError
+from .mishaps import explained
+
+__all__ = ["Worker"]
+
+_T = TypeVar("_T")
+
+
+class Worker:
+    """Jobs run one after the other, in the order in which they were given. `start` it first, `close` it in the end."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path = path
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._connection: sqlite3.Connection | None = None
+        self._closed = False
+
+    async def start(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        """Raises StoreError."""
+
+        def run() -> None:
+            self._connection = connect()
+
+        await self._in_thread(run)
+
+    async def do(self, job: Callable[[sqlite3.Connection], _T]) -> _T:
+        """What the job returns. Raises StoreError, also for the errors of SQLite."""
+        if self._closed:
+            raise StoreError("closed", f"the store {self._path} is closed")
+
+        def run() -> _T:
+            assert self._connection is not None, "the worker has not been started"
+            return job(self._connection)
+
+        return await self._in_thread(run)
+
+    async def close(self) -> None:
+        """Let the jobs that were given end, then close the connection."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._in_thread(self._disconnect)
+        self._pool.shutdown(wait=False)
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    async def _in_thread(self, run: Callable[[], _T]) -> _T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, run)
+        except sqlite3.Error as error:
+            raise explained(error, self._path) from error

@@ -1,0 +1,339 @@
+"""Chat streams as Responses streams: the conformance cases by their ids, and one case for each row of the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from openai.types.responses import ResponseStreamEvent
+from pydantic import TypeAdapter
+
+from dragoman.adapters import dialects
+from dragoman.adapters.call import Call, Context, Target
+from dragoman.adapters.changes import Receipt
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.openai.faults import error_body
+from dragoman.adapters.responses.accumulator import Accumulator
+from dragoman.adapters.responses.base import in_progress
+from dragoman.adapters.responses.writer import ResponsesWriter
+from dragoman.adapters.sse import Event, Framer
+from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.adapters.translate.chat_to_responses import ChatToResponses
+from dragoman.adapters.validation import judge
+
+CHAT_STREAMS = Path(__file__).parent.parent / "chat" / "fixtures" / "streams"
+ORACLE: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+BASE = in_progress({"model": "m", "input": "hello"}, "resp_1", "m", 1_700_000_000)
+ENVELOPE = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+USAGE = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+
+
+def make_context() -> Context:
+    counter = iter(range(1, 1000))
+    request = {"model": "m", "messages": [], "stream": True, "stream_options": {"include_usage": True}}
+    return Context(
+        "actual",
+        Call("POST", "/v1/responses", {}),
+        Receipt(),
+        Target("upstream-model"),
+        request,
+        lambda: 1_700_000_009.0,
+        lambda prefix: f"{prefix}_{next(counter)}",
+    )
+
+
+def chunk(delta: dict[str, Any], finish: str | None = None, **choice: Any) -> Chunk:
+    return Chunk({**ENVELOPE, "choices": [{"index": 0, "delta": delta, "finish_reason": finish, **choice}]})
+
+
+def piece(index: int, arguments: str = "", **head: Any) -> Chunk:
+    name = {"name": head.pop("name")} if "name" in head else {}
+    kind = {"type": "function"} if head else {}
+    return chunk({"tool_calls": [{"index": index, **kind, **head, "function": {**name, "arguments": arguments}}]})
+
+
+def translated(*outputs: Output, **options: Any) -> list[Output]:
+    translator = ChatToResponses(BASE, make_context(), **options)
+    return [made for output in outputs for made in translator.feed(output)]
+
+
+def events(outputs: list[Output]) -> list[dict[str, Any]]:
+    """The events as a client gets them: each valid, the last telling what they add up to."""
+    writer, accumulator = ResponsesWriter(error_body), Accumulator()
+    *items, done = Framer().feed(b"".join(map(writer.write, outputs)))
+    assert done == Event(b"[DONE]") and writer.dropped == 0
+    found = []
+    for number, item in enumerate(items):
+        assert isinstance(item, Event)
+        body = orjson.loads(item.data)
+        assert (body["type"], body["sequence_number"]) == (item.event.decode(), number)
+        ORACLE.validate_python(body)
+        assert [one.message for one in judge("hub/responses.event").violations(body)] == []
+        found.append(body)
+    for body in found[:-1]:
+        accumulator.add(body)
+    final = found[-1]["response"]
+    assert final == {**final, **BASE, **{key: final[key] for key in _DIFFER}, "output": accumulator.output()}
+    return found
+
+
+_DIFFER = ("status", "completed_at", "incomplete_details", "usage", "error")
+
+
+def names(found: list[dict[str, Any]]) -> list[str]:
+    return [body["type"].removeprefix("response.") for body in found]
+
+
+def output(*outputs: Output, **options: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = events(translated(*outputs, End(), **options))[-1]["response"]["output"]
+    return found
+
+
+def stop(finish: str = "stop") -> Chunk:
+    return chunk({}, finish)
+
+
+def outputs_of(name: str) -> list[Output]:
+    """A provider's chat stream, from bytes to hub events."""
+    ctx = make_context()
+    framer, reader = Framer(), dialects[name.split("_")[0]].called["chat"].read_stream(ctx)
+    translator = ChatToResponses(BASE, ctx)
+    items = framer.feed((CHAT_STREAMS / f"{name}.sse").read_bytes()) + framer.close()
+    read = [one for item in items for one in reader.feed(item)] + reader.close()
+    return [made for one in read for made in translator.feed(one)]
+
+
+def test_s03_text_from_mindie() -> None:
+    found = events(outputs_of("mindie_text"))
+    deltas = [body["delta"] for body in found if body["type"] == "response.output_text.delta"]
+    assert names(found) == [
+        "created",
+        "in_progress",
+        "output_item.added",
+        "content_part.added",
+        *["output_text.delta"] * len(deltas),
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "completed",
+    ]
+    assert deltas and all(deltas)
+    assert found[-1]["response"]["output"][0]["content"][0]["text"] == "".join(deltas)
+
+
+def test_s03_an_empty_first_chunk_opens_nothing() -> None:
+    outputs = translated(chunk({"role": "assistant", "content": ""}))
+    assert names([one.body for one in outputs if isinstance(one, Chunk)]) == ["created", "in_progress"]
+    assert output(chunk({"role": "assistant", "content": ""}), stop()) == []
+
+
+def test_s04_text_after_a_tool_call_is_a_new_message_behind_it() -> None:
+    found = events(
+        translated(
+            piece(0, id="call_JwmTNF3O", name="get_weather"),
+            piece(0, '{"city":'),
+            piece(0, '"Paris"}'),
+            chunk({"content": "Let me see."}),
+            stop("tool_calls"),
+            End(),
+        )
+    )
+    call, message = found[-1]["response"]["output"]
+    assert (call["type"], message["type"]) == ("function_call", "message")
+    done = next(body for body in found if body["type"] == "response.function_call_arguments.done")
+    deltas = [body["delta"] for body in found if body["type"] == "response.function_call_arguments.delta"]
+    assert done["arguments"] == call["arguments"] == "".join(deltas) == '{"city":"Paris"}'
+    assert (done["output_index"], call["call_id"]) == (0, "call_JwmTNF3O")
+    assert found[-1]["response"]["status"] == "completed"
+
+
+def test_calls_side_by_side_stay_open_until_the_finish() -> None:
+    found = events(
+        translated(
+            piece(0, id="a", name="f"),
+            piece(1, "[", id="b", name="g"),
+            piece(0, "{}"),
+            piece(1, "]"),
+            stop("tool_calls"),
+            End(),
+        )
+    )
+    order = [(body["type"].rpartition(".")[2], body["output_index"]) for body in found if "output_index" in body]
+    assert order == [
+        ("added", 0),
+        ("added", 1),
+        ("delta", 1),
+        ("delta", 0),
+        ("delta", 1),
+        ("done", 0),
+        ("done", 0),
+        ("done", 1),
+        ("done", 1),
+    ]
+    assert [item["arguments"] for item in found[-1]["response"]["output"]] == ["{}", "[]"]
+
+
+def test_reasoning_is_closed_by_text_and_keeps_its_signature() -> None:
+    found = events(
+        translated(
+            chunk({"reasoning_content": "Hm"}),
+            chunk({"reasoning_content": "m."}),
+            chunk({"reasoning_signature": "sig"}),
+            chunk({"content": "Hi"}),
+            stop(),
+            End(),
+        )
+    )
+    assert names(found)[2:9] == [
+        "output_item.added",
+        "content_part.added",
+        "reasoning_text.delta",
+        "reasoning_text.delta",
+        "reasoning_text.done",
+        "content_part.done",
+        "output_item.done",
+    ]
+    reasoning, _ = found[-1]["response"]["output"]
+    assert reasoning == {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [],
+        "content": [{"type": "reasoning_text", "text": "Hmm."}],
+        "encrypted_content": "sig",
+        "status": "completed",
+    }
+
+
+def test_reasoning_that_is_a_summary_says_so() -> None:
+    found = events(translated(chunk({"reasoning_content": "Hm"}), stop(), End(), summary=True))
+    assert names(found)[2:8] == [
+        "output_item.added",
+        "reasoning_summary_part.added",
+        "reasoning_summary_text.delta",
+        "reasoning_summary_text.done",
+        "reasoning_summary_part.done",
+        "output_item.done",
+    ]
+    [reasoning] = found[-1]["response"]["output"]
+    assert reasoning["summary"] == [{"type": "summary_text", "text": "Hm"}] and "content" not in reasoning
+
+
+def test_one_delta_may_hold_everything() -> None:
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    delta = {"reasoning_content": "Hm", "content": "Hi", "refusal": "No", "tool_calls": [call]}
+    reasoning, message, made = output(chunk(delta, "tool_calls"))
+    assert (reasoning["type"], made["arguments"]) == ("reasoning", "{}")
+    assert [part["type"] for part in message["content"]] == ["output_text", "refusal"]
+
+
+def test_a_refusal_is_a_part_of_its_own() -> None:
+    [message] = output(chunk({"content": "Well"}), chunk({"refusal": "N"}), chunk({"refusal": "o"}), stop())
+    assert message["content"][1] == {"type": "refusal", "refusal": "No"}
+
+
+def test_reasoning_after_text_is_a_new_item() -> None:
+    deltas = [{"content": "a"}, {"reasoning_content": "b"}, {"content": "c"}]
+    items = output(*map(chunk, deltas), stop())
+    assert [item["type"] for item in items] == ["message", "reasoning", "message"]
+
+
+def test_of_calls_that_are_cut_short_the_last_is_incomplete() -> None:
+    first, second = output(piece(0, "{}", id="a", name="f"), piece(1, "{", id="b", name="g"), stop("length"))
+    assert (first["status"], second["status"]) == ("completed", "incomplete")
+
+
+@pytest.mark.parametrize(("finish", "reason"), [("length", "max_output_tokens"), ("content_filter", "content_filter")])
+def test_a_finish_that_is_none_makes_the_response_and_its_last_item_incomplete(finish: str, reason: str) -> None:
+    found = events(translated(chunk({"content": "a"}), piece(0, "{", id="c", name="f"), stop(finish), End()))
+    response = found[-1]["response"]
+    assert (found[-1]["type"], response["status"]) == ("response.incomplete", "incomplete")
+    assert response["incomplete_details"] == {"reason": reason}
+    assert response["completed_at"] is None
+    assert [item["status"] for item in response["output"]] == ["completed", "incomplete"]
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_usage_comes_beside_the_finish_or_after_it(beside: bool) -> None:
+    last = stop()
+    if beside:
+        last.body["usage"] = USAGE
+    rest: list[Output] = [] if beside else [Chunk({**ENVELOPE, "choices": [], "usage": USAGE})]
+    response = events(translated(chunk({"content": "a"}), last, *rest, End()))[-1]["response"]
+    assert response["usage"]["input_tokens"] == 3 and response["usage"]["total_tokens"] == 7
+    assert (response["completed_at"], response["created_at"]) == (1_700_000_009, 1_700_000_000)
+
+
+def test_annotations_join_the_open_text_and_are_dropped_without_one() -> None:
+    inner = {"url": "http://a", "title": "a", "start_index": 0, "end_index": 1}
+    annotation = {"type": "url_citation", "url_citation": inner}
+    [message] = output(chunk({"content": "a"}), chunk({"annotations": [annotation]}), stop())
+    assert message["content"][0]["annotations"] == [{"type": "url_citation", **inner}]
+    assert output(chunk({"annotations": [annotation]}), stop()) == []
+
+
+def test_log_probabilities_ride_on_the_deltas_with_their_bytes() -> None:
+    tokens = [{"token": "é", "logprob": -0.5, "bytes": None, "top_logprobs": [{"token": "e", "logprob": -1.0}]}]
+    logprobs = {"content": tokens, "refusal": None}
+    found = events(
+        translated(chunk({"content": "é"}, logprobs=logprobs), chunk({"content": ""}, logprobs=logprobs), stop(), End())
+    )
+    whole = {"token": "é", "logprob": -0.5, "bytes": [195, 169]}
+    whole["top_logprobs"] = [{"token": "e", "logprob": -1.0, "bytes": [101]}]
+    deltas = [body["logprobs"] for body in found if body["type"] == "response.output_text.delta"]
+    assert deltas == [[whole], [whole]]
+    assert found[-1]["response"]["output"][0]["content"][0]["logprobs"] == [whole, whole]
+
+
+def test_names_that_stand_for_a_namespace_are_taken_apart() -> None:
+    [call] = output(piece(0, "{}", id="c", name="files__read"), stop(), names={"files__read": ("files", "read")})
+    assert (call["namespace"], call["name"]) == ("files", "read")
+
+
+def test_a_free_form_call() -> None:
+    first = {"index": 0, "id": "c", "type": "custom", "custom": {"name": "patch", "input": "*** Be"}}
+    more = {"index": 0, "custom": {"input": "gin"}}
+    found = events(translated(chunk({"tool_calls": [first]}), chunk({"tool_calls": [more]}), stop(), End()))
+    [call] = found[-1]["response"]["output"]
+    assert (call["type"], call["input"], call["call_id"]) == ("custom_tool_call", "*** Begin", "c")
+    assert "custom_tool_call_input.done" in names(found)
+
+
+def test_a_name_told_late_and_a_call_in_the_old_form() -> None:
+    [call] = output(piece(0, id="c"), piece(0, "{}", name="f"), stop())
+    assert (call["name"], call["arguments"]) == ("f", "{}")
+    [old] = output(
+        chunk({"function_call": {"name": "f", "arguments": "{"}}), chunk({"function_call": {"arguments": "}"}}), stop()
+    )
+    assert (old["name"], old["arguments"], old["type"]) == ("f", "{}", "function_call")
+
+
+def test_only_the_first_choice_is_translated() -> None:
+    other = Chunk({**ENVELOPE, "choices": [{"index": 1, "delta": {"content": "b"}, "finish_reason": "stop"}]})
+    [message] = output(chunk({"content": "a"}), other, stop())
+    assert message["content"][0]["text"] == "a"
+
+
+def test_a_fault_goes_on_unchanged_and_nothing_follows() -> None:
+    fault = Fault("upstream_timeout", "late")
+    translator = ChatToResponses(BASE, make_context())
+    assert translator.feed(fault) == [fault]
+    assert translator.feed(chunk({"content": "a"})) == translator.feed(End()) == []
+    assert translator.dropped == 2
+
+
+def test_a_fault_shows_the_items_so_far() -> None:
+    found = events(translated(chunk({"content": "Hel"}), piece(0, "{", id="c", name="f"), Fault("internal", "m")))
+    assert names(found)[-2:] == ["error", "failed"]
+    message, call = found[-1]["response"]["output"]
+    assert (message["status"], call["status"], call["arguments"]) == ("completed", "incomplete", "{")
+
+
+@pytest.mark.parametrize("path", sorted(CHAT_STREAMS.glob("*.sse")), ids=lambda path: path.stem)
+def test_every_known_stream_makes_a_valid_one(path: Path) -> None:
+    made = outputs_of(path.stem)
+    if isinstance(made[0], Fault):
+        assert len(made) == 1
+    else:
+        assert events(made)[-1]["type"] in ("response.completed", "response.incomplete", "response.failed")

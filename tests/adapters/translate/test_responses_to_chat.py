@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai.types.chat import ChatCompletionChunk
+
+from dragoman.adapters import dialects
+from dragoman.adapters.call import Call, Context, Target
+from dragoman.adapters.changes import Receipt
+from dragoman.adapters.chat.reading import Reading
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.responses.base import in_progress
+from dragoman.adapters.responses.events import (
+    ARGUMENTS,
+    OUTPUT_TEXT,
+    REASONING_TEXT,
+    REFUSAL,
+    SUMMARY_TEXT,
+    annotation_added,
+    item_added,
+    item_done,
+    lifecycle,
+    text_delta,
+    text_done,
+)
+from dragoman.adapters.responses.stream import ResponsesReader
+from dragoman.adapters.sse import Framer
+from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.adapters.translate.responses_to_chat import ResponsesToChat
+from dragoman.adapters.validation import judge
+
+STREAMS = Path(__file__).parent.parent / "responses" / "fixtures" / "streams"
+BASE = in_progress({"model": "m"}, "resp_1", "gpt", 1_700_000_000)
+USAGE = {"input_tokens": 3, "input_tokens_details": {"cached_tokens": 1}, "output_tokens": 4}
+USAGE.update(output_tokens_details={"reasoning_tokens": 2}, total_tokens=7)
+CALL = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{}"}
+COMPLETED = lifecycle("completed", {**BASE, "status": "completed", "usage": USAGE})
+
+
+def make_context(include_usage: bool = False) -> Context:
+    request: dict[str, Any] = {"model": "m", "messages": [], "stream": True}
+    if include_usage:
+        request["stream_options"] = {"include_usage": True}
+    call = Call("POST", "/v1/chat/completions", request)
+    return Context("actual", call, Receipt(), Target("up"), request, lambda: 1.7e9, lambda prefix: f"{prefix}_1")
+
+
+def translated(*bodies: dict[str, Any], ctx: Context | None = None) -> list[Output]:
+    translator = ResponsesToChat(ctx or make_context())
+    outputs: list[Output] = [*(Chunk(body) for body in bodies), End()]
+    return [made for output in outputs for made in translator.feed(output)]
+
+
+def checked(outputs: list[Output]) -> list[dict[str, Any]]:
+    found = []
+    for one in outputs[:-1]:
+        assert isinstance(one, Chunk)
+        ChatCompletionChunk.model_validate(one.body)
+        assert [each.message for each in judge("hub/chat.event").violations(one.body)] == []
+        found.append(one.body)
+    return found
+
+
+def chunks(*bodies: dict[str, Any], ctx: Context | None = None) -> list[dict[str, Any]]:
+    outputs = translated(lifecycle("created", BASE), *bodies, ctx=ctx)
+    assert isinstance(outputs[-1], End)
+    return checked(outputs)
+
+
+def deltas(*bodies: dict[str, Any]) -> list[dict[str, Any]]:
+    """Between the first chunk, with the role, and the last, with the finish."""
+    first, *between, last = [body["choices"][0]["delta"] for body in chunks(*bodies, COMPLETED)]
+    assert (first, last) == ({"role": "assistant", "content": ""}, {})
+    return between
+
+
+def test_the_envelope_is_the_responses() -> None:
+    for body in chunks(text_delta(OUTPUT_TEXT, "m", 0, 0, "a"), COMPLETED):
+        envelope = (body["id"], body["object"], body["created"], body["model"])
+        assert envelope == ("resp_1", "chat.completion.chunk", 1_700_000_000, "gpt")
+        assert "usage" not in body
+
+
+def test_each_kind_of_text_has_its_key() -> None:
+    found = deltas(
+        text_delta(REASONING_TEXT, "r", 0, 0, "hm"),
+        text_delta(SUMMARY_TEXT, "s", 1, 0, "so"),
+        text_delta(OUTPUT_TEXT, "m", 2, 0, "a"),
+        text_delta(REFUSAL, "m", 2, 1, "no"),
+    )
+    assert found == [{"reasoning_content": "hm"}, {"reasoning_content": "so"}, {"content": "a"}, {"refusal": "no"}]
+
+
+def test_of_an_item_that_reasons_twice_the_first_kind_counts() -> None:
+    found = deltas(
+        text_delta(SUMMARY_TEXT, "r", 0, 0, "a"),
+        text_delta(REASONING_TEXT, "r", 0, 0, "b"),
+        item_done(0, {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "sig"}),
+    )
+    assert found == [{"reasoning_content": "a"}, {"reasoning_signature": "sig"}]
+
+
+def test_calls_are_counted_from_0_whatever_their_place_in_the_output() -> None:
+    found = deltas(
+        item_added(1, CALL),
+        item_added(4, {**CALL, "call_id": "call_2", "name": "g"}),
+        text_delta(ARGUMENTS, "fc_2", 4, 0, "["),
+        text_delta(ARGUMENTS, "fc_1", 1, 0, "{}"),
+    )
+    calls = [delta["tool_calls"][0] for delta in found]
+    head = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "f", "arguments": ""}}
+    assert calls[0] == head
+    assert [(call["index"], call["function"]["arguments"]) for call in calls] == [(0, ""), (1, ""), (1, "["), (0, "{}")]
+
+
+def test_without_pieces_the_whole_is_taken_once() -> None:
+    part = {"type": "output_text", "text": "Hi", "annotations": []}
+    message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
+    found = deltas(
+        text_done(OUTPUT_TEXT, "m", 0, 0, "Hi"),
+        item_done(0, message),
+        item_added(1, CALL),
+        text_done(ARGUMENTS, "fc_1", 1, 0, "{}"),
+        item_done(1, CALL),
+        item_done(2, {**CALL, "call_id": "call_2"}),
+    )
+    assert found[0] == {"content": "Hi"}
+    calls = [(one["index"], one["function"]["arguments"]) for delta in found[1:] for one in delta["tool_calls"]]
+    assert calls == [(0, ""), (0, "{}"), (1, ""), (1, "{}")]
+
+
+def test_where_only_the_last_event_tells_it_is_believed() -> None:
+    part = {"type": "output_text", "text": "Hi", "annotations": []}
+    message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
+    last = lifecycle("completed", {**BASE, "status": "completed", "output": [message, CALL]})
+    found = [body["choices"][0] for body in chunks(last)]
+    assert found[1]["delta"] == {"content": "Hi"}
+    assert found[-1]["finish_reason"] == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    ("last", "finish"),
+    [
+        (COMPLETED, "stop"),
+        (lifecycle("incomplete", {**BASE, "incomplete_details": {"reason": "max_output_tokens"}}), "length"),
+        (lifecycle("incomplete", {**BASE, "incomplete_details": {"reason": "content_filter"}}), "content_filter"),
+        (lifecycle("incomplete", BASE), "length"),
+    ],
+)
+def test_finish_reasons(last: dict[str, Any], finish: str) -> None:
+    found = chunks(text_delta(OUTPUT_TEXT, "m", 0, 0, "a"), last)
+    assert [body["choices"][0]["finish_reason"] for body in found] == [None, None, finish]
+
+
+def test_a_call_makes_the_finish_tool_calls() -> None:
+    assert chunks(item_added(0, CALL), COMPLETED)[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+def test_usage_only_where_it_was_asked_for() -> None:
+    *before, last = chunks(COMPLETED, ctx=make_context(include_usage=True))
+    assert all(body["usage"] is None for body in before)
+    assert last["choices"] == []
+    assert last["usage"]["prompt_tokens"] == 3
+    assert last["usage"]["completion_tokens_details"] == {"reasoning_tokens": 2}
+
+
+def test_annotations_and_log_probabilities_in_chats_form() -> None:
+    inner = {"url": "http://a", "title": "a", "start_index": 0, "end_index": 1}
+    token = {"token": "a", "logprob": -0.1, "top_logprobs": [{"token": "b", "logprob": -2.0}]}
+    found = chunks(
+        text_delta(OUTPUT_TEXT, "m", 0, 0, "a", [token]),
+        annotation_added("m", 0, 0, 0, {"type": "url_citation", **inner}),
+        COMPLETED,
+    )
+    [told] = found[1]["choices"][0]["logprobs"]["content"]
+    assert (told["bytes"], told["top_logprobs"][0]["bytes"]) == (None, None)
+    assert found[2]["choices"][0]["delta"] == {"annotations": [{"type": "url_citation", "url_citation": inner}]}
+
+
+@pytest.mark.parametrize(
+    ("word", "error", "kind"),
+    [
+        ("failed", {"code": "rate_limit_exceeded", "message": "Slow down."}, "rate_limit"),
+        ("failed", {"code": "server_error", "message": "Broke."}, "upstream_error"),
+        ("failed", {"code": "invalid_prompt", "message": "Bad."}, "invalid_request"),
+        ("failed", None, "upstream_error"),
+        ("cancelled", None, "upstream_error"),
+    ],
+)
+def test_a_response_that_failed_is_a_fault(word: str, error: dict[str, Any] | None, kind: str) -> None:
+    outputs = translated(lifecycle("created", BASE), lifecycle(word, {**BASE, "error": error}))
+    assert len(checked(outputs)) == 1
+    fault = outputs[-1]
+    assert isinstance(fault, Fault) and fault.kind == kind
+    assert fault.message == (error["message"] if error else f"the provider's response was {word}")
+
+
+def test_an_end_before_the_finish_is_a_fault_and_nothing_follows() -> None:
+    translator = ResponsesToChat(make_context())
+    translator.feed(Chunk(lifecycle("created", BASE)))
+    [fault] = translator.feed(End())
+    assert isinstance(fault, Fault) and fault.code == "upstream_truncated"
+    assert translator.feed(Chunk(COMPLETED)) == translator.feed(End()) == []
+    assert translator.dropped == 1
+
+
+def test_a_fault_goes_on_unchanged() -> None:
+    fault = Fault("upstream_timeout", "late")
+    assert ResponsesToChat(make_context()).feed(fault) == [fault]
+
+
+def test_items_that_chat_has_no_place_for_are_a_loss() -> None:
+    ctx = make_context()
+    search = {"type": "web_search_call", "id": "ws", "status": "completed"}
+    assert len(chunks(item_added(0, search), item_done(0, search), COMPLETED, ctx=ctx)) == 2
+    assert [change.reason for change in ctx.receipt.losses] == ["chat has no place for web_search_call items"]
+
+
+@pytest.mark.parametrize("path", sorted(STREAMS.glob("*.sse")), ids=lambda path: path.stem)
+def test_every_known_stream_makes_a_valid_one(path: Path) -> None:
+    ctx = make_context()
+    framer, reader = Framer(), ResponsesReader(Reading(path.stem.split("_")[0]), ctx)
+    translator, writer = ResponsesToChat(ctx), dialects["openai"].served["chat"].write_stream(ctx)
+    items = framer.feed(path.read_bytes()) + framer.close()
+    read = [one for item in items for one in reader.feed(item)] + reader.close()
+    made = [one for output in read for one in translator.feed(output)]
+    written = b"".join(map(writer.write, made))
+    checked(made)
+    assert (b"[DONE]" in written, writer.dropped, translator.dropped) == (isinstance(made[-1], End), 0, 0)

@@ -1,0 +1,164 @@
+"""What holds for every chat stream that is told as a Responses stream, and told back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openai.types.responses import ResponseStreamEvent
+from pydantic import TypeAdapter
+
+from dragoman.adapters.call import Call, Context, Target
+from dragoman.adapters.changes import Receipt
+from dragoman.adapters.chat.reading import Reading
+from dragoman.adapters.chat.stream import ChatReader
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.openai.faults import error_body
+from dragoman.adapters.responses.accumulator import Accumulator
+from dragoman.adapters.responses.base import in_progress
+from dragoman.adapters.responses.stream import ResponsesReader
+from dragoman.adapters.responses.writer import ResponsesWriter
+from dragoman.adapters.sse import Event, Framer
+from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.adapters.translate.chat_to_responses import ChatToResponses
+from dragoman.adapters.translate.responses_to_chat import ResponsesToChat
+from dragoman.adapters.validation import judge
+
+ORACLE: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+ENVELOPE = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+BASE = in_progress({"model": "m"}, "resp_1", "m", 1)
+USAGE = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+REQUEST = {"model": "m", "messages": [], "stream": True, "stream_options": {"include_usage": True}}
+TERMINALS = {"response.completed", "response.incomplete", "response.failed"}
+
+TEXT = st.text(max_size=4)
+STEP = st.one_of(
+    st.tuples(st.sampled_from(["content", "reasoning_content", "refusal"]), TEXT),
+    st.tuples(st.integers(0, 2), TEXT),
+)
+
+
+def context() -> Context:
+    counter = iter(range(100_000))
+    call = Call("POST", "/", REQUEST)
+    return Context("actual", call, Receipt(), Target("up"), REQUEST, lambda: 1.7e9, lambda p: f"{p}_{next(counter)}")
+
+
+def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    return {**ENVELOPE, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Chunks of text, reasoning, refusal and calls that interleave, with a finish and perhaps the usage."""
+    chunks, calls = [chunk({"role": "assistant", "content": ""})], dict[int, int]()
+    for what, text in draw(st.lists(STEP, max_size=12)):
+        if isinstance(what, str):
+            chunks.append(chunk({what: text}))
+            continue
+        new = what not in calls
+        index = calls.setdefault(what, len(calls))
+        function = {"name": f"f{what}", "arguments": text} if new else {"arguments": text}
+        head = {"id": f"call_{what}", "type": "function"} if new else {}
+        chunks.append(chunk({"tool_calls": [{"index": index, **head, "function": function}]}))
+    words = ["tool_calls" if calls else "stop", "length", "content_filter"]
+    chunks.append(chunk({}, draw(st.sampled_from(words))))
+    if draw(st.booleans()):
+        chunks.append({**ENVELOPE, "choices": [], "usage": USAGE})
+    return chunks
+
+
+def as_responses(outputs: list[Output]) -> list[Output]:
+    translator = ChatToResponses(BASE, context())
+    return [made for output in outputs for made in translator.feed(output)]
+
+
+def parsed(raw: bytes) -> list[dict[str, Any]]:
+    *items, done = Framer().feed(raw)
+    assert done == Event(b"[DONE]")
+    return [orjson.loads(item.data) for item in items if isinstance(item, Event)]
+
+
+def heard(chunks: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a chat client makes of a stream."""
+    said: dict[str, Any] = {"content": "", "reasoning_content": "", "refusal": "", "calls": {}, "finish": []}
+    for body in chunks:
+        said["usage"] = body.get("usage")
+        for choice in body["choices"]:
+            for key in ("content", "reasoning_content", "refusal"):
+                said[key] += choice["delta"].get(key) or ""
+            for piece in choice["delta"].get("tool_calls", ()):
+                call = said["calls"].setdefault(piece["index"], ["", "", ""])
+                call[0] += piece.get("id", "")
+                call[1] += piece["function"].get("name", "")
+                call[2] += piece["function"].get("arguments", "")
+            said["finish"] += [choice["finish_reason"]] if choice["finish_reason"] else []
+    return said
+
+
+@settings(max_examples=300, deadline=None)
+@given(chunks=streams(), data=st.data())
+def test_every_stream_ends_in_one_terminal_that_tells_what_the_events_add_up_to(
+    chunks: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    cut = data.draw(st.none() | st.integers(0, len(chunks)))
+    broken = Fault("upstream_invalid_response", "It broke.", code="upstream_truncated")
+    read: list[Output] = [Chunk(body) for body in chunks[:cut]]
+    writer = ResponsesWriter(error_body)
+    raw = b"".join(map(writer.write, as_responses([*read, End() if cut is None else broken])))
+    events = parsed(raw)
+    assert writer.dropped == 0
+    accumulator, hub = Accumulator(), judge("hub/responses.event")
+    for number, body in enumerate(events):
+        assert body["sequence_number"] == number
+        ORACLE.validate_python(body)
+        assert hub.ok(body)
+        if body["type"] not in TERMINALS:
+            accumulator.add(body)
+    ends = [body for body in events if body["type"] in TERMINALS]
+    if cut == 0:
+        assert (ends, [body["type"] for body in events]) == ([], ["error"])
+        return
+    assert ends == [events[-1]]
+    final = events[-1]["response"]
+    assert final == accumulator.response(final["status"], final["error"], final["incomplete_details"]) | {
+        "completed_at": final["completed_at"],
+        "usage": final["usage"],
+    }
+    assert (final["status"] == "failed") == (cut is not None)
+
+
+@settings(max_examples=150, deadline=None)
+@given(chunks=streams())
+def test_there_and_back_again_a_client_hears_the_same(chunks: list[dict[str, Any]]) -> None:
+    writer = ResponsesWriter(error_body)
+    raw = b"".join(map(writer.write, as_responses([*(Chunk(body) for body in chunks), End()])))
+    ctx = context()
+    reader, back = ResponsesReader(Reading("openai"), ctx), ResponsesToChat(ctx)
+    made = [one for item in Framer().feed(raw) for output in reader.feed(item) for one in back.feed(output)]
+    assert isinstance(made[-1], End) and ctx.receipt.changes == []
+    returned = [one.body for one in made if isinstance(one, Chunk)]
+    assert all(judge("hub/chat.event").ok(body) for body in returned)
+    before, after = heard(chunks), heard(returned)
+    if before["usage"] is not None:
+        assert after.pop("usage")["total_tokens"] == before.pop("usage")["total_tokens"]
+    assert after == before
+
+
+@settings(max_examples=60, deadline=None)
+@given(chunks=streams(), data=st.data())
+def test_any_split_of_the_bytes_gives_the_same_bytes(chunks: list[dict[str, Any]], data: st.DataObject) -> None:
+    raw = b"".join(b"data: " + orjson.dumps(body) + b"\n\n" for body in chunks) + b"data: [DONE]\n\n"
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=8)))
+    reads = [raw[a:b] for a, b in zip([0, *cuts], [*cuts, len(raw)], strict=True)]
+    assert relayed(reads) == relayed([raw])
+
+
+def relayed(reads: list[bytes]) -> bytes:
+    framer, reader, writer = Framer(), ChatReader(Reading("openai"), context()), ResponsesWriter(error_body)
+    items = [item for read in reads for item in framer.feed(read)] + framer.close()
+    return b"".join(
+        map(writer.write, as_responses([one for item in items for one in reader.feed(item)] + reader.close()))
+    )

@@ -1,0 +1,229 @@
+"""Providers that misbehave, seen by the clients of every dialect: one status, one error in the client's own form, never
+the provider's bytes; and, once something was sent, the dialect's own way to end a stream with an error.
+
+Upstreams made of raw bytes, and an OpenAI client: tests/proxy/test_bad_upstreams.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, NamedTuple
+
+import pytest
+
+from dragoman.proxy import over_http
+
+DIALECTS = ("openai", "databricks", "azure", "mindie")
+SHORT = {"first_token": 1.0, "inter_token": 0.5, "total": 1.2}
+LEAKS = (b"Please sign in", b"SSH-2.0", b"/_fake", b"127.0.0.1", b"smuggled", b"sk-upstream")
+
+
+class Row(NamedTuple):
+    """What becomes of a behaviour: the kind and the code of the fault of a whole reply, and the code of the event that
+    ends a stream; no such code where a stream fails before its first event, with the same fault."""
+
+    number: int
+    kind: str
+    code: str
+    late: str = ""
+
+
+INVALID, TIMEOUT = "upstream_invalid_response", "upstream_timeout"
+TRUNCATED, TOO_LARGE = "upstream_truncated", "upstream_response_too_large"
+
+ROWS = {
+    "cut-before": Row(3, INVALID, "upstream_disconnected"),
+    "garbage": Row(4, INVALID, "upstream_protocol_error"),
+    "cut-body": Row(5, INVALID, TRUNCATED, TRUNCATED),
+    "cut": Row(6, INVALID, TRUNCATED, TRUNCATED),
+    "cut-fin": Row(6, INVALID, TRUNCATED, TRUNCATED),
+    "cut-clean": Row(7, INVALID, TRUNCATED, TRUNCATED),
+    "malformed-event": Row(9, INVALID, "upstream_invalid_json", "upstream_invalid_event"),
+    "bare-text": Row(9, INVALID, "upstream_invalid_json", "upstream_timeout"),
+    "html": Row(10, INVALID, "upstream_invalid_json"),
+    "not-json": Row(10, INVALID, "upstream_invalid_json"),
+    "empty": Row(10, INVALID, "upstream_invalid_json"),
+    "redirect": Row(13, INVALID, "upstream_redirect"),
+    "huge-header": Row(14, INVALID, "upstream_protocol_error"),
+    "two-lengths": Row(14, INVALID, "upstream_protocol_error"),
+    "folded-header": Row(14, INVALID, "upstream_invalid_response"),
+    "extra-bytes": Row(14, INVALID, "upstream_invalid_response"),
+    "status-401": Row(15, "upstream_auth_failed", "upstream_auth_failed"),
+    "status-403": Row(15, "upstream_auth_failed", "upstream_auth_failed"),
+}
+SILENT = {
+    "hang": Row(2, TIMEOUT, "upstream_timeout"),
+    "hang-after-headers": Row(2, TIMEOUT, "upstream_timeout"),
+    "stall": Row(8, TIMEOUT, "upstream_timeout", "upstream_idle_timeout"),
+}
+
+
+@pytest.fixture
+def clients(house: Any, client_of: Any) -> list[Any]:
+    return [client_of(house, dialect) for dialect in DIALECTS]
+
+
+async def asked(client: Any, provider: str, behaviour: str, stream: bool) -> tuple[Any, str]:
+    """The answer, and the code of its fault in the log."""
+    mark = f"{client.dialect}.{provider}.{behaviour.partition('(')[0]}.{stream}"
+    headers = {"x-request-id": mark}
+    answer = await client.ask(provider, f"fake:{behaviour}", stream=stream, headers=headers)
+    assert answer.headers["x-request-id"] == mark
+    for _ in range(200):
+        if (line := client.house.line(mark)) is not None:
+            return answer, line.get("fault", "")
+        await asyncio.sleep(0.005)
+    raise AssertionError(f"no line in the log tells of {mark}")
+
+
+async def check_rows(clients: list[Any], table: dict[str, Row], subtests: pytest.Subtests) -> None:
+    rows = [
+        (client, provider, name, stream)
+        for client in clients
+        for provider in DIALECTS
+        for name in table
+        for stream in (False, True)
+    ]
+    answers = await asyncio.gather(*(asked(*row) for row in rows))
+    for (client, provider, behaviour, stream), (answer, code) in zip(rows, answers, strict=True):
+        row = table[behaviour]
+        with subtests.test(row=row.number, client=client.dialect, provider=provider, name=behaviour, stream=stream):
+            assert code == (row.late if stream and row.late else row.code)
+            if stream and row.late:
+                assert client.check_broken(answer), "what came before the failure was delivered"
+            else:
+                client.check_error(answer, row.kind)
+            assert not [leak for leak in LEAKS if leak in answer.raw]
+
+
+async def test_every_misbehaviour_of_every_provider(clients: list[Any], subtests: pytest.Subtests) -> None:
+    await check_rows(clients, ROWS, subtests)
+    for provider, fake in clients[0].house.fakes.items():
+        assert "/_fake/canary" not in {request.path for request in fake.requests}
+        assert (await clients[0].ask(provider)).status == 200
+
+
+async def test_every_silence_of_every_provider(build: Any, client_of: Any, subtests: pytest.Subtests) -> None:
+    house = await build(timeouts=SHORT)
+    await check_rows([client_of(house, dialect) for dialect in DIALECTS], SILENT, subtests)
+
+
+async def test_row_1_nothing_listens(clients: list[Any]) -> None:
+    for fake in clients[0].house.fakes.values():
+        await fake.stop()
+    rows = [(client, name, stream) for client in clients for name in DIALECTS for stream in (False, True)]
+    answers = await asyncio.gather(*(asked(client, name, "text", stream) for client, name, stream in rows))
+    for (client, *_), (answer, code) in zip(rows, answers, strict=True):
+        assert code == "upstream_unreachable"
+        client.check_error(answer, INVALID)
+        assert b"127.0.0.1" not in answer.raw
+
+
+@pytest.fixture
+def client(house: Any, client_of: Any, dialect: str) -> Any:
+    return client_of(house, dialect)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_row_11_a_whole_reply_to_a_stream_request_is_streamed(client: Any, dialect: str) -> None:
+    for provider in DIALECTS:
+        events = client.check_events(await client.ask(provider, "fake:json-for-stream", stream=True))
+        assert [choice["finish_reason"] for event in events for choice in event["choices"]][-1]
+        answer, code = await asked(client, provider, "stream-for-json", False)
+        client.check_error(answer, INVALID)
+        assert code == "upstream_unexpected_stream"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_row_11_an_error_in_a_reply_that_claims_success(client: Any, dialect: str) -> None:
+    """The error's own words tell its kind; Azure's error also tells its status."""
+    for stream in (False, True):
+        for provider in DIALECTS:
+            kind = "upstream_error" if provider == "azure" else INVALID
+            client.check_error((await asked(client, provider, "first-error", stream))[0], kind, "on purpose")
+        client.check_error((await asked(client, "databricks", "first-error(status=429)", stream))[0], "rate_limit")
+        answer, _ = await asked(client, "mindie", "first-error(status=503)", stream)
+        client.check_error(answer, "upstream_unavailable")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_row_12_replies_without_bounds(client: Any, dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(over_http, "REPLY_LIMIT", 300_000)
+    for behaviour in ("huge-body(size=1)", "gzip-bomb(size=1)", "huge-event(size=1)"):
+        answer, code = await asked(client, "openai", behaviour, False)
+        client.check_error(answer, INVALID)
+        assert code == TOO_LARGE
+    answer, code = await asked(client, "openai", "huge-event", True)
+    assert client.check_broken(answer)
+    assert code == TOO_LARGE
+    assert client.check_broken((await asked(client, "openai", "gzip-bomb(size=1)", True))[0])
+
+
+RETRY_AFTER = {"2": "2", "0.5": "1", "soon": None, "-1": None, "1000000": "3600"}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_row_15_how_long_to_wait(client: Any, dialect: str) -> None:
+    for provider in DIALECTS:
+        for given, told in RETRY_AFTER.items():
+            for stream in (False, True):
+                answer, _ = await asked(client, provider, f"rate-limit(retry_after={given})", stream)
+                client.check_error(answer, "rate_limit")
+                assert answer.headers.get("retry-after") == told
+        answer, _ = await asked(client, provider, "status-503(retry_after=7)", False)
+        client.check_error(answer, "upstream_unavailable")
+        assert answer.headers["retry-after"] == "7"
+
+
+# The providers' own ways to say what is wrong: kind, the status for an OpenAI client, the parameter, words that stay.
+OWN_WAYS: dict[str, tuple[str, int, str | None, tuple[str, ...]]] = {
+    "azure-422-a": ("unsupported_parameter", 422, "user", ()),
+    "azure-422-b": ("unsupported_parameter", 422, "user", ()),
+    "azure-422-c": ("unsupported_parameter", 422, "user", ()),
+    "azure-422-d": ("extra_parameter", 422, "user", ()),
+    "azure-422-e": ("extra_parameter", 422, "user", ()),
+    "azure-422-f": ("extra_parameter", 422, "user", ()),
+    "azure-400-extra": ("extra_parameter", 400, "user", ()),
+    "azure-400-numeric": ("extra_parameter", 400, "user", ()),
+    "azure-content-filter": ("content_filter", 400, "messages", ("filtered",)),
+    "azure-content-filter-nested": ("content_filter", 400, "prompt", ("filtered",)),
+    "azure-generic": ("upstream_error", 500, "model", ("fake service failed",)),
+    "databricks-external": ("invalid_request", 400, None, ("user: Extra inputs",)),
+    "databricks-text": ("upstream_error", 500, None, ("the fake endpoint failed",)),
+    "databricks-html": (INVALID, 502, None, ("upstream connect error",)),
+    "databricks-empty": ("upstream_unavailable", 503, None, ("503",)),
+    "databricks-unknown-field": ("extra_parameter", 400, "user", ("unknown field",)),
+    "mindie-422": ("unprocessable", 422, "top_p", ("(0.0,1.0]",)),
+    "mindie-422-type": ("unprocessable", 422, "top_p", ()),
+    "mindie-500-text": ("upstream_error", 500, None, ("Server internal error",)),
+    "mindie-404-empty": ("not_found", 404, None, ()),
+    "mindie-413": ("too_large", 413, None, ("40MB",)),
+    "openai-error": ("invalid_request", 400, "temperature", ()),
+    "openai-string-error": ("invalid_request", 400, None, ("user is wrong",)),
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_row_15_what_is_wrong_is_said_in_the_clients_way(
+    client: Any, dialect: str, subtests: pytest.Subtests
+) -> None:
+    for behaviour, (kind, status, param, words) in OWN_WAYS.items():
+        for stream in (False, True):
+            with subtests.test(behaviour=behaviour, stream=stream):
+                answer = await client.ask(behaviour.partition("-")[0], f"fake:{behaviour}", stream=stream)
+                client.check_error(answer, kind, *words, status=status if dialect == "openai" else None)
+                check_place(client, answer.json, param)
+
+
+def check_place(client: Any, body: Any, param: str | None) -> None:
+    """The parameter stands where the dialect has a place for it, else in the message."""
+    if client.dialect == "openai":
+        assert body["error"]["param"] == param
+        assert isinstance(body["error"]["code"], str | None)
+    elif client.dialect == "azure" and "detail" in body and isinstance(body["detail"], dict):
+        assert body["detail"]["loc"] == ["body", param]
+    elif client.dialect == "azure" and "param" in body:
+        assert body["param"] == param
+    elif param is not None:
+        assert param in json.dumps(body)
