@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import uniform
 from typing import TypeVar
 
 from aiohttp import web
 
-from dragoman.adapters.call import Call, Context
+from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.dialect import Called
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.translate.bridge import Bridge, bridges
@@ -117,10 +117,18 @@ def _written(asked: Asked, candidate: Candidate) -> Attempt:
     ctx = Context(provider.profile, ctx.call, ctx.receipt.fork(), candidate.target, ctx.request)
     try:
         if bridge is not None:
+            ctx = ctx._replace(target=_mended(ctx.target))
             ctx = ctx._replace(request=bridge.request(ctx.request, ctx))
         return Attempt(candidate, called, ctx, called.write_request(ctx.request, ctx), bridge)
     except Fault as fault:
         raise fault.located(ctx.receipt) from None
+
+
+def _mended(target: Target) -> Target:
+    """The target with a policy under which its replies come in hub form, which a translation stands on."""
+    if target.policy.replies in ("repair", "strict"):
+        return target
+    return replace(target, policy=replace(target.policy, replies="repair"))
 
 
 def _begin(asked: Asked, attempt: Attempt) -> None:

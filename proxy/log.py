@@ -150,4 +150,4 @@ class Note:
 
 
 _OPTIONAL = ("key", "model", "target", "status", "upstream_status", "first_token_ms")
-_USAGE = ("prompt_tokens", "completion_tokens", "total_tokens")
+_USAGE = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "total_tokens")

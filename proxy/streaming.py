@@ -91,7 +91,7 @@ class StreamAnswer:
         for output in outputs:
             if isinstance(output, Chunk):
                 note.events += 1
-                note.usage = output.body.get("usage") or note.usage
+                note.usage = usage_of(output.body) or note.usage
             elif isinstance(output, Fault):
                 note.failed(output)
                 data = self._mask(data)
@@ -107,6 +107,13 @@ class StreamAnswer:
         headers["Cache-Control"] = "no-cache"
         headers["X-Accel-Buffering"] = "no"
         return headers
+
+
+def usage_of(event: JsonObject) -> JsonObject | None:
+    """The usage that a chat chunk tells, or the response in a Responses event."""
+    holder = event.get("response") or event
+    usage: JsonObject | None = holder.get("usage")
+    return usage
 
 
 _RESTREAM: Mapping[str, Callable[[JsonObject, JsonObject], list[JsonObject]]] = {

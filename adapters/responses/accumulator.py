@@ -183,7 +183,7 @@ class _Part:
         if self.annotations:
             body["annotations"] = [*_list(body.get("annotations")), *self.annotations]
         if self.logprobs:
-            body["logprobs"] = self.logprobs
+            body["logprobs"] = [*self.logprobs]
         return body
 
 

@@ -9,6 +9,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.usage import hub_usage
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.base import in_progress, responses_usage
+from dragoman.adapters.responses.events import with_bytes
 
 from .tools import flattened
 
@@ -65,7 +66,7 @@ def _reasoning(message: JsonObject, ctx: Context) -> JsonObject:
 def _parts(message: JsonObject, logprobs: Any) -> list[JsonObject]:
     parts: list[JsonObject] = []
     if message.get("content"):
-        found = (logprobs or {}).get("content") or []
+        found = with_bytes((logprobs or {}).get("content") or [])
         annotations = [_flat_annotation(one) for one in message.get("annotations") or ()]
         parts.append({"type": "output_text", "text": message["content"], "annotations": annotations, "logprobs": found})
     if message.get("refusal"):

@@ -34,7 +34,7 @@ def input_items(response_id: str, items: Sequence[JsonObject], query: Mapping[st
     `has_more` tells of items left between the two. Raises Fault `invalid_request`.
     """
     limit, order = _limit(query), _order(query)
-    ids = [_id(response_id, position, item) for position, item in enumerate(items)]
+    ids = _ids(response_id, items)
     positions = list(range(len(items)) if order == "asc" else reversed(range(len(items))))
     asked = [ids[position] for position in positions]
     between = positions[_behind(asked, query) : _before(asked, query)]
@@ -69,11 +69,8 @@ def _order(query: Mapping[str, str]) -> str:
 
 
 def _behind(ids: list[str], query: Mapping[str, str]) -> int:
-    """Where the page may begin. Behind the last item with the id, should there be several: else paging never ends."""
     after = query.get("after")
-    if after is None:
-        return 0
-    return len(ids) - _place(ids[::-1], "after", after)
+    return 0 if after is None else _place(ids, "after", after) + 1
 
 
 def _before(ids: list[str], query: Mapping[str, str]) -> int:
@@ -92,12 +89,19 @@ def _fault(name: str, value: str, text: str, code: str) -> Fault:
     return Fault("invalid_request", f"{name} is not valid: {text}, got {shown!r}", (name,), value, code=code)
 
 
-def _id(response_id: str, position: int, item: JsonObject) -> str:
-    """The item's own id, or one that is the same each time."""
-    given = item.get("id")
-    if isinstance(given, str) and given:
-        return given
-    digest = sha256(f"{response_id}/{position}".encode("utf-8", "surrogatepass")).hexdigest()
+def _ids(response_id: str, items: Sequence[JsonObject]) -> list[str]:
+    """The items' own ids. One that has none, or that of an item before it, gets an id that is the same each time."""
+    ids: dict[str, None] = {}
+    for position, item in enumerate(items):
+        given = item.get("id")
+        if not isinstance(given, str) or not given or given in ids:
+            given = _made_id(response_id, position, item)
+        ids[given] = None
+    return list(ids)
+
+
+def _made_id(response_id: str, position: int, item: JsonObject) -> str:
+    digest = sha256(f"{response_id}/{position}".encode()).hexdigest()
     return f"{_PREFIXES.get(item.get('type') or 'message', 'item')}_{digest[:32]}"
 
 

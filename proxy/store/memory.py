@@ -67,8 +67,8 @@ class MemoryStore:
     def _drop_oldest(self) -> None:
         """Those past their time, and as many more as it takes to be within the size; never the last one put."""
         cutoff = self._clock() - self._limits.retention
-        *others, _ = self._kept
-        for key in others:
-            if self._kept[key].stored_at > cutoff and self._size <= self._limits.max_size:
+        while len(self._kept) > 1:
+            key, kept = next(iter(self._kept.items()))
+            if kept.stored_at > cutoff and self._size <= self._limits.max_size:
                 return
             self._drop(key)

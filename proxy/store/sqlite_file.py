@@ -52,7 +52,8 @@ def connect_writer(path: Path, patience: float) -> sqlite3.Connection:
     _prepare(path)
     connection = _connect(path, patience)
     try:
-        _version(connection, path)
+        with transaction(connection, "BEGIN"):
+            _version(connection, path)
         _use_wal(connection, path, patience)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA secure_delete = ON")
@@ -72,9 +73,10 @@ def connect_reader(path: Path, patience: float) -> sqlite3.Connection:
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Everything inside is written, or nothing. Waits for the lock of other processes at the beginning only."""
-    connection.execute("BEGIN IMMEDIATE")
+def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+    """Everything inside is written, or nothing. Waits for the lock of other processes at the beginning only; with
+    `BEGIN`, everything inside is read from one state of the file."""
+    connection.execute(begin)
     try:
         yield
         connection.execute("COMMIT")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from openai import AsyncOpenAI
 from pydantic import BaseModel
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
+TRUST = ssl.create_default_context()  # made once: it takes longer than most of these tests
 REPORTS_USAGE = ("openai", "databricks", "mindie")  # in streams; Azure's API does not
 WEATHER = {
     "type": "function",
@@ -32,7 +34,8 @@ class Person(BaseModel):
 
 @pytest_asyncio.fixture
 async def client(house: Any) -> AsyncIterator[AsyncOpenAI]:
-    async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
+    http = openai.DefaultAsyncHttpxClient(verify=TRUST)
+    async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0, http_client=http) as client:
         yield client
 
 

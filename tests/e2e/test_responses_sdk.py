@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -15,6 +16,9 @@ from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import BaseModel, TypeAdapter
 
 from dragoman.adapters.validation import judge
+from dragoman.contract.fakes import FakeProvider
+from dragoman.proxy.config.models import Config
+from dragoman.proxy.serve import start
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
 WEATHER: Any = {
@@ -154,3 +158,24 @@ async def test_a_broken_stream_ends_in_response_failed(house: Any, dialect: str,
     assert found[-1]["response"]["status"] == "failed"
     assert found[-1]["response"]["error"]["message"]
     assert [event["sequence_number"] for event in found] == list(range(len(found)))
+
+
+@pytest.mark.parametrize("replies", ["off", "report"])
+async def test_a_translation_stands_on_mended_replies_whatever_the_policy(replies: str) -> None:
+    log = io.BytesIO()
+    async with FakeProvider("mindie") as fake:
+        provider = {"dialect": "mindie", "base_url": fake.base_url, "policy": {"replies": replies}}
+        models = {"m": {"targets": [{"provider": "p"}]}}
+        config = Config.model_validate({"server": {"port": 0}, "providers": {"p": provider}, "models": models})
+        running = await start(config, log_stream=log)
+        async with (
+            AsyncOpenAI(base_url=f"{running.url}/v1", api_key="any", max_retries=0) as client,
+            client.responses.stream(model="m", input="hello") as stream,
+        ):
+            async for _ in stream:
+                pass
+            final = await stream.get_final_response()
+        await running.stop()
+    assert final.output_text
+    line = json.loads(log.getvalue().splitlines()[0])
+    assert line["usage"]["output_tokens"] > 0

@@ -99,7 +99,7 @@ def test_documents_name_no_place_on_a_machine(text: Path) -> None:
     assert not [line for line in content.splitlines() if MACHINE_PATH.search(line) or str(ROOT) in line]
 
 
-@pytest.mark.parametrize("path", ["/home/me/x", "see /root/x", "(/work/x)", "C:\\Users\\me", "file:///Users/me/x"])
+@pytest.mark.parametrize("path", ["/home/me/x", "see /root/x", "C:\\Users\\me", "file:///Users/me/x"])
 def test_machine_paths_are_recognised(path: str) -> None:
     assert MACHINE_PATH.search(path)
 
