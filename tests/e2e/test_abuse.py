@@ -89,7 +89,7 @@ async def test_no_pattern_of_a_client_is_run(client: Any, dialect: str) -> None:
     assert len(set(patterns)) == 200
     for start in range(0, 200, 10):
         rules = {f"p{i}": {"pattern": one, "default": "a" * 40} for i, one in enumerate(patterns[start : start + 10])}
-        seconds = []
+        seconds: list[float] = []
         while not seconds or (seconds[-1] > QUICK and len(seconds) < 3):  # the machine may be busy
             begun = time.perf_counter()
             answer = await client.ask("openai", tools=[tool({"type": "object", "properties": rules})])

@@ -27,7 +27,7 @@ from azure.core.exceptions import (
 )
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
-HELLO = [UserMessage("hello")]
+HELLO: list[Any] = [UserMessage("hello")]
 WEATHER = ChatCompletionsToolDefinition(
     function=FunctionDefinition(
         name="get_weather",

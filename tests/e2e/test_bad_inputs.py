@@ -148,6 +148,7 @@ def tools() -> Iterator[Case]:
 
 
 def across(dialect: str, profile: str) -> Iterator[Case]:
+    """Without the catalogue's `previous_response_id`, which is no parameter of chat."""
     dangling = {"role": "tool", "tool_call_id": "x", "content": "r"}
     yield Case(30, "invalid_request", text(messages=[HELLO, dangling]), ("messages[1].tool_call_id",))
     if dialect == "openai":  # the others do not have it

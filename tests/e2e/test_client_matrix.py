@@ -70,7 +70,7 @@ def told(dialect: str, part: dict[str, Any]) -> tuple[str, str, list[str]]:
     """The text, the reasoning and the names of tools in a message or a delta. Only OpenAI has a place for refusals."""
     assert dialect == "openai" or "refusal" not in part
     content = part.get("content") or ""
-    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    blocks: list[Any] = content if isinstance(content, list) else [{"type": "text", "text": content}]
     text = "".join(block["text"] for block in blocks if block["type"] == "text") + (part.get("refusal") or "")
     summaries = [one["text"] for block in blocks if block["type"] == "reasoning" for one in block["summary"]]
     names = [call["function"]["name"] for call in part.get("tool_calls") or () if call["function"].get("name")]
@@ -121,7 +121,7 @@ def check_stream(client: Any, behaviour: str, answer: Any, usage: bool) -> None:
     events = client.check_events(answer)
     choices = [choice for event in events for choice in event["choices"]]
     parts = [told(client.dialect, choice["delta"]) for choice in choices]
-    text, reasoning = ("".join(part[i] for part in parts) for i in (0, 1))
+    text, reasoning = "".join(part[0] for part in parts), "".join(part[1] for part in parts)
     names = [name for part in parts for name in part[2]]
     (finish,) = [choice["finish_reason"] for choice in choices if choice["finish_reason"]]
     assert (finish, text, reasoning, names) == expected(client, behaviour)
