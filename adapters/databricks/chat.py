@@ -60,8 +60,9 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     body["messages"] = _messages(body["messages"], ctx)
     _write_tools(body, ctx)
     fit(body, rules, ctx, extras="drop")
-    if "stream" not in body:
-        ctx.receipt.filled(("stream",), "the documented default differs from OpenAI's")
+    if body.get("stream") is None:
+        say = ctx.receipt.converted if "stream" in body else ctx.receipt.filled
+        say(("stream",), "the documented default differs from OpenAI's")
         body["stream"] = False
     return Call("POST", f"/serving-endpoints/{quote(ctx.target.model, safe='')}/invocations", body)
 

@@ -258,3 +258,9 @@ def test_mindie_takes_no_list_of_types(context: MakeContext) -> None:
     with pytest.raises(Fault) as caught:
         write("mindie", context(request=request(response_format=form)))
     assert caught.value.param == "response_format.json_schema.schema.properties.type.type"
+
+
+@pytest.mark.parametrize("given", [{}, {"stream": None}])
+@pytest.mark.parametrize("profile", ["documented", "actual"])
+def test_toward_databricks_stream_is_always_said(given: dict[str, Any], profile: str, context: MakeContext) -> None:
+    assert write("databricks", context(profile, request(**given))).body["stream"] is False
