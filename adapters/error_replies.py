@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import orjson
@@ -15,6 +16,7 @@ __all__ = ["located", "native", "reply", "sentence", "shown"]
 
 _SHOWN = 80
 _VALUE = 500
+_GOT = re.compile(r"\bgot ")
 
 
 def reply(status: int, body: JsonObject, fault: Fault, **headers: str) -> Reply:
@@ -26,10 +28,12 @@ def reply(status: int, body: JsonObject, fault: Fault, **headers: str) -> Reply:
 
 
 def sentence(fault: Fault) -> str:
-    """The message, with the offending value behind it where the value is short and the message lacks it."""
+    """The message, with the offending value behind it where the value is short and matters, and the message tells of
+    none."""
     message = bounded(fault.message) or f"The request failed: {fault.kind}"
     value = shown(fault.value)
-    return message if not 0 < len(value) <= _SHOWN or value in message else f"{message} (got {value})"
+    told = fault.kind == "extra_parameter" or value in message or _GOT.search(message)
+    return message if told or not 0 < len(value) <= _SHOWN else f"{message} (got {value})"
 
 
 def located(fault: Fault) -> str:

@@ -82,7 +82,7 @@ class Fault(Exception):
 
     `code` is a finer machine-readable word than the kind (`invalid_json`, `upstream_truncated`, ...), `provider_code`
     the word the provider used, `details` the parts of the provider's own body worth keeping, `retry_after` is seconds.
-    `status` 0 means the kind's own.
+    `status` 0 means the kind's own. `answered` is the status that the provider answered with, 0 where it did not.
     """
 
     kind: Kind
@@ -94,6 +94,7 @@ class Fault(Exception):
     provider_code: str | None = None
     details: Any = None
     retry_after: float | None = None
+    answered: int = 0
 
     def __post_init__(self) -> None:
         super().__init__(self.message)

@@ -25,6 +25,7 @@ from .call import Context, JsonObject
 from .edits import remove, replace
 from .faults import Fault
 from .paths import Path, dotted, lookup
+from .suggestions import did_you_mean
 from .validation import Judge, Violation
 
 __all__ = [
@@ -125,28 +126,37 @@ def _settle(body: JsonObject, violation: Violation, ctx: Context, extras: Extras
 def _settle_unknown(body: JsonObject, path: Path, ctx: Context, extras: Extras, hub: str) -> None:
     hint = hub_annotations(hub).get(_generic(path))
     extension = hint is not None and hint.get("x-extension") and extras == "keep-extensions"
-    if hint is None or extension or (extras == "keep-all" and len(path) == 1):
-        settle_extra(body, path, ctx, extras)
+    theirs = extension or (extras == "keep-all" and len(path) == 1)
+    if hint is None or (theirs and "x-dialect" not in hint):
+        settle_extra(body, path, ctx, extras, hub)
     else:
         settle_unsupported(body, path, ctx, "the target's API does not have it", hub)
 
 
-def settle_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras = "drop") -> None:
+def settle_extra(
+    body: JsonObject, path: Path, ctx: Context, extras: Extras = "drop", hub: str = HUB_CHAT
+) -> None:
     """Refuse, drop or keep a key that nobody knows, as the policy and the dialect say. Raises Fault."""
     choice = ctx.target.policy.extra_parameters
     nested = len(path) > 1  # reaches here only where the target's schema is closed
     if lookup(body, path) is None:
         ctx.receipt.dropped(path, "null, and not a known parameter", "form")
     elif choice == "error" or (nested and choice == "pass-through"):
-        name = dotted(ctx.receipt.unmap(path))
-        raise Fault(
-            "extra_parameter", f"{name} is not a known parameter", path, lookup(body, path), code="unknown_parameter"
-        )
+        text = f"{dotted(ctx.receipt.unmap(path))} is not a known parameter{_meant(path, hub)}"
+        raise Fault("extra_parameter", text, path, lookup(body, path), code="unknown_parameter")
     elif choice == "drop" or extras == "drop":
         ctx.receipt.dropped(path, "not a known parameter")
     else:
         return
     remove(body, path)
+
+
+def _meant(path: Path, hub: str) -> str:
+    """The hub's nearest name at that place, as a question."""
+    *above, name = path
+    place = _generic(tuple(above))
+    beside = [known[-1] for known in hub_annotations(hub) if known[:-1] == place]
+    return did_you_mean(str(name), [one for one in beside if isinstance(one, str)])
 
 
 def _settle_range(body: JsonObject, path: Path, nearest: float | None, why: str, ctx: Context) -> None:

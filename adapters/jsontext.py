@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from .call import JsonObject
+from .duplicates import duplicate_key, place_of
 from .faults import Fault
 from .paths import Path, dotted
 
-__all__ = ["MAX_DEPTH", "SYNTAX_CODES", "read_any", "read_object"]
+__all__ = ["BOM", "MAX_DEPTH", "SYNTAX_CODES", "read_any", "read_object"]
 
 MAX_DEPTH = 128
 SYNTAX_CODES = frozenset(
@@ -38,7 +38,7 @@ SYNTAX_CODES = frozenset(
 )
 """The codes of the faults that say: this is no proper JSON text."""
 
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _SHOWN = 40
 _VAST = "is out of range: it does not fit in 64 bits"
 _INT64 = -(2**63)
@@ -54,7 +54,7 @@ def read_object(raw: bytes) -> JsonObject:
     Raises Fault `invalid_request` with one of SYNTAX_CODES, or `invalid_type` where the body is not an object.
     Lines, columns (in characters) and bytes in its message count from 1, 1 and 0; `path` is set where there is one.
     """
-    text = raw.removeprefix(_BOM)
+    text = raw.removeprefix(BOM)
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -64,7 +64,7 @@ def read_object(raw: bytes) -> JsonObject:
     if not _is_plain(value, text):
         keys, vast = _survey(value)
         if vast or keys != _keys_written(text):
-            _reread(text.decode())
+            _reread(text.decode(), len(raw) - len(text))
     return value
 
 
@@ -76,7 +76,7 @@ def _is_plain(value: JsonObject, text: bytes) -> bool:
 
 def read_any(raw: bytes) -> Any:
     """An upstream's JSON text, taken as it comes. Raises ValueError."""
-    return orjson.loads(raw.removeprefix(_BOM))
+    return orjson.loads(raw.removeprefix(BOM))
 
 
 def _survey(value: JsonObject) -> tuple[int, bool]:
@@ -121,51 +121,47 @@ def _keys_written(text: bytes) -> int:
 
 @dataclass(eq=False, slots=True)
 class _Flaw:
-    """Stands in a parsed value for what is wrong there."""
+    """Stands in a parsed value for a number that is out of range."""
 
-    code: str
-    key: str | None
-    shown: str
+    digits: str
 
 
-def _reread(text: str) -> None:
+def _reread(text: str, skipped: int) -> None:
     """Parse once more, exactly. Raises Fault for a key written twice or a number out of range."""
     flaws: list[_Flaw] = []
 
-    def flaw(code: str, key: str | None, shown: str) -> _Flaw:
-        flaws.append(_Flaw(code, key, shown))
+    def flaw(digits: str) -> _Flaw:
+        flaws.append(_Flaw(digits))
         return flaws[-1]
 
     def members(pairs: list[tuple[str, Any]]) -> Any:
         found = dict(pairs)
-        if len(found) == len(pairs):
-            return found
-        keys = Counter(key for key, _ in pairs)
-        key = keys.most_common(1)[0][0]
-        return flaw("duplicate_key", key, key)
+        if len(found) != len(pairs):
+            raise _Twice
+        return found
 
     def integer(digits: str) -> Any:
         number = int(digits) if len(digits) <= 20 else _UINT64 + 1
-        return number if _INT64 <= number <= _UINT64 else flaw("number_out_of_range", None, digits)
+        return number if _INT64 <= number <= _UINT64 else flaw(digits)
 
     def decimal(digits: str) -> Any:
         number = float(digits)
-        return number if abs(number) != float("inf") else flaw("number_out_of_range", None, digits)
+        return number if abs(number) != float("inf") else flaw(digits)
 
-    value = json.loads(text, object_pairs_hook=members, parse_int=integer, parse_float=decimal)
+    try:
+        value = json.loads(text, object_pairs_hook=members, parse_int=integer, parse_float=decimal)
+    except _Twice:
+        raise duplicate_key(text, skipped) from None
     if flaws:
-        # Whatever contains a flaw and is one itself was found later, so the last one is always in reach.
-        raise _flawed(flaws[-1], _path_to(flaws[-1], value))
+        path = _path_to(flaws[-1], value)
+        where = f" at {_short(dotted(path))}" if path else ""
+        shown = _short(flaws[-1].digits)
+        text = f"The number {shown}{where} is out of range: it does not fit in 64 bits"
+        raise _fault("number_out_of_range", text, path)
 
 
-def _flawed(flaw: _Flaw, path: Path) -> Fault:
-    if flaw.key is not None:
-        path = (*path, flaw.key)
-        return _fault(flaw.code, f"The body has the key {_short(dotted(path))} more than once", path)
-    where = f" at {_short(dotted(path))}" if path else ""
-    return _fault(
-        flaw.code, f"The number {_short(flaw.shown)}{where} is out of range: it does not fit in 64 bits", path
-    )
+class _Twice(Exception):
+    """An object has a key twice."""
 
 
 def _path_to(wanted: object, value: Any) -> Path:
@@ -196,35 +192,34 @@ def _explain(error: orjson.JSONDecodeError, text: bytes, skipped: int) -> Fault:
         return _fault(
             "invalid_utf8", f"The body is not valid UTF-8: unexpected 0x{found:02x} at byte {skipped + bad.start}"
         )
-    place = f"line {error.lineno}, column {error.colno} (byte {skipped + len(decoded[: error.pos].encode())})"
-    return _refused(error, decoded, place)
+    return _refused(error, decoded, skipped)
 
 
-def _refused(error: orjson.JSONDecodeError, decoded: str, place: str) -> Fault:
+def _refused(error: orjson.JSONDecodeError, decoded: str, skipped: int) -> Fault:
+    place = place_of(decoded, error.pos, skipped)
     reason = error.msg.split(": line ")[0]
     if re.search("depth|recursion", reason, re.IGNORECASE):
         return _too_deep()
     if "surrogate" in reason:
         return _fault("invalid_unicode", f"A string has half of a surrogate pair, which is no character, at {place}")
     if "infinity" in reason:
-        return _out_of_range(decoded, error.pos, place)
+        return _out_of_range(decoded, error.pos, skipped)
     if foreign := _NOT_JSON.match(decoded, error.pos):
         reason = f"{foreign[0]} is not a JSON value"
     return _fault("invalid_json", f"The body is not valid JSON: {reason}, at {place}")
 
 
-def _out_of_range(decoded: str, position: int, place: str) -> Fault:
+def _out_of_range(decoded: str, position: int, skipped: int) -> Fault:
     try:
-        _reread(decoded)
+        _reread(decoded, skipped)
     except Fault as fault:
         if fault.code == "number_out_of_range":
             return fault
     except (ValueError, RecursionError):
         pass  # the text is wrong elsewhere too: the number's place will do
-    number = re.split(r"[\s,\]}]", decoded[position : position + _SHOWN + 1], maxsplit=1)[0]
-    return _fault(
-        "number_out_of_range", f"The number {_short(number)} at {place} is out of range: it does not fit in 64 bits"
-    )
+    number = _short(re.split(r"[\s,\]}]", decoded[position : position + _SHOWN + 1], maxsplit=1)[0])
+    place = place_of(decoded, position, skipped)
+    return _fault("number_out_of_range", f"The number {number} at {place} is out of range: it does not fit in 64 bits")
 
 
 def _too_deep() -> Fault:

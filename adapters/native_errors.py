@@ -86,7 +86,12 @@ def read_fault(reply: Reply, ctx: Context, words: Words | None = None) -> Fault:
 
     `reply.body` is read where there is one, else `reply.raw`, of which only the first 64 KiB count where it is no JSON.
     """
-    retry_after = read_retry_after(reply.headers, ctx.clock())
+    fault = _read(reply, read_retry_after(reply.headers, ctx.clock()), words or {})
+    fault.answered = reply.status
+    return fault
+
+
+def _read(reply: Reply, retry_after: float | None, words: Words) -> Fault:
     if 300 <= reply.status < 400:
         return Fault("upstream_invalid_response", _REDIRECT.format(reply.status), code="upstream_redirect")
     body = reply.body or parsed(reply.raw)
@@ -97,7 +102,7 @@ def read_fault(reply: Reply, ctx: Context, words: Words | None = None) -> Fault:
         if text is None and reply.status >= 500:
             return Fault("upstream_invalid_response", no_reason(reply.status), code="upstream_invalid_body")
         native = recognise_text(text or "")
-    return _judged(native, reply.status, words or {}, body, retry_after)
+    return _judged(native, reply.status, words, body, retry_after)
 
 
 def read_error_object(body: Mapping[str, Any], status: int = 200, words: Words | None = None) -> Fault:

@@ -26,10 +26,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["Event", "Framer", "Item", "Stray", "TooLong", "encode"]
+__all__ = ["FIELDS", "Event", "Framer", "Item", "Stray", "TooLong", "encode"]
 
 _BOM = b"\xef\xbb\xbf"
 _FIELD = b"data: "
+FIELDS = (b"data", b"event", b"id", b"retry")
+"""The names that a line may have in an event stream."""
 
 
 class TooLong(ValueError):

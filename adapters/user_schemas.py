@@ -2,46 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+
+import orjson
 
 from .call import JsonObject
 from .faults import Fault
-from .paths import Path
-from .validation import judge
+from .paths import Path, dotted, lookup
+from .validation import Judge, judge
 
 __all__ = ["check_responses_schemas", "check_user_schemas"]
 
+_PARAMETERS, _FORMAT = "invalid_function_parameters", "invalid_json_schema"
+
 
 def check_user_schemas(body: JsonObject) -> None:
-    """References stay inside the schema, patterns are short. Raises Fault.
-
-    Size and depth are those of the body, which are bounded where it is read.
+    """Schemas are of moderate size, references stay inside, patterns are short. Raises Fault at the schema's place; where
+    in it, the message says.
     """
-    tools = body.get("tools")
-    for i, tool in enumerate(tools if isinstance(tools, list) else ()):
-        function = tool.get("function") if isinstance(tool, dict) else None
-        if isinstance(function, dict) and function.get("parameters"):
-            _check(function["parameters"], ("tools", i, "function", "parameters"), "invalid_function_parameters")
-    form = body.get("response_format")
-    described = form.get("json_schema") if isinstance(form, dict) else None
-    if isinstance(described, dict) and described.get("schema"):
-        _check(described["schema"], ("response_format", "json_schema", "schema"), "invalid_json_schema")
+    for i, tool in _objects(body, ("tools",)):
+        _check(tool, ("tools", i), ("function", "parameters"), _PARAMETERS)
+    for i, function in _objects(body, ("functions",)):
+        _check(function, ("functions", i), ("parameters",), _PARAMETERS)
+    _check(body, (), ("response_format", "json_schema", "schema"), _FORMAT)
 
 
 def check_responses_schemas(body: JsonObject) -> None:
-    """The same for a Responses request, where tools and formats are flat. Raises Fault."""
-    tools = body.get("tools")
-    for i, tool in enumerate(tools if isinstance(tools, list) else ()):
-        if isinstance(tool, dict) and isinstance(tool.get("parameters"), dict):
-            _check(tool["parameters"], ("tools", i, "parameters"), "invalid_function_parameters")
-    text = body.get("text")
-    form = text.get("format") if isinstance(text, dict) else None
-    if isinstance(form, dict) and isinstance(form.get("schema"), dict):
-        _check(form["schema"], ("text", "format", "schema"), "invalid_json_schema")
+    """The same for a Responses request, where tools and formats are flat and a namespace holds tools. Raises Fault."""
+    for i, tool in _objects(body, ("tools",)):
+        _check(tool, ("tools", i), ("parameters",), _PARAMETERS)
+        for k, inner in _objects(tool, ("tools",)):
+            _check(inner, ("tools", i, "tools", k), ("parameters",), _PARAMETERS)
+    _check(body, (), ("text", "format", "schema"), _FORMAT)
 
 
-def _check(schema: Any, path: Path, code: str) -> None:
+def _objects(holder: JsonObject, path: Path) -> Iterator[tuple[int, JsonObject]]:
+    found = lookup(holder, path)
+    return ((i, one) for i, one in enumerate(found if isinstance(found, list) else ()) if isinstance(one, dict))
+
+
+def _check(holder: JsonObject, above: Path, below: Path, code: str) -> None:
+    schema = lookup(holder, below)
+    if not isinstance(schema, dict | list) or not schema:
+        return
     rules = judge("hub/chat.user_schema")
+    path = above + below
+    if why := _excess(schema, rules):
+        raise Fault("invalid_request", f"{dotted(path)} is not accepted: the schema {why}", path, code=code)
     if not rules.ok(schema):
-        fault = next(rules.violations(schema)).fault()
-        raise Fault("invalid_request", f"{path[0]}: {fault.message}", (*path, *fault.path), fault.value, code=code)
+        found = next(rules.violations(schema))
+        said = found.message.removeprefix(dotted(found.path)).strip()
+        text = f"{dotted(path)} is not accepted: {_pointer(found.path)} {said}"
+        raise Fault("invalid_request", text, path, found.value, code=code)
+
+
+def _excess(schema: Any, rules: Judge) -> str | None:
+    """Which of the schema file's bounds is broken, in words. Small schemas are not walked."""
+    size, nodes, depth = (rules.schema[f"x-max-{what}"] for what in ("bytes", "nodes", "depth"))
+    try:
+        text = orjson.dumps(schema)
+    except TypeError:
+        return f"is nested too deeply; the limit is {depth} levels"
+    if len(text) > size:
+        return f"has {len(text)} bytes; the limit is {size}"
+    if len(text) <= nodes and text.count(b"{") + text.count(b"[") <= depth:
+        return None
+    return _walked(schema, nodes, depth)
+
+
+def _walked(schema: Any, nodes: int, depth: int) -> str | None:
+    level, seen, levels = [schema], 0, 0
+    while level:
+        seen += len(level)
+        if seen > nodes:
+            return f"has more than {nodes} values; that is the limit"
+        holders = [one for one in level if isinstance(one, dict | list)]
+        levels += 1
+        if holders and levels > depth:
+            return f"is nested too deeply; the limit is {depth} levels"
+        level = [child for one in holders for child in (one.values() if isinstance(one, dict) else one)]
+    return None
+
+
+def _pointer(path: Path) -> str:
+    """A JSON pointer as a reference writes it, `#/properties/a`."""
+    return "#" + "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +14,7 @@ from dragoman.schemas import Schema, load
 
 from .faults import Fault, Kind
 from .paths import Path, dotted
+from .suggestions import did_you_mean
 
 __all__ = ["Judge", "Violation", "judge"]
 
@@ -94,6 +96,7 @@ class Judge:
             place = path if name is None else (*path, name)
             found = value if name is None else value.get(name)
             text = said or _sentence(keyword, limit, found, error.message)
+            text += "" if name is None else did_you_mean(name, rule.get("properties", ()))
             yield Violation(place, keyword, limit, found, rule, f"{dotted(place) or 'The body'} {text}")
 
     def _rule(self, schema_path: list[str | int]) -> tuple[Schema, str | None]:
@@ -119,14 +122,18 @@ def _refuse(uri: str) -> Any:
 
 def _sentence(keyword: str, limit: Any, value: Any, fallback: str) -> str:
     template = _SENTENCES.get(keyword)
+    if limit == 1 and keyword in _EMPTY:
+        return "must not be empty"
     if template is None:
         return f"is not valid: {fallback[:200]}"
-    return template.format(limit=_listed(limit), got=_shown(value), kind=_type_of(value), size=_size(value))
+    listed = _types(limit) if keyword == "type" else _listed(limit)
+    return template.format(limit=listed, got=_shown(value), found=_found(value), size=_size(value))
 
 
+_EMPTY = ("minLength", "minItems", "minProperties")
 _SENTENCES = {
     "required": "is required",
-    "type": "must be of type {limit}, got {kind}",
+    "type": "must be of type {limit}, got {found}",
     "enum": "must be one of {limit}, got {got}",
     "const": "must be {limit}, got {got}",
     "minimum": "must be at least {limit}, got {got}",
@@ -153,13 +160,31 @@ def _true_path(body: Any, path: list[str | int]) -> Path:
     return tuple(keys)
 
 
+def _types(limit: Any) -> str:
+    """`string, array or null`."""
+    names = sorted([limit] if isinstance(limit, str) else limit, key="null".__eq__)
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
 def _listed(limit: Any) -> str:
-    return ", ".join(str(one) for one in limit if one is not None) if isinstance(limit, list) else str(limit)
+    if isinstance(limit, list):
+        return ", ".join(_listed(one) for one in limit if one is not None)
+    return limit if isinstance(limit, str) else _shown(limit)
+
+
+def _found(value: Any) -> str:
+    """The type, and the value too where there is more to it."""
+    shown, kind = _shown(value), _type_of(value)
+    return kind if shown == kind else f"{kind} {shown}"
 
 
 def _shown(value: Any) -> str:
-    text = "null" if value is None else repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    """A value as JSON, cut short; of an array or an object no more than that it is one."""
+    if isinstance(value, dict | list):
+        return _type_of(value)
+    if isinstance(value, str) and len(value) > _SHOWN:
+        return f"{json.dumps(value[:_SHOWN], ensure_ascii=False)[:-1]}..."
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _size(value: Any) -> int:

@@ -16,7 +16,7 @@ from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.extras import extra_parameters
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.jsontext import read_object
+from dragoman.adapters.jsontext import BOM, read_object
 
 from .answers import as_response, encode
 from .attempts import Asked, Attempt, first_answer, open_upstream
@@ -112,6 +112,8 @@ class Exchange:
     def _read(self, body: bytes) -> None:
         asked = self._asked
         call = self._call(read_object(body))
+        if body.startswith(BOM):
+            asked.ctx.receipt.dropped((), "a byte order mark stood before the body", "form")
         asked.ctx = ctx = Context(asked.ctx.profile, call, asked.ctx.receipt)
         hub = asked.route.served.read_request(call, ctx)
         asked.ctx = Context(ctx.profile, call, ctx.receipt, request=hub)

@@ -29,7 +29,7 @@ class Inflater:
 
     def __init__(self, coding: str, limit: int) -> None:
         if coding not in _WINDOWS:
-            raise BadEncoding(f"content encoding {coding!r} is not supported; supported are gzip and deflate")
+            raise BadEncoding(f"content encoding {coding!r} is not supported")
         self._coding = coding
         self._left = limit
         self._started = False

@@ -59,7 +59,8 @@ async def read_body(request: BaseRequest, limit: int, clock: Clock) -> bytes:
             return body
         return inflater.finish(body)
     except BadEncoding as error:
-        raise Fault("invalid_request", str(error), code="invalid_content_encoding") from None
+        text = f"{error}; the header Content-Encoding may be gzip or deflate, for a body that is"
+        raise Fault("invalid_request", text, code="invalid_content_encoding") from None
     except TooMuch:
         raise _too_large(limit) from None
 
@@ -96,10 +97,10 @@ def _check_content_type(header: str | None) -> None:
         return
     media_type = header.partition(";")[0].strip().lower()
     if media_type not in ("application/json", ""):
-        raise Fault("unsupported_media_type", "the body must be application/json", code="unsupported_media_type")
+        raise Fault("unsupported_media_type", "the header Content-Type must be application/json", code="unsupported_media_type")
     charset = _CHARSET.search(header)
     if charset is not None and charset[1].lower() not in ("utf-8", "utf8"):
-        raise Fault("unsupported_media_type", "the charset must be utf-8", code="unsupported_charset")
+        raise Fault("unsupported_media_type", "the charset in the header Content-Type must be utf-8", code="unsupported_charset")
 
 
 def _too_large(limit: int, size: int | None = None) -> Fault:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.sse import Framer, Item, TooLong
+from dragoman.adapters.sse import FIELDS, Framer, Item, Stray, TooLong
 from dragoman.adapters.streams import Chunk, End, Output, StreamReader
 
 from .clock import Clock
@@ -30,16 +30,13 @@ async def outputs_of(
             clock.enter("inter_token", timeouts.inter_token)
         try:
             data = await incoming.chunk()
-            items = framer.feed(data) if data else framer.close()
+            outputs = _fed(reader, framer.feed(data)) if data else _closing(framer, reader)
         except Fault as cut:
             yield _closing(framer, reader, cut)
             return
         except TooLong as error:
             yield [Fault("upstream_invalid_response", str(error), code="upstream_response_too_large")]
             return
-        outputs = _fed(reader, items)
-        if not data and not reader.ended:
-            outputs += reader.close()
         if outputs:
             begun = True
             yield outputs
@@ -56,10 +53,33 @@ def _fed(reader: StreamReader, items: list[Item]) -> list[Output]:
     return [output for item in items for output in reader.feed(item)]
 
 
-def _closing(framer: Framer, reader: StreamReader, cut: Fault) -> list[Output]:
+def _closing(framer: Framer, reader: StreamReader, cut: Fault | None = None) -> list[Output]:
+    """The bytes ended; `cut` tells how, where they did not end cleanly. Raises TooLong only where they did.
+
+    What is left of an event counts where it can be read; where it cannot, that it was torn is the fault.
+    """
     try:
         items = framer.close()
     except TooLong:
+        if cut is None:
+            raise
         items = []
     outputs = _fed(reader, items)
-    return outputs if reader.ended else outputs + reader.close(cut)
+    if not reader.ended:
+        return outputs + reader.close(cut)
+    last = outputs[-1]
+    torn = isinstance(last, Fault) and last.code == "upstream_invalid_event" and _is_part(items[-1])
+    return [*outputs[:-1], cut or _torn()] if torn else outputs
+
+
+def _is_part(item: Item) -> bool:
+    """Whether a last, unfinished item is a part of an event, as opposed to a text that a provider ends with."""
+    if not isinstance(item, Stray):
+        return True
+    name = item.text.partition(b":")[0]
+    return item.text[:1] in (b"{", b"[") or any(field.startswith(name) for field in FIELDS)
+
+
+def _torn() -> Fault:
+    text = "the provider's stream ended in the middle of an event"
+    return Fault("upstream_invalid_response", text, code="upstream_truncated")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dragoman.adapters.dialect import Dialect, Served
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.suggestions import did_you_mean
 
 __all__ = ["ADDRESSES", "Route", "Routes"]
 
@@ -67,8 +67,7 @@ class Routes:
         return self._by_segment.get(first) or self._by_segment["v1"]
 
     def unknown(self, path: str) -> Fault:
-        close = difflib.get_close_matches(path[:256], self._exact, n=1, cutoff=0.5)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        hint = did_you_mean(path, self._exact, likeness=0.5)
         return Fault("not_found", f"nothing is served at this address{hint}", code="unknown_url")
 
     def _add(self, route: Route, patterns: tuple[str, ...]) -> None:

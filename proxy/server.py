@@ -13,6 +13,7 @@ from typing import Any
 
 from aiohttp import HttpVersion11, web
 from aiohttp.http_exceptions import LineTooLong
+from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web_protocol import ERROR, RequestHandler, _ErrInfo
 from structlog.typing import FilteringBoundLogger
 
@@ -31,6 +32,7 @@ from .state import RouterState
 
 __all__ = ["Gateway", "GatewayServer"]
 
+_MOST_HEADERS = 100
 _LINGER = 2.0  # seconds in which the rest of a refused body is read, so that the client gets to read the answer
 _ERROR = ERROR._replace(version=HttpVersion11)
 _STOPPING = Fault("overloaded", "the proxy is shutting down", code="shutting_down")
@@ -119,6 +121,7 @@ class GatewayServer(web.Server):
             handler_cancellation=True,
             access_log=None,
             keepalive_timeout=header_timeout,
+            max_headers=_MOST_HEADERS,
             auto_decompress=False,
             lingering_time=_LINGER,
         )
@@ -131,13 +134,30 @@ class GatewayServer(web.Server):
 class _Connection(RequestHandler):
     """One client connection."""
 
-    __slots__ = ()
+    __slots__ = ("_begun",)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._begun = False  # something of a request's head has come, and not all of it
+        super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         """Tell a handler that waits for a body when the parser gave up on it: aiohttp leaves it waiting."""
         RequestHandler.data_received(self, data)
+        self._begun = self._is_idle() and (self._begun or bool(data.strip(b"\r\n")))
         if self._messages and self._current_request is not None and isinstance(self._messages[-1][0], _ErrInfo):
             self._current_request.content.set_exception(web.RequestPayloadError("the body is not valid"))
+
+    def _is_idle(self) -> bool:
+        return self._waiter is not None and not self._waiter.done()
+
+    def _process_keepalive(self) -> None:
+        """Answer a head that does not come to its end; aiohttp would just hang up."""
+        late = self._loop.time() >= self._next_keepalive_close_time
+        if late and self._begun and self._is_idle() and self._waiter is not None:
+            self._messages.append((_ErrInfo(status=408, exc=None, message=""), EMPTY_PAYLOAD))
+            self._waiter.set_result(None)
+        else:
+            super()._process_keepalive()
 
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
@@ -174,6 +194,8 @@ def _rejected(status: int, exc: BaseException | None) -> Fault:
         if isinstance(exc.args[0], bytearray):  # the parser keeps the address in one of these, header lines in bytes
             return Fault("invalid_request", "the address is too long", status=414, code="uri_too_long")
         return Fault("invalid_request", "a header is longer than 8190 bytes", status=431, code="headers_too_large")
+    if status == 408:
+        return Fault("request_timeout", "the head of the request did not come in time", code="request_timeout")
     if exc is not None and exc.args[:1] == ("Too many headers received",):
-        return Fault("invalid_request", "there are more than 128 headers", status=431, code="headers_too_large")
+        return Fault("invalid_request", f"there are more than {_MOST_HEADERS} headers", status=431, code="headers_too_large")
     return Fault("invalid_request", "this is not valid HTTP/1.1", code="bad_http")

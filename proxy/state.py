@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from random import Random
@@ -11,6 +10,7 @@ from dragoman.adapters.call import Policy, Target
 from dragoman.adapters.dialect import Called, Dialect
 from dragoman.adapters.extras import ExtraParameters
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.suggestions import did_you_mean
 
 from .config.models import Config, Model, PolicyChoice, Provider, TargetChoice, Timeouts
 from .config.names import match, upstream_name
@@ -86,7 +86,7 @@ class RouterState:
             return self._default
         if len(self._models) == 1 and "*" not in (only := next(iter(self._models))):
             return only
-        raise Fault("invalid_request", "model is missing", ("model",), code="missing_required_parameter")
+        raise Fault("invalid_request", "model is required: there is no default model", ("model",), code="missing_required_parameter")
 
     def candidates(
         self, model: str, caller: Caller, extra: ExtraParameters | None = None, deployment: str | None = None
@@ -141,8 +141,7 @@ class RouterState:
 
     def _unknown(self, name: str, caller: Caller) -> Fault:
         visible = [known for known in self._models if "*" not in known and caller.sees(known)]
-        close = difflib.get_close_matches(name[:256], visible, n=3)
-        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        hint = did_you_mean(name, visible, most=3)
         shown = name if len(name) <= 100 else name[:100] + "..."
         return Fault(
             "model_not_found", f"the model {shown!r} does not exist here{hint}", ("model",), code="model_not_found"

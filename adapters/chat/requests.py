@@ -13,8 +13,9 @@ __all__ = ["check_request"]
 
 
 def check_request(body: JsonObject, judge: Judge) -> None:
-    """The dialect's schema, then what no schema says. Raises Fault, its path as the client wrote it."""
+    """The bounds of hostile input, the dialect's schema, then what no schema says. Raises Fault, its path as the client
+    wrote it."""
     refuse_steering(body)
+    check_user_schemas(body)
     judge.check(body)
     check_coherence(body)
-    check_user_schemas(body)

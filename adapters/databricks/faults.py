@@ -63,6 +63,9 @@ _WRITTEN: dict[Kind, tuple[int, str]] = {
 }
 
 
+_UNREADABLE = "Bad request: json:"
+
+
 def read_fault(found: Reply, ctx: Context) -> Fault:
     """The fault in a provider's answer, whatever its form."""
     return read_native(found, ctx, WORDS)
@@ -73,8 +76,17 @@ def write_fault(fault: Fault, ctx: Context) -> Reply:
 
 
 def error_body(fault: Fault) -> JsonObject:
-    word = "BAD_REQUEST" if fault.code in SYNTAX_CODES else _WRITTEN[fault.kind][1]
-    return {"error_code": word, "message": located(fault)}
+    if fault.code in SYNTAX_CODES:
+        return {"error_code": "BAD_REQUEST", "message": f"{_UNREADABLE} {located(fault)}"}
+    return {"error_code": _WRITTEN[fault.kind][1], "message": _unknown(fault) + located(fault)}
+
+
+def _unknown(fault: Fault) -> str:
+    """How the service begins where it does not know a field, whose last name it tells."""
+    names = [part for part in fault.path if isinstance(part, str)]
+    if fault.kind != "extra_parameter" or not names or "unknown field" in fault.message:
+        return ""
+    return f'{_UNREADABLE} unknown field "{names[-1]}": '
 
 
 def error_event(fault: Fault) -> JsonObject:

@@ -1,13 +1,17 @@
 """Faults in the form of the MindIE OpenAI-compatible API: exactly `{error, error_type}`.
 
-Whatever is wrong with a body is 422, an unknown model included; the server knows neither 429 nor gateway statuses.
+Whatever is wrong with a body is 422, an unknown model included. The server knows neither 429 nor gateway statuses, so
+the proxy writes none; a gateway's status that a provider answered with is passed on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dragoman.adapters.call import Context, JsonObject, Reply
 from dragoman.adapters.error_replies import located, reply
 from dragoman.adapters.faults import Fault, Kind
+from dragoman.adapters.jsontext import SYNTAX_CODES
 from dragoman.adapters.native_errors import Words
 from dragoman.adapters.native_errors import read_fault as read_native
 
@@ -54,15 +58,41 @@ _WRITTEN: dict[Kind, tuple[int, str]] = {
 }
 
 
+# Beginnings of the server's own sentences, which clients look for: by kind, by code, by place and code.
+_PARSING = "Failed to parse request context to json:"
+_NO_MODEL = "Request contains not model or model null."
+_NO_MESSAGES = "Request param messages not arr or arr is empty:"
+_SENTENCES: Mapping[str | tuple[str | None, str | None], str] = {
+    "model_not_found": "Model not found.",
+    **dict.fromkeys(SYNTAX_CODES, _PARSING),
+    ("model", "missing_required_parameter"): _NO_MODEL,
+    ("model", "invalid_type"): "Request param model must be string.",
+    ("model", "invalid_value"): "Model not found.",
+    ("messages", "missing_required_parameter"): _NO_MESSAGES,
+    ("messages", "invalid_type"): _NO_MESSAGES,
+    ("messages", "array_below_min_length"): _NO_MESSAGES,
+}
+
+
 def read_fault(found: Reply, ctx: Context) -> Fault:
     """The fault in a provider's answer, whatever its form."""
     return read_native(found, ctx, WORDS)
 
 
 def write_fault(fault: Fault, ctx: Context) -> Reply:
-    return reply(_WRITTEN[fault.kind][0], error_body(fault), fault)
+    """A 5xx of the provider's stays what it was; what the proxy found out itself has the server's own status."""
+    status = fault.status if fault.answered >= 500 else _WRITTEN[fault.kind][0]
+    return reply(status, error_body(fault), fault)
 
 
 def error_body(fault: Fault) -> JsonObject:
     """The body of an error, and of an error event in a stream."""
-    return {"error": located(fault), "error_type": _WRITTEN[fault.kind][1]}
+    said, text = _sentence(fault), located(fault)
+    text = f"{said} {text}" if said and said not in text else text
+    return {"error": text, "error_type": _WRITTEN[fault.kind][1]}
+
+
+def _sentence(fault: Fault) -> str | None:
+    null = fault.code == "invalid_type" and fault.value is None
+    place = (fault.param, "missing_required_parameter" if null else fault.code)
+    return _SENTENCES.get(fault.kind) or _SENTENCES.get(fault.code or "") or _SENTENCES.get(place)

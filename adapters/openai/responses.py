@@ -24,8 +24,8 @@ READING = Reading("openai")
 def read_request(call: Call, ctx: Context) -> JsonObject:
     """Judge the body as OpenAI would; it is in hub form already."""
     refuse_steering(call.body)
-    judge("openai/responses.request", ctx.profile).check(call.body)
     check_responses_schemas(call.body)
+    judge("openai/responses.request", ctx.profile).check(call.body)
     return call.body
 
 

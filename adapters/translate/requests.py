@@ -33,6 +33,9 @@ _SAME = (
     "service_tier",
     "parallel_tool_calls",
     "stream",
+    "client_request_id",
+    "usage_context",
+    "extra_params",
 )
 _HOLDERS = ("reasoning", "text")  # parameters whose members find their places one by one
 _LOGPROBS = "message.output_text.logprobs"
@@ -196,4 +199,4 @@ def _settle_rest(left: JsonObject, hub: str, protocol: str, ctx: Context) -> Non
         elif name in known:
             settle_unsupported(left, (name,), ctx, why, hub)
         else:
-            settle_extra(left, (name,), ctx)
+            settle_extra(left, (name,), ctx, hub=hub)

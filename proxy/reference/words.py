@@ -15,7 +15,7 @@ __all__ = ["kind", "limits", "literal"]
 _SILENT = frozenset(
     {"$ref", "$defs", "$schema", "$comment", "title", "type", "required", "properties", "items", "prefixItems", "allOf"}
     | {"if", "then", "else", "dependentSchemas", "additionalProperties", "x-source", "x-neutral", "x-advisory"}
-    | {"x-extension", "x-recursive", "x-message", "x-nearest", "minimum", "maximum", "exclusiveMinimum"}
+    | {"x-extension", "x-dialect", "x-recursive", "x-message", "x-nearest", "minimum", "maximum", "exclusiveMinimum"}
     | {"exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties", "propertyNames"}
     | {"pattern", "enum", "const", "default", "not", "x-max-characters"}
 )

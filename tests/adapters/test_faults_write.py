@@ -106,7 +106,9 @@ def test_openai(kind: Kind) -> None:
 def test_databricks(kind: Kind) -> None:
     status, word = TABLE[kind][3:5]
     written = databricks.write_fault(Fault(kind, "Said so", ("messages", 0)), CTX)
-    assert (written.status, written.body) == (status, {"error_code": word, "message": "messages[0]: Said so"})
+    beginning = 'Bad request: json: unknown field "messages": ' if kind == "extra_parameter" else ""
+    body = {"error_code": word, "message": f"{beginning}messages[0]: Said so"}
+    assert (written.status, written.body) == (status, body)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -116,7 +118,8 @@ def test_azure(kind: Kind) -> None:
     assert (written.status, written.headers["x-ms-error-code"]) == (status, code)
     body = dict(written.body)
     assert body.pop("error")
-    wanted: dict[str, Any] = {"status": status, "message": "Said so (got wizard)"}
+    got = "" if kind == "extra_parameter" else " (got wizard)"
+    wanted: dict[str, Any] = {"status": status, "message": f"Said so{got}"}
     if status not in (401, 404, 429):
         wanted["code"] = code
         if status == 422:
@@ -132,7 +135,9 @@ def test_azure(kind: Kind) -> None:
 def test_mindie(kind: Kind) -> None:
     status, label = TABLE[kind][7:]
     written = mindie.write_fault(Fault(kind, "Said so", ("messages", 0)), CTX)
-    assert (written.status, written.body) == (status, {"error": "messages[0]: Said so", "error_type": label})
+    beginning = "Model not found. " if kind == "model_not_found" else ""
+    body = {"error": f"{beginning}messages[0]: Said so", "error_type": label}
+    assert (written.status, written.body) == (status, body)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -164,6 +169,47 @@ def test_a_kept_status_stays_where_the_dialect_has_it() -> None:
     assert [DIALECTS[name].write_fault(fault, CTX).status for name in DIALECTS] == [501, 501, 501, 500]
 
 
+@pytest.mark.parametrize(("status", "told"), [(500, 500), (501, 501), (502, 502), (503, 503), (504, 504), (529, 503)])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_5xx_of_the_provider_is_kept(dialect: str, status: int, told: int) -> None:
+    fault = openai.read_fault(Reply(status, {}, {}, b'{"error": {"message": "no"}}'), CTX)
+    assert DIALECTS[dialect].write_fault(fault, CTX).status == told
+    unreadable = openai.read_fault(Reply(status, {}, {}, b"\xff\xfe"), CTX)
+    assert DIALECTS[dialect].write_fault(unreadable, CTX).status == 502
+
+
+def test_mindie_clients_get_no_gateway_status_of_the_proxys_own() -> None:
+    for kind in ("upstream_timeout", "upstream_invalid_response", "upstream_unreachable"):
+        assert mindie.write_fault(Fault(kind, "No"), CTX).status == 500
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        (Fault("invalid_request", "x", code="invalid_json"), "Failed to parse request context to json: x"),
+        (Fault("model_not_found", "x", ("model",)), "Model not found. model: x"),
+        (Fault("invalid_request", "x", ("model",), code="missing_required_parameter"), "or model null. model: x"),
+        (Fault("invalid_request", "x", ("model",), None, code="invalid_type"), "or model null. model: x"),
+        (Fault("invalid_request", "x", ("model",), 3, code="invalid_type"), "must be string. model: x (got 3)"),
+        (Fault("invalid_request", "x", ("messages",), [], code="array_below_min_length"), "arr is empty: messages: x"),
+        (Fault("model_not_found", "Model not found.", ()), "Model not found."),
+    ],
+)
+def test_mindies_own_sentences(fault: Fault, sentence: str) -> None:
+    said = mindie.error_body(fault)["error"]
+    assert said.startswith(sentence.partition(" ")[0]) or sentence in said
+    assert said.endswith(sentence)
+    assert said.count("Model not found.") <= 1
+
+
+def test_databricks_names_an_unknown_field_as_its_servers_do() -> None:
+    fault = Fault("extra_parameter", "messages[0].foo is not a known parameter", ("messages", 0, "foo"), 1)
+    said = 'Bad request: json: unknown field "foo": messages[0].foo is not a known parameter'
+    assert databricks.error_body(fault) == {"error_code": "BAD_REQUEST", "message": said}
+    theirs = Fault("extra_parameter", 'Bad request: json: unknown field "n"', ("n",))
+    assert databricks.error_body(theirs)["message"] == theirs.message
+
+
 def test_extra_parameters_have_the_text_of_the_service_only_in_the_actual_profile() -> None:
     fault = Fault("extra_parameter", "Extra parameters ['n'] are not allowed", ("n",))
     assert "['n']" in azure.write_fault(fault, CTX).body["detail"]
@@ -185,9 +231,15 @@ def test_extra_parameters_have_the_text_of_the_service_only_in_the_actual_profil
         (10**30, "It is wrong"),
     ],
 )
-def test_the_value_is_in_the_message(value: Any, message: str) -> None:
-    fault = Fault("invalid_request", "It is wrong", ("n",), value)
+@pytest.mark.parametrize("kind", ["invalid_request", "unprocessable"])
+def test_the_value_is_in_the_message(value: Any, message: str, kind: Kind) -> None:
+    fault = Fault(kind, "It is wrong", ("n",), value)
     assert openai.error_body(fault)["error"]["message"] == message
+
+
+def test_got_is_said_once() -> None:
+    fault = Fault("invalid_request", "n must be of type integer, got string", ("n",), "hot")
+    assert openai.error_body(fault)["error"]["message"] == fault.message
 
 
 def test_details() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import Any
 
@@ -69,13 +70,38 @@ def test_bad_bodies(raw: bytes, code: str, words: str) -> None:
         (b'{"a"\n:1,"a":2}', ("a",)),
         (b'{"a\\\\":1,"a\\\\":2,"b":"\\":"}', ("a\\",)),
         (b'{"a\\"":1,"a\\"":2,"b":"\\":"}', ('a"',)),
-        (b'{"a":{"x":1,"x":2},"a":3}', ("a",)),
+        (b'{"a":{"x":1,"x":2},"a":3}', ("a", "x")),
+        (b'{"a":[{}, [1, 2], {"b": "\\",", "b": []}]}', ("a", 2, "b")),
+        (b'{"a":[1, 2, {"c": 3}], "b": {"b": 1}, "b" : 4}', ("b",)),
         (b'{"":1,"":2}', ("",)),
     ],
 )
 def test_duplicate_keys_are_found_with_their_path(raw: bytes, path: tuple[str | int, ...]) -> None:
     fault = refused(raw)
     assert (fault.code, fault.path) == ("duplicate_key", path)
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_both_places_of_a_duplicate_key_are_named(mark: bytes) -> None:
+    raw = mark + '{"é": 1, "a" : {"b": 1,\n  "b": 2}}'.encode()
+    fault = refused(raw)
+    first, second = (raw.index(b'"b"'), raw.rindex(b'"b"'))
+    assert f"at line 1, column 17 (byte {first}) and at line 2, column 3 (byte {second})" in fault.message
+    assert "a.b" in fault.message
+
+
+@given(st.lists(st.text(max_size=3), min_size=1, max_size=5), st.text(max_size=3), st.booleans())
+def test_any_duplicate_key_is_found(keys: list[str], twice: str, ascii_only: bool) -> None:
+    names = [*dict.fromkeys(keys), twice]
+    text = ", ".join(f"{json.dumps(name, ensure_ascii=ascii_only)} : [{{}}]" for name in names)
+    raw = f"{{{text}}}".encode()
+    if len(set(names)) == len(names):
+        assert read_object(raw) == dict.fromkeys(names, [{}])
+        return
+    fault = refused(raw)
+    assert (fault.code, fault.path) == ("duplicate_key", (twice,))
+    places = [int(number) for number in re.findall(r"\(byte (\d+)\)", fault.message)]
+    assert [json.JSONDecoder().raw_decode(raw[place:].decode())[0] for place in places] == [twice, twice]
 
 
 @pytest.mark.parametrize(

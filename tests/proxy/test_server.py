@@ -72,6 +72,13 @@ async def test_what_is_no_http_gets_an_answer_in_json(proxy: Any, case: str) -> 
     assert (await p.session.get(f"{p.running.url}/live")).status == 200
 
 
+async def test_a_hundred_headers_are_enough(proxy: Any) -> None:
+    p = await proxy()
+    for more, status in ((98, 200), (99, 431)):  # beside Host and Connection
+        head = GET + b"".join(b"X-%d: x\r\n" % n for n in range(more)) + b"Connection: close\r\n\r\n"
+        assert (await p.raw(head)).startswith(b"HTTP/1.1 %d " % status)
+
+
 async def test_a_bad_chunk_after_the_head(proxy: Any) -> None:
     p = await proxy()
     reader, writer = await asyncio.open_connection("127.0.0.1", p.port)
@@ -209,13 +216,34 @@ async def test_health(proxy: Any) -> None:
 # Clients that are slow, or leave
 
 
-@pytest.mark.parametrize("head", [b"", b"GET /li", GET])
+@pytest.mark.parametrize("head", [b"GET /li", GET])
 async def test_a_head_that_never_ends(proxy: Any, head: bytes) -> None:
     p = await proxy(server={"header_timeout": 0.2})
     loop = asyncio.get_running_loop()
     start = loop.time()
-    assert await p.raw(head) == b""
+    answer = await p.raw(head)
     assert loop.time() - start < 1
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"Connection: close" in answer
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "request_timeout"
+    assert (await p.session.get(f"{p.running.url}/live")).status == 200
+
+
+async def test_a_head_that_drips(proxy: Any) -> None:
+    p = await proxy(server={"header_timeout": 0.3})
+    reader, writer = await asyncio.open_connection("127.0.0.1", p.port)
+    for _ in range(4):
+        writer.write(b"GE")
+        await asyncio.sleep(0.05)
+    assert (await asyncio.wait_for(reader.read(), 2)).startswith(b"HTTP/1.1 408 ")
+    writer.close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"\r\n", GET + b"\r\n", GET + b"\r\n\r\n"])
+async def test_a_connection_that_is_idle_is_closed_without_a_word(proxy: Any, sent: bytes) -> None:
+    """What it would be told, its client could take for the answer to the next request."""
+    p = await proxy(server={"header_timeout": 0.2})
+    assert b" 408 " not in await p.raw(sent)
 
 
 async def test_a_body_that_never_ends(proxy: Any, upstream: Any, wire: Any) -> None:

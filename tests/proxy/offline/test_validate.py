@@ -93,7 +93,7 @@ def test_text(run: Run) -> None:
         "temperature must be at most 2, got 9\n"
         "  value: 9\n"
         f"  source: {REFERENCE}; 0.001 is the least value recommended there\n"
-        "top_p must be of type null, number, got string\n"
+        'top_p must be of type number or null, got string "x"\n'
         '  value: "x"\n'
         f"  source: {REFERENCE}\n"
     )

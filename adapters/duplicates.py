@@ -1,0 +1,61 @@
+"""Where a key stands twice in a JSON text that is valid otherwise."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+
+from .faults import Fault
+from .paths import Path, dotted
+
+__all__ = ["duplicate_key", "place_of"]
+
+_SHOWN = 40
+# A string, with the colon behind it where it is a key; or what begins, parts and ends objects and arrays.
+_TOKEN = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*(:)?|[{}\[\],]')
+
+
+@dataclass(slots=True)
+class _Open:
+    """An object or array that has not ended yet: where it is being read, and where the keys of an object stood."""
+
+    at: str | int
+    keys: dict[str, int] = field(default_factory=dict)
+
+
+def duplicate_key(text: str, skipped: int = 0) -> Fault:
+    """The fault that names the first key to stand twice in one object, and both its places. `skipped` bytes stood before
+    the text. Raises ValueError where no key does.
+    """
+    stack: list[_Open] = []
+    for token in _TOKEN.finditer(text):
+        mark = token[0][0]
+        if mark in "{[":
+            stack.append(_Open("" if mark == "{" else 0))
+        elif mark in "}]":
+            stack.pop()
+        elif mark == "," and isinstance(stack[-1].at, int):
+            stack[-1].at += 1
+        elif token[2]:
+            key: str = json.loads(token[1])
+            stack[-1].at = key
+            first = stack[-1].keys.setdefault(key, token.start())
+            if first != token.start():
+                places = [place_of(text, position, skipped) for position in (first, token.start())]
+                return _fault(tuple(one.at for one in stack), *places)
+    raise ValueError("no key stands twice")
+
+
+def place_of(text: str, position: int, skipped: int = 0) -> str:
+    """Where that character is, in words; lines, columns (in characters) and bytes count from 1, 1 and 0."""
+    line = text.count("\n", 0, position) + 1
+    column = position - text.rfind("\n", 0, position)
+    return f"line {line}, column {column} (byte {skipped + len(text[:position].encode())})"
+
+
+def _fault(path: Path, first: str, second: str) -> Fault:
+    name = dotted(path)
+    shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..."
+    text = f"The body has the key {shown} more than once: at {first} and at {second}; leave one out"
+    return Fault("invalid_request", text, path, code="duplicate_key")

@@ -1,0 +1,21 @@
+"""Names that a client may have meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["did_you_mean", "nearest"]
+
+_LONGEST = 256
+
+
+def nearest(name: str, known: Iterable[str], most: int = 1, likeness: float = 0.6) -> list[str]:
+    """The known names that come close, the closest first."""
+    return difflib.get_close_matches(name[:_LONGEST], known, n=most, cutoff=likeness)
+
+
+def did_you_mean(name: str, known: Iterable[str], most: int = 1, likeness: float = 0.6) -> str:
+    """`; did you mean this?`, to stand behind a sentence; nothing where no known name comes close."""
+    close = nearest(name, known, most, likeness)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
