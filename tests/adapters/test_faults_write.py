@@ -191,13 +191,12 @@ def test_mindie_clients_get_no_gateway_status_of_the_proxys_own() -> None:
         (Fault("invalid_request", "x", ("model",), code="missing_required_parameter"), "or model null. model: x"),
         (Fault("invalid_request", "x", ("model",), None, code="invalid_type"), "or model null. model: x"),
         (Fault("invalid_request", "x", ("model",), 3, code="invalid_type"), "must be string. model: x (got 3)"),
-        (Fault("invalid_request", "x", ("messages",), [], code="array_below_min_length"), "arr is empty: messages: x"),
+        (Fault("invalid_request", "x", ("messages",), code="array_below_min_length"), "arr is empty: messages: x"),
         (Fault("model_not_found", "Model not found.", ()), "Model not found."),
     ],
 )
 def test_mindies_own_sentences(fault: Fault, sentence: str) -> None:
     said = mindie.error_body(fault)["error"]
-    assert said.startswith(sentence.partition(" ")[0]) or sentence in said
     assert said.endswith(sentence)
     assert said.count("Model not found.") <= 1
 

@@ -143,7 +143,7 @@ class Client:
         keys = {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
         heads = {"Content-Type": "application/json", **keys, **(headers or {})}
         raw = b""
-        async with self.session.post(url, data=body, headers=heads) as response:
+        async with self.session.post(url, data=io.BytesIO(body), headers=heads) as response:
             try:
                 async for data in response.content.iter_any():
                     raw += data

@@ -161,6 +161,16 @@ async def test_row_12_replies_without_bounds(client: Any, dialect: str, monkeypa
     assert client.check_broken((await asked(client, "openai", "gzip-bomb(size=1)", True))[0])
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_5xx_status_is_kept(client: Any, dialect: str) -> None:
+    """For MindIE's clients too: only what the proxy itself found out is written with the statuses of MindIE's server."""
+    for provider in DIALECTS:
+        for status, kind in ((500, "upstream_error"), (502, INVALID), (504, "upstream_timeout")):
+            for stream in (False, True):
+                answer, _ = await asked(client, provider, f"status-{status}", stream)
+                client.check_error(answer, kind, status=status)
+
+
 RETRY_AFTER = {"2": "2", "0.5": "1", "soon": None, "-1": None, "1000000": "3600"}
 
 
@@ -213,7 +223,8 @@ async def test_row_15_what_is_wrong_is_said_in_the_clients_way(
         for stream in (False, True):
             with subtests.test(behaviour=behaviour, stream=stream):
                 answer = await client.ask(behaviour.partition("-")[0], f"fake:{behaviour}", stream=stream)
-                client.check_error(answer, kind, *words, status=status if dialect == "openai" else None)
+                kept = dialect == "openai" or status >= 500
+                client.check_error(answer, kind, *words, status=status if kept else None)
                 check_place(client, answer.json, param)
 
 

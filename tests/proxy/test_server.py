@@ -232,8 +232,8 @@ async def test_a_head_that_never_ends(proxy: Any, head: bytes) -> None:
 async def test_a_head_that_drips(proxy: Any) -> None:
     p = await proxy(server={"header_timeout": 0.3})
     reader, writer = await asyncio.open_connection("127.0.0.1", p.port)
-    for _ in range(4):
-        writer.write(b"GE")
+    for part in (b"GET", b" /li", b"ve HTTP/1.1\r\n", b"Host: a"):
+        writer.write(part)
         await asyncio.sleep(0.05)
     assert (await asyncio.wait_for(reader.read(), 2)).startswith(b"HTTP/1.1 408 ")
     writer.close()
