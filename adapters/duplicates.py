@@ -25,8 +25,8 @@ class _Open:
 
 
 def duplicate_key(text: str, skipped: int = 0) -> Fault:
-    """The fault that names the first key to stand twice in one object, and both its places. `skipped` bytes stood before
-    the text. Raises ValueError where no key does.
+    """The fault that names the first key to stand twice in one object, and both its places. `skipped` bytes stood
+    before the text. Raises ValueError where no key does.
     """
     stack: list[_Open] = []
     for token in _TOKEN.finditer(text):

@@ -88,7 +88,8 @@ def settle_unsupported(body: JsonObject, path: Path, ctx: Context, why: str, hub
     elif ctx.target.policy.unsupported == "drop":
         ctx.receipt.dropped(path, why)
     else:
-        message = f"{dotted(ctx.receipt.unmap(path))} cannot be served: {why}"
+        name = dotted(ctx.receipt.unmap(path))
+        message = f"{name} cannot be served: {why}; leave it out, or set the policy unsupported to drop"
         raise Fault("unsupported_parameter", message, path, value, code="unsupported_parameter")
     remove(body, path)
 
@@ -133,9 +134,7 @@ def _settle_unknown(body: JsonObject, path: Path, ctx: Context, extras: Extras, 
         settle_unsupported(body, path, ctx, "the target's API does not have it", hub)
 
 
-def settle_extra(
-    body: JsonObject, path: Path, ctx: Context, extras: Extras = "drop", hub: str = HUB_CHAT
-) -> None:
+def settle_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras = "drop", hub: str = HUB_CHAT) -> None:
     """Refuse, drop or keep a key that nobody knows, as the policy and the dialect say. Raises Fault."""
     choice = ctx.target.policy.extra_parameters
     nested = len(path) > 1  # reaches here only where the target's schema is closed

@@ -18,8 +18,8 @@ _PARAMETERS, _FORMAT = "invalid_function_parameters", "invalid_json_schema"
 
 
 def check_user_schemas(body: JsonObject) -> None:
-    """Schemas are of moderate size, references stay inside, patterns are short. Raises Fault at the schema's place; where
-    in it, the message says.
+    """Schemas are of moderate size, references stay inside, patterns are short. Raises Fault at the schema's place;
+    where in it, the message says.
     """
     for i, tool in _objects(body, ("tools",)):
         _check(tool, ("tools", i), ("function", "parameters"), _PARAMETERS)

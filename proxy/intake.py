@@ -97,10 +97,14 @@ def _check_content_type(header: str | None) -> None:
         return
     media_type = header.partition(";")[0].strip().lower()
     if media_type not in ("application/json", ""):
-        raise Fault("unsupported_media_type", "the header Content-Type must be application/json", code="unsupported_media_type")
+        raise Fault(
+            "unsupported_media_type", "the header Content-Type must be application/json", code="unsupported_media_type"
+        )
     charset = _CHARSET.search(header)
     if charset is not None and charset[1].lower() not in ("utf-8", "utf8"):
-        raise Fault("unsupported_media_type", "the charset in the header Content-Type must be utf-8", code="unsupported_charset")
+        raise Fault(
+            "unsupported_media_type", "the charset in the header Content-Type must be utf-8", code="unsupported_charset"
+        )
 
 
 def _too_large(limit: int, size: int | None = None) -> Fault:

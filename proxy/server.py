@@ -8,6 +8,7 @@ our own.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,6 +36,7 @@ __all__ = ["Gateway", "GatewayServer"]
 _MOST_HEADERS = 100
 _LINGER = 2.0  # seconds in which the rest of a refused body is read, so that the client gets to read the answer
 _ERROR = ERROR._replace(version=HttpVersion11)
+_TWICE = re.compile("Duplicate .{1,40} header")
 _STOPPING = Fault("overloaded", "the proxy is shutting down", code="shutting_down")
 
 
@@ -154,7 +156,7 @@ class _Connection(RequestHandler):
         """Answer a head that does not come to its end; aiohttp would just hang up."""
         late = self._loop.time() >= self._next_keepalive_close_time
         if late and self._begun and self._is_idle() and self._waiter is not None:
-            self._messages.append((_ErrInfo(status=408, exc=None, message=""), EMPTY_PAYLOAD))
+            self._messages.append((_ErrInfo(status=408, exc=TimeoutError(), message=""), EMPTY_PAYLOAD))
             self._waiter.set_result(None)
         else:
             super()._process_keepalive()
@@ -197,5 +199,9 @@ def _rejected(status: int, exc: BaseException | None) -> Fault:
     if status == 408:
         return Fault("request_timeout", "the head of the request did not come in time", code="request_timeout")
     if exc is not None and exc.args[:1] == ("Too many headers received",):
-        return Fault("invalid_request", f"there are more than {_MOST_HEADERS} headers", status=431, code="headers_too_large")
+        return Fault(
+            "invalid_request", f"there are more than {_MOST_HEADERS} headers", status=431, code="headers_too_large"
+        )
+    if exc is not None and _TWICE.search(str(exc)):
+        return Fault("invalid_request", "a header that may come once came twice", code="bad_http")
     return Fault("invalid_request", "this is not valid HTTP/1.1", code="bad_http")

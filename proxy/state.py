@@ -86,7 +86,12 @@ class RouterState:
             return self._default
         if len(self._models) == 1 and "*" not in (only := next(iter(self._models))):
             return only
-        raise Fault("invalid_request", "model is required: there is no default model", ("model",), code="missing_required_parameter")
+        raise Fault(
+            "invalid_request",
+            "model is required: there is no default model",
+            ("model",),
+            code="missing_required_parameter",
+        )
 
     def candidates(
         self, model: str, caller: Caller, extra: ExtraParameters | None = None, deployment: str | None = None

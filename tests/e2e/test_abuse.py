@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import sys
 import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,6 +75,25 @@ async def test_no_schema_of_a_client_is_followed(client: Any, dialect: str) -> N
                 if word in ("$ref", "$dynamicRef"):
                     client.check_error(answer, "invalid_request")
         assert canary.connections == 0
+
+
+@pytest.fixture(scope="module")
+def opened() -> list[str]:
+    """The files that were opened. A hook cannot be taken out again, so there is one."""
+    names: list[str] = []
+    sys.addaudithook(lambda event, args: names.append(str(args[0])) if event == "open" else None)
+    return names
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_no_file_is_opened_for_a_schema(client: Any, dialect: str, opened: list[str], tmp_path: Path) -> None:
+    canary = tmp_path / "canary.json"
+    canary.write_text("{}")
+    assert canary.as_posix() in opened
+    opened.clear()
+    for word, address in itertools.product(("$ref", "$dynamicRef", "$schema", "$id"), (canary.as_uri(), str(canary))):
+        await client.ask("openai", tools=[tool({"type": "object", "properties": {"a": {word: address}}})])
+    assert not [name for name in opened if "canary" in name]
 
 
 def evil_patterns() -> Iterator[str]:

@@ -333,6 +333,17 @@ async def test_row_27_an_unknown_field_is_dropped_or_forwarded(make: Any, dialec
         assert ("foo" in answer.headers.get("x-dragoman-changes", "")) != arrives
 
 
+async def test_v09_extra_parameters_of_azure(make: Any) -> None:
+    client = await make("azure")
+    for provider in ("azure", "openai"):
+        fake = client.house.fakes[provider]
+        client.check_error(await client.ask(provider, n=2), "extra_parameter", "['n']")
+        assert fake.requests == []
+        for word, arrives in (("drop", False), ("ignore", False), ("pass-through", True)):
+            assert (await client.ask(provider, n=2, headers={"extra-parameters": word})).status == 200
+            assert ("n" in fake.requests[-1].body) == arrives
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_row_28_a_schema_of_5_mb(house: Any, client_of: Any, dialect: str) -> None:
     client = client_of(house, dialect)
@@ -351,7 +362,9 @@ RESPONSES_SCHEMAS: dict[str, tuple[str, Any]] = {
     "tools[0].parameters": ("invalid_function_parameters", lambda schema: {"tools": [flat_tool(schema)]}),
     "tools[0].tools[0].parameters": (
         "invalid_function_parameters",
-        lambda schema: {"tools": [{"type": "namespace", "name": "n", "description": "d", "tools": [flat_tool(schema)]}]},
+        lambda schema: {
+            "tools": [{"type": "namespace", "name": "n", "description": "d", "tools": [flat_tool(schema)]}]
+        },
     ),
     "text.format.schema": (
         "invalid_json_schema",

@@ -163,7 +163,7 @@ async def test_row_12_replies_without_bounds(client: Any, dialect: str, monkeypa
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_a_5xx_status_is_kept(client: Any, dialect: str) -> None:
-    """For MindIE's clients too: only what the proxy itself found out is written with the statuses of MindIE's server."""
+    """For MindIE's clients too: only what the proxy found out itself has a status of MindIE's own server."""
     for provider in DIALECTS:
         for status, kind in ((500, "upstream_error"), (502, INVALID), (504, "upstream_timeout")):
             for stream in (False, True):

@@ -72,6 +72,15 @@ async def test_what_is_no_http_gets_an_answer_in_json(proxy: Any, case: str) -> 
     assert (await p.session.get(f"{p.running.url}/live")).status == 200
 
 
+async def test_a_header_that_came_twice(proxy: Any) -> None:
+    p = await proxy()
+    twice = START + b"Content-Type: application/json\r\nContent-Type: text/attackerbytes\r\nContent-Length: 0\r\n\r\n"
+    answer = await p.raw(twice)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"came twice" in answer
+    assert MARK not in answer
+
+
 async def test_a_hundred_headers_are_enough(proxy: Any) -> None:
     p = await proxy()
     for more, status in ((98, 200), (99, 431)):  # beside Host and Connection

@@ -209,6 +209,7 @@ FIELDS["databricks", "actual"] = {
     "extra_params": [None, {"k": "v"}],
 }
 FIELDS["azure", "actual"] = {**FIELDS["azure", "documented"], "response_format": FORMATS, "modalities": [["text"]]}
+FIELDS["azure", "actual"]["user_security_context"] = [None, {"k": "v"}]
 FIELDS["mindie", "native"] = {
     **FIELDS[DOCUMENTED_MINDIE],
     "temperature": [None, 0, 2],

@@ -109,7 +109,7 @@ def test_v05_databricks_ranges(profile: str, field: str, good: list[Any], bad: l
 
 def test_v09_azure_extra_parameters(context: MakeContext) -> None:
     body = refused(azure({"n": 2, "logprobs": True}, context), 400, "'n'", "'logprobs'")
-    assert isinstance(body["detail"], str)
+    assert "['n', 'logprobs']" in body["detail"]
     for word in ("drop", "ignore", "Ignore"):
         assert "n" not in taken(azure({"n": 2}, context, word))
     for word in ("pass-through", "allow"):
@@ -171,7 +171,7 @@ def test_e04_a_mindie_error_in_azure_form(context: MakeContext) -> None:
     reply = dialects["azure"].served["chat"].write_fault(fault, ctx)
     assert reply.status == reply.body["status"] == 422
     assert reply.body["detail"] == {"loc": ["body", "top_p"], "value": "0"}
-    assert reply.body.keys() >= {"code", "error", "message"}
+    assert reply.body.keys() == {"code", "error", "message", "status", "detail"}
     assert reply.headers["x-ms-error-code"]
 
 

@@ -138,7 +138,10 @@ def test_skips(run: Run) -> None:
     skipped = [target["skipped"] for target in told["targets"]]
     assert (skipped[0]["kind"], skipped[0]["path"]) == ("unsupported_parameter", "seed")
     assert skipped[1] is None
-    assert skipped[2]["message"] == "temperature cannot be served: the target is configured without it"
+    assert skipped[2]["message"] == (
+        "temperature cannot be served: the target is configured without it"
+        "; leave it out, or set the policy unsupported to drop"
+    )
     assert order(told) == [("lakehouse/llama", 0.0), ("ascend/qwen3", 1.0), ("openai/gpt-5", 0.0)]
     assert told["call"]["url"] == "https://10.0.0.8:1025/v1/chat/completions"
 
@@ -163,11 +166,13 @@ def test_text(run: Run) -> None:
     assert lines[:7] == [
         "model picky, found by its name",
         "",
-        "1. lakehouse/llama (databricks): weight 3, skipped: seed cannot be served: the target's API does not have it",
+        "1. lakehouse/llama (databricks): weight 3, skipped: seed cannot be served: the target's API does not have it"
+        "; leave it out, or set the policy unsupported to drop",
         "   unsupported_parameter at seed",
         "2. ascend/qwen3 (mindie): weight 2, 100% to be asked first, chosen",
         "3. openai/gpt-5 (openai): weight 1, skipped:"
-        " temperature cannot be served: the target is configured without it",
+        " temperature cannot be served: the target is configured without it"
+        "; leave it out, or set the policy unsupported to drop",
         "   unsupported_parameter at temperature",
     ]
     assert "POST https://10.0.0.8:1025/v1/chat/completions" in lines
