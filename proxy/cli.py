@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 import typer
 
 from dragoman import __version__
+from dragoman.contract.commands import app as contract
 
 from .commandline import (
     DEFAULT_FILE,
@@ -206,3 +207,4 @@ def version() -> None:
 
 
 register(app)
+app.add_typer(contract)

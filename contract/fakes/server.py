@@ -109,6 +109,10 @@ class FakeProvider:
         """Queue behaviours for the next requests, before all other ways to choose one."""
         self._script.extend([parse(name, self.dialect) for name in names])
 
+    def unscript(self) -> None:
+        """Forget what is queued."""
+        self._script.clear()
+
     async def until(self, condition: Callable[[], bool], within: float = 2.0) -> None:
         """Wait for something that a test expects here. Raises TimeoutError after `within` seconds."""
         async with asyncio.timeout(within):

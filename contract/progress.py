@@ -1,0 +1,56 @@
+"""What a person sees while cases run: a bar on a terminal, and in any case a line for all that did not simply pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import TracebackType
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as Bar
+
+from .verdicts import VERDICTS, Result
+
+__all__ = ["Progress"]
+
+_COLORS = {"pass": "green", "warn": "yellow", "fail": "red", "inconclusive": "magenta", "error": "bold red"}
+_LONGEST = 400
+
+
+class Progress:
+    """`with Progress(150) as progress: progress.done(result)`; everything goes to standard error."""
+
+    def __init__(self, total: int) -> None:
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+        self._bar = Bar(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
+        self._task = self._bar.add_task("", total=total)
+        self._counts: Counter[str] = Counter()
+        self._reasons: Counter[str] = Counter()
+
+    def __enter__(self) -> Progress:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+        if kind is None:
+            self._sum()
+
+    def done(self, result: Result) -> None:
+        self._counts[result.verdict] += 1
+        self._bar.update(self._task, advance=1, description=escape(result.case.id))
+        if result.verdict == "skip":
+            self._reasons[result.reason] += 1
+        elif result.verdict != "pass":
+            color, reason = _COLORS[result.verdict], escape(result.reason[:_LONGEST])
+            self._bar.console.print(f"[{color}]{result.verdict:<12}[/] {escape(result.case.id)}: {reason}")
+
+    def _sum(self) -> None:
+        for reason, number in self._reasons.items():
+            self._console.print(f"[dim]skip         {number} cases: {escape(reason)}[/]")
+        told = [f"{self._counts[verdict]} {verdict}" for verdict in VERDICTS if self._counts[verdict]]
+        self._console.print(f"{sum(self._counts.values())} cases: {', '.join(told) or 'none'}")

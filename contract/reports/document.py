@@ -1,0 +1,141 @@
+"""The JSON report: what was tested, and what became of each case, with its wire log. Its schema: `report.json`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from jsonschema import Draft202012Validator
+
+from dragoman.contract.masks import Mask
+from dragoman.contract.model import Json
+from dragoman.contract.target import Target
+from dragoman.contract.verdicts import VERDICTS, CheckResult, Result, StepResult
+from dragoman.contract.wire import Answer, Asked, Exchange
+
+__all__ = ["NotAReport", "document", "read_report"]
+
+VERSION = 1
+_LONGEST = 20_000
+
+
+class NotAReport(ValueError):
+    """The file is no report of this suite."""
+
+
+def document(target: Target, results: Sequence[Result], mask: Mask, *, name: str, suite: str, started: str) -> Json:
+    """The report as JSON. `name` is what the target is called in matrices, `suite` the version that ran, `started` a
+    time in ISO 8601."""
+    counts = Counter(result.verdict for result in results)
+    return {
+        "report": VERSION,
+        "suite": suite,
+        "started": started,
+        "seconds": round(sum(result.seconds for result in results), 3),
+        "target": {
+            "name": name,
+            "base_url": mask(target.base_url),
+            "dialect": target.dialect,
+            "profile": target.judged_by,
+            "model": target.model,
+            "upstream": target.upstream,
+        },
+        "counts": {verdict: counts[verdict] for verdict in VERDICTS},
+        "tokens": sum(result.tokens * result.attempts for result in results),
+        "cases": [_case(result, mask) for result in results],
+    }
+
+
+def read_report(file: Path) -> Json:
+    """Raises NotAReport."""
+    try:
+        report = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise NotAReport(f"{file}: {error}") from None
+    problem = next(_shape().iter_errors(report), None)
+    if problem is not None:
+        place = "/".join(str(part) for part in problem.absolute_path)
+        raise NotAReport(f"{file} is no report of this suite: {place}: {problem.message[:200]}")
+    found: Json = report
+    return found
+
+
+@cache
+def _shape() -> Draft202012Validator:
+    return Draft202012Validator(
+        json.loads(files("dragoman.contract").joinpath("schemas", "report.json").read_text("utf-8"))
+    )
+
+
+def _case(result: Result, mask: Mask) -> Json:
+    case = result.case
+    return {
+        "id": case.id,
+        "title": case.title,
+        "source": case.source,
+        "level": case.level,
+        "protocol": case.protocol,
+        "verdict": result.verdict,
+        "reason": mask(result.reason),
+        "seconds": round(result.seconds, 3),
+        "attempts": result.attempts,
+        "steps": [_step(step, mask) for step in result.steps],
+    }
+
+
+def _step(step: StepResult, mask: Mask) -> Json:
+    told: Json = {"checks": [_check(check, mask) for check in step.checks]}
+    if step.exchange is not None:
+        told |= {"exchange": _exchange(step.exchange, mask), "curl": mask(_curl(step.exchange.asked, mask))}
+    return told
+
+
+def _check(check: CheckResult, mask: Mask) -> Json:
+    told: Json = {"name": check.name, "level": check.level, "state": check.state}
+    return told | ({"problems": [mask(problem) for problem in check.problems]} if check.problems else {})
+
+
+def _exchange(exchange: Exchange, mask: Mask) -> Json:
+    asked, answer = exchange.asked, exchange.answer
+    return {
+        "request": {
+            "method": asked.method,
+            "url": mask(asked.url),
+            "headers": mask.headers(asked.headers),
+            "body": _cut(mask(asked.body.decode("utf-8", "replace"))),
+        },
+        "answer": _answer(answer, mask),
+        "seconds": round(exchange.seconds, 4),
+    }
+
+
+def _answer(answer: Answer, mask: Mask) -> Json:
+    return {
+        "status": answer.status,
+        "headers": mask.headers(dict(answer.headers)),
+        "body": _cut(mask(answer.body.decode("utf-8", "replace"))),
+        "chunks": [round(chunk.at, 4) for chunk in answer.chunks[:200]],
+        "broken": answer.broken,
+    }
+
+
+def _curl(asked: Asked, mask: Mask) -> str:
+    words = ["curl", "-isS", "-N", "-X", asked.method, asked.url]
+    for name, value in mask.headers(asked.headers).items():
+        words += ["-H", f"{name}: {value}"]
+    if asked.body:
+        words += ["--data-binary", _cut(asked.body.decode("utf-8", "replace"))]
+    return shlex.join(words)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
+
+
+def dumped(report: Json) -> str:
+    return json.dumps(report, indent=1, ensure_ascii=False)
