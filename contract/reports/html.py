@@ -1,13 +1,30 @@
-"""The HTML report."""
+"""The HTML report: one self-contained file. What it shows stands in it as JSON; `page.js` draws it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from importlib.resources import files
 
 from dragoman.contract.model import Json
 
 __all__ = ["page"]
 
+_ESCAPED = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+
 
 def page(reports: Sequence[Json]) -> str:
-    raise NotImplementedError
+    """The matrix of those reports, a column for each. It needs nothing from anywhere else."""
+    text = _asset("page.html")
+    parts = {
+        "/*STYLE*/": _asset("page.css"),
+        "/*SCRIPT*/": _asset("page.js"),
+        "/*REPORTS*/": json.dumps(list(reports), ensure_ascii=False).translate(_ESCAPED),
+    }
+    for hole, part in parts.items():
+        text = text.replace(hole, part, 1)
+    return text
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath(name).read_text("utf-8")
