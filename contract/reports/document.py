@@ -18,7 +18,7 @@ from dragoman.contract.target import Target
 from dragoman.contract.verdicts import VERDICTS, CheckResult, Result, StepResult
 from dragoman.contract.wire import Answer, Asked, Exchange
 
-__all__ = ["NotAReport", "document", "read_report"]
+__all__ = ["NotAReport", "curl_of", "document", "dumped", "read_report"]
 
 VERSION = 1
 _LONGEST = 20_000
@@ -91,7 +91,7 @@ def _case(result: Result, mask: Mask) -> Json:
 def _step(step: StepResult, mask: Mask) -> Json:
     told: Json = {"checks": [_check(check, mask) for check in step.checks]}
     if step.exchange is not None:
-        told |= {"exchange": _exchange(step.exchange, mask), "curl": mask(_curl(step.exchange.asked, mask))}
+        told |= {"exchange": _exchange(step.exchange, mask), "curl": mask(curl_of(step.exchange.asked, mask))}
     return told
 
 
@@ -124,7 +124,8 @@ def _answer(answer: Answer, mask: Mask) -> Json:
     }
 
 
-def _curl(asked: Asked, mask: Mask) -> str:
+def curl_of(asked: Asked, mask: Mask) -> str:
+    """A command line that sends the request again, secrets left out."""
     words = ["curl", "-isS", "-N", "-X", asked.method, asked.url]
     for name, value in mask.headers(asked.headers).items():
         words += ["-H", f"{name}: {value}"]
