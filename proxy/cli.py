@@ -183,6 +183,7 @@ def fake(
     api_key: Annotated[str | None, typer.Option(help="The key to ask for. Default: none.")] = None,
     profile: Annotated[Profile, typer.Option(help="The variant of the dialect.")] = "actual",
     show_list: Annotated[bool, typer.Option("--list", allow_from_autoenv=False, help="List the behaviours.")] = False,
+    replay: Annotated[Path | None, typer.Option(help="Play the recordings of this folder instead.")] = None,
 ) -> None:
     """Run a fake provider on this machine, to try things out with."""
     from dragoman.contract import fakes
@@ -190,9 +191,13 @@ def fake(
     if show_list:
         print(fakes.listing())
         return
-    if dialect is None:
-        fail("name a dialect: openai, databricks, azure or mindie")
+    if dialect is None and replay is None:
+        fail("name a dialect (openai, databricks, azure or mindie), or recordings (--replay FOLDER)")
     try:
+        if replay is not None:
+            fakes.run_replay(replay, port=port)
+            return
+        assert dialect is not None
         fakes.run(dialect, port=port, behaviour=behaviour, api_key=api_key, profile=profile)
     except ValueError as error:
         fail(str(error))

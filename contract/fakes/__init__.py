@@ -10,7 +10,20 @@ from __future__ import annotations
 
 from .behaviours import BEHAVIOURS, Behaviour
 from .choosing import Misuse, listing
+from .replay import ReplayProvider, run_replay
 from .serve import introduction, run, serve
 from .server import FakeProvider, Received
 
-__all__ = ["BEHAVIOURS", "Behaviour", "FakeProvider", "Misuse", "Received", "introduction", "listing", "run", "serve"]
+__all__ = [
+    "BEHAVIOURS",
+    "Behaviour",
+    "FakeProvider",
+    "Misuse",
+    "Received",
+    "ReplayProvider",
+    "introduction",
+    "listing",
+    "run",
+    "run_replay",
+    "serve",
+]
