@@ -1,0 +1,87 @@
+"""Reading cases, and refusing files that are wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.contract.corpus import CaseErrors, load_cases, read_file
+
+GOOD = """
+protocol: chat
+source: a reference
+cases:
+  - id: chat/errors/${each.name}
+    title: "${each.field} is refused"
+    level: MUST
+    dialects: [openai, mindie]
+    each:
+      - {name: one, field: top_p, value: 2}
+      - {name: two, field: temperature, value: hot}
+    steps:
+      - request: {body: {"${each.field}": "${each.value}", kept: "${saved.id}"}, for: {mindie: {body: {seed: 1}}}}
+        save: {id: id}
+        expect: {status: {openai: 400, else: [422, 400]}, checks: [error_shape, {error_names: "${each.field}"}]}
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "cases.yaml"
+    file.write_text(text, "utf-8")
+    return file
+
+
+def test_each_makes_a_case_for_every_value_and_dialect(tmp_path: Path) -> None:
+    cases = read_file(written(tmp_path, GOOD))
+    assert [(case.id, case.dialect) for case in cases] == [
+        ("chat/errors/one", "openai"),
+        ("chat/errors/one", "mindie"),
+        ("chat/errors/two", "openai"),
+        ("chat/errors/two", "mindie"),
+    ]
+    assert cases[0].steps[0].request["body"] == {"top_p": 2, "kept": "${saved.id}"}
+    assert cases[0].steps[0].expect.status == (400,)
+    assert cases[1].steps[0].expect.status == (422, 400)
+    assert cases[2].steps[0].expect.checks[1].arg == "temperature"
+    assert cases[0].title == "top_p is refused"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ("error_shape", "error_form", "no check 'error_form'"),
+        ("[error_shape,", "[{error_shape: 1},", "takes no argument"),
+        ('{error_names: "${each.field}"}', "{error_names: 3}", "the argument of error_names"),
+        ("level: MUST", "level: WILL", "'WILL' is not one of"),
+        ("source: a reference", "", "it names no source"),
+        ("    title:", "    tittle:", "tittle"),
+        ("status: {openai: 400", "status: {openai: many", "many"),
+        ("protocol: chat", "protocol: [", "while parsing"),
+        ("        save:", "        upstream: {script: [cut]}\n        save:", "names no `upstreams`"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, before: str, after: str, problem: str) -> None:
+    assert before in GOOD
+    file = written(tmp_path, GOOD.replace(before, after, 1))
+    with pytest.raises(CaseErrors, match=r"cases\.yaml") as caught:
+        read_file(file)
+    assert problem in str(caught.value)
+
+
+def test_an_id_stands_once(tmp_path: Path) -> None:
+    written(tmp_path, GOOD)
+    (tmp_path / "more.yaml").write_text(GOOD, "utf-8")
+    with pytest.raises(CaseErrors, match="two cases have the id chat/errors/one in openai"):
+        load_cases(tmp_path)
+
+
+def test_a_folder_without_cases_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CaseErrors, match="no file of cases"):
+        load_cases(tmp_path)
+
+
+def test_the_cases_that_come_along_are_right() -> None:
+    cases = load_cases()
+    assert all(case.source and case.title for case in cases)
+    assert all(case.id.startswith(f"{case.protocol}/") or case.protocol == "models" for case in cases)

@@ -1,0 +1,81 @@
+"""The pytest plugin, in a pytest of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dragoman.contract.servers import Fakes
+
+OWN_TEST = """
+import json, urllib.request
+
+def test_mine(dragoman_fake, dragoman_proxy):
+    fake = dragoman_fake("mindie", behaviour="eos-token")
+    providers = {"p": {"dialect": "mindie", "base_url": fake.base_url}}
+    url = dragoman_proxy({"providers": providers, "models": {"m": {"targets": [{"provider": "p", "model": "x"}]}}})
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
+    asked = urllib.request.Request(url + "/v1/chat/completions", body, {"content-type": "application/json"})
+    with urllib.request.urlopen(asked) as reply:
+        assert json.load(reply)["choices"][0]["finish_reason"] == "stop"
+    assert fake.requests[0].body["model"] == "x"
+"""
+
+
+def pytest_run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    (folder / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n", "utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    env = {**os.environ, "DRAGOMAN_CONTRACT_KEY": "k"}
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, env=env, check=False)
+
+
+@pytest.fixture
+def fakes() -> Iterator[Fakes]:
+    with Fakes() as made:
+        yield made
+
+
+def test_it_does_nothing_unless_asked(tmp_path: Path) -> None:
+    (tmp_path / "test_one.py").write_text("def test_one(): pass\n", "utf-8")
+    result = pytest_run(tmp_path)
+    assert (result.returncode, "1 passed" in result.stdout) == (0, True), result.stdout
+
+
+def test_cases_are_tests(tmp_path: Path, fakes: Fakes) -> None:
+    fake = fakes("mindie", api_key="k")
+    options = ["--dragoman-base-url", fake.base_url, "--dragoman-model", "m", "--dragoman-dialect", "mindie"]
+    good = pytest_run(tmp_path, *options, "--dragoman-only", "chat/text/plain")
+    assert (good.returncode, "1 passed" in good.stdout) == (0, True), good.stdout
+    fake.behaviour = "no-choices"
+    bad = pytest_run(tmp_path, *options, "--dragoman-only", "chat/text/plain")
+    assert bad.returncode == 1
+    assert "MUST: " in bad.stdout
+    assert "curl -isS" in bad.stdout
+    (tmp_path / "gaps.yaml").write_text("chat/text/plain: it has nothing to say\n", "utf-8")
+    known = pytest_run(tmp_path, *options, "--dragoman-only", "chat/text/plain", "--dragoman-expect", "gaps.yaml")
+    assert (known.returncode, "1 xfailed" in known.stdout) == (0, True), known.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--dragoman-base-url", "http://x"], "needs --dragoman-model"),
+        (["--dragoman-base-url", "http://x", "--dragoman-model", "m", "--dragoman-dialect", "x"], "is one of openai"),
+        (["--dragoman-base-url", "http://x", "--dragoman-model", "m", "--dragoman-level", "x"], "is MUST, SHOULD or"),
+    ],
+)
+def test_wrong_options_are_told(tmp_path: Path, options: list[str], problem: str) -> None:
+    result = pytest_run(tmp_path, *options)
+    assert result.returncode == 4
+    assert problem in result.stderr
+
+
+def test_the_fixtures_are_for_users_own_tests(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text(OWN_TEST, "utf-8")
+    result = pytest_run(tmp_path)
+    assert (result.returncode, "1 passed" in result.stdout) == (0, True), result.stdout
