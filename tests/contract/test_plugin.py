@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -28,9 +29,19 @@ def test_mine(dragoman_fake, dragoman_proxy):
 
 
 def pytest_run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    (folder / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n", "utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
-    env = {**os.environ, "DRAGOMAN_CONTRACT_KEY": "k"}
+    """Other plugins stay out: loading them takes longer than the tests."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "dragoman.contract.plugin",
+        *options,
+    ]
+    env = {**os.environ, "DRAGOMAN_CONTRACT_KEY": "k", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, env=env, check=False)
 
 
@@ -38,6 +49,10 @@ def pytest_run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 def fakes() -> Iterator[Fakes]:
     with Fakes() as made:
         yield made
+
+
+def test_it_is_found_by_itself() -> None:
+    assert any(entry.value == "dragoman.contract.plugin" for entry in entry_points(group="pytest11"))
 
 
 def test_it_does_nothing_unless_asked(tmp_path: Path) -> None:
