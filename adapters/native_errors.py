@@ -33,6 +33,7 @@ COMMON: Words = {
     "invalid_request_error": "invalid_request",
     "bad_request": "invalid_request",
     "bad_request_error": "invalid_request",
+    "invalid_prompt": "invalid_request",
     "context_length_exceeded": "invalid_request",
     "invalid_api_key": "upstream_auth_failed",
     "authentication_error": "upstream_auth_failed",

@@ -115,7 +115,9 @@ class Exchange:
         if body.startswith(BOM):
             asked.ctx.receipt.dropped((), "a byte order mark stood before the body", "form")
         asked.ctx = ctx = Context(asked.ctx.profile, call, asked.ctx.receipt)
-        hub = asked.route.served.read_request(call, ctx)
+        route = asked.route = asked.route.asked_by(call, self._state.task)
+        asked.note.protocol = route.protocol
+        hub = route.served.read_request(call, ctx)
         asked.ctx = Context(ctx.profile, call, ctx.receipt, request=hub)
 
     def _call(self, body: JsonObject) -> Call:

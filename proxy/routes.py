@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dragoman.adapters.call import Call
 from dragoman.adapters.dialect import Dialect, Served
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.suggestions import did_you_mean
@@ -21,18 +22,35 @@ ADDRESSES: Mapping[tuple[str, str], tuple[str, ...]] = {
         "/serving-endpoints/{name}/invocations",
         "/databricks/serving-endpoints/{name}/invocations",
     ),
+    ("databricks", "responses"): ("/serving-endpoints/responses", "/databricks/serving-endpoints/responses"),
     ("azure", "chat"): ("/chat/completions", "/azure/chat/completions"),
     ("mindie", "chat"): ("/mindie/v1/chat/completions",),
 }
-"""(dialect, protocol) -> patterns of paths; `{name}` is one segment."""
+"""(dialect, protocol) -> patterns of paths; `{name}` is one segment. Where a dialect has `protocol_of`, its addresses
+with a name in them serve all of its protocols."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
+    """`shared` are the routes of all protocols that the address serves, where it serves several."""
+
     dialect: Dialect
     protocol: str
     served: Served
     profile: str
+    shared: Mapping[str, Route] = field(default_factory=dict, compare=False, repr=False)
+
+    def asked_by(self, call: Call, task: Callable[[str], str | None]) -> Route:
+        """The route of the protocol that the call asks for. `task` tells what a model is there for. Raises Fault."""
+        choose = self.dialect.protocol_of if self.shared else None
+        return self if choose is None else self.of(choose(call, task))
+
+    def of(self, protocol: str) -> Route:
+        """The same address in another of its protocols. Raises Fault where it does not serve that."""
+        if not self.shared or protocol in self.shared:
+            return self.shared.get(protocol, self)
+        text = f"the body asks for {protocol}, which is not served here; served are: {', '.join(self.shared)}"
+        raise Fault("invalid_request", text, code="unsupported_protocol")
 
     def natural(self, path: str) -> str:
         """The path without the prefix that names the dialect."""
@@ -48,11 +66,14 @@ class Routes:
         self._exact: dict[str, Route] = {}
         self._patterns: list[tuple[list[str], Route]] = []
         self._by_segment: dict[str, Route] = {}
+        every: dict[str, dict[str, Route]] = {}
         for (name, protocol), patterns in ADDRESSES.items():
             dialect = dialects.get(name)
             if dialect is not None and protocol in dialect.served:
                 profile = profiles.get(name) or ("documented" if name == "mindie" else "actual")
-                self._add(Route(dialect, protocol, dialect.served[protocol], profile), patterns)
+                spoken = every.setdefault(name, {})
+                route = spoken[protocol] = Route(dialect, protocol, dialect.served[protocol], profile)
+                self._add(route, patterns, spoken)
 
     def find(self, path: str) -> Route | None:
         route = self._exact.get(path)
@@ -70,11 +91,12 @@ class Routes:
         hint = did_you_mean(path, self._exact, likeness=0.5)
         return Fault("not_found", f"nothing is served at this address{hint}", code="unknown_url")
 
-    def _add(self, route: Route, patterns: tuple[str, ...]) -> None:
+    def _add(self, route: Route, patterns: tuple[str, ...], spoken: Mapping[str, Route]) -> None:
         for pattern in patterns:
             self._by_segment.setdefault(pattern.split("/", 2)[1], route)
             if "{" in pattern:
-                self._patterns.append((pattern.split("/"), route))
+                shared = spoken if route.dialect.protocol_of is not None else {}
+                self._patterns.append((pattern.split("/"), replace(route, shared=shared)))
             else:
                 self._exact[pattern] = route
 

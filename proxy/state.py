@@ -49,6 +49,7 @@ class Candidate:
 class _Entry:
     targets: tuple[Candidate, ...]
     fallbacks: tuple[str, ...]
+    task: str | None
 
 
 UpstreamFactory = Callable[[str, Provider, Timeouts, Mapping[str, str]], Upstream]
@@ -92,6 +93,11 @@ class RouterState:
             ("model",),
             code="missing_required_parameter",
         )
+
+    def task(self, model: str) -> str | None:
+        """What the model is configured for, where an address leaves that open."""
+        pattern = match(self._models, model)
+        return None if pattern is None else self._models[pattern].task
 
     def candidates(
         self, model: str, caller: Caller, extra: ExtraParameters | None = None, deployment: str | None = None
@@ -154,7 +160,7 @@ class RouterState:
 
     def _entry(self, config: Config, pattern: str, model: Model) -> _Entry:
         targets = tuple(self._candidate(config, pattern, model, choice) for choice in model.targets)
-        return _Entry(targets, tuple(model.fallbacks))
+        return _Entry(targets, tuple(model.fallbacks), model.task)
 
     def _candidate(self, config: Config, pattern: str, model: Model, choice: TargetChoice) -> Candidate:
         provider, configured = self._providers[choice.provider], config.providers[choice.provider]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.edits import remove
-from dragoman.adapters.fit import hub_annotations, without_lacks
+from dragoman.adapters.edits import remove, replace
+from dragoman.adapters.fit import HUB_CHAT, hub_annotations, without_lacks
+from dragoman.adapters.paths import lookup
 from dragoman.adapters.validation import Judge
 
 __all__ = ["begin", "nearest_effort", "token_limit", "wants_usage", "without_stream_options"]
@@ -41,20 +42,32 @@ def wants_usage(request: JsonObject) -> bool:
     return isinstance(options, dict) and options.get("include_usage") is True
 
 
-def nearest_effort(body: JsonObject, judge: Judge, ctx: Context) -> None:
-    """Move `reasoning_effort` to the nearest rung that the target has; `none`, where it has none, is left out."""
-    effort = body.get("reasoning_effort")
-    rungs = _rungs(judge.schema["properties"].get("reasoning_effort", {}))
+def nearest_effort(
+    body: JsonObject, judge: Judge, ctx: Context, path: tuple[str, ...] = ("reasoning_effort",), hub: str = HUB_CHAT
+) -> None:
+    """Move the reasoning effort to the nearest rung that the target has; `none`, where it has none, is left out."""
+    effort = lookup(body, path)
+    rungs = _rungs(_rule(judge.schema, path))
     if effort is None or not rungs or effort in rungs:
         return
-    ladder = _rungs(hub_annotations()[("reasoning_effort",)])
+    ladder = _rungs(hub_annotations(hub)[path])
     if effort == "none" or effort not in ladder:
-        ctx.receipt.dropped(("reasoning_effort",), f"the target has only {', '.join(rungs)}")
-        remove(body, ("reasoning_effort",))
+        ctx.receipt.dropped(path, f"the target has only {', '.join(rungs)}")
+        remove(body, path)
         return
     nearest = min(rungs, key=lambda rung: abs(ladder.index(rung) - ladder.index(effort)))
-    ctx.receipt.clamped(("reasoning_effort",), f"the target has only {', '.join(rungs)}; sent as {nearest}")
-    body["reasoning_effort"] = nearest
+    ctx.receipt.clamped(path, f"the target has only {', '.join(rungs)}; sent as {nearest}")
+    replace(body, path, nearest)
+
+
+def _rule(schema: JsonObject, path: tuple[str, ...]) -> JsonObject:
+    """What a schema says of the property at a path."""
+    rule: JsonObject = schema
+    for name in path:
+        if "$ref" in rule:
+            rule = schema["$defs"][rule["$ref"].rpartition("/")[2]]
+        rule = rule.get("properties", {}).get(name, {})
+    return rule
 
 
 def _rungs(rule: JsonObject) -> list[str]:

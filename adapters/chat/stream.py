@@ -30,7 +30,7 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.native_errors import read_error_object, read_stray_text
+from dragoman.adapters.reader import FailingReader
 from dragoman.adapters.sse import Event, Item
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.validation import judge
@@ -47,22 +47,17 @@ Class: TypeAlias = Literal["chunk", "note", "done", "error", "text", "broken", "
 _DONE = b"[DONE]"
 
 
-class ChatReader:
+class ChatReader(FailingReader):
     """`read_stream` of chat, for every dialect: see the module's docstring."""
 
-    def __init__(self, reading: Reading, ctx: Context) -> None:
-        self.state: State = "empty"
-        self._ctx = ctx
-        self._reading = reading
-        self._mender = ChunkMender(reading, ctx)
-        self._native = judge(f"{reading.dialect}/chat.event", ctx.profile)
-        self._hub = judge("hub/chat.event")
-        self._mends = ctx.target.policy.replies in ("repair", "strict")
-        self._judges_natively = ctx.target.policy.replies in ("report", "strict")
+    state: State
+    wrong_event = "a stream event that is not a JSON object"
+    truncated = "the answer was complete: no finish reason came"
 
-    @property
-    def ended(self) -> bool:
-        return self.state == "ended"
+    def __init__(self, reading: Reading, ctx: Context) -> None:
+        super().__init__(reading, ctx, f"{reading.dialect}/chat.event")
+        self._mender = ChunkMender(reading, ctx)
+        self._hub = judge("hub/chat.event")
 
     def feed(self, item: Item) -> list[Output]:
         """Take one item that the SSE framer found."""
@@ -106,45 +101,10 @@ class ChatReader:
         self._mender.keep(body)
         return []
 
-    def _text(self, text: bytes, raw: bytes | None) -> list[Output]:
-        return self._end(read_stray_text(text))
-
-    def _error(self, body: JsonObject, raw: bytes | None) -> list[Output]:
-        return self._end(read_error_object(body, 200, self._reading.words))
-
-    def _broken(self, text: bytes, raw: bytes | None) -> list[Output]:
-        shown = text[:200].decode("utf-8", "replace")
-        message = f"the provider sent a stream event that is not a JSON object: {shown!r}"
-        return self._end(Fault("upstream_invalid_response", message, code="upstream_invalid_event"))
-
-    def _truncated(self, *_: Any) -> list[Output]:
-        message = "the provider's stream ended before the answer was complete: no finish reason came"
-        return self._end(Fault("upstream_invalid_response", message, code="upstream_truncated"))
-
-    def _cut(self, cut: Fault, raw: bytes | None) -> list[Output]:
-        return self._end(cut)
-
     def _complete(self, *_: Any) -> list[Output]:
         self.state = "ended"
         last = self._mender.last() if self._mends else None
         return [Chunk(last), End()] if last else [End()]
-
-    def _nothing(self, *_: Any) -> list[Output]:
-        return []
-
-    # Helpers
-
-    def _end(self, fault: Fault) -> list[Output]:
-        self.state = "ended"
-        fault.located(self._ctx.receipt)
-        return [fault]
-
-    def _violated(self, body: JsonObject) -> None:
-        self._ctx.receipt.violations += 1
-        if self._mends:
-            message = next(self._native.violations(body)).message
-            text = f"the provider sent an event that its dialect does not allow: {message}"
-            raise Fault("upstream_invalid_response", text, code="upstream_invalid_event")
 
 
 def _classify(data: bytes, body: Any, is_event: bool) -> tuple[Class, Any]:

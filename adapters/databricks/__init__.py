@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dragoman.adapters.dialect import Dialect
 
-from . import chat, responses, served
+from . import chat, responses, responses_served, served
+from .invocations import protocol_of
 
 __all__ = ["DATABRICKS"]
 
@@ -12,8 +13,9 @@ DATABRICKS = Dialect(
     name="databricks",
     profiles=("documented", "actual"),
     auth={"bearer": {"Authorization": "Bearer {}"}},
-    served={"chat": served.SERVED},
+    served={"chat": served.SERVED, "responses": responses_served.SERVED},
     called={"chat": chat.CALLED, "responses": responses.CALLED},
     summarised_reasoning=True,
     forwarded=("served-model-name",),
+    protocol_of=protocol_of,
 )

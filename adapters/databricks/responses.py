@@ -2,6 +2,7 @@
 
 Only users and assistants speak in the input: what instructs goes into `instructions`. Tools, the choice among them and
 formats are nested as in chat. Databricks keeps nothing and answers 400 to what would ask it to: such fields stay here.
+The documented input has messages only, so there calls and their outputs are blocks of messages.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from urllib.parse import quote
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.chat.messages import text_of
-from dragoman.adapters.chat.parameters import begin
+from dragoman.adapters.chat.parameters import begin, nearest_effort
 from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.dialect import Called
 from dragoman.adapters.fit import HUB_RESPONSES, fit
@@ -20,7 +21,9 @@ from dragoman.adapters.responses.reply import read_response
 from dragoman.adapters.responses.stream import ResponsesReader
 from dragoman.adapters.validation import judge
 
+from .blocks import input_messages
 from .faults import WORDS, read_fault
+from .sealed import beside_the_input
 from .shapes import flat_choice, flat_format, flat_tool, nested_choice, nested_format, nested_tool
 
 __all__ = ["CALLED"]
@@ -39,11 +42,17 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
         if body.pop(name, None) is not None:
             ctx.receipt.dropped((name,), "dragoman keeps responses itself", "form")
     _write_input(body, ctx)
+    if ctx.profile == "documented":
+        beside_the_input(body, ctx)
+        if isinstance(body.get("input"), list):
+            body["input"] = input_messages(body["input"], ctx)
     _nest(body, ctx)
+    rules = judge("databricks/responses.request", ctx.profile)
+    nearest_effort(body, rules, ctx, ("reasoning", "effort"), HUB_RESPONSES)
     if body.get("stream"):
         ctx.receipt.filled(("stream_options",), "so that the stream tells the usage")
         body["stream_options"] = {"include_usage": True}
-    fit(body, judge("databricks/responses.request", ctx.profile), ctx, "drop", HUB_RESPONSES)
+    fit(body, rules, ctx, "drop", HUB_RESPONSES)
     name = quote(ctx.target.model, safe="")
     documented = f"/serving-endpoints/{name}/invocations"
     return Call("POST", documented if ctx.profile == "documented" else "/serving-endpoints/responses", body)

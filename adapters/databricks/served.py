@@ -7,9 +7,7 @@ content in `actual`; the documented message has no place for it.
 
 from __future__ import annotations
 
-import re
 from typing import Any
-from urllib.parse import unquote
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.chat.answers import (
@@ -23,29 +21,24 @@ from dragoman.adapters.chat.content import flatten_content
 from dragoman.adapters.chat.requests import check_request
 from dragoman.adapters.chat.writer import RenderingWriter
 from dragoman.adapters.dialect import Served
-from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import judge
 
 from .faults import error_event, write_fault
-from .invocations import protocol_of
+from .invocations import endpoint_of
 
 __all__ = ["SERVED"]
 
 _FINISH = {"function_call": "tool_calls"}
-_INVOCATIONS = re.compile(r"/serving-endpoints/([^/]+)/invocations")
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
-    if (protocol := protocol_of(call.body)) != "chat":
-        text = f"the body asks for {protocol}, which is not served here: only chat is, with messages"
-        raise Fault("invalid_request", text, ("messages",), code="unsupported_protocol")
     check_request(call.body, judge("databricks/chat.request", ctx.profile))
     body = dict(call.body)
-    if named := _INVOCATIONS.fullmatch(call.path):
+    if (endpoint := endpoint_of(call.path)) is not None:
         if "model" in body:
             ctx.receipt.dropped(("model",), "the address names the endpoint", "form")
-        body["model"] = unquote(named[1])
+        body["model"] = endpoint
     if body.get("stream") is None and ctx.profile == "documented":
         note = ctx.receipt.converted if "stream" in body else ctx.receipt.filled
         note(("stream",), "the documented default")

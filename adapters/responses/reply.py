@@ -10,9 +10,11 @@ from dragoman.adapters.chat.repair import repair
 from dragoman.adapters.chat.reply import judge_natively
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import Judge, Violation, judge
+from dragoman.schemas import load
 
 from .base import in_progress
+from .filling import fill_item
 
 __all__ = ["hub_response", "hub_responses_usage", "read_response"]
 
@@ -33,11 +35,19 @@ def read_response(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
         return body
     body = hub_response(body, ctx)
     rules = judge("hub/responses.reply")
-    violation = None if rules.ok(body) else repair(body, rules)
+    violation = None if rules.ok(body) else _repair(body, rules, ctx)
     if violation is not None:
         text = f"the provider sent a response that is not valid: {violation.message}"
         raise Fault("upstream_invalid_response", text, code="upstream_invalid_response")
     return body
+
+
+def _repair(body: JsonObject, rules: Judge, ctx: Context) -> Violation | None:
+    """Alter the response until the rules accept it; the violation that stands in the way, or None."""
+    output = body.get("output")
+    for item in output if isinstance(output, list) else ():
+        fill_item(item, ctx)
+    return repair(body, rules)
 
 
 def hub_response(body: JsonObject, ctx: Context) -> JsonObject:
@@ -55,6 +65,19 @@ def hub_response(body: JsonObject, ctx: Context) -> JsonObject:
     made = {**base, **{key: value for key, value in body.items() if value is not None}}
     made["created_at"] = base["created_at"]
     made["usage"] = hub_responses_usage(body.get("usage"))
+    if isinstance(made.get("error"), dict):
+        made["error"] = _error(made["error"])
+    return made
+
+
+def _error(error: JsonObject) -> JsonObject:
+    """A failure in the words of OpenAI's response object; a word that it does not have stays in `native_code`."""
+    made = {**error, "message": error.get("message") or "the provider told no reason"}
+    code = error.get("code")
+    if code not in load("hub/responses.reply")["properties"]["error"]["properties"]["code"]["enum"]:
+        made["code"] = "server_error"
+        if code is not None:
+            made["native_code"] = str(code)
     return made
 
 

@@ -2,22 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dragoman.adapters.call import JsonObject
+
+from .events import (
+    ARGUMENTS,
+    INPUT,
+    OUTPUT_TEXT,
+    REASONING_TEXT,
+    REFUSAL,
+    SUMMARY_TEXT,
+    annotation_added,
+    item_added,
+    item_done,
+    lifecycle,
+    new_part,
+    part_added,
+    part_done,
+    text_delta,
+    text_done,
+)
 
 __all__ = ["restream_response"]
 
-_TERMINAL = {"completed": "response.completed", "incomplete": "response.incomplete"}
+_TERMINAL = {"completed": "completed", "incomplete": "incomplete", "cancelled": "cancelled"}
+_PARTS = {kind.holder: kind for kind in (OUTPUT_TEXT, REFUSAL, REASONING_TEXT, SUMMARY_TEXT)}
+_ITEMS = {kind.holder: kind for kind in (ARGUMENTS, INPUT)}
+_PLACES = ("summary", "content")
 
 
 def restream_response(response: JsonObject) -> list[JsonObject]:
-    """Hub events that add up to a hub response."""
+    """Hub events that add up to a hub response: each text as one piece, in the part and the item that hold it."""
     begun = {**response, "status": "in_progress", "output": [], "usage": None, "completed_at": None}
     begun["incomplete_details"] = begun["error"] = None
-    events: list[JsonObject] = [
-        {"type": kind, "response": begun} for kind in ("response.created", "response.in_progress")
-    ]
+    events = [lifecycle(word, begun) for word in ("created", "in_progress")]
     for index, item in enumerate(response["output"]):
-        for kind in ("response.output_item.added", "response.output_item.done"):
-            events.append({"type": kind, "output_index": index, "item": item})
-    terminal = _TERMINAL.get(response["status"], "response.failed")
-    return [*events, {"type": terminal, "response": response}]
+        events += _item(item, index)
+    return [*events, lifecycle(_TERMINAL.get(response["status"], "failed"), response)]
+
+
+def _item(item: JsonObject, index: int) -> Iterator[JsonObject]:
+    begun = {**item, "status": "in_progress"}
+    places = [place for place in _PLACES if isinstance(item.get(place), list)]
+    begun.update({place: [] for place in places})
+    kind = _ITEMS.get(item["type"])
+    if kind is not None:
+        begun[kind.key] = ""
+    yield item_added(index, begun if kind or places else item)
+    if kind is not None and item[kind.key]:
+        yield text_delta(kind, item["id"], index, 0, item[kind.key])
+    if kind is not None:
+        yield text_done(kind, item["id"], index, 0, item[kind.key])
+    for place in places:
+        for position, part in enumerate(item[place]):
+            yield from _part(part, item["id"], index, position)
+    yield item_done(index, item)
+
+
+def _part(part: JsonObject, item_id: str, index: int, position: int) -> Iterator[JsonObject]:
+    kind = _PARTS.get(part["type"])
+    if kind is None:
+        return  # told with the item
+    text, logprobs = part[kind.key], part.get("logprobs")
+    yield part_added(kind, item_id, index, position, new_part(kind))
+    if text:
+        yield text_delta(kind, item_id, index, position, text, logprobs)
+    for number, annotation in enumerate(part.get("annotations") or ()):
+        yield annotation_added(item_id, index, position, number, annotation)
+    yield text_done(kind, item_id, index, position, text, logprobs)
+    yield part_done(kind, item_id, index, position, part)

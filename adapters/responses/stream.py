@@ -31,7 +31,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.reply import reports_error
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.native_errors import read_error_object, read_stray_text
+from dragoman.adapters.reader import FailingReader
 from dragoman.adapters.sse import Event, Item
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.validation import judge
@@ -47,21 +47,16 @@ Class: TypeAlias = Literal["opening", "event", "last", "done", "error", "text", 
 _DONE = b"[DONE]"
 
 
-class ResponsesReader:
+class ResponsesReader(FailingReader):
     """`read_stream` of Responses, for every dialect: see the module's docstring."""
 
-    def __init__(self, reading: Reading, ctx: Context) -> None:
-        self.state: State = "empty"
-        self._ctx = ctx
-        self._reading = reading
-        self._mender = EventMender(judge("hub/responses.event"), ctx)
-        self._native = judge(f"{reading.dialect}/responses.event", ctx.profile)
-        self._mends = ctx.target.policy.replies in ("repair", "strict")
-        self._judges_natively = ctx.target.policy.replies in ("report", "strict")
+    state: State
+    wrong_event = "something that is no event of a response"
+    truncated = "the response did: no event told how it ended"
 
-    @property
-    def ended(self) -> bool:
-        return self.state == "ended"
+    def __init__(self, reading: Reading, ctx: Context) -> None:
+        super().__init__(reading, ctx, f"{reading.dialect}/responses.event")
+        self._mender = EventMender(judge("hub/responses.event"), ctx)
 
     def feed(self, item: Item) -> list[Output]:
         """Take one item that the SSE framer found."""
@@ -112,41 +107,6 @@ class ResponsesReader:
         opening = self._mender.opening(body) if self._mends else []
         self.state = "open"
         return [*opening, *(self._last if body["type"] in TERMINALS else self._event)(body, raw)]
-
-    def _text(self, text: bytes, raw: bytes | None) -> list[Output]:
-        return self._end(read_stray_text(text))
-
-    def _error(self, body: JsonObject, raw: bytes | None) -> list[Output]:
-        return self._end(read_error_object(body, 200, self._reading.words))
-
-    def _broken(self, text: bytes, raw: bytes | None) -> list[Output]:
-        shown = text[:200].decode("utf-8", "replace")
-        message = f"the provider sent something that is no event of a response: {shown!r}"
-        return self._end(Fault("upstream_invalid_response", message, code="upstream_invalid_event"))
-
-    def _truncated(self, *_: Any) -> list[Output]:
-        message = "the provider's stream ended before the response did: no event told how it ended"
-        return self._end(Fault("upstream_invalid_response", message, code="upstream_truncated"))
-
-    def _cut(self, cut: Fault, raw: bytes | None) -> list[Output]:
-        return self._end(cut)
-
-    def _nothing(self, *_: Any) -> list[Output]:
-        return []
-
-    # Helpers
-
-    def _end(self, fault: Fault) -> list[Output]:
-        self.state = "ended"
-        fault.located(self._ctx.receipt)
-        return [fault]
-
-    def _violated(self, body: JsonObject) -> None:
-        self._ctx.receipt.violations += 1
-        if self._mends:
-            message = next(self._native.violations(body)).message
-            text = f"the provider sent an event that its dialect does not allow: {message}"
-            raise Fault("upstream_invalid_response", text, code="upstream_invalid_event")
 
 
 def _classify(data: bytes, body: Any, name: bytes | None) -> tuple[Class, Any]:

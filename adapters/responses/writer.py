@@ -9,13 +9,15 @@ out as the bytes it came in. It follows along what the events add up to, so that
     an end without a     is such a fault: no stream looks complete that is not
     terminal event
 
-What comes to a closed writer is dropped and counted, but for the End that belongs to the terminal event.
+A dialect whose events differ from the hub's renders each of them, or leaves it out. What comes to a closed writer is
+dropped and counted, but for the End that belongs to the terminal event.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TypeAlias
 
 import orjson
 
@@ -30,16 +32,21 @@ __all__ = ["ResponsesWriter"]
 
 _DONE = b"data: [DONE]\n\n"
 
+Render: TypeAlias = Callable[[JsonObject], JsonObject | None]
+
 
 class ResponsesWriter:
-    """`write_stream` of Responses. `error_body` gives the body of an error reply, whose `error` the events repeat."""
+    """`write_stream` of Responses. `error_body` gives the body of an error, whose `error` the events repeat, and whose
+    other keys the `error` event has too. `render` gives an event in the dialect's form, the very same where the two
+    agree, or None to leave it out."""
 
     content_type = "text/event-stream"
 
-    def __init__(self, error_body: Callable[[Fault], JsonObject]) -> None:
+    def __init__(self, error_body: Callable[[Fault], JsonObject], render: Render | None = None) -> None:
         self.dropped = 0
         self.aborts = False
         self._error_body = error_body
+        self._render = render
         self._accumulator = Accumulator()
         self._number = 0
         self._closed = False
@@ -60,8 +67,7 @@ class ResponsesWriter:
     def _chunk(self, chunk: Chunk) -> bytes:
         event = chunk.body
         self._accumulator.add(event)
-        raw = chunk.raw if event.get("sequence_number") == self._number else None
-        written = self._event(event, raw)
+        written = self._event(event, chunk.raw)
         if event["type"] not in TERMINALS:
             return written
         self._closed = self._end_is_due = True
@@ -70,16 +76,22 @@ class ResponsesWriter:
     def _failure(self, fault: Fault) -> bytes:
         body = self._error_body(fault)
         error = body["error"] if isinstance(body.get("error"), dict) else {**body, "message": fault.message}
-        written = self._event(error_event(error))
+        beside = {key: value for key, value in body.items() if key not in ("error", "message")}
+        written = self._event({**beside, **error_event(error)})
         if self._accumulator.begun:
             reason = {"code": _code(fault), "message": error["message"]}
             written += self._event(lifecycle("failed", self._accumulator.response("failed", reason)))
         return written + _DONE
 
     def _event(self, event: JsonObject, raw: bytes | None = None) -> bytes:
-        data = raw or orjson.dumps({**event, "sequence_number": self._number})
+        rendered = event if self._render is None else self._render(event)
+        if rendered is None:
+            return b""
+        if rendered is not event or event.get("sequence_number") != self._number:
+            raw = None
+        data = raw or orjson.dumps({**rendered, "sequence_number": self._number})
         self._number += 1
-        return _head(event["type"]) + data + b"\n\n"
+        return _head(rendered["type"]) + data + b"\n\n"
 
 
 @lru_cache(maxsize=256)

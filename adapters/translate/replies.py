@@ -8,12 +8,13 @@ from typing import Any
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.usage import hub_usage
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.responses.base import in_progress, responses_usage
 from dragoman.adapters.responses.events import with_bytes
 
 from .tools import flattened
 
-__all__ = ["chat_reply", "chat_usage", "output_of", "responses_reply"]
+__all__ = ["chat_reply", "chat_usage", "failure", "output_of", "responses_reply"]
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _FINISH = {reason: finish for finish, reason in _INCOMPLETE.items()}
@@ -101,9 +102,7 @@ def chat_reply(response: JsonObject, ctx: Context) -> JsonObject:
     """A response as a chat reply. Raises Fault for one that failed."""
     status = response.get("status")
     if status not in ("completed", "incomplete"):
-        error = response.get("error") or {}
-        text = str(error.get("message") or f"the provider's response is {status}")
-        raise Fault("upstream_error", text, status=502, code="upstream_failed", provider_code=error.get("code"))
+        raise failure(response)
     message = _message(response.get("output") or [], ctx)
     reason = (response.get("incomplete_details") or {}).get("reason")
     finish = _FINISH.get(str(reason), "length") if status == "incomplete" else "stop"
@@ -119,6 +118,14 @@ def chat_reply(response: JsonObject, ctx: Context) -> JsonObject:
     }
     usage = chat_usage(response.get("usage"))
     return reply if usage is None else {**reply, "usage": usage}
+
+
+def failure(response: JsonObject) -> Fault:
+    """The fault that a response tells of which neither completed nor stopped early."""
+    error = response.get("error") or {}
+    text = error.get("message") or f"the provider's response has the status {response.get('status')}"
+    code = error.get("native_code") or error.get("code")
+    return read_error_object({"error": {**error, "message": text, "code": code}})
 
 
 def chat_usage(usage: Any) -> JsonObject | None:

@@ -22,7 +22,6 @@ from typing import Any, TypeAlias
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.parameters import wants_usage
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.native_errors import Words, read_error_object
 from dragoman.adapters.responses.events import (
     ARGUMENTS,
     BY_DELTA,
@@ -36,11 +35,10 @@ from dragoman.adapters.responses.events import (
 )
 from dragoman.adapters.streams import Chunk, End, Output
 
-from .replies import chat_usage
+from .replies import chat_usage, failure
 
 __all__ = ["ResponsesToChat"]
 
-_WORDS: Words = {"invalid_prompt": "invalid_request"}
 _FINISH = {"max_output_tokens": "length", "content_filter": "content_filter"}
 _KEYS = {
     OUTPUT_TEXT: "content",
@@ -187,10 +185,8 @@ class ResponsesToChat:
         self._finished = True
 
     def _failed(self, event: JsonObject, out: list[Output]) -> None:
-        error = event["response"].get("error") or {}
         status = event["type"].removeprefix("response.")
-        said = {"message": f"the provider's response was {status}", "code": None, **error}
-        raise read_error_object({"error": said}, words=_WORDS).located(self._ctx.receipt)
+        raise failure({**event["response"], "status": status}).located(self._ctx.receipt)
 
     # Helpers
 

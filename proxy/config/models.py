@@ -188,6 +188,9 @@ class Model(Part):
     """Where requests go, drawn by weight."""
     fallbacks: list[ModelName] = []
     """Models to try after the targets, in this order."""
+    task: Literal["responses", "embeddings"] | None = None
+    """What a body with `input` asks for at Databricks' address /serving-endpoints/NAME/invocations. Unset: responses
+    where anything in the body belongs to them alone, else embeddings."""
     policy: PolicyChoice = PolicyChoice()
     """The policy of this model."""
 

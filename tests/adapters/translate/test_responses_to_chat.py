@@ -194,7 +194,7 @@ def test_a_response_that_failed_is_a_fault(word: str, error: dict[str, Any] | No
     assert len(checked(outputs)) == 1
     fault = outputs[-1]
     assert isinstance(fault, Fault) and fault.kind == kind
-    assert fault.message == (error["message"] if error else f"the provider's response was {word}")
+    assert fault.message == (error["message"] if error else f"the provider's response has the status {word}")
 
 
 def test_an_end_before_the_finish_is_a_fault_and_nothing_follows() -> None:

@@ -1,0 +1,59 @@
+"""The events of a documented Databricks stream, whose items are messages like those of the documented output.
+
+Items that such an output has no place for are left out with everything that is said of them, and the positions of the
+others close up.
+"""
+
+from __future__ import annotations
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.responses.events import OUTPUT_TEXT, REFUSAL
+
+from .blocks import output_message, said_part
+
+__all__ = ["DocumentedEvents"]
+
+_AS_TEXT = {REFUSAL.delta: OUTPUT_TEXT.delta, REFUSAL.done: OUTPUT_TEXT.done}
+
+
+class DocumentedEvents:
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._places: dict[int, int | None] = {}
+
+    def render(self, event: JsonObject) -> JsonObject | None:
+        """The event as it goes out; None where it does not."""
+        index = event.get("output_index")
+        if type(index) is not int:
+            return event
+        item = event.get("item")
+        if isinstance(item, dict):
+            item = output_message({"status": "in_progress", **item})
+            self._place(index, item)
+        place = self._places.get(index, index)
+        if place is None:
+            return None
+        made = {**event, "output_index": place}
+        if item is not None:
+            made["item"] = item
+        return _without_refusal(made)
+
+    def _place(self, index: int, item: JsonObject | None) -> None:
+        if index not in self._places:
+            kept = sum(place is not None for place in self._places.values())
+            self._places[index] = None if item is None else kept
+            if item is None:
+                self._ctx.receipt.dropped(("output", index), "the documented output has messages only")
+
+
+def _without_refusal(event: JsonObject) -> JsonObject:
+    """The event; one that speaks of a refusal, as one of text."""
+    if isinstance(event.get("part"), dict):
+        return {**event, "part": said_part(event["part"])}
+    kind = _AS_TEXT.get(event["type"])
+    if kind is None:
+        return event
+    made = {key: value for key, value in event.items() if key != "refusal"}
+    if "refusal" in event:
+        made["text"] = event["refusal"]
+    return {**made, "type": kind, "logprobs": []}

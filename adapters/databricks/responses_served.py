@@ -1,0 +1,149 @@
+"""The databricks dialect of Responses, served.
+
+Tools, the choice among them and formats are nested as in chat; the flat forms that OpenAI's client sends are taken too.
+The response repeats them as the client wrote them. `actual` counts tokens under the names of both vocabularies, because
+clients made from OpenAI's look for theirs; `documented` under its own, and its output holds messages only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.chat.parameters import wants_usage
+from dragoman.adapters.dialect import Served
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.refused import refuse_steering
+from dragoman.adapters.responses.writer import ResponsesWriter
+from dragoman.adapters.user_schemas import check_responses_schemas
+from dragoman.adapters.validation import judge
+from dragoman.schemas import load
+
+from .blocks import input_items, output_messages
+from .faults import error_event, write_fault
+from .invocations import endpoint_of
+from .rendering import DocumentedEvents
+from .sealed import in_the_input
+from .shapes import flat_choice, flat_format, flat_tool, nested_choice, nested_tool
+
+__all__ = ["SERVED"]
+
+
+def read_request(call: Call, ctx: Context) -> JsonObject:
+    body = _named(call, ctx)
+    refuse_steering(body)
+    judge("databricks/responses.request", ctx.profile).check(body)
+    _flatten(body, ctx)
+    if isinstance(body["input"], list):
+        body["input"] = input_items(body["input"], ctx)
+    in_the_input(body, ctx)
+    _without_usage_option(body, ctx)
+    try:
+        check_responses_schemas(body)
+    except Fault as fault:
+        raise fault.located(ctx.receipt) from None
+    return body
+
+
+def _named(call: Call, ctx: Context) -> JsonObject:
+    """The body with the model that the address names. The reference asks for one in the body even so."""
+    body, endpoint = dict(call.body), endpoint_of(call.path)
+    if endpoint is None or (ctx.profile == "documented" and "model" not in body):
+        return body
+    if "model" in body:
+        ctx.receipt.dropped(("model",), "the address names the endpoint", "form")
+    body["model"] = endpoint
+    return body
+
+
+def _flatten(body: JsonObject, ctx: Context) -> None:
+    """Alter the body's tools, choice and format into the hub's flat forms."""
+    tools: Any = body.get("tools")
+    if isinstance(tools, list):
+        body["tools"] = [flat_tool(tool) for tool in tools]
+        for i, tool in enumerate(tools):
+            if "function" in tool:
+                ctx.receipt.converted(("tools", i), "tools are flat in the hub")
+                ctx.receipt.rerouted([(("tools", i, "function"), ("tools", i))])
+    choice: Any = body.get("tool_choice")
+    if isinstance(choice, dict) and "function" in choice:
+        body["tool_choice"] = flat_choice(choice)
+        ctx.receipt.converted(("tool_choice",), "flat in the hub")
+        ctx.receipt.rerouted([(("tool_choice", "function"), ("tool_choice",))])
+    text: Any = body.get("text")
+    form = text.get("format") if isinstance(text, dict) else None
+    if isinstance(form, dict) and "json_schema" in form:
+        body["text"] = {**text, "format": flat_format(form)}
+        ctx.receipt.converted(("text", "format"), "flat in the hub")
+        ctx.receipt.rerouted([(("text", "format", "json_schema"), ("text", "format"))])
+
+
+def _without_usage_option(body: JsonObject, ctx: Context) -> None:
+    options = body.get("stream_options")
+    if isinstance(options, dict) and "include_usage" in options:
+        ctx.receipt.dropped(("stream_options", "include_usage"), "a hub stream always tells the usage", "form")
+        body["stream_options"] = {key: value for key, value in options.items() if key != "include_usage"} or None
+
+
+def write_reply(reply: JsonObject, ctx: Context) -> Reply:
+    return Reply(200, _response(reply, ctx))
+
+
+def _response(reply: JsonObject, ctx: Context) -> JsonObject:
+    body = {**reply, **_settings(reply, ctx.call.body)}
+    usage, error = body.get("usage"), body.get("error")
+    if isinstance(error, dict):
+        kind = _ERROR_TYPES.get(str(error.get("code")), "invalid_request_error")
+        body["error"] = {"param": None, "type": kind, **error}
+    counted = isinstance(usage, dict) and {"input_tokens", "output_tokens", "total_tokens"} <= usage.keys()
+    if usage is not None and counted:  # replies that nobody mended may lack anything
+        body["usage"] = _counts(usage) if ctx.profile == "documented" else {**usage, **_counts(usage)}
+    if ctx.profile != "documented":
+        return body
+    body["output"] = output_messages(reply["output"], ctx)
+    documented, known = load("databricks/responses.reply")["properties"], load("hub/responses.reply")["properties"]
+    return {key: value for key, value in body.items() if key in documented or key not in known}
+
+
+_ERROR_TYPES = {"server_error": "server_error", "rate_limit_exceeded": "rate_limit_error"}
+
+
+def _settings(reply: JsonObject, request: JsonObject) -> JsonObject:
+    """What the request said of tools and formats, in its own words; in the nested forms, where it is not known."""
+    settings: JsonObject = {}
+    if "tools" in reply:
+        settings["tools"] = request.get("tools") or [nested_tool(tool) for tool in reply["tools"]]
+    if "tool_choice" in reply:
+        settings["tool_choice"] = request.get("tool_choice") or nested_choice(reply["tool_choice"])
+    if isinstance(request.get("text"), dict):
+        settings["text"] = {**(reply.get("text") or {}), **request["text"]}
+    return settings
+
+
+def _counts(usage: JsonObject) -> JsonObject:
+    """The tokens in Databricks' vocabulary."""
+    counts = {
+        "prompt_tokens": usage["input_tokens"],
+        "completion_tokens": usage["output_tokens"],
+        "total_tokens": usage["total_tokens"],
+    }
+    reasoning = (usage.get("output_tokens_details") or {}).get("reasoning_tokens")
+    return {**counts, "reasoning_tokens": reasoning} if reasoning else counts
+
+
+def write_stream(ctx: Context) -> ResponsesWriter:
+    documented = DocumentedEvents(ctx) if ctx.profile == "documented" else None
+    tells_usage = documented is None or wants_usage(ctx.call.body)
+
+    def render(event: JsonObject) -> JsonObject | None:
+        if isinstance(event.get("response"), dict):
+            response = _response(event["response"], ctx)
+            if not tells_usage:
+                response["usage"] = None
+            return {**event, "response": response}
+        return event if documented is None else documented.render(event)
+
+    return ResponsesWriter(error_event, render)
+
+
+SERVED = Served(read_request, write_reply, write_stream, write_fault)
