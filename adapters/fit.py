@@ -64,7 +64,7 @@ def fit(body: JsonObject, judge: Judge, ctx: Context, extras: Extras = "keep", h
     for _ in range(_ROUNDS):
         if judge.ok(body):
             return
-        for violation in list(judge.violations(body)):
+        for violation in sorted(judge.violations(body), key=lambda one: one.keyword == "required"):
             _settle(body, violation, ctx, extras, hub)
     for violation in judge.violations(body):
         raise _refusal(violation)

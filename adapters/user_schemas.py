@@ -29,12 +29,15 @@ def check_user_schemas(body: JsonObject) -> None:
 
 
 def check_responses_schemas(body: JsonObject) -> None:
-    """The same for a Responses request, where tools and formats are flat and a namespace holds tools. Raises Fault."""
+    """The same for a Responses request, where tools and formats are flat, or nested as in chat, and a namespace holds
+    tools. Raises Fault."""
     for i, tool in _objects(body, ("tools",)):
         _check(tool, ("tools", i), ("parameters",), _PARAMETERS)
+        _check(tool, ("tools", i), ("function", "parameters"), _PARAMETERS)
         for k, inner in _objects(tool, ("tools",)):
             _check(inner, ("tools", i, "tools", k), ("parameters",), _PARAMETERS)
     _check(body, (), ("text", "format", "schema"), _FORMAT)
+    _check(body, (), ("text", "format", "json_schema", "schema"), _FORMAT)
 
 
 def _objects(holder: JsonObject, path: Path) -> Iterator[tuple[int, JsonObject]]:

@@ -22,7 +22,7 @@ from .routes import Route
 from .state import Candidate
 from .upstream import Incoming
 
-__all__ = ["MOST_ATTEMPTS", "Asked", "Attempt", "first_answer", "open_upstream"]
+__all__ = ["MOST_ATTEMPTS", "Asked", "Attempt", "first_answer", "mended", "open_upstream", "written"]
 
 MOST_ATTEMPTS = 3
 """Calls to upstreams in one exchange, second tries of the same target included."""
@@ -73,7 +73,7 @@ async def first_answer(
     failed: Fault | None = None
     for candidate in candidates:
         try:
-            attempt = _written(asked, candidate)
+            attempt = written(asked.ctx, asked.route.protocol, candidate)
         except Fault as fault:
             if fault.owner != "client":
                 raise
@@ -105,26 +105,27 @@ async def open_upstream(asked: Asked, attempt: Attempt) -> Incoming:
     return incoming
 
 
-def _written(asked: Asked, candidate: Candidate) -> Attempt:
-    provider, ctx = candidate.provider, asked.ctx
-    called, bridge = provider.called.get(asked.route.protocol), None
-    if called is None:
-        bridge = bridges[asked.route.protocol]
+def written(ctx: Context, protocol: str, candidate: Candidate) -> Attempt:
+    """The client's request, in hub form in `ctx`, written for a target. Raises Fault, its path the client's."""
+    provider = candidate.provider
+    called, bridge = provider.called.get(protocol), None
+    if called is None and protocol in bridges:
+        bridge = bridges[protocol]
         called = provider.called.get(bridge.called)
     if called is None:
-        text = f"the provider {provider.name} does not serve {asked.route.protocol}"
+        text = f"the provider {provider.name} does not serve {protocol}"
         raise Fault("unsupported_parameter", text, ("model",), code="unsupported_protocol")
     ctx = Context(provider.profile, ctx.call, ctx.receipt.fork(), candidate.target, ctx.request)
     try:
         if bridge is not None:
-            ctx = ctx._replace(target=_mended(ctx.target))
+            ctx = ctx._replace(target=mended(ctx.target))
             ctx = ctx._replace(request=bridge.request(ctx.request, ctx))
         return Attempt(candidate, called, ctx, called.write_request(ctx.request, ctx), bridge)
     except Fault as fault:
         raise fault.located(ctx.receipt) from None
 
 
-def _mended(target: Target) -> Target:
+def mended(target: Target) -> Target:
     """The target with a policy under which its replies come in hub form, which a translation stands on."""
     if target.policy.replies in ("repair", "strict"):
         return target

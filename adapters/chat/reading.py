@@ -22,6 +22,8 @@ class Reading:
 
     `words` are its error codes, for error objects where a reply should be. `finish` maps its finish reasons to the
     hub's; a rule that is a function gets (body, choice, ctx) and may raise Fault.
+    `mend` alters an event of Responses, or `{"response": ...}` for a whole one, where the dialect has other forms than
+    the hub; True where it did.
     `empty_arguments_come_first`: a tool call's first delta may carry `{}` before the real arguments.
     """
 
@@ -29,6 +31,7 @@ class Reading:
     words: Words = field(default_factory=dict)
     finish: Mapping[str, FinishRule] = field(default_factory=dict)
     empty_arguments_come_first: bool = False
+    mend: Callable[[JsonObject], bool] | None = None
 
     def finish_reason(self, body: JsonObject, choice: JsonObject, ctx: Context) -> str:
         """The hub's word for the choice's finish reason; a word that nobody knows reads as `stop`. Raises Fault."""

@@ -11,7 +11,7 @@ import orjson
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.paths import Path
 
-__all__ = ["input_items", "input_messages", "output_message", "output_messages", "said_part"]
+__all__ = ["input_items", "input_messages", "output_items", "output_message", "output_messages", "said_part"]
 
 _AUTHORS = {"function_call": "assistant", "function_call_output": "user"}
 _OBJECTS = {"function_call": "arguments", "function_call_output": "output"}
@@ -41,7 +41,8 @@ def input_items(items: list[JsonObject], ctx: Context) -> list[JsonObject]:
 
 def _runs(content: Any) -> list[list[int]]:
     """Positions of the blocks that stay together, each block of a function alone; one empty run where there is none."""
-    kinds = [block.get("type") in _AUTHORS for block in content] if isinstance(content, list) else []
+    blocks = content if isinstance(content, list) else []
+    kinds = [isinstance(block, dict) and block.get("type") in _AUTHORS for block in blocks]
     if not any(kinds):
         return [[]]
     return [list(run) for _, run in groupby(range(len(kinds)), lambda j: j if kinds[j] else -1)]
@@ -91,6 +92,21 @@ def _call_block(item: JsonObject) -> JsonObject:
         "id": item.get("id") or item["call_id"],
         **{key: item[key] for key in ("call_id", "name", "arguments")},
     }
+
+
+def output_items(output: list[Any]) -> list[Any]:
+    """A documented output with its calls as items of their own; an item that needs nothing is the very same."""
+    made: list[Any] = []
+    for item in output:
+        content: Any = item.get("content") if isinstance(item, dict) else None
+        for run in _runs(content):
+            if not run:
+                made.append(item)
+            elif content[run[0]]["type"] == "function_call":
+                made.append({"status": "completed", **content[run[0]]})
+            else:
+                made.append({**item, "content": [content[j] for j in run]})
+    return made
 
 
 def output_messages(output: list[JsonObject], ctx: Context) -> list[JsonObject]:

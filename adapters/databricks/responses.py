@@ -23,12 +23,13 @@ from dragoman.adapters.validation import judge
 
 from .blocks import input_messages
 from .faults import WORDS, read_fault
+from .hub_forms import in_hub_forms
 from .sealed import beside_the_input
-from .shapes import flat_choice, flat_format, flat_tool, nested_choice, nested_format, nested_tool
+from .shapes import nested_choice, nested_format, nested_tool
 
 __all__ = ["CALLED"]
 
-READING = Reading("databricks", words=WORDS)
+READING = Reading("databricks", words=WORDS, mend=in_hub_forms)
 
 _LONGEST_ID = 64
 _KEPT_HERE = ("store", "previous_response_id")
@@ -86,30 +87,23 @@ def _nest(body: JsonObject, ctx: Context) -> None:
     if body.get("tools"):
         body["tools"] = [nested_tool(tool) for tool in body["tools"]]
         ctx.receipt.converted(("tools",), "nested as in chat")
+        places = [
+            (("tools", i), ("tools", i, "function")) for i, tool in enumerate(body["tools"]) if "function" in tool
+        ]
+        ctx.receipt.rerouted(places)
     if isinstance(body.get("tool_choice"), dict):
         body["tool_choice"] = nested_choice(body["tool_choice"])
         ctx.receipt.converted(("tool_choice",), "nested as in chat")
+        ctx.receipt.rerouted([(("tool_choice",), ("tool_choice", "function"))])
     text: Any = body.get("text")
     if isinstance(text, dict) and isinstance(text.get("format"), dict):
         body["text"] = {**text, "format": nested_format(text["format"])}
         ctx.receipt.converted(("text", "format"), "nested as in chat")
+        ctx.receipt.rerouted([(("text", "format"), ("text", "format", "json_schema"))])
 
 
 def read_reply(reply: Reply, ctx: Context) -> JsonObject:
-    return read_response(Reply(reply.status, _flat(reply.body), reply.headers, reply.raw), READING, ctx)
-
-
-def _flat(body: JsonObject) -> JsonObject:
-    """The settings that a response repeats, in the hub's flat forms."""
-    made = dict(body)
-    if isinstance(body.get("tools"), list):
-        made["tools"] = [flat_tool(tool) for tool in body["tools"]]
-    if isinstance(body.get("tool_choice"), dict):
-        made["tool_choice"] = flat_choice(body["tool_choice"])
-    text = body.get("text")
-    if isinstance(text, dict) and isinstance(text.get("format"), dict):
-        made["text"] = {**text, "format": flat_format(text["format"])}
-    return made
+    return read_response(reply, READING, ctx)
 
 
 def read_stream(ctx: Context) -> ResponsesReader:

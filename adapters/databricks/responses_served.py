@@ -12,10 +12,8 @@ from typing import Any
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.chat.parameters import wants_usage
 from dragoman.adapters.dialect import Served
-from dragoman.adapters.faults import Fault
-from dragoman.adapters.refused import refuse_steering
+from dragoman.adapters.responses.requests import check_request
 from dragoman.adapters.responses.writer import ResponsesWriter
-from dragoman.adapters.user_schemas import check_responses_schemas
 from dragoman.adapters.validation import judge
 from dragoman.schemas import load
 
@@ -31,17 +29,12 @@ __all__ = ["SERVED"]
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
     body = _named(call, ctx)
-    refuse_steering(body)
-    judge("databricks/responses.request", ctx.profile).check(body)
+    check_request(body, judge("databricks/responses.request", ctx.profile))
     _flatten(body, ctx)
     if isinstance(body["input"], list):
         body["input"] = input_items(body["input"], ctx)
     in_the_input(body, ctx)
     _without_usage_option(body, ctx)
-    try:
-        check_responses_schemas(body)
-    except Fault as fault:
-        raise fault.located(ctx.receipt) from None
     return body
 
 

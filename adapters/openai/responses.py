@@ -7,11 +7,10 @@ from dragoman.adapters.chat.parameters import begin
 from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.dialect import Called, Served
 from dragoman.adapters.fit import HUB_RESPONSES, fit
-from dragoman.adapters.refused import refuse_steering
 from dragoman.adapters.responses.reply import read_response
+from dragoman.adapters.responses.requests import check_request
 from dragoman.adapters.responses.stream import ResponsesReader
 from dragoman.adapters.responses.writer import ResponsesWriter
-from dragoman.adapters.user_schemas import check_responses_schemas
 from dragoman.adapters.validation import judge
 
 from .faults import read_fault, write_fault
@@ -23,9 +22,7 @@ READING = Reading("openai")
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
     """Judge the body as OpenAI would; it is in hub form already."""
-    refuse_steering(call.body)
-    check_responses_schemas(call.body)
-    judge("openai/responses.request", ctx.profile).check(call.body)
+    check_request(call.body, judge("openai/responses.request", ctx.profile))
     return call.body
 
 

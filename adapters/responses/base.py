@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dragoman.adapters.call import JsonObject
 
-__all__ = ["in_progress", "responses_usage"]
+__all__ = ["in_progress", "responses_usage", "whole_settings"]
 
 _ECHOED: JsonObject = {
     "instructions": None,
@@ -33,8 +35,7 @@ _ECHOED: JsonObject = {
 def in_progress(request: JsonObject, response_id: str, model: str, created_at: int) -> JsonObject:
     """A response that has just begun, for a Responses request in hub form."""
     echoed = {key: default if request.get(key) is None else request[key] for key, default in _ECHOED.items()}
-    echoed["text"] = _text(echoed["text"])
-    echoed["tools"] = [_tool(tool) for tool in echoed["tools"]]
+    whole_settings(echoed)
     reasoning = request.get("reasoning")
     return {
         "id": response_id,
@@ -53,15 +54,23 @@ def in_progress(request: JsonObject, response_id: str, model: str, created_at: i
     }
 
 
+def whole_settings(response: JsonObject) -> None:
+    """Fill the keys that formats and tools always have where a response repeats them. Alters the response."""
+    if isinstance(response["text"], dict):
+        response["text"] = _text(response["text"])
+    if isinstance(response["tools"], list):
+        response["tools"] = [_tool(tool) for tool in response["tools"]]
+
+
 def _text(text: JsonObject) -> JsonObject:
     form = text.get("format") or {"type": "text"}
-    if form.get("type") == "json_schema":
+    if isinstance(form, dict) and form.get("type") == "json_schema":
         form = {"description": None, **form, "strict": bool(form.get("strict"))}
     return {**{key: value for key, value in text.items() if value is not None}, "format": form}
 
 
-def _tool(tool: JsonObject) -> JsonObject:
-    if tool.get("type") != "function":
+def _tool(tool: Any) -> Any:
+    if not isinstance(tool, dict) or tool.get("type") != "function":
         return tool
     return {"description": None, "parameters": None, "strict": None, **tool}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.repair import repair
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk
@@ -44,8 +45,9 @@ _VARYING = ("delta", "sequence_number", "obfuscation")
 class EventMender:
     """`hub` is the judge of what comes out."""
 
-    def __init__(self, hub: Judge, ctx: Context) -> None:
+    def __init__(self, hub: Judge, reading: Reading, ctx: Context) -> None:
         self._hub = hub
+        self._forms = reading.mend
         self._ctx = ctx
         self._sum = Accumulator()
         self._envelope: JsonObject = {}
@@ -102,6 +104,8 @@ class EventMender:
 
     def _mend(self, body: JsonObject) -> bool:
         same = self._number(body)
+        if self._forms is not None and self._forms(body):
+            same = self._tell("tools, formats and calls in the hub's forms")
         if body["type"] in _RENAMED:
             body["type"] = _RENAMED[body["type"]]
             same = self._tell("reasoning events have OpenAI's names")

@@ -13,7 +13,7 @@ from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.validation import Judge, Violation, judge
 from dragoman.schemas import load
 
-from .base import in_progress
+from .base import in_progress, whole_settings
 from .filling import fill_item
 
 __all__ = ["hub_response", "hub_responses_usage", "read_response"]
@@ -33,6 +33,8 @@ def read_response(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
         judge_natively(body, judge(f"{reading.dialect}/responses.reply", ctx.profile), ctx)
     if mode in ("off", "report"):
         return body
+    if reading.mend is not None:
+        reading.mend({"response": body})
     body = hub_response(body, ctx)
     rules = judge("hub/responses.reply")
     violation = None if rules.ok(body) else _repair(body, rules, ctx)
@@ -63,6 +65,7 @@ def hub_response(body: JsonObject, ctx: Context) -> JsonObject:
     if missing:
         ctx.receipt.filled(("output",), f"the provider said nothing of {', '.join(sorted(missing))}")
     made = {**base, **{key: value for key, value in body.items() if value is not None}}
+    whole_settings(made)
     made["created_at"] = base["created_at"]
     made["usage"] = hub_responses_usage(body.get("usage"))
     if isinstance(made.get("error"), dict):

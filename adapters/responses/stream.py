@@ -56,7 +56,7 @@ class ResponsesReader(FailingReader):
 
     def __init__(self, reading: Reading, ctx: Context) -> None:
         super().__init__(reading, ctx, f"{reading.dialect}/responses.event")
-        self._mender = EventMender(judge("hub/responses.event"), ctx)
+        self._mender = EventMender(judge("hub/responses.event"), reading, ctx)
 
     def feed(self, item: Item) -> list[Output]:
         """Take one item that the SSE framer found."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.faults import Fault
 from dragoman.adapters.fit import HUB_CHAT, HUB_RESPONSES, settle_extra, settle_unsupported
 from dragoman.adapters.paths import Path
 from dragoman.schemas import load
@@ -74,6 +75,9 @@ def chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     if left.pop("store", None) is not None:
         ctx.receipt.dropped(("store",), "dragoman keeps responses itself", "form")
     _settle_rest(left, HUB_RESPONSES, "chat", ctx)
+    if not made["messages"]:
+        text = "input is empty, and the model's provider needs at least one message"
+        raise Fault("invalid_request", text, ("input",), code="empty_input")
     if made.get("stream"):
         ctx.receipt.filled(("stream_options",), "a Responses stream ends with the usage")
         made["stream_options"] = {"include_usage": True}

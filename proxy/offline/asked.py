@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
+from dragoman.proxy.attempts import written
 from dragoman.proxy.routes import Route
 from dragoman.proxy.state import Candidate
 
@@ -40,17 +41,10 @@ def ask(route: Route, call: Call) -> Question:
 
 def write(question: Question, candidate: Candidate) -> Written:
     """Raises Fault, its path as the client wrote it."""
-    provider, protocol = candidate.provider, question.route.protocol
-    called = provider.called.get(protocol)
-    if called is None:
-        text = f"the provider {provider.name} does not serve {protocol}"
-        raise Fault("unsupported_parameter", text, ("model",), code="unsupported_protocol")
-    receipt = question.receipt.fork()
-    ctx = Context(provider.profile, question.call, receipt, candidate.target, question.hub)
-    try:
-        return Written(called.write_request(question.hub, ctx), receipt)
-    except Fault as fault:
-        raise fault.located(receipt) from None
+    route = question.route
+    ctx = Context(route.profile, question.call, question.receipt, request=question.hub)
+    attempt = written(ctx, route.protocol, candidate)
+    return Written(attempt.call, attempt.ctx.receipt)
 
 
 def refusal(route: Route, fault: Fault, call: Call | None = None) -> Reply:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -50,6 +50,13 @@ Key = Annotated[str | None, typer.Option(help="Ask as the holder of the configur
 From = Annotated[str, typer.Option("--from", help="The client's dialect and protocol.")]
 FormOption = Annotated[Form, typer.Option("--format", help="text for people, json for programs.")]
 Message = Annotated[str | None, typer.Option(help="Ask with this one user message, without a FILE.")]
+
+
+_MESSAGE: Mapping[str, Callable[[str], dict[str, Any]]] = {
+    "chat": lambda text: {"messages": [{"role": "user", "content": text}]},
+    "responses": lambda text: {"input": text},
+}
+"""The least request that says a text, by protocol."""
 
 
 def register(app: typer.Typer) -> None:
@@ -202,10 +209,7 @@ def _inquiry(
         raise Misuse("both FILE and --message are given; one of them is the request")
     speech = Speech.parse("--from", source)
     asking = Asking(inputs.headers(header), inputs.query(query))
-    if message is None:
-        data = inputs.payload(file)
-    else:
-        data = json.dumps({"messages": [{"role": "user", "content": message}]}).encode()
+    data = inputs.payload(file) if message is None else json.dumps(_MESSAGE[speech.protocol](message)).encode()
     return Inquiry(speech, data, model, key, asking, stream)
 
 

@@ -56,7 +56,7 @@ class Speech:
         chosen = {self.dialect.name: self.profile} if self.profile else profiles
         route = Routes(dialects, chosen).find(self.address("name"))
         assert route is not None, "every address fits its own pattern"
-        return route
+        return route.of(self.protocol)
 
     def address(self, model: str | None) -> str:
         """The path that a client asks, with the model in it where the dialect has such a path."""

@@ -1,7 +1,8 @@
 """One payload from one dialect to another, through the same verbs as in the proxy.
 
 A request goes from the client's dialect to the provider's; a reply, a stream and an error from the provider's to the
-client's. A stream is translated for a client that asked for usage, so that nothing is left out of it.
+client's. Where the two speak different protocols, the proxy's bridge stands between them. A stream is translated for a
+client that asked for usage, so that nothing is left out of it.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any, read_object
 from dragoman.adapters.sse import Framer, TooLong
 from dragoman.adapters.streams import Output, StreamReader
+from dragoman.adapters.translate.bridge import Bridge, bridges
+from dragoman.proxy.attempts import mended
 from dragoman.proxy.config.models import Config, PolicyChoice
 from dragoman.proxy.keys import ANYONE
 from dragoman.proxy.routes import Route
 from dragoman.proxy.state import Candidate, RouterState
 
 from .asked import ask, refusal, write
+from .misuse import Misuse
 from .speech import Asking, Speech
 
 __all__ = ["Side", "Task", "Translated", "guess", "outputs_of", "translate"]
@@ -48,10 +52,21 @@ class Task:
     asking: Asking = field(default_factory=Asking)
     status: int | None = None
 
+    def __post_init__(self) -> None:
+        """Raises Misuse where the proxy has no bridge between the protocols."""
+        spoken, called = self.client.protocol, self.provider.protocol
+        if spoken != called and (spoken not in bridges or bridges[spoken].called != called):
+            raise Misuse(f"there is no translation between {spoken} and {called}")
+
     @property
     def route(self) -> Route:
         """How the proxy would serve the client."""
         return self.client.route({})
+
+    @property
+    def bridge(self) -> Bridge | None:
+        """What stands between the two, where their protocols differ."""
+        return None if self.client.protocol == self.provider.protocol else bridges[self.client.protocol]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +98,9 @@ def guess(data: bytes, status: int | None = None) -> Side:
         return "request" if text.startswith(b"{") or not text else "error"
     if not isinstance(body, dict) or (status or 0) >= 400:
         return "error"
-    return "request" if "messages" in body else "reply" if "choices" in body else "error"
+    if body.keys() & {"messages", "input"}:
+        return "request"
+    return "reply" if body.keys() & {"choices", "output"} else "error"
 
 
 def translate(side: Side, data: bytes, task: Task) -> Translated:
@@ -125,6 +142,8 @@ def _reply(data: bytes, task: Task) -> Translated:
     try:
         body = _object(data)
         hub = task.provider.called.read_reply(Reply(status, body, task.asking.headers, data), called)
+        if task.bridge is not None:
+            hub = task.bridge.reply(hub, {}, called)
         reply = task.route.served.write_reply(hub, asked_by)
     except Fault as fault:
         return Translated(called.receipt, fault=fault.located(called.receipt), reply=refusal(task.route, fault))
@@ -134,6 +153,9 @@ def _reply(data: bytes, task: Task) -> Translated:
 def _stream(data: bytes, task: Task) -> Translated:
     called, asked_by = _contexts(task, _ASKED)
     outputs = outputs_of(data, task.provider.called.read_stream(called))
+    if task.bridge is not None:
+        translator = task.bridge.stream(_ASKED, called)
+        outputs = [made for output in outputs for made in translator.feed(output)]
     writer = task.route.served.write_stream(asked_by)
     stream = b"".join(map(writer.write, outputs))
     fault = next((output for output in outputs if isinstance(output, Fault)), None)
@@ -162,7 +184,9 @@ _VERBS: Mapping[Side, Callable[[bytes, Task], Translated]] = {
 def _contexts(task: Task, request: JsonObject) -> tuple[Context, Context]:
     """For the provider's verbs, and for the client's."""
     route, target = task.route, _candidate(task, task.model or _MODEL).target
-    call = Call("POST", route.natural(task.client.address(target.model)), {})
+    if task.bridge is not None:
+        target = mended(target)
+    call = Call("POST", route.natural(task.client.address(target.model)), request)
     make = partial(Context, call=call, receipt=Receipt(), target=target, request=request)
     return make(target.profile), make(route.profile)
 
@@ -170,7 +194,11 @@ def _contexts(task: Task, request: JsonObject) -> tuple[Context, Context]:
 def _candidate(task: Task, model: str, call: Call | None = None) -> Candidate:
     """The target as the proxy would make it, defaults included. Raises Fault for a wrong `extra-parameters` header."""
     target = {"provider": "provider", "policy": task.policy}
-    provider = {"dialect": task.provider.dialect.name, "base_url": "http://127.0.0.1"}
+    provider = {
+        "dialect": task.provider.dialect.name,
+        "base_url": "http://127.0.0.1",
+        "protocols": [task.provider.protocol],
+    }
     provider |= {"profile": task.provider.profile} if task.provider.profile else {}
     config = Config.model_validate({"providers": {"provider": provider}, "models": {"model": {"targets": [target]}}})
     state = RouterState(config, dialects, connect=_Nowhere)

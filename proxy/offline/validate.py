@@ -9,10 +9,11 @@ from typing import Any
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, JsonObject, Policy, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.chat.requests import check_request
+from dragoman.adapters.chat.requests import check_request as check_chat
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any, read_object
 from dragoman.adapters.paths import dotted, lookup
+from dragoman.adapters.responses.requests import check_request as check_responses
 from dragoman.adapters.sse import Event, Framer, Stray, TooLong
 from dragoman.adapters.validation import Judge, Violation, judge
 from dragoman.schemas import names
@@ -25,7 +26,10 @@ __all__ = ["Finding", "Subject", "validate"]
 
 _STREAM = "stream"
 _DONE = b"[DONE]"
-_BEYOND_SCHEMAS: Mapping[str, Callable[[JsonObject, Judge], None]] = {"chat.request": check_request}
+_BEYOND_SCHEMAS: Mapping[str, Callable[[JsonObject, Judge], None]] = {
+    "chat.request": check_chat,
+    "responses.request": check_responses,
+}
 """What the proxy asks of a payload beside its schema. Each raises Fault."""
 
 

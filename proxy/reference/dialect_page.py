@@ -8,8 +8,9 @@ from dragoman.adapters.call import Call, Context, JsonObject, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.dialect import Dialect
 from dragoman.proxy.routes import ADDRESSES, Routes
-from dragoman.schemas import names
+from dragoman.schemas import load, names
 
+from .events import event_kinds
 from .fields import Sources, side
 from .markdown import HEAD, code, lines, table
 
@@ -64,6 +65,8 @@ def _facts(dialect: Dialect) -> Iterator[str]:
     for protocol in dialect.served:
         addresses = ", ".join(f"`POST {path}`" for path in ADDRESSES[dialect.name, protocol])
         yield f"- Addresses that dragoman serves ({protocol}): {addresses}."
+    if dialect.protocol_of is not None:
+        yield "- An address with `{name}` serves every protocol of the dialect: the body says which is asked for."
     for protocol in dialect.called:
         address = _called(dialect, protocol)
         yield f"- Address that dragoman calls ({protocol}), behind the provider's base address: {address}."
@@ -93,6 +96,8 @@ def _sides(dialect: Dialect, sources: Sources) -> Iterator[str]:
         protocol, _, which = name.partition("/")[2].partition(".")
         yield from lines(f"### {_SIDES[which]} ({protocol})")
         yield from side(name, sources)
+        if which == "event":
+            yield from event_kinds(load(name))
 
 
 def _ordered(dialect: Dialect) -> list[str]:

@@ -1,0 +1,45 @@
+"""What a Databricks provider answers, in the hub's forms: flat tools and formats, and calls as items of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.adapters.call import JsonObject
+
+from .blocks import output_items
+from .shapes import flat_choice, flat_format, flat_tool
+
+__all__ = ["in_hub_forms"]
+
+
+def in_hub_forms(event: JsonObject) -> bool:
+    """Alter an event's response and item; True where there was something to alter."""
+    response, item = event.get("response"), event.get("item")
+    altered = isinstance(response, dict) and _response(response)
+    if isinstance(item, dict):
+        items = output_items([item])
+        if items[0] is not item:
+            event["item"] = items[0]
+            altered = True
+    return altered
+
+
+def _response(response: JsonObject) -> bool:
+    made: JsonObject = {}
+    tools: Any = response.get("tools")
+    choice, text, output = response.get("tool_choice"), response.get("text"), response.get("output")
+    if _nested(tools, "function"):
+        made["tools"] = [flat_tool(tool) for tool in tools]
+    if _nested([choice], "function"):
+        made["tool_choice"] = flat_choice(choice)
+    if isinstance(text, dict) and _nested([text.get("format")], "json_schema"):
+        made["text"] = {**text, "format": flat_format(text["format"])}
+    if isinstance(output, list):
+        made["output"] = output_items(output)
+    altered = any(response[key] != value for key, value in made.items())
+    response.update(made)
+    return altered
+
+
+def _nested(values: Any, key: str) -> bool:
+    return isinstance(values, list) and any(isinstance(value, dict) and key in value for value in values)

@@ -1,0 +1,286 @@
+"""Databricks' Responses clients through a real socket: over providers that speak chat, and over such that speak
+Responses, which are a second dragoman over the same fakes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import openai
+import pytest
+import pytest_asyncio
+from databricks.sdk import WorkspaceClient
+from databricks.sdk.config import Config as WorkspaceConfig
+from openai import AsyncOpenAI
+
+from dragoman.adapters.validation import judge
+from dragoman.proxy.config.models import Config
+from dragoman.proxy.serve import start
+
+CHAT = ("openai", "databricks", "azure", "mindie")
+CALLED = ("openai-responses", "databricks-responses")
+MODELS = CHAT + CALLED
+TOOLS: list[dict[str, Any]] = [
+    {
+        "type": "function",
+        "function": {"name": name, "description": "d", "parameters": {"type": "object", "properties": {}}},
+    }
+    for name in ("get_weather", "get_time")
+]
+FORM = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "answer",
+        "schema": {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]},
+    },
+}
+WAYS = (
+    "/serving-endpoints/responses",
+    "/databricks/serving-endpoints/responses",
+    "/serving-endpoints/{model}/invocations",
+    "/databricks/serving-endpoints/{model}/invocations",
+)
+
+
+@dataclass
+class Endpoint:
+    """What a Databricks client asks. `profile` is that in which it is served."""
+
+    url: str
+    house: Any
+    session: aiohttp.ClientSession
+    profile: str = "actual"
+
+    async def post(self, model: str, way: int = 0, **body: Any) -> tuple[int, bytes]:
+        whole = {"model": model, "input": "hello", **body}
+        path = WAYS[way].format(model=model)
+        async with self.session.post(self.url + path, json=whole) as response:
+            return response.status, await response.read()
+
+    async def ask(self, model: str, said: str = "hello", way: int = 0, **body: Any) -> Any:
+        body = {"input": [{"role": "user", "content": said}], **body}
+        status, raw = await self.post(model, way, **body)
+        assert status == 200, raw
+        reply = json.loads(raw)
+        self.check(reply, "reply")
+        return reply
+
+    async def events(self, model: str, said: str = "hello", way: int = 0, **body: Any) -> list[Any]:
+        body = {"input": [{"role": "user", "content": said}], "stream": True, **body}
+        status, raw = await self.post(model, way, **body)
+        assert status == 200, raw
+        blocks = raw.decode().removesuffix("\n\n").split("\n\n")
+        assert blocks.pop() == "data: [DONE]"
+        found = [json.loads(block.split("\n")[1].removeprefix("data: ")) for block in blocks]
+        assert [event["sequence_number"] for event in found] == list(range(len(found)))
+        for event in found:
+            self.check(event, "event")
+        return found
+
+    def check(self, body: Any, side: str) -> None:
+        found = [v.message for v in judge(f"databricks/responses.{side}", self.profile).violations(body)]
+        assert found == [], body
+
+
+def configuration(house: Any, profile: str) -> Config:
+    fakes = {
+        name: {"dialect": name, "base_url": fake.base_url, "api_key": "sk-upstream"}
+        for name, fake in house.fakes.items()
+    }
+    far = {
+        "openai-responses": {"dialect": "openai", "base_url": house.base_url, "protocols": ["responses"]},
+        "databricks-responses": {"dialect": "databricks", "base_url": house.proxy.url, "protocols": ["responses"]},
+    }
+    models = {name: {"targets": [{"provider": name, "model": name.removesuffix("-responses")}]} for name in MODELS}
+    models["vectors"] = {"targets": [{"provider": "openai"}], "task": "embeddings"}
+    server = {"port": 0, "profiles": {"databricks": profile}}
+    return Config.model_validate({"server": server, "providers": fakes | far, "models": models})
+
+
+@pytest_asyncio.fixture(params=["actual", "documented"])
+async def endpoint(house: Any, request: Any) -> AsyncIterator[Endpoint]:
+    running = await start(configuration(house, request.param))
+    async with aiohttp.ClientSession() as session:
+        yield Endpoint(running.url, house, session, request.param)
+    await running.stop()
+
+
+def texts(reply: Any) -> str:
+    blocks = [block for item in reply["output"] if item["type"] == "message" for block in item["content"]]
+    return "".join(block["text"] for block in blocks if block["type"] == "output_text")
+
+
+def calls(output: list[Any]) -> list[Any]:
+    """Wherever they stand: items in `actual`, blocks of messages in `documented`."""
+    blocks = [block for item in output for block in item.get("content", ())]
+    return [item for item in [*output, *blocks] if item["type"] == "function_call"]
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_r12_the_whole_object(endpoint: Endpoint, model: str) -> None:
+    settings = {"instructions": "be brief", "max_output_tokens": 50, "tools": TOOLS, "metadata": {"k": "v"}}
+    for way in range(len(WAYS)):
+        reply = await endpoint.ask(model, way=way, **settings)
+        assert judge("databricks/responses.reply", "documented").known <= reply.keys()
+        assert texts(reply).startswith("The dragoman bows")
+        assert {key: reply[key] for key in settings} == settings
+        usage = reply["usage"]
+        assert usage["prompt_tokens"] + usage["completion_tokens"] == usage["total_tokens"]
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_streams_add_up(endpoint: Endpoint, model: str) -> None:
+    for way in (0, 2):
+        events = await endpoint.events(model, way=way, stream_options={"include_usage": True})
+        said = "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta")
+        last = events[-1]
+        assert (last["type"], texts(last["response"])) == ("response.completed", said)
+        if model != "azure":  # which does not tell, unless its server is asked in a way that not all of them take
+            assert last["response"]["usage"]["completion_tokens"] > 0
+        done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+        assert done == last["response"]["output"]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("model", MODELS)
+async def test_a_loop_with_tools(endpoint: Endpoint, model: str, streamed: bool) -> None:
+    asked = {"role": "user", "content": "fake:parallel-tools go"}
+    if streamed:
+        first = (await endpoint.events(model, input=[asked], tools=TOOLS))[-1]["response"]
+    else:
+        first = await endpoint.ask(model, input=[asked], tools=TOOLS)
+    made = calls(first["output"])
+    assert [call["name"] for call in made] == ["get_weather", "get_time"]
+    back = [{"type": "function_call_output", "call_id": call["call_id"], "output": {"sky": "blue"}} for call in made]
+    again = [asked, *first["output"], {"role": "user", "content": back}]
+    said = [{key: item[key] for key in ("role", "content")} for item in first["output"] if "role" in item]
+    if endpoint.profile == "documented":
+        again[1:-1] = said
+    answer = await endpoint.ask(model, input=again, tools=TOOLS)
+    assert '{"sky":"blue"}' in texts(answer)
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_structured_output(endpoint: Endpoint, model: str) -> None:
+    reply = await endpoint.ask(model, "fake:json go", text={"format": FORM})
+    assert isinstance(json.loads(texts(reply))["ok"], bool)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("behaviour", ["reasoning", "length", "content-filter", "refusal", "json-for-stream"])
+async def test_whatever_comes_is_valid(endpoint: Endpoint, model: str, behaviour: str) -> None:
+    whole = await endpoint.ask(model, f"fake:{behaviour} go")
+    last = (await endpoint.events(model, f"fake:{behaviour} go"))[-1]["response"]
+    incomplete = behaviour in ("length", "content-filter")
+    assert whole["status"] == last["status"] == ("incomplete" if incomplete else "completed")
+    thoughts = [item for item in whole["output"] if item["type"] == "reasoning"]
+    assert bool(thoughts) == (behaviour == "reasoning" and endpoint.profile == "actual")
+
+
+BAD: list[tuple[dict[str, Any], str, str]] = [
+    ({"background": True}, "INVALID_PARAMETER_VALUE", "background"),
+    ({"store": True}, "INVALID_PARAMETER_VALUE", "store"),
+    ({"conversation": "c"}, "INVALID_PARAMETER_VALUE", "conversation"),
+    ({"service_tier": "auto"}, "INVALID_PARAMETER_VALUE", "service_tier"),
+    ({"input": [{"role": "system", "content": "x"}]}, "INVALID_PARAMETER_VALUE", "input[0].role"),
+    ({"temperature": 3, "input": [{"role": "user", "content": "x"}]}, "INVALID_PARAMETER_VALUE", "temperature"),
+    ({"tools": [{"type": "web_search"}]}, "INVALID_PARAMETER_VALUE", "tools[0]"),
+    ({"text": {"format": {"type": "json_schema"}}}, "INVALID_PARAMETER_VALUE", "json_schema"),
+    ({"input": [{"role": "user", "content": "x", "name": "n"}]}, "BAD_REQUEST", "input[0].name"),
+]
+
+
+@pytest.mark.parametrize(("body", "code", "said"), BAD)
+async def test_bad_requests_get_the_native_error_and_go_nowhere(
+    endpoint: Endpoint, body: dict[str, Any], code: str, said: str
+) -> None:
+    for way in (0, 2):
+        status, raw = await endpoint.post("openai", way, **body)
+        error = json.loads(raw)
+        assert (status, error["error_code"], error.keys()) == (400, code, {"error_code", "message"}), error
+        assert said in error["message"]
+    assert not [fake.requests for fake in endpoint.house.fakes.values() if fake.requests]
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_failures_of_providers(endpoint: Endpoint, model: str) -> None:
+    asked = {"input": [{"role": "user", "content": "fake:rate-limit go"}]}
+    status, raw = await endpoint.post(model, **asked)
+    assert (status, json.loads(raw)["error_code"]) == (429, "REQUEST_LIMIT_EXCEEDED")
+    for behaviour in ("cut", "error-event"):
+        *_, error, failed = await endpoint.events(model, f"fake:{behaviour} go")
+        assert (error["type"], failed["type"]) == ("error", "response.failed")
+        assert error["error_code"]
+        assert error["message"] == error["error"]["message"]
+
+
+async def test_the_body_chooses_the_protocol(endpoint: Endpoint) -> None:
+    async def invoke(model: str, body: dict[str, Any]) -> tuple[int, Any]:
+        path = f"{endpoint.url}/serving-endpoints/{model}/invocations"
+        async with endpoint.session.post(path, json=body) as response:
+            return response.status, await response.json()
+
+    items = {"model": "openai", "input": [{"role": "user", "content": "hello"}]}
+    status, reply = await invoke("openai", items)
+    assert (status, reply["object"]) == (200, "response")
+    status, reply = await invoke("openai", {"messages": items["input"], "stream": False})
+    assert (status, bool(reply["choices"])) == (200, True)
+    served = "not served here; served are: chat, responses"
+    for model, body, protocol in (
+        ("vectors", items, "embeddings"),
+        ("openai", {"input": "x"}, "embeddings"),
+        ("openai", {"prompt": "x"}, "completions"),
+    ):
+        status, error = await invoke(model, body)
+        assert (status, error["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+        assert error["message"] == f"the body asks for {protocol}, which is {served}"
+
+
+# Clients made by others. Both look for Databricks' address of OpenAI's form, or name the endpoint in the address.
+
+
+@pytest.fixture
+async def served(house: Any) -> AsyncIterator[str]:
+    running = await start(configuration(house, "actual"))
+    yield running.url
+    await running.stop()
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_openais_client_at_databricks_address(served: str, model: str) -> None:
+    flat: Any = [{"type": "function", **tool["function"], "strict": False} for tool in TOOLS]
+    async with AsyncOpenAI(base_url=f"{served}/serving-endpoints", api_key="any", max_retries=0) as client:
+        async with client.responses.stream(model=model, input="hello", tools=flat) as stream:
+            async for _ in stream:
+                pass
+            final = await stream.get_final_response()
+        assert final.output_text.startswith("The dragoman bows")
+        assert final.usage is not None or model == "azure"
+        assert final.usage is None or final.usage.input_tokens + final.usage.output_tokens == final.usage.total_tokens
+        tool: Any = final.tools[0]
+        assert tool.name == "get_weather"
+        with pytest.raises(openai.BadRequestError, match="background"):
+            await client.responses.create(model=model, input="x", background=True)
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_databricks_own_client(served: str, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its `query` asks with `input`, and keeps of a response what it knows: the model, the id and the counts."""
+    for name in ("DATABRICKS_HOST", "DATABRICKS_TOKEN", "DATABRICKS_CONFIG_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    items = [{"role": "user", "content": "hello"}]
+
+    def ask() -> tuple[Any, Any]:
+        client = WorkspaceClient(config=WorkspaceConfig(host=served, token="any"))
+        known = client.serving_endpoints.query(model, input=items)
+        raw = client.api_client.do("POST", f"/serving-endpoints/{model}/invocations", body={"input": items})
+        return known, raw
+
+    known, raw = await asyncio.to_thread(ask)
+    assert known.id.startswith("resp_")
+    assert known.usage.prompt_tokens + known.usage.completion_tokens == known.usage.total_tokens
+    assert texts(raw).startswith("The dragoman bows")
