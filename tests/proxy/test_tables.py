@@ -12,6 +12,8 @@ import aiohttp
 import pytest
 from aiohttp.http_exceptions import BadHttpMessage
 
+from dragoman.adapters import dialects as known
+from dragoman.adapters.call import Call
 from dragoman.adapters.faults import KINDS, Fault, Kind
 from dragoman.proxy.config.models import Provider, Timeouts
 from dragoman.proxy.log import Mask, logger
@@ -154,3 +156,30 @@ def test_control_characters_stay_escaped_in_the_log() -> None:
     logger(Mask(), "json", "info", stream).info("x", model="a\r\n\x1b[31mb")
     assert stream.getvalue().count(b"\n") == 1
     assert b"\x1b" not in stream.getvalue()
+
+
+TASKS = {"vectors": "embeddings"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "protocol"),
+    [
+        ("/serving-endpoints/m/invocations", {"messages": []}, "chat"),
+        ("/databricks/serving-endpoints/m/invocations", {"input": [{}]}, "responses"),
+        ("/serving-endpoints/chat/completions", {"input": [{}]}, "chat"),
+        ("/serving-endpoints/responses", {"messages": []}, "responses"),
+        ("/v1/chat/completions", {"input": [{}]}, "chat"),
+    ],
+)
+def test_an_address_of_several_protocols_is_settled_by_the_body(path: str, body: Any, protocol: str) -> None:
+    route = Routes(known, {}).find(path)
+    assert route is not None
+    asked = route.asked_by(Call("POST", route.natural(path), body), TASKS.get)
+    assert (asked.protocol, asked.dialect, asked.profile) == (protocol, route.dialect, route.profile)
+
+
+def test_a_protocol_that_is_not_served_is_named() -> None:
+    route = Routes(known, {}).find("/serving-endpoints/vectors/invocations")
+    assert route is not None
+    with pytest.raises(Fault, match="asks for embeddings, which is not served here; served are: chat, responses"):
+        route.asked_by(Call("POST", "/serving-endpoints/vectors/invocations", {"input": [{}]}), TASKS.get)

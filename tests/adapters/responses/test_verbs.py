@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
+from openai.types.responses import Response
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Policy, Reply, Target
@@ -99,3 +100,72 @@ def test_an_error_where_a_response_should_be_is_a_fault() -> None:
             {"model": "m"},
         )
     assert "boom" in caught.value.message
+
+
+BARE = {"id": "r", "object": "response", "created_at": 1, "model": "m"}
+
+
+def test_items_are_filled() -> None:
+    items = [
+        {"type": "message", "content": "hi"},
+        {"type": "function_call", "name": "f", "arguments": {"a": 1}, "call_id": "c"},
+        {"type": "reasoning"},
+    ]
+    made = read("openai", {**BARE, "status": "completed", "output": items}, {"model": "m", "input": "x"})
+    assert [v.message for v in judge("hub/responses.reply").violations(made)] == []
+    message, call, thought = made["output"]
+    assert message["content"] == [{"type": "output_text", "text": "hi", "annotations": []}]
+    assert (call["arguments"], thought["summary"]) == ('{"a":1}', [])
+    assert [item["id"].partition("_")[0] for item in made["output"]] == ["msg", "fc", "rs"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "native"),
+    [
+        ({"code": "server_error", "message": "m"}, "server_error", None),
+        ({"code": "invalid_prompt", "message": "m"}, "invalid_prompt", None),
+        ({"code": "InternalServerError", "message": "m"}, "server_error", "InternalServerError"),
+        ({"code": 500, "message": None}, "server_error", "500"),
+        ({"code": None, "message": "m"}, "server_error", None),
+        ({}, "server_error", None),
+    ],
+)
+def test_failures_are_in_the_words_of_openai(error: dict[str, Any], code: str, native: str | None) -> None:
+    made = read("openai", {**BARE, "status": "failed", "output": [], "error": error}, {"model": "m", "input": "x"})
+    assert [v.message for v in judge("hub/responses.reply").violations(made)] == []
+    assert (made["error"]["code"], made["error"].get("native_code")) == (code, native)
+    assert made["error"]["message"]
+    if error.get("message"):
+        Response.model_validate(made)
+
+
+def test_settings_that_a_provider_repeats_in_part_become_whole() -> None:
+    form = {"type": "json_schema", "name": "n", "schema": SCHEMA}
+    told = {"text": {"format": form}, "tools": [{"type": "function", "name": "f"}]}
+    made = read("openai", {**BARE, "status": "completed", "output": [], **told}, {"model": "m", "input": "x"})
+    assert [v.message for v in judge("hub/responses.reply").violations(made)] == []
+    assert made["text"]["format"]["strict"] is False
+
+
+@pytest.mark.parametrize(
+    ("effort", "sent"), [("low", "low"), ("minimal", "low"), ("xhigh", "high"), ("max", "high"), ("none", None)]
+)
+def test_effort_moves_to_the_nearest_rung_that_databricks_has(effort: str, sent: str | None) -> None:
+    ctx = context({"model": "m", "input": "x", "reasoning": {"effort": effort}})
+    assert write("databricks", ctx).body["reasoning"].get("effort") == sent
+    assert (ctx.receipt.header() is None) == (effort == sent)
+
+
+@pytest.mark.parametrize("name", ["conversation", "background"])
+def test_what_databricks_has_not_is_named_before_what_is_missing(name: str) -> None:
+    with pytest.raises(Fault) as caught:
+        write("databricks", context({"model": "m", name: "x" if name == "conversation" else True}))
+    assert caught.value.path == (name,)
+
+
+def test_paths_lead_back_through_databricks_nesting() -> None:
+    wide = {"type": "object", "properties": {f"p{i}": {} for i in range(16)}}
+    ctx = context({"model": "m", "input": "x", "tools": [{"type": "function", "name": "f", "parameters": wide}]})
+    with pytest.raises(Fault) as caught:
+        write("databricks", ctx)
+    assert caught.value.located(ctx.receipt).path == ("tools", 0, "parameters", "properties")

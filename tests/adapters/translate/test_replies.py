@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from openai.types.responses import Response
 
-from dragoman.adapters.call import Call, Context, Target
+from dragoman.adapters import dialects
+from dragoman.adapters.call import Call, Context, Reply, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.translate.replies import chat_reply, responses_reply
@@ -70,6 +71,33 @@ def test_r07_databricks_reasoning_is_a_summary_before_the_message() -> None:
     assert reasoning["content"] == [{"type": "reasoning_text", "text": "thinking"}]
 
 
+def test_r07_from_the_content_that_databricks_sends() -> None:
+    blocks = [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "thinking", "signature": "sig"}]}]
+    message = {"role": "assistant", "content": [*blocks, {"type": "text", "text": "answer"}]}
+    usage = {"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21, "reasoning_tokens": 4}
+    body = {
+        "id": "c",
+        "object": "chat.completions",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": usage,
+    }
+    ctx = context(summarised_reasoning=True)
+    hub = dialects["databricks"].called["chat"].read_reply(Reply(200, body), ctx)
+    made = responses_reply(hub, {"model": "m", "input": "x"}, "resp_1", ctx)
+    assert [v.message for v in judge("hub/responses.reply").violations(made)] == []
+    assert made["output"][0]["summary"] == [{"type": "summary_text", "text": "thinking"}]
+    assert made["output"][1]["content"][0]["text"] == "answer"
+    assert made["usage"] == {
+        "input_tokens": 9,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens": 12,
+        "output_tokens_details": {"reasoning_tokens": 4},
+        "total_tokens": 21,
+    }
+
+
 def test_r08_length_is_incomplete() -> None:
     made = translated(completion("length", content="cut"))
     assert made["status"] == "incomplete"
@@ -79,7 +107,9 @@ def test_r08_length_is_incomplete() -> None:
 
 
 def test_r09_a_call_is_one_item_and_its_arguments_are_untouched() -> None:
-    (item,) = translated(completion("tool_calls", tool_calls=[CALL]))["output"]
+    made = translated(completion("tool_calls", content="", tool_calls=[CALL]))
+    (item,) = made["output"]
+    assert made["status"] == "completed"
     assert (item["type"], item["call_id"], item["arguments"]) == ("function_call", "call_JwmTNF3O", '{"x":  1}')
 
 
@@ -152,6 +182,25 @@ def test_what_did_not_end_well_is_a_fault(status: str) -> None:
     with pytest.raises(Fault) as caught:
         chat_reply(response([], status, error={"code": "server_error", "message": "boom"}), context())
     assert (caught.value.status, caught.value.message) == (502, "boom")
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("rate_limit_exceeded", "rate_limit"),
+        ("invalid_prompt", "invalid_request"),
+        ("server_error", "upstream_error"),
+    ],
+)
+def test_a_failure_keeps_its_kind(code: str, kind: str) -> None:
+    with pytest.raises(Fault) as caught:
+        chat_reply(response([], "failed", error={"code": code, "message": "boom"}), context())
+    assert (caught.value.kind, caught.value.provider_code) == (kind, code)
+    with pytest.raises(Fault) as native:
+        chat_reply(
+            response([], "failed", error={"code": "server_error", "message": "boom", "native_code": code}), context()
+        )
+    assert (native.value.kind, native.value.provider_code) == (kind, code)
 
 
 @pytest.mark.parametrize("finish", ["stop", "length", "content_filter", "tool_calls"])

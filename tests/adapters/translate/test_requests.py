@@ -240,3 +240,19 @@ def test_what_responses_has_no_place_for_is_refused_by_default(field: dict[str, 
     made = responses_request(request, ctx)
     assert made.keys().isdisjoint(field)
     assert [change.public()["before"] for change in ctx.receipt.losses] == list(field)
+
+
+def test_a_limit_of_hosted_tools_only_advises() -> None:
+    made, ctx = to_chat(input="x", max_tool_calls=3)
+    assert "max_tool_calls" not in made
+    assert "max_tool_calls" in str(ctx.receipt.header())
+
+
+@pytest.mark.parametrize("body", [{"input": []}, {"input": ""}, {"input": [], "instructions": ""}])
+def test_an_empty_input_is_refused_by_its_own_name(body: dict[str, Any]) -> None:
+    refused("input", **body)
+
+
+@pytest.mark.parametrize("name", ["prompt", "conversation"])
+def test_what_would_stand_for_the_input_is_named(name: str) -> None:
+    refused(name, input=None, **{name: {"id": "x"}})

@@ -69,3 +69,14 @@ def test_every_key_of_every_schema_is_on_its_page(made: dict[str, str]) -> None:
 def test_nothing_is_altered_in_silence(made: dict[str, str]) -> None:
     rows = [line for line in made["losses.md"].splitlines() if SILENT in line]
     assert not rows
+
+
+def test_keys_of_every_kind_of_event_are_listed(made: dict[str, str]) -> None:
+    row = "| `response.output_text.done` | `item_id` (string), `output_index` (integer), `content_index` (integer), "
+    assert row + "`text` (string), `logprobs` (array of objects) |" in made["dialects/openai.md"]
+    types = [branch["if"]["properties"]["type"] for branch in load("openai/responses.event")["allOf"]]
+    words = {word for rule in types for word in rule.get("enum", [rule.get("const")])}
+    missing = [word for word in words if f"`{word}`" not in made["dialects/openai.md"].partition("Keys by event")[2]]
+    assert len(words) > 40
+    assert missing == []
+    assert "Keys by event" not in made["dialects/mindie.md"]
