@@ -6,8 +6,8 @@ It pins older versions of what others need, so give it an environment of its own
     pip install databricks-openai                        # in another one, in a fresh environment
     python examples/databricks_openai_client.py http://127.0.0.1:8080 fake-mindie
 
-The client asks for chat at HOST/serving-endpoints/chat/completions; the token is the proxy's key, or any word where it
-has no keys.
+The client asks for chat at HOST/serving-endpoints/chat/completions, for Responses at HOST/serving-endpoints/responses;
+the token is the proxy's key, or any word where it has no keys.
 """
 
 from __future__ import annotations
@@ -46,6 +46,9 @@ def main(host: str, model: str) -> None:
     answer = client.chat.completions.create(model=model, messages=question, tools=[WEATHER])
     for call in answer.choices[0].message.tool_calls or ():
         print("called:  ", call.function.name, call.function.arguments)
+
+    response = client.responses.create(model=model, input="Say hello.", instructions="Be brief.")
+    print("response:", response.output_text, response.usage)
 
     try:
         client.chat.completions.create(model=model, messages=hello, temperature=3)

@@ -128,6 +128,15 @@ def test_c08_items_are_taken_too() -> None:
     assert [change.action for change in ctx.receipt.changes] == ["converted", "converted"]
 
 
+def test_nulls_that_clients_made_from_openais_send_back() -> None:
+    call = {**CALL, "arguments": "{}", "caller": None, "namespace": None, "status": "completed"}
+    hub, ctx = read({"input": [{"role": "user", "content": "go"}, call]})
+    sent = DATABRICKS.called["responses"].write_request(hub, ctx._replace(request=hub))
+    assert judge("databricks/responses.request", "actual").ok(sent.body)
+    assert ctx.receipt.header() is None
+    assert "input[0].namespace" in refused({"input": [{**call, "namespace": "n"}]}).body["message"]
+
+
 def test_c08_toward_a_documented_provider_they_are_blocks_with_ids() -> None:
     thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "t"}], "encrypted_content": "sealed"}
     refusal = {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}
