@@ -87,11 +87,8 @@ def _is_text(parts: list[JsonObject]) -> bool:
 
 def _call_block(item: JsonObject) -> JsonObject:
     """A call as a block, which always has an id."""
-    return {
-        "type": "function_call",
-        "id": item.get("id") or item["call_id"],
-        **{key: item[key] for key in ("call_id", "name", "arguments")},
-    }
+    told = {key: item[key] for key in ("call_id", "name", "arguments") if key in item}
+    return {"type": "function_call", "id": item.get("id") or item.get("call_id"), **told}
 
 
 def output_items(output: list[Any]) -> list[Any]:
@@ -122,17 +119,14 @@ def output_messages(output: list[JsonObject], ctx: Context) -> list[JsonObject]:
 
 
 def output_message(item: JsonObject) -> JsonObject | None:
+    """An item of a hub output as a message; None where it cannot be one."""
+    content = item.get("content")
     if item.get("type") == "message":
-        return {**item, "content": [said_part(part) for part in item["content"]]}
+        return {**item, "content": [said_part(part) for part in content]} if isinstance(content, list) else item
     if item.get("type") != "function_call":
         return None
-    return {
-        "type": "message",
-        "id": item["id"],
-        "status": item["status"],
-        "role": "assistant",
-        "content": [_call_block(item)],
-    }
+    known = {key: item[key] for key in ("id", "status") if key in item}
+    return {"type": "message", **known, "role": "assistant", "content": [_call_block(item)]}
 
 
 def said_part(part: JsonObject) -> JsonObject:

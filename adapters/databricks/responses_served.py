@@ -39,7 +39,7 @@ def read_request(call: Call, ctx: Context) -> JsonObject:
 
 
 def _named(call: Call, ctx: Context) -> JsonObject:
-    """The body with the model that the address names. The reference asks for one in the body even so."""
+    """The body with the model that the address names. The documented API wants one in the body too."""
     body, endpoint = dict(call.body), endpoint_of(call.path)
     if endpoint is None or (ctx.profile == "documented" and "model" not in body):
         return body
@@ -93,7 +93,7 @@ def _response(reply: JsonObject, ctx: Context) -> JsonObject:
         body["usage"] = _counts(usage) if ctx.profile == "documented" else {**usage, **_counts(usage)}
     if ctx.profile != "documented":
         return body
-    body["output"] = output_messages(reply["output"], ctx)
+    body["output"] = output_messages(reply.get("output") or [], ctx)
     documented, known = load("databricks/responses.reply")["properties"], load("hub/responses.reply")["properties"]
     return {key: value for key, value in body.items() if key in documented or key not in known}
 
@@ -105,7 +105,7 @@ def _settings(reply: JsonObject, request: JsonObject) -> JsonObject:
     """What the request said of tools and formats, in its own words; in the nested forms, where it is not known."""
     settings: JsonObject = {}
     if "tools" in reply:
-        settings["tools"] = request.get("tools") or [nested_tool(tool) for tool in reply["tools"]]
+        settings["tools"] = request.get("tools") or [nested_tool(tool) for tool in reply["tools"] or ()]
     if "tool_choice" in reply:
         settings["tool_choice"] = request.get("tool_choice") or nested_choice(reply["tool_choice"])
     if isinstance(request.get("text"), dict):

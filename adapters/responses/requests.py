@@ -11,7 +11,7 @@ __all__ = ["check_request"]
 
 
 def check_request(body: JsonObject, judge: Judge) -> None:
-    """What no schema says, then the dialect's schema. Raises Fault, its path as the client wrote it."""
+    """The bounds of hostile input, then the dialect's schema. Raises Fault, its path as the client wrote it."""
     refuse_steering(body)
     check_responses_schemas(body)
     judge.check(body)

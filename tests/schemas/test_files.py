@@ -30,7 +30,7 @@ EXTENSIONS = {
 }  # fmt: skip
 RESPONSES_EXTENSIONS = {
     "presence_penalty", "frequency_penalty", "include_usage", "encrypted_content", "client_metadata",
-    "client_request_id", "usage_context", "extra_params",
+    "client_request_id", "usage_context", "extra_params", "native_code",
 }  # fmt: skip
 
 every_schema = pytest.mark.parametrize(("name", "profile"), PAIRS)

@@ -334,6 +334,10 @@ def test_a_response_that_failed(profile: str) -> None:
 def test_replies_that_nobody_mended_pass() -> None:
     bare = {"output": [], "usage": {"prompt_tokens": 1}, "error": None}
     assert SERVED.write_reply(bare, context()).body == bare
+    odd = [{"type": "message", "content": "x"}, {"type": "function_call", "call_id": "c", "name": "f"}, THOUGHT]
+    first, second = SERVED.write_reply({"output": odd, "tools": None}, context("documented")).body["output"]
+    assert (first, second["content"][0]["id"]) == (odd[0], "c")
+    assert SERVED.write_reply({"status": "failed"}, context("documented")).body["output"] == []
 
 
 def stream(hub: dict[str, Any], profile: str, request: dict[str, Any] | None = None, *, fault: bool = False) -> Any:
