@@ -87,7 +87,7 @@ def _is_text(parts: list[JsonObject]) -> bool:
 
 def _call_block(item: JsonObject) -> JsonObject:
     """A call as a block, which always has an id."""
-    told = {key: item[key] for key in ("call_id", "name", "arguments") if key in item}
+    told: JsonObject = {key: item[key] for key in ("call_id", "name", "arguments") if key in item}
     return {"type": "function_call", "id": item.get("id") or item.get("call_id"), **told}
 
 
@@ -125,7 +125,7 @@ def output_message(item: JsonObject) -> JsonObject | None:
         return {**item, "content": [said_part(part) for part in content]} if isinstance(content, list) else item
     if item.get("type") != "function_call":
         return None
-    known = {key: item[key] for key in ("id", "status") if key in item}
+    known: JsonObject = {key: item[key] for key in ("id", "status") if key in item}
     return {"type": "message", **known, "role": "assistant", "content": [_call_block(item)]}
 
 
