@@ -8,12 +8,11 @@ not kept, environment proxies not used.
 from __future__ import annotations
 
 import asyncio
-import io
 import re
 import ssl
 from collections.abc import Mapping
 from functools import lru_cache
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import aiohttp
 import orjson
@@ -26,6 +25,7 @@ from dragoman.adapters.faults import Fault
 
 from .clock import Clock
 from .config.models import Provider, Timeouts
+from .http_client import HttpClient, HttpResponse
 from .inflate import BadEncoding, Inflater, TooMuch, codec
 from .mishaps import ERRORS, fault_of
 from .upstream import REPLY_LIMIT
@@ -33,8 +33,8 @@ from .upstream import REPLY_LIMIT
 __all__ = ["HttpIncoming", "HttpUpstream"]
 
 _PATH = re.compile(r"(?:/(?!(?:\.|%2[eE]){1,2}(?:/|$))(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%(?!5[cC]|00)[0-9A-Fa-f]{2})*)+")
+_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
 _FIXED = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": f"dragoman/{__version__}"}
-_LARGE = 1024 * 1024  # above this, aiohttp wants a file-like body
 _LINGER = 0.1  # seconds to wait for the end of a body whose stream has ended
 
 
@@ -43,33 +43,28 @@ class HttpUpstream:
 
     def __init__(self, name: str, provider: Provider, timeouts: Timeouts, auth: Mapping[str, str]) -> None:
         self._name = name
-        self._base = provider.base_url.rstrip("/")
-        fixed = CIMultiDict(provider.headers)
-        fixed.update(_FIXED)
-        fixed.update(auth)
-        self._for_streams = CIMultiDict(fixed, Accept="text/event-stream")
-        self._for_replies = CIMultiDict(fixed, Accept="application/json")
+        self._base = urlsplit(provider.base_url).path.rstrip("/")
+        self._fixed = CIMultiDict(provider.headers)
+        self._fixed.update(_FIXED)
+        self._fixed.update(auth)
         self._lingering: set[asyncio.Task[None]] = set()
-        self._url = lru_cache(maxsize=256)(self._join)
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=provider.pool.connections,
-                keepalive_timeout=provider.pool.idle,
-                resolver=aiohttp.ThreadedResolver(),
-                ssl=_tls_context(provider),
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=timeouts.connect),
-            auto_decompress=False,
+        self._head = lru_cache(maxsize=256)(self._written)
+        connector = aiohttp.TCPConnector(
+            limit=provider.pool.connections,
+            keepalive_timeout=provider.pool.idle,
+            resolver=aiohttp.ThreadedResolver(),
+            ssl=_tls_context(provider),
         )
+        self._client = HttpClient(URL(provider.base_url, encoded=True), connector, timeouts.connect)
 
     async def open(self, call: Call, *, stream: bool, passed: Headers, clock: Clock) -> HttpIncoming:
-        url = self._url(call.path, _query(call.query) if call.query else "")
-        headers = self._headers(call, stream, passed)
+        query = _query(call.query) if call.query else ""
+        head = self._head(call.method, call.path, query, stream, tuple(call.headers.items()))
         body = orjson.dumps(call.body)
-        data = io.BytesIO(body) if len(body) > _LARGE else body
         try:
-            response = await self._session.request(call.method, url, data=data, headers=headers, allow_redirects=False)
+            response = await self._client.send(
+                b"%b%bContent-Length: %d\r\n\r\n" % (head, self._passed(passed), len(body)), body
+            )
         except asyncio.CancelledError as stop:
             raise clock.verdict(stop) from None
         except ERRORS as error:
@@ -83,26 +78,32 @@ class HttpUpstream:
     async def close(self) -> None:
         for task in self._lingering:
             task.cancel()
-        await self._session.close()
+        await self._client.close()
 
-    def _headers(self, call: Call, stream: bool, passed: Headers) -> CIMultiDict[str]:
-        """Whatever the call or the client says, the provider's credentials and what HTTP needs have the last word."""
-        fixed = self._for_streams if stream else self._for_replies
-        if call.headers:
-            headers = CIMultiDict({**call.headers, **passed})
-            for name, value in fixed.items():
-                headers[name] = value
-            return headers
-        headers = fixed.copy()
-        headers.update(passed)
-        return headers
+    def _written(self, method: str, path: str, query: str, stream: bool, said: tuple[tuple[str, str], ...]) -> bytes:
+        """The head, but for what differs from call to call. Whatever the call says, the provider's credentials and what
+        HTTP needs have the last word."""
+        target = self._target(path, query)
+        headers = CIMultiDict(said)
+        headers.update(self._fixed, Accept="text/event-stream" if stream else "application/json")
+        lines = (f"{name}: {value}\r\n" for name, value in headers.items())
+        return f"{method} {target} HTTP/1.1\r\nHost: {self._client.host}\r\n{''.join(lines)}".encode()
 
-    def _join(self, path: str, query: str) -> URL:
+    def _passed(self, passed: Headers) -> bytes:
+        """A client's headers; what could end a line, and what the provider's own headers say, stays here."""
+        lines = [
+            f"{name}: {value}\r\n"
+            for name, value in passed.items()
+            if name not in self._fixed and _VALUE.fullmatch(value)
+        ]
+        return "".join(lines).encode("utf-8", "surrogateescape")
+
+    def _target(self, path: str, query: str) -> str:
         if not _PATH.fullmatch(path):
             raise Fault(
                 "invalid_request", "this model's name cannot be part of an address", ("model",), code="invalid_value"
             )
-        return URL(f"{self._base}{path}?{query}" if query else self._base + path, encoded=True)
+        return f"{self._base}{path}?{query}" if query else self._base + path
 
 
 class HttpIncoming:
@@ -110,28 +111,26 @@ class HttpIncoming:
 
     __slots__ = ("_clock", "_inflater", "_lingering", "_name", "_response", "headers", "media_type", "status", "whole")
 
-    def __init__(
-        self, name: str, response: aiohttp.ClientResponse, clock: Clock, lingering: set[asyncio.Task[None]]
-    ) -> None:
+    def __init__(self, name: str, response: HttpResponse, clock: Clock, lingering: set[asyncio.Task[None]]) -> None:
         self._lingering = lingering
         self._name = name
         self._response = response
         self._clock = clock
         self.status = response.status
-        self.headers: Headers = response.headers
-        self.media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        self.whole = "Content-Length" in response.headers or "Transfer-Encoding" in response.headers
+        self.headers = response.headers
+        self.media_type = self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        self.whole = "Content-Length" in self.headers or "Transfer-Encoding" in self.headers
         if 300 <= self.status < 400:
             raise self._invalid("it redirects, which is not followed", "upstream_redirect")
         self._inflater: Inflater | None = None
-        if encoding := response.headers.get("Content-Encoding"):
+        if encoding := self.headers.get("Content-Encoding"):
             try:
                 self._inflater = codec(encoding, REPLY_LIMIT)
             except BadEncoding as error:
                 raise self._invalid(str(error), "upstream_invalid_encoding") from None
 
     async def read(self) -> bytes:
-        if (self._response.content_length or 0) > REPLY_LIMIT:
+        if int(self.headers.get("Content-Length") or 0) > REPLY_LIMIT:
             raise self._too_large()
         body = await self.chunk()
         if self._inflater is None and self._response.content.at_eof():

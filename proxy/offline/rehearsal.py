@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
 from dragoman.adapters.call import Call
 from dragoman.proxy.clock import Clock
@@ -12,6 +13,8 @@ from dragoman.proxy.config.models import Provider, Timeouts
 from dragoman.proxy.over_http import HttpUpstream
 
 __all__ = ["Rehearsal", "Request"]
+
+_OF_TRANSPORT = ("Host", "Content-Length")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,17 @@ class _Stop(Exception):
 class _Stage:
     """Stands in for the HTTP client, and stops the play."""
 
-    async def request(self, method: str, url: Any, *, data: Any, headers: Mapping[str, str], **_: Any) -> NoReturn:
-        plain = {str(name): value for name, value in headers.items()}
-        raise _Stop(Request(method, str(url), plain, data if isinstance(data, bytes) else data.read()))
+    def __init__(self, host: str, origin: str) -> None:
+        self.host = host
+        self._origin = origin
+
+    async def send(self, head: bytes, body: bytes) -> NoReturn:
+        first, *lines = head.decode("utf-8", "surrogateescape").split("\r\n")
+        method, target, _ = first.split(" ")
+        headers = dict(line.split(": ", 1) for line in lines if line)
+        for name in _OF_TRANSPORT:
+            del headers[name]
+        raise _Stop(Request(method, self._origin + target, headers, body))
 
     async def close(self) -> None:
         pass
@@ -45,8 +56,9 @@ class Rehearsal(HttpUpstream):
 
     def __init__(self, name: str, provider: Provider, timeouts: Timeouts, auth: Mapping[str, str]) -> None:
         super().__init__(name, provider, timeouts, auth)
-        self._real: Any = self._session
-        self._session: Any = _Stage()
+        self._real = self._client
+        origin = "{0.scheme}://{0.netloc}".format(urlsplit(provider.base_url))
+        self._client: Any = _Stage(self._real.host, origin)
 
     async def prepare(self, call: Call, *, stream: bool, passed: Mapping[str, str]) -> Request:
         """What sending this call would send. Raises Fault where it cannot be sent."""

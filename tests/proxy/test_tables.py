@@ -123,10 +123,20 @@ async def test_addresses_are_joined_and_never_normalised(path: str) -> None:
     up = HttpUpstream("p", provider, Timeouts(), {})
     try:
         if PATHS[path]:
-            assert str(up._join(path, "a=b")) == f"https://host/base{path}?a=b"
+            assert up._target(path, "a=b") == f"/base{path}?a=b"
         else:
             with pytest.raises(Fault, match="cannot be part of an address"):
-                up._join(path, "")
+                up._target(path, "")
+    finally:
+        await up.close()
+
+
+async def test_what_could_end_a_header_line_stays_here() -> None:
+    provider = Provider(dialect="openai", base_url="https://host", headers={"X-Own": "provider"})
+    up = HttpUpstream("p", provider, Timeouts(), {})
+    try:
+        passed = {"a": "1", "b": "x\r\nEvil: 1", "c": "\0", "d": "caf\udce9", "x-own": "client"}
+        assert up._passed(passed) == b"a: 1\r\nd: caf\xe9\r\n"
     finally:
         await up.close()
 

@@ -1,0 +1,113 @@
+"""The HTTP/1.1 client: a request goes out as bytes, its answer comes back as a parsed head and a stream of bytes.
+
+Theory of operation. aiohttp does what is hard: its connector finds, opens, secures, pools and closes connections, and
+its protocol parses what comes in and holds back an upstream that is faster than we read. What is left out is aiohttp's
+ClientSession: cookies, redirects, middlewares, timers and a writing task for each request cost more than all the rest.
+
+    connect   a pooled connection or a new one; waits while `limit` of the connector are in use
+    send      head and body in one write; the transport keeps what the upstream does not take at once
+    head      the first one that is not interim (1xx) is the answer's; it may come before the request is sent
+    body      when its last byte was parsed the connection goes back to the pool, unless the request is not sent by then
+    close     whoever leaves before that breaks the connection off
+
+A pooled connection on which anything came unasked is not used again. Nothing is sent twice here: whether a failed
+request is tried once more is decided where the fault is known (`mishaps.chance_of`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cached_property
+
+import aiohttp
+from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.connector import Connection
+from aiohttp.http import RawResponseMessage
+from aiohttp.http_exceptions import HttpProcessingError
+from yarl import URL
+
+from dragoman.adapters.call import Headers
+
+__all__ = ["HttpClient", "HttpResponse"]
+
+_JOINED = 64 * 1024  # a body up to this size is copied behind its head, to be written with it
+_SWITCHING = 101
+
+
+class HttpClient:
+    """The connections to one origin, made by `connector`, each within `connect_timeout` seconds."""
+
+    def __init__(self, origin: URL, connector: aiohttp.TCPConnector, connect_timeout: float) -> None:
+        self._connector = connector
+        self._peer = _Peer("POST", origin, loop=asyncio.get_running_loop())
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout)
+        self.host: str = self._peer.headers["Host"]
+
+    async def send(self, head: bytes, body: bytes) -> HttpResponse:
+        """The answer, as soon as its head is there. Raises what `mishaps.ERRORS` lists, and CancelledError."""
+        try:
+            connection = await self._connector.connect(self._peer, [], self._timeout)
+        except TimeoutError as error:
+            raise aiohttp.ConnectionTimeoutError("no connection in time") from error
+        try:
+            return await _exchange(connection, head, body)
+        except BaseException:
+            connection.close()
+            raise
+
+    async def close(self) -> None:
+        await self._connector.close()
+
+
+class HttpResponse:
+    """`content` gives the body as it was sent, without chunks' heads, but still compressed."""
+
+    __slots__ = ("_connection", "content", "headers", "status")
+
+    def __init__(self, connection: Connection, message: RawResponseMessage, content: aiohttp.StreamReader) -> None:
+        self._connection: Connection | None = connection
+        self.status = message.code
+        self.headers: Headers = message.headers
+        self.content = content
+        content.on_eof(self._ended)
+
+    def close(self) -> None:
+        """Break the connection off, unless the body has ended. May be called twice."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _ended(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        transport = connection.transport
+        if transport is not None and transport.get_write_buffer_size():
+            connection.close()
+        else:
+            connection.release()
+
+
+class _Peer(aiohttp.ClientRequest):
+    """What the connector has to know of an address. It never changes, so its key is made once."""
+
+    @cached_property
+    def connection_key(self) -> ConnectionKey:
+        return super().connection_key
+
+
+async def _exchange(connection: Connection, head: bytes, body: bytes) -> HttpResponse:
+    protocol, transport = connection.protocol, connection.transport
+    if protocol is None or transport is None or transport.is_closing() or protocol.should_close:
+        raise aiohttp.ServerDisconnectedError
+    protocol.set_response_params(read_until_eof=True, auto_decompress=False)
+    if len(body) <= _JOINED:
+        transport.write(head + body)
+    else:
+        transport.writelines((head, body))
+    while True:
+        message, content = await protocol.read()
+        if message.code >= 200:
+            return HttpResponse(connection, message, content)
+        if message.code == _SWITCHING:
+            raise HttpProcessingError(code=_SWITCHING, message="it switches protocols")
