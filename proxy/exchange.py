@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Iterator, Mapping
 
 from aiohttp import web
-from structlog.typing import FilteringBoundLogger
 
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.changes import Receipt
@@ -24,7 +23,7 @@ from .clock import Clock
 from .config.models import Server
 from .downstream import ClientGone, send_large
 from .intake import read_body
-from .log import Mask, Note
+from .log import Log, Mask, Note
 from .replies import answer_headers, read_reply, served_context
 from .routes import Route
 from .state import Candidate, RouterState
@@ -48,7 +47,7 @@ class Exchange:
         route: Route,
         state: RouterState,
         server: Server,
-        log: FilteringBoundLogger,
+        log: Log,
         mask: Mask,
     ) -> None:
         self.clock = Clock()
@@ -73,7 +72,7 @@ class Exchange:
             raise
         finally:
             self.clock.stop()
-            self._log.info("exchange", **self._asked.note.line())
+            self._log.exchange(self._asked.note.line())
 
     async def _answered(self) -> web.StreamResponse:
         """An answer, whatever happens, unless the client is gone."""

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, Protocol
 
 import orjson
 import structlog
@@ -19,7 +19,7 @@ from dragoman.adapters.faults import Fault
 
 from .config.models import Config
 
-__all__ = ["Mask", "Note", "Outcome", "logger", "secrets"]
+__all__ = ["Log", "Mask", "Note", "Outcome", "logger", "secrets"]
 
 Outcome = Literal["ok", "fault", "client_left"]
 
@@ -49,18 +49,33 @@ def secrets(config: Config) -> list[str]:
     return found + [provider.api_key.get_secret_value() for provider in config.providers.values() if provider.api_key]
 
 
-def logger(
-    mask: Mask, style: str = "json", level: str = "info", stream: BinaryIO | None = None
-) -> FilteringBoundLogger:
+class Log(FilteringBoundLogger, Protocol):
+    """A structlog logger with a short way for the line that every exchange writes."""
+
+    def exchange(self, line: dict[str, Any]) -> None:
+        """The same as `info("exchange", **line)`."""
+
+
+def logger(mask: Mask, style: str = "json", level: str = "info", stream: BinaryIO | None = None) -> Log:
     """A logger that writes to `stream`, or to standard error. `style` is json or console."""
     console = None if style == "json" else structlog.dev.ConsoleRenderer(colors=False)
-    bound: FilteringBoundLogger = structlog.wrap_logger(
+    bound: Log = structlog.wrap_logger(
         structlog.BytesLogger(stream or sys.stderr.buffer),
         processors=[_Renderer(mask, console)],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        cache_logger_on_first_use=True,
-    )
+        wrapper_class=_wrapper(logging.getLevelNamesMapping()[level.upper()]),
+    ).bind()
     return bound
+
+
+def _wrapper(level: int) -> type[Any]:
+    """structlog's own, and `exchange`, which goes past the chain: its one processor does all that happens to a line."""
+    base: type[Any] = structlog.make_filtering_bound_logger(level)
+
+    def exchange(self: Any, line: dict[str, Any]) -> None:
+        line["event"] = "exchange"
+        self._logger.msg(self._processors[0](self._logger, "info", line))
+
+    return type("BoundLogger", (base,), {"exchange": exchange if level <= logging.INFO else lambda *_: None})
 
 
 class _Renderer:

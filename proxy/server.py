@@ -16,7 +16,6 @@ from aiohttp import HttpVersion11, web
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web_protocol import ERROR, RequestHandler, _ErrInfo
-from structlog.typing import FilteringBoundLogger
 
 from dragoman.adapters.call import Call, Context
 from dragoman.adapters.changes import Receipt
@@ -27,7 +26,7 @@ from .answers import as_response, encode
 from .config.models import Config
 from .exchange import Exchange
 from .intake import check_host, path_of, request_id
-from .log import Mask
+from .log import Log, Mask
 from .routes import Route, Routes
 from .state import RouterState
 
@@ -44,7 +43,7 @@ class Gateway:
     """Answers every request. `draining` makes /ready say 503."""
 
     def __init__(
-        self, config: Config, dialects: Mapping[str, Dialect], state: RouterState, log: FilteringBoundLogger, mask: Mask
+        self, config: Config, dialects: Mapping[str, Dialect], state: RouterState, log: Log, mask: Mask
     ) -> None:
         self.state = state
         self.draining = False

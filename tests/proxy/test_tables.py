@@ -161,6 +161,18 @@ def test_logs_are_masked_in_every_format() -> None:
         assert style == "console" or json.loads(stream.getvalue())["level"] == "error"
 
 
+@pytest.mark.parametrize("style", ["json", "console"])
+@pytest.mark.parametrize("level", ["debug", "info", "warning"])
+def test_the_line_of_an_exchange_is_like_any_other(style: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: 1_700_000_000.25)
+    line = {"request_id": "r", "model": "sk-canary", "usage": {"total_tokens": 3}}
+    short, long = io.BytesIO(), io.BytesIO()
+    logger(Mask(["sk-canary"]), style, level, short).exchange(dict(line))
+    logger(Mask(["sk-canary"]), style, level, long).info("exchange", **line)
+    assert short.getvalue() == long.getvalue()
+    assert (b"***" in short.getvalue()) is (level != "warning")
+
+
 def test_control_characters_stay_escaped_in_the_log() -> None:
     stream = io.BytesIO()
     logger(Mask(), "json", "info", stream).info("x", model="a\r\n\x1b[31mb")
