@@ -8,8 +8,7 @@ once, so that a path which a provider complains about can be walked back, step b
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from .paths import Path, dotted
@@ -25,8 +24,7 @@ _MOST_BYTES = 2048
 _RECENT = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One thing altered on the way. `before` is empty for what was filled in, `after` for what was dropped."""
 
     action: Action
@@ -48,9 +46,10 @@ class Change:
 class Receipt:
     """The changes of one exchange, in the order in which they were made."""
 
-    __slots__ = ("_steps", "changes", "violations")
+    __slots__ = ("_steps", "accepted_by", "changes", "violations")
 
     def __init__(self) -> None:
+        self.accepted_by: object = None  # the judge that found nothing wrong with the client's body
         self.violations = 0  # of the provider's own schema, in its reply, where the policy has them counted
         self.changes: list[Change] = []
         self._steps: list[tuple[tuple[Path, Path], ...]] = []
@@ -60,6 +59,7 @@ class Receipt:
         copy = Receipt()
         copy.changes = list(self.changes)
         copy._steps = list(self._steps)
+        copy.accepted_by = self.accepted_by
         return copy
 
     # Paths given to these are paths in the form being written, as it stands at that moment; the receipt shows

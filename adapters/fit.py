@@ -61,6 +61,8 @@ def fit(body: JsonObject, judge: Judge, ctx: Context, extras: Extras = "keep", h
     for name, most in ctx.target.limits.items():
         if isinstance(body.get(name), int) and body[name] > most:
             _settle_range(body, (name,), most, f"the target's limit is {most}", ctx)
+    if ctx.receipt.accepted_by is judge and judge.ok_again(body, ctx.call.body):
+        return
     for _ in range(_ROUNDS):
         if judge.ok(body):
             return

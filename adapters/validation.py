@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import jsonschema_rs
+import orjson
 
 from dragoman.schemas import Schema, load
 
+from .call import JsonObject
 from .faults import Fault, Kind
 from .paths import Path, dotted
 from .suggestions import did_you_mean
@@ -19,6 +21,7 @@ from .suggestions import did_you_mean
 __all__ = ["Judge", "Violation", "judge"]
 
 _SHOWN = 80
+_NOT_TOGETHER = {"$defs", "properties", "required"}  # keywords that look at one key, or at its presence
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,26 @@ class Judge:
         self.known = frozenset(self.schema.get("properties", ()))
         self._validator = jsonschema_rs.Draft202012Validator(self.schema, retriever=_refuse)
         self.ok = self._validator.is_valid
+
+    def ok_again(self, body: JsonObject, accepted: JsonObject) -> bool:
+        """`ok`, for a body that may share its values with one that was accepted. Where only the model's name differs,
+        and no rule looks at it and other keys together, only the name is judged."""
+        if self._name_ok is None or body.keys() != accepted.keys():
+            return self.ok(body)
+        for key, value in body.items():
+            if value is not accepted[key] and key != "model":
+                return self.ok(body)
+        return "model" not in body or self._name_ok(body["model"])
+
+    @cached_property
+    def _name_ok(self) -> Callable[[Any], bool] | None:
+        rule = self.schema.get("properties", {}).get("model")
+        together = {key: self.schema[key] for key in self.schema.keys() - _NOT_TOGETHER}
+        if not isinstance(rule, dict) or any(
+            word in orjson.dumps([rule, together]) for word in (b'"$ref"', b'"model"')
+        ):
+            return None
+        return jsonschema_rs.Draft202012Validator(rule, retriever=_refuse).is_valid
 
     def violations(self, body: Any) -> Iterator[Violation]:
         """Everything that is wrong, in the order of the schema."""

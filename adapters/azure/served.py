@@ -33,7 +33,7 @@ _MEDIA = {"iVBOR": "image/png", "/9j/": "image/jpeg", "R0lG": "image/gif", "UklG
 def read_request(call: Call, ctx: Context) -> JsonObject:
     _check_version(call.query.get("api-version"))
     rules = judge("azure/chat.request", ctx.profile)
-    check_request(call.body, rules)
+    check_request(call.body, rules, ctx.receipt)
     body = dict(call.body)
     _settle_extras(body, rules.known, call, ctx)
     body["messages"] = [_message(message, ("messages", i), ctx) for i, message in enumerate(body["messages"])]

@@ -11,7 +11,15 @@ from typing import Any
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.paths import Path
 
-__all__ = ["developer_to_system", "join_text", "refusals_as_text", "results_after_calls", "system_first", "text_of"]
+__all__ = [
+    "developer_to_system",
+    "each",
+    "join_text",
+    "refusals_as_text",
+    "results_after_calls",
+    "system_first",
+    "text_of",
+]
 
 Messages = list[JsonObject]
 
@@ -42,6 +50,8 @@ def system_first(messages: Messages, ctx: Context) -> Messages:
 
 def results_after_calls(messages: Messages, ctx: Context) -> Messages:
     """Each tool result directly behind the message with its call, in the order of the calls."""
+    if "tool" not in [message.get("role") for message in messages]:
+        return messages
     order = list(_call_order(messages))
     if order == list(range(len(messages))):
         return messages
@@ -56,25 +66,23 @@ def developer_to_system(messages: Messages, ctx: Context) -> Messages:
     """The developer role under its older name."""
 
     def convert(message: JsonObject, path: Path) -> JsonObject:
-        if message.get("role") != "developer":
-            return message
         ctx.receipt.converted((*path, "role"), "the target calls the developer role system")
         return {**message, "role": "system"}
 
-    return _each(messages, convert)
+    return each(messages, lambda message: message.get("role") == "developer", convert)
 
 
 def join_text(messages: Messages, ctx: Context) -> Messages:
     """Content given as text parts only, as one string: the parts one after the other, nothing between them."""
 
     def convert(message: JsonObject, path: Path) -> JsonObject:
-        content = message.get("content")
-        if not isinstance(content, list) or not all(_is_text(part) for part in content):
+        content = message["content"]
+        if not all(_is_text(part) for part in content):
             return message
         ctx.receipt.converted((*path, "content"), "text parts joined to one string")
         return {**message, "content": text_of(content)}
 
-    return _each(messages, convert)
+    return each(messages, lambda message: type(message.get("content")) is list, convert)
 
 
 def refusals_as_text(messages: Messages, ctx: Context) -> Messages:
@@ -93,7 +101,20 @@ def refusals_as_text(messages: Messages, ctx: Context) -> Messages:
         parts = [{"type": "text", "text": part["refusal"]} if _is_refusal(part) else part for part in content]
         return {**message, "content": parts}
 
-    return _each(messages, convert)
+    return each(messages, lambda message: "refusal" in message or type(message.get("content")) is list, convert)
+
+
+def each(
+    messages: Messages, concerned: Callable[[JsonObject], bool], convert: Callable[[JsonObject, Path], JsonObject]
+) -> Messages:
+    """The messages with each concerned one converted; the same list where none is."""
+    found = [i for i, message in enumerate(messages) if concerned(message)]
+    if not found:
+        return messages
+    messages = messages.copy()
+    for i in found:
+        messages[i] = convert(messages[i], ("messages", i))
+    return messages
 
 
 def _is_refusal(part: Any) -> bool:
@@ -109,11 +130,6 @@ def text_of(content: Any) -> str:
 
 def _is_text(part: Any) -> bool:
     return isinstance(part, dict) and part.keys() == {"type", "text"} and part["type"] == "text"
-
-
-def _each(messages: Messages, convert: Callable[[JsonObject, Path], JsonObject]) -> Messages:
-    new = [convert(message, ("messages", i)) for i, message in enumerate(messages)]
-    return messages if all(a is b for a, b in zip(new, messages, strict=True)) else new
 
 
 def _tell_merge(message: JsonObject, position: int, first: int, ctx: Context) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.changes import Receipt
 from dragoman.adapters.refused import refuse_steering
 from dragoman.adapters.user_schemas import check_user_schemas
 from dragoman.adapters.validation import Judge
@@ -12,10 +13,12 @@ from .coherence import check_coherence
 __all__ = ["check_request"]
 
 
-def check_request(body: JsonObject, judge: Judge) -> None:
+def check_request(body: JsonObject, judge: Judge, receipt: Receipt | None = None) -> None:
     """The bounds of hostile input, the dialect's schema, then what no schema says. Raises Fault, its path as the client
-    wrote it."""
+    wrote it. The receipt remembers whose schema it was."""
     refuse_steering(body)
     check_user_schemas(body)
     judge.check(body)
+    if receipt is not None:
+        receipt.accepted_by = judge
     check_coherence(body)

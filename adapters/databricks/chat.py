@@ -12,7 +12,7 @@ from urllib.parse import quote
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.changes import Weight
 from dragoman.adapters.chat.messages import developer_to_system as developers
-from dragoman.adapters.chat.messages import join_text, refusals_as_text, results_after_calls, system_first
+from dragoman.adapters.chat.messages import each, join_text, refusals_as_text, results_after_calls, system_first
 from dragoman.adapters.chat.parameters import begin, nearest_effort, token_limit, without_stream_options
 from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.reply import read_completion
@@ -70,7 +70,11 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
 def _messages(messages: list[JsonObject], ctx: Context) -> list[JsonObject]:
     messages = results_after_calls(system_first(messages, ctx), ctx)
     messages = join_text(refusals_as_text(developers(messages, ctx), ctx), ctx)
-    return [_message(message, ("messages", i), ctx) for i, message in enumerate(messages)]
+    return each(messages, _has_a_past, lambda message, path: _message(message, path, ctx))
+
+
+def _has_a_past(message: JsonObject) -> bool:
+    return "tool_calls" in message or "reasoning_signature" in message
 
 
 def _message(message: JsonObject, path: Path, ctx: Context) -> JsonObject:

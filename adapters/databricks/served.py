@@ -33,7 +33,7 @@ _FINISH = {"function_call": "tool_calls"}
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
-    check_request(call.body, judge("databricks/chat.request", ctx.profile))
+    check_request(call.body, judge("databricks/chat.request", ctx.profile), ctx.receipt)
     body = dict(call.body)
     if (endpoint := endpoint_of(call.path)) is not None:
         if "model" in body:

@@ -36,7 +36,7 @@ _BEYOND_DOCUMENTED = ("tool_calls", "reasoning_content", "reasoning_signature", 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
     rules = judge("mindie/chat.request", ctx.profile)
-    check_request(call.body, rules)
+    check_request(call.body, rules, ctx.receipt)
     _check_length(call.body["messages"], rules)
     body = dict(call.body)
     if body.get("stream") and ctx.profile != "documented" and "stream_options" not in body:

@@ -22,7 +22,7 @@ READING = Reading("openai", finish={"end_turn": "stop", "max_tokens": "length", 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
     """Judge the body as OpenAI would; it is in hub form already."""
-    check_request(call.body, judge("openai/chat.request", ctx.profile))
+    check_request(call.body, judge("openai/chat.request", ctx.profile), ctx.receipt)
     return call.body
 
 

@@ -22,7 +22,7 @@ READING = Reading("openai")
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
     """Judge the body as OpenAI would; it is in hub form already."""
-    check_request(call.body, judge("openai/responses.request", ctx.profile))
+    check_request(call.body, judge("openai/responses.request", ctx.profile), ctx.receipt)
     return call.body
 
 
