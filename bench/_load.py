@@ -18,9 +18,11 @@ from _upstream import EVENTS
 
 __all__ = ["CASES", "WARM_UP"]
 
-CASES = {"whole": 16, "paced": 32, "burst": 4}  # concurrent connections
+CASES = {"whole": 16, "paced": 32, "burst": 4, "responses": 32}  # concurrent connections
 WARM_UP = 1.0  # seconds before the window opens
 SIZE = 4096  # bytes of a request's body
+PATHS = {"responses": "/v1/responses"}  # where a case does not ask for chat
+FRAME = 6  # events that the Responses stream has beside those of the chat stream
 
 
 def main() -> None:
@@ -54,7 +56,7 @@ async def measure(port: int, case: str, seconds: float, pid: int) -> dict[str, A
 
 async def connect(loop: asyncio.AbstractEventLoop, port: int, case: str, tally: Tally) -> Client:
     request = request_bytes(port, case)
-    _, client = await loop.create_connection(lambda: Client(request, case != "whole", tally), "127.0.0.1", port)
+    _, client = await loop.create_connection(lambda: Client(request, case, tally), "127.0.0.1", port)
     return client
 
 
@@ -78,8 +80,10 @@ class Tally:
 class Client(asyncio.Protocol):
     """One connection: asks, waits for the whole answer, asks again. Stops at the first wrong answer."""
 
-    def __init__(self, request: bytes, streams: bool, tally: Tally) -> None:
-        self.request, self.streams, self.tally = request, streams, tally
+    def __init__(self, request: bytes, case: str, tally: Tally) -> None:
+        self.request, self.tally = request, tally
+        self.streams = case != "whole"
+        self.expected = EVENTS + FRAME * (case == "responses")
         self.stopped = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -127,8 +131,8 @@ class Client(asyncio.Protocol):
             return self.received[:600].decode(errors="replace")
         if not self.streams:
             return "" if b'"chat.completion"' in body else f"no completion: {body[:200]!r}"
-        if body.count(b"data: {") != EVENTS or not body.endswith(b"data: [DONE]\n\n"):
-            return f"a stream of {body.count(b'data: {')} events, not {EVENTS}, that ends with {body[-100:]!r}"
+        if body.count(b"data: {") != self.expected or not body.endswith(b"data: [DONE]\n\n"):
+            return f"a stream of {body.count(b'data: {')} events, not {self.expected}, that ends with {body[-100:]!r}"
         return ""
 
     def stop(self) -> None:
@@ -153,22 +157,27 @@ def unchunked(body: bytes) -> bytes:
 
 
 def request_bytes(port: int, case: str) -> bytes:
-    """A chat request of 4 KB: ten messages, three tools, some text outside ASCII."""
+    """A request of 4 KB: ten messages, three tools, some text outside ASCII."""
     question = "Was heißt »dragoman«, und woher kommt das Wort? 翻译。"
     turns = [{"role": "assistant" if turn % 2 else "user", "content": f"{turn}: {question}"} for turn in range(8)]
     last = {"role": "user", "content": ""}
-    body = {
-        "model": f"bench-{case}",
-        "messages": [{"role": "system", "content": "Answer briefly."}, *turns, last],
-        "tools": [tool(name) for name in ("lookup", "translate", "compare")],
-        "max_tokens": 256,
-        "temperature": 0.7,
-        "stream": case != "whole",
-    }
+    messages = [{"role": "system", "content": "Answer briefly."}, *turns, last]
+    tools = [tool(name) for name in ("lookup", "translate", "compare")]
+    asked = responses(messages, tools) if case == "responses" else chat(messages, tools)
+    body = {"model": f"bench-{case}", **asked, "temperature": 0.7, "stream": case != "whole"}
     last["content"] = "x" * (SIZE - len(encoded(body)))
     data = encoded(body)
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nuser-agent: bench\r\naccept: */*\r\n"
-    return f"{head}content-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data
+    head = f"POST {PATHS.get(case, '/v1/chat/completions')} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nuser-agent: bench\r\n"
+    return f"{head}accept: */*\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data
+
+
+def chat(messages: list[dict[str, str]], tools: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"messages": messages, "tools": tools, "max_tokens": 256}
+
+
+def responses(messages: list[dict[str, str]], tools: list[dict[str, Any]]) -> dict[str, Any]:
+    flat = [{"type": "function", **one["function"]} for one in tools]
+    return {"input": messages, "tools": flat, "max_output_tokens": 256}
 
 
 def tool(name: str) -> dict[str, Any]:
