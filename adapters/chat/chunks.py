@@ -9,10 +9,12 @@ from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.streams import Chunk
 from dragoman.adapters.validation import judge
 
 from .content import flatten_content, rename_reasoning
 from .parameters import wants_usage
+from .pattern import Pattern
 from .reading import Reading
 from .repair import repair
 from .toolcalls import ToolCalls
@@ -21,7 +23,7 @@ from .usage import UsageTally
 __all__ = ["ChunkMender"]
 
 _OBJECT = "chat.completion.chunk"
-_TEXT_ONLY = {"content": None}.keys()
+_PATIENCE = 8  # chunks remembered in vain before no more are
 
 
 class ChunkMender:
@@ -33,34 +35,28 @@ class ChunkMender:
         self._unfinished: set[int] = set()
         self._envelope: JsonObject = {}
         self._held: JsonObject = {}
+        self._added = False  # what was held went into the chunk that was mended last
         self._usage = UsageTally()
         self._wants_usage = wants_usage(ctx.request)
         self._told: set[str] = set()
-        self._last: JsonObject | None = None
-        self._last_delta: JsonObject = {}
+        self._last: Pattern | None = None
+        self._patience = _PATIENCE
 
-    def remember(self, body: JsonObject) -> None:
-        """Note a valid chunk that was left as it came: the next may differ from it in its text only."""
-        if len(body["choices"]) == 1 and not self._held:
-            self._last, self._last_delta = body, body["choices"][0]["delta"]
+    def remember(self, body: JsonObject, raw: bytes, same: bool) -> None:
+        """Note a valid chunk, mended from `raw` (`same`: without a change): the next may differ in its text only."""
+        if not self._added and len(body["choices"]) == 1 and self._patience:
+            self._last = Pattern.of(body, raw, same)
+            self._patience -= 1
 
-    def repeats(self, body: Any) -> bool:
-        """True for a chunk that equals the remembered one in everything but its text: whatever made that one valid, and
-        left it as it was, holds for this one. Most chunks of a stream are of this kind."""
-        last = self._last
-        if last is None or type(body) is not dict or self._held or self._last_delta.keys() != _TEXT_ONLY:
-            return False
-        choices = body.get("choices")
-        if type(choices) is not list or len(choices) != 1 or type(choices[0]) is not dict:
-            return False
-        choice = choices[0]
-        delta = choice.get("delta")
-        if type(delta) is not dict or delta.keys() != _TEXT_ONLY or type(delta["content"]) is not str:
-            return False
-        choice["delta"] = self._last_delta
-        equal = bool(body == last)
-        choice["delta"] = delta
-        return equal
+    def repeats(self, raw: bytes) -> Chunk | None:
+        """The chunk in bytes that equal those of the remembered one in all but the text: whatever made that one valid,
+        and mended it, does the same for this one. Most chunks of a stream are of this kind."""
+        if self._last is None or self._held:
+            return None
+        chunk = self._last.match(raw)
+        if chunk is not None:
+            self._patience = _PATIENCE
+        return chunk
 
     def mend(self, body: JsonObject) -> bool:
         """Bring a chunk with choices into hub form. Raises Fault where a finish reason tells of one."""
@@ -68,6 +64,7 @@ class ChunkMender:
         for choice in body["choices"]:
             same &= self._choice(body, choice)
         same &= self._same_usage(body)
+        self._added = bool(self._held)
         if self._held:
             body.update({key: value for key, value in self._held.items() if key not in body})
             self._held, same = {}, False

@@ -63,14 +63,14 @@ class ChatReader(FailingReader):
         """Take one item that the SSE framer found."""
         is_event = isinstance(item, Event)
         data = item.data if isinstance(item, Event) else item.text.strip()
+        # A payload over several data lines holds line ends, which would tear the event apart when written again.
+        raw = data if is_event and b"\n" not in data else None
+        if raw is not None and self.state == "open" and (chunk := self._mender.repeats(raw)):
+            return [chunk]
         try:
             body = orjson.loads(data)
         except orjson.JSONDecodeError:
             body = None
-        # A payload over several data lines holds line ends, which would tear the event apart when written again.
-        raw = data if is_event and b"\n" not in data else None
-        if raw is not None and self.state == "open" and self._mender.repeats(body):
-            return [Chunk(body, raw)]
         kind, payload = _classify(data, body, is_event)
         try:
             return _TABLE[self.state, kind](self, payload, raw)
@@ -90,8 +90,8 @@ class ChatReader(FailingReader):
         self.state = "finished" if self._mender.finished else "open"
         if self._mends and not self._hub.ok(body):
             same = self._mender.repair(body)
-        if same and self._mends and not self._judges_natively:
-            self._mender.remember(body)
+        elif raw is not None and self._mends and not self._judges_natively and self.state == "open":
+            self._mender.remember(body, raw, same)
         return [Chunk(body, raw if same else None)]
 
     def _note(self, body: JsonObject, raw: bytes | None) -> list[Output]:

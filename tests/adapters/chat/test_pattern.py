@@ -1,0 +1,96 @@
+"""Chunks that only differ in their text: the short way gives what the long way gives, whatever the bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.adapters import dialects
+from dragoman.adapters.call import Call, Context, Target
+from dragoman.adapters.changes import Receipt
+from dragoman.adapters.chat.pattern import Pattern
+from dragoman.adapters.sse import Event
+from dragoman.adapters.streams import Chunk
+
+FORMS = {
+    "plain": {"delta": {"content": "TEXT"}, "finish_reason": None},
+    "with its role": {"delta": {"role": "assistant", "content": "TEXT"}, "finish_reason": None},
+    "without finish": {"delta": {"content": "TEXT"}, "logprobs": None},
+    "in blocks": {"delta": {"content": [{"type": "text", "text": "TEXT"}]}, "finish_reason": None},
+    "as reasoning": {"delta": {"reasoning_content": "TEXT"}, "finish_reason": None},
+    "said twice": {"delta": {"content": "TEXT"}, "finish_reason": None, "copy": "TEXT"},
+}
+
+
+def chunk(form: str, text: str, *, ascii_only: bool = True, **more: Any) -> bytes:
+    choice = json.loads(json.dumps(FORMS[form]).replace('"TEXT"', json.dumps(text)))
+    body = {
+        "id": "x",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, **choice}],
+    }
+    return json.dumps({**body, **more}, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+
+
+def read(events: list[bytes], usage: bool, short: bool) -> tuple[list[Any], bytes, Any]:
+    """The outputs, their bytes for a client, and the receipt's changes."""
+    request = {"stream": True, "stream_options": {"include_usage": usage}}
+    ctx = Context("actual", Call("POST", "/", request), Receipt(), Target("m"), request)
+    reader, writer = (
+        dialects["openai"].called["chat"].read_stream(ctx),
+        dialects["openai"].served["chat"].write_stream(ctx),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        if not short:
+            patch.setattr(Pattern, "of", lambda *_: None)
+        outputs = [output for event in events for output in reader.feed(Event(event))]
+    bodies = [output.body if isinstance(output, Chunk) else str(output) for output in outputs]
+    return bodies, b"".join(map(writer.write, outputs)), ctx.receipt.changes
+
+
+EVENTS = st.one_of(
+    st.builds(chunk, st.sampled_from(sorted(FORMS)), st.text(), ascii_only=st.booleans()),
+    st.builds(
+        chunk, st.just("plain"), st.sampled_from(["", "a", "plain", '"', "\\", "\n", "é", '"},"finish_reason":"stop'])
+    ),
+    st.builds(chunk, st.just("plain"), st.text(), usage=st.none()),
+    st.just(b'{"choices": [], "remark": "to be kept", "usage": null}'),
+    st.just(b'{"id": "x", "choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "length"}]}'),
+)
+
+
+@given(st.lists(EVENTS, max_size=12), st.booleans())
+def test_the_short_way_is_as_good(events: list[bytes], usage: bool) -> None:
+    assert read(events, usage, short=True) == read(events, usage, short=False)
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_in_the_place_of_the_text(middle: bytes) -> None:
+    whole = chunk("plain", "TEXT")
+    events = [whole, whole, whole.replace(b"TEXT", middle)]
+    assert read(events, False, short=True) == read(events, False, short=False)
+
+
+@pytest.mark.parametrize("form", ["plain", "with its role", "without finish"])
+@pytest.mark.parametrize("usage", [False, True])
+def test_most_chunks_go_the_short_way(form: str, usage: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    matched = []
+    match = Pattern.match
+    monkeypatch.setattr(Pattern, "match", lambda self, raw: matched.append(match(self, raw)) or matched[-1])
+    read([chunk(form, f"word{i}") for i in range(10)], usage, short=True)
+    assert sum(one is not None for one in matched) == 8
+
+
+def test_a_stream_in_which_no_two_chunks_are_alike_is_not_remembered_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    of = Pattern.of
+    monkeypatch.setattr(Pattern, "of", lambda *words: made.append(of(*words)) or made[-1])
+    events = [chunk("plain", "a", obfuscation=f"{i:x}") for i in range(100)]
+    bodies, *_ = read(events, False, short=True)
+    assert (len(bodies), len(made)) == (100, 8)
