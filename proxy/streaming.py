@@ -91,7 +91,8 @@ class StreamAnswer:
         for output in outputs:
             if isinstance(output, Chunk):
                 note.events += 1
-                note.usage = usage_of(output.body) or note.usage
+                if usage := usage_of(output.body):
+                    note.usage = usage
             elif isinstance(output, Fault):
                 note.failed(output)
                 data = self._mask(data)
@@ -111,8 +112,8 @@ class StreamAnswer:
 
 def usage_of(event: JsonObject) -> JsonObject | None:
     """The usage that a chat chunk tells, or the response in a Responses event."""
-    holder = event.get("response") or event
-    usage: JsonObject | None = holder.get("usage")
+    response = event.get("response")
+    usage: JsonObject | None = (response if isinstance(response, dict) else event).get("usage")
     return usage
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.streams import Chunk
 from dragoman.adapters.validation import judge
 
 from .content import flatten_content, rename_reasoning
@@ -23,12 +22,13 @@ from .usage import UsageTally
 __all__ = ["ChunkMender"]
 
 _OBJECT = "chat.completion.chunk"
-_PATIENCE = 8  # chunks remembered in vain before no more are
+_PATIENCE = 8  # chunks of a stream that are remembered, one after the other
 
 
 class ChunkMender:
     def __init__(self, reading: Reading, ctx: Context) -> None:
         self.finished = False
+        self.pattern: Pattern | None = None
         self._reading = reading
         self._ctx = ctx
         self._choices: dict[int, _Choice] = {}
@@ -39,24 +39,14 @@ class ChunkMender:
         self._usage = UsageTally()
         self._wants_usage = wants_usage(ctx.request)
         self._told: set[str] = set()
-        self._last: Pattern | None = None
         self._patience = _PATIENCE
 
     def remember(self, body: JsonObject, raw: bytes, same: bool) -> None:
-        """Note a valid chunk, mended from `raw` (`same`: without a change): the next may differ in its text only."""
-        if not self._added and len(body["choices"]) == 1 and self._patience:
-            self._last = Pattern.of(body, raw, same)
+        """Note a valid chunk, mended from `raw` (`same`: without a change). Whatever made it valid, and mended it, does
+        the same for the next one, if that is of its pattern; most chunks of a stream are."""
+        if self._patience and not self._added and len(body["choices"]) == 1:
+            self.pattern = Pattern.of(body, raw, same)
             self._patience -= 1
-
-    def repeats(self, raw: bytes) -> Chunk | None:
-        """The chunk in bytes that equal those of the remembered one in all but the text: whatever made that one valid,
-        and mended it, does the same for this one. Most chunks of a stream are of this kind."""
-        if self._last is None or self._held:
-            return None
-        chunk = self._last.match(raw)
-        if chunk is not None:
-            self._patience = _PATIENCE
-        return chunk
 
     def mend(self, body: JsonObject) -> bool:
         """Bring a chunk with choices into hub form. Raises Fault where a finish reason tells of one."""
@@ -99,6 +89,7 @@ class ChunkMender:
             body.pop(key, None)
         if body and not self.finished:
             self._held.update(body)
+            self.pattern = None
 
     def last(self) -> JsonObject | None:
         """The chunk with the usage that ends the stream, where the client asked for it and the provider told it."""

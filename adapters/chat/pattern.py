@@ -54,5 +54,5 @@ class Pattern:
             text = orjson.loads(raw[self._from : self._cut or None])
         except orjson.JSONDecodeError:
             return None
-        body = {**self._body, "choices": [{**self._choice, "delta": {"content": text}}]}
-        return Chunk(body, raw if self._same else None)
+        choice = {**self._choice, "delta": {"content": text}}
+        return Chunk({**self._body, "choices": [choice]}, raw if self._same else None)

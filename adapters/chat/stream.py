@@ -61,16 +61,19 @@ class ChatReader(FailingReader):
 
     def feed(self, item: Item) -> list[Output]:
         """Take one item that the SSE framer found."""
+        pattern = self._mender.pattern
+        if pattern is not None and self.state == "open" and isinstance(item, Event):
+            chunk = pattern.match(item.data)
+            if chunk is not None:
+                return [chunk]
         is_event = isinstance(item, Event)
         data = item.data if isinstance(item, Event) else item.text.strip()
-        # A payload over several data lines holds line ends, which would tear the event apart when written again.
-        raw = data if is_event and b"\n" not in data else None
-        if raw is not None and self.state == "open" and (chunk := self._mender.repeats(raw)):
-            return [chunk]
         try:
             body = orjson.loads(data)
         except orjson.JSONDecodeError:
             body = None
+        # A payload over several data lines holds line ends, which would tear the event apart when written again.
+        raw = data if is_event and b"\n" not in data else None
         kind, payload = _classify(data, body, is_event)
         try:
             return _TABLE[self.state, kind](self, payload, raw)
