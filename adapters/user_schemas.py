@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import orjson
@@ -21,9 +22,9 @@ def check_user_schemas(body: JsonObject) -> None:
     """Schemas are of moderate size, references stay inside, patterns are short. Raises Fault at the schema's place;
     where in it, the message says.
     """
-    for i, tool in _objects(body, ("tools",)):
+    for i, tool in _objects(body, "tools"):
         _check(tool, ("tools", i), ("function", "parameters"), _PARAMETERS)
-    for i, function in _objects(body, ("functions",)):
+    for i, function in _objects(body, "functions"):
         _check(function, ("functions", i), ("parameters",), _PARAMETERS)
     _check(body, (), ("response_format", "json_schema", "schema"), _FORMAT)
 
@@ -31,18 +32,18 @@ def check_user_schemas(body: JsonObject) -> None:
 def check_responses_schemas(body: JsonObject) -> None:
     """The same for a Responses request, where tools and formats are flat, or nested as in chat, and a namespace holds
     tools. Raises Fault."""
-    for i, tool in _objects(body, ("tools",)):
+    for i, tool in _objects(body, "tools"):
         _check(tool, ("tools", i), ("parameters",), _PARAMETERS)
         _check(tool, ("tools", i), ("function", "parameters"), _PARAMETERS)
-        for k, inner in _objects(tool, ("tools",)):
+        for k, inner in _objects(tool, "tools"):
             _check(inner, ("tools", i, "tools", k), ("parameters",), _PARAMETERS)
     _check(body, (), ("text", "format", "schema"), _FORMAT)
     _check(body, (), ("text", "format", "json_schema", "schema"), _FORMAT)
 
 
-def _objects(holder: JsonObject, path: Path) -> Iterator[tuple[int, JsonObject]]:
-    found = lookup(holder, path)
-    return ((i, one) for i, one in enumerate(found if isinstance(found, list) else ()) if isinstance(one, dict))
+def _objects(holder: JsonObject, name: str) -> Iterable[tuple[int, JsonObject]]:
+    found = holder.get(name)
+    return [(i, one) for i, one in enumerate(found) if isinstance(one, dict)] if isinstance(found, list) else ()
 
 
 def _check(holder: JsonObject, above: Path, below: Path, code: str) -> None:
@@ -50,19 +51,21 @@ def _check(holder: JsonObject, above: Path, below: Path, code: str) -> None:
     if not isinstance(schema, dict | list) or not schema:
         return
     rules = judge("hub/chat.user_schema")
+    why = _excess(schema, rules)
+    if why is None and rules.ok(schema):
+        return
     path = above + below
-    if why := _excess(schema, rules):
+    if why is not None:
         raise Fault("invalid_request", f"{dotted(path)} is not accepted: the schema {why}", path, code=code)
-    if not rules.ok(schema):
-        found = next(rules.violations(schema))
-        said = found.message.removeprefix(dotted(found.path)).strip()
-        text = f"{dotted(path)} is not accepted: {_pointer(found.path)} {said}"
-        raise Fault("invalid_request", text, path, found.value, code=code)
+    found = next(rules.violations(schema))
+    said = found.message.removeprefix(dotted(found.path)).strip()
+    text = f"{dotted(path)} is not accepted: {_pointer(found.path)} {said}"
+    raise Fault("invalid_request", text, path, found.value, code=code)
 
 
 def _excess(schema: Any, rules: Judge) -> str | None:
     """Which of the schema file's bounds is broken, in words. Small schemas are not walked."""
-    size, nodes, depth = (rules.schema[f"x-max-{what}"] for what in ("bytes", "nodes", "depth"))
+    size, nodes, depth = _bounds(rules)
     try:
         text = orjson.dumps(schema)
     except TypeError:
@@ -72,6 +75,11 @@ def _excess(schema: Any, rules: Judge) -> str | None:
     if len(text) <= nodes and text.count(b"{") + text.count(b"[") <= depth:
         return None
     return _walked(schema, nodes, depth)
+
+
+@cache
+def _bounds(rules: Judge) -> tuple[int, int, int]:
+    return rules.schema["x-max-bytes"], rules.schema["x-max-nodes"], rules.schema["x-max-depth"]
 
 
 def _walked(schema: Any, nodes: int, depth: int) -> str | None:
