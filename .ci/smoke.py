@@ -38,6 +38,7 @@ def main() -> None:
 def configuration(fake: int, proxy: int) -> str:
     return f"""\
 server: {{host: 127.0.0.1, port: {proxy}}}
+store: {{path: responses.db}}
 providers:
   fake: {{dialect: openai, base_url: "http://127.0.0.1:{fake}/v1", api_key: sk-smoke}}
 models:

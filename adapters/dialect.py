@@ -44,8 +44,9 @@ class Dialect:
     `auth` names the ways to present a key, the first being the default: header name -> template.
     `forwarded` are the provider's response headers that its clients rely on. `deployment_header` is the request header
     with which its clients pick one of a model's targets. `summarised_reasoning` is true where what a reply tells of the
-    model's reasoning is a summary of it. `protocol_of` tells what a call to an address of several protocols asks for,
-    given a look at the tasks that are configured for models.
+    model's reasoning is a summary of it. `keeps_responses` is true where providers may keep responses, and continue
+    them. `protocol_of` tells what a call to an address of several protocols asks for, given a look at the tasks that
+    are configured for models.
     """
 
     name: str
@@ -56,4 +57,5 @@ class Dialect:
     forwarded: tuple[str, ...] = ()
     deployment_header: str | None = None
     summarised_reasoning: bool = False
+    keeps_responses: bool = False
     protocol_of: Callable[[Call, Callable[[str], str | None]], str] | None = None

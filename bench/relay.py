@@ -147,6 +147,7 @@ def dragoman_config(dialect: str, base_url: str, port: int) -> str:
     )
     return f"""\
 server: {{host: 127.0.0.1, port: {port}}}
+store: {{kind: none}}
 providers:
   upstream: {{dialect: {dialect}, base_url: "{base_url}", api_key: bench}}
 models:

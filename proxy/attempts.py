@@ -16,6 +16,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.translate.bridge import Bridge, bridges
 
 from .clock import Clock
+from .conversation import Turn
 from .log import Note
 from .mishaps import chance_of
 from .routes import Route
@@ -42,6 +43,8 @@ class Asked:
     ctx: Context
     note: Note
     clock: Clock
+    turn: Turn | None = None
+    """Where the protocol is Responses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +76,21 @@ async def first_answer(
     failed: Fault | None = None
     for candidate in candidates:
         try:
-            attempt = written(asked.ctx, asked.route.protocol, candidate)
+            attempt = written(asked.ctx, asked.route.protocol, candidate, asked.turn)
         except Fault as fault:
             if fault.owner != "client":
                 raise
             refused = refused or fault
             continue
-        for again in (True, False):
+        for again in (True, False, False):  # the third only where a provider has forgotten what it was to continue
             _begin(asked, attempt)
             try:
                 return await ask(attempt)
             except Fault as fault:
                 failed = fault
+            if asked.turn is not None and asked.turn.forgotten(failed) and not committed():
+                attempt = written(asked.ctx, asked.route.protocol, candidate, asked.turn)
+                continue
             chance = chance_of(failed)
             if committed() or asked.note.attempts >= MOST_ATTEMPTS or not chance.elsewhere:
                 raise failed
@@ -105,8 +111,9 @@ async def open_upstream(asked: Asked, attempt: Attempt) -> Incoming:
     return incoming
 
 
-def written(ctx: Context, protocol: str, candidate: Candidate) -> Attempt:
-    """The client's request, in hub form in `ctx`, written for a target. Raises Fault, its path the client's."""
+def written(ctx: Context, protocol: str, candidate: Candidate, turn: Turn | None = None) -> Attempt:
+    """The client's request, in hub form in `ctx`, written for a target. `turn` knows what came before. Raises
+    Fault, its path the client's."""
     provider = candidate.provider
     called, bridge = provider.called.get(protocol), None
     if called is None and protocol in bridges:
@@ -116,9 +123,13 @@ def written(ctx: Context, protocol: str, candidate: Candidate) -> Attempt:
         text = f"the provider {provider.name} does not serve {protocol}"
         raise Fault("unsupported_parameter", text, ("model",), code="unsupported_protocol")
     ctx = Context(provider.profile, ctx.call, ctx.receipt.fork(), candidate.target, ctx.request)
+    if bridge is not None or (turn is not None and turn.keeps):
+        ctx = ctx._replace(target=mended(ctx.target))
+    if turn is not None:
+        may_keep = bridge is None and provider.dialect.keeps_responses
+        ctx = turn.continued(ctx, provider.name, may_keep)
     try:
         if bridge is not None:
-            ctx = ctx._replace(target=mended(ctx.target))
             ctx = ctx._replace(request=bridge.request(ctx.request, ctx))
         return Attempt(candidate, called, ctx, called.write_request(ctx.request, ctx), bridge)
     except Fault as fault:
@@ -126,7 +137,7 @@ def written(ctx: Context, protocol: str, candidate: Candidate) -> Attempt:
 
 
 def mended(target: Target) -> Target:
-    """The target with a policy under which its replies come in hub form, which a translation stands on."""
+    """The target with a policy under which its replies come in hub form, for translations and what is kept."""
     if target.policy.replies in ("repair", "strict"):
         return target
     return replace(target, policy=replace(target.policy, replies="repair"))

@@ -21,12 +21,14 @@ from .answers import as_response, encode
 from .attempts import Asked, Attempt, first_answer, open_upstream
 from .clock import Clock
 from .config.models import Server
+from .conversation import Turn
 from .downstream import ClientGone, send_large
 from .intake import read_body
 from .log import Log, Mask, Note
 from .replies import answer_headers, read_reply, served_context
 from .routes import Route
 from .state import Candidate, RouterState
+from .store.interface import ResponseStore
 from .streaming import StreamAnswer
 
 __all__ = ["Exchange"]
@@ -37,7 +39,7 @@ _NO_QUERY: Mapping[str, str] = {}
 class Exchange:
     """Made inside the task that serves the request."""
 
-    __slots__ = ("_asked", "_log", "_mask", "_server", "_state", "_stream", "clock")
+    __slots__ = ("_asked", "_log", "_mask", "_server", "_state", "_store", "_stream", "clock")
 
     def __init__(
         self,
@@ -46,6 +48,7 @@ class Exchange:
         path: str,
         route: Route,
         state: RouterState,
+        store: ResponseStore | None,
         server: Server,
         log: Log,
         mask: Mask,
@@ -55,6 +58,7 @@ class Exchange:
         self._asked = Asked(request, route, ctx, Note(request_id, route.dialect.name, route.protocol), self.clock)
         self._stream: StreamAnswer | None = None
         self._state = state
+        self._store = store
         self._server = server
         self._log = log
         self._mask = mask
@@ -104,6 +108,8 @@ class Exchange:
         note.model = model = self._state.model(hub.get("model"), deployment)
         note.stream = hub.get("stream") is True
         candidates = self._state.candidates(model, caller, extra_parameters(headers), deployment)
+        if asked.route.protocol == "responses":
+            asked.turn = await Turn.begin(self._store, caller.name or "", hub, asked.route.keeps, self.clock)
         if note.stream:
             return await self._answer_stream(candidates)
         return await first_answer(asked, candidates, self._whole)
@@ -132,6 +138,8 @@ class Exchange:
             hub = await read_reply(asked, attempt, incoming)
         finally:
             incoming.close()
+        if asked.turn is not None:
+            hub = await asked.turn.finished(hub)
         reply = asked.route.served.write_reply(hub, served_context(asked, attempt))
         body = encode(reply.body)
         asked.note.status, asked.note.bytes = reply.status, len(body)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import unquote
 
 from dragoman.adapters.call import Call
 from dragoman.adapters.dialect import Dialect, Served
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.suggestions import did_you_mean
 
-__all__ = ["ADDRESSES", "Route", "Routes"]
+__all__ = ["ADDRESSES", "STORED", "Route", "Routes"]
 
 ADDRESSES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("openai", "chat"): ("/v1/chat/completions", "/openai/v1/chat/completions"),
@@ -28,6 +29,9 @@ ADDRESSES: Mapping[tuple[str, str], tuple[str, ...]] = {
 }
 """(dialect, protocol) -> patterns of paths; `{name}` is one segment. Where a dialect has `protocol_of`, its addresses
 with a name in them serve all of its protocols."""
+
+STORED = frozenset({("openai", "responses")})
+"""Those whose replies are kept: their clients find each again below the address that made it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,10 @@ class Route:
         text = f"the body asks for {protocol}, which is not served here; served are: {', '.join(self.shared)}"
         raise Fault("invalid_request", text, code="unsupported_protocol")
 
+    @property
+    def keeps(self) -> bool:
+        return (self.dialect.name, self.protocol) in STORED
+
     def natural(self, path: str) -> str:
         """The path without the prefix that names the dialect."""
         prefix = f"/{self.dialect.name}/"
@@ -66,6 +74,7 @@ class Routes:
         self._exact: dict[str, Route] = {}
         self._patterns: list[tuple[list[str], Route]] = []
         self._by_segment: dict[str, Route] = {}
+        self._keeping: list[str] = []
         every: dict[str, dict[str, Route]] = {}
         for (name, protocol), patterns in ADDRESSES.items():
             dialect = dialects.get(name)
@@ -81,6 +90,15 @@ class Routes:
             parts = path.split("/")
             route = next((route for pattern, route in self._patterns if _fits(pattern, parts)), None)
         return route
+
+    def stored(self, path: str) -> tuple[Route, str, str] | None:
+        """The route that made the response which a path speaks of, that response's id, and which part of it."""
+        for base in self._keeping:
+            if path.startswith(base):
+                response_id, slash, part = path[len(base) :].partition("/")
+                if response_id and bool(slash) == bool(part):
+                    return self._exact[base[:-1]], unquote(response_id), part
+        return None
 
     def kin(self, path: str) -> Route:
         """The route whose dialect a client at this path most likely speaks: one that shares its first segment."""
@@ -99,6 +117,8 @@ class Routes:
                 self._patterns.append((pattern.split("/"), replace(route, shared=shared)))
             else:
                 self._exact[pattern] = route
+            if route.keeps:
+                self._keeping.append(f"{pattern}/")
 
 
 def _fits(pattern: list[str], parts: list[str]) -> bool:

@@ -12,13 +12,18 @@ from collections.abc import Callable, Coroutine, Mapping
 from random import Random
 from typing import Any, BinaryIO, TypeVar
 
+from structlog.typing import FilteringBoundLogger
+
 from dragoman.adapters import dialects as all_dialects
 from dragoman.adapters.dialect import Dialect
 
 from .config.models import Config
+from .config.values import time_text
 from .log import Mask, logger, secrets
 from .server import Gateway, GatewayServer
 from .state import RouterState
+from .store.interface import ResponseStore, StoreError
+from .store.opening import file_of, open_store
 
 __all__ = ["CannotServe", "Running", "run", "start"]
 
@@ -34,6 +39,7 @@ class Running:
     """A proxy that listens. `stop` drains it."""
 
     def __init__(self, config: Config, gateway: Gateway, server: GatewayServer, listener: asyncio.Server) -> None:
+        self._config = config
         self._drain = config.server.drain
         self._gateway = gateway
         self._server = server
@@ -46,6 +52,15 @@ class Running:
     def url(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
+
+    @property
+    def keeping(self) -> str:
+        """Where responses are kept, in words."""
+        store = self._config.store
+        time = time_text(store.retention)
+        if store.kind == "sqlite":
+            return f"responses are kept for {time} in {file_of(store)}"
+        return f"responses are kept for {time} in memory" if store.kind == "memory" else "responses are not kept"
 
     async def stop(self) -> None:
         """Say that we are going, wait `drain.delay`, refuse new connections, let running exchanges end until
@@ -62,6 +77,8 @@ class Running:
                 await asyncio.wait_for(gateway.idle.wait(), _GRACE)
         await self._server.shutdown(0.1)
         await gateway.state.close()
+        if gateway.store is not None:
+            await gateway.store.close()
 
     async def _pause(self, seconds: float, until: asyncio.Event) -> None:
         waits = [asyncio.ensure_future(event.wait()) for event in (until, self.stopping_now)]
@@ -92,11 +109,18 @@ async def start(
     mask = Mask(secrets(config))
     log = logger(mask, log_format, log_level, log_stream)
     state = _state(config, dialects, random)
-    web_server = GatewayServer(Gateway(config, dialects, state, log, mask), server.header_timeout)
+    try:
+        store = await _store(config, log)
+    except CannotServe:
+        await state.close()
+        raise
+    web_server = GatewayServer(Gateway(config, dialects, state, store, log, mask), server.header_timeout)
     try:
         listener = await asyncio.get_running_loop().create_server(web_server, server.host, server.port, backlog=1024)
     except OSError as error:
         await state.close()
+        if store is not None:
+            await store.close()
         reason = error.strerror or str(error)
         text = f"cannot listen on {server.host}:{server.port}: {reason}"
         raise CannotServe(f"{text}\nStop the process that holds the address, or set another server.port.") from None
@@ -126,7 +150,8 @@ def run(config: Config, *, insecure: bool = False, log_format: str = "json", log
 
 def _greet(running: Running) -> None:
     print(f"dragoman listens on {running.url}", file=sys.stderr)
-    print(f"for OpenAI clients: base_url={running.url}/v1", file=sys.stderr, flush=True)
+    print(f"for OpenAI clients: base_url={running.url}/v1", file=sys.stderr)
+    print(running.keeping, file=sys.stderr, flush=True)
 
 
 def _listen_to_signals(running: Running) -> asyncio.Event:
@@ -156,6 +181,15 @@ def _state(config: Config, dialects: Mapping[str, Dialect], random: Random | Non
         return RouterState(config, dialects, random)
     except OSError as error:  # the TLS files, ssl.SSLError included
         raise CannotServe(f"a provider's TLS files cannot be read: {error}") from None
+
+
+async def _store(config: Config, log: FilteringBoundLogger) -> ResponseStore | None:
+    try:
+        return await open_store(config.store, lambda error: log.error("store", reason=error.reason, message=str(error)))
+    except StoreError as error:
+        place = "XDG_STATE_HOME to a folder" if config.store.path is None else "store.path to a file"
+        hint = f"Set {place} that can be written to, or store.kind in the configuration to memory or none."
+        raise CannotServe(f"{error}\n{hint}") from None
 
 
 def _is_loopback(host: str) -> bool:

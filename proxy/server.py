@@ -26,9 +26,11 @@ from .answers import as_response, encode
 from .config.models import Config
 from .exchange import Exchange
 from .intake import check_host, path_of, request_id
-from .log import Log, Mask
+from .log import Log, Mask, Note
+from .retrieval import METHODS, Retrieval
 from .routes import Route, Routes
 from .state import RouterState
+from .store.interface import ResponseStore
 
 __all__ = ["Gateway", "GatewayServer"]
 
@@ -43,9 +45,16 @@ class Gateway:
     """Answers every request. `draining` makes /ready say 503."""
 
     def __init__(
-        self, config: Config, dialects: Mapping[str, Dialect], state: RouterState, log: Log, mask: Mask
+        self,
+        config: Config,
+        dialects: Mapping[str, Dialect],
+        state: RouterState,
+        store: ResponseStore | None,
+        log: Log,
+        mask: Mask,
     ) -> None:
         self.state = state
+        self.store = store
         self.draining = False
         self.running: set[Exchange] = set()
         self.idle = asyncio.Event()
@@ -64,6 +73,8 @@ class Gateway:
                 if request.method == "POST":
                     return await self._exchange(request, identity, path, route)
                 return self._other_method(request, identity, "POST")
+            if (found := self._routes.stored(path)) is not None:
+                return await self._stored(request, identity, *found)
             if path in ("/live", "/ready"):
                 return self._health(request, identity, path)
             raise self._routes.unknown(path)
@@ -87,7 +98,7 @@ class Gateway:
             exchange.clock.interrupt(Fault(_STOPPING.kind, _STOPPING.message, code=_STOPPING.code))
 
     async def _exchange(self, request: web.BaseRequest, identity: str, path: str, route: Route) -> web.StreamResponse:
-        exchange = Exchange(request, identity, path, route, self.state, self._server, self.log, self._mask)
+        exchange = Exchange(request, identity, path, route, self.state, self.store, self._server, self.log, self._mask)
         self.running.add(exchange)
         self.idle.clear()
         try:
@@ -96,6 +107,17 @@ class Gateway:
             self.running.discard(exchange)
             if not self.running:
                 self.idle.set()
+
+    async def _stored(
+        self, request: web.BaseRequest, identity: str, route: Route, response_id: str, part: str
+    ) -> web.StreamResponse:
+        methods = METHODS.get(part)
+        if methods is None:
+            raise self._routes.unknown(path_of(request))
+        if request.method not in methods:
+            return self._other_method(request, identity, ", ".join(methods))
+        retrieval = Retrieval(request, Note(identity, route.dialect.name, route.protocol), route, response_id, part)
+        return await retrieval.run(self.state.keys, self.store, self.log, self._server.write_stall)
 
     def _other_method(self, request: web.BaseRequest, identity: str, allowed: str) -> web.Response:
         allow = f"{allowed}, OPTIONS"

@@ -86,7 +86,9 @@ class StreamAnswer:
             await self._write(outputs)
 
     async def _write(self, outputs: list[Output]) -> None:
-        note = self._asked.note
+        note, turn = self._asked.note, self._asked.turn
+        if turn is not None:
+            outputs = await turn.passed(outputs)
         data = b"".join(map(self._writer.write, outputs))
         for output in outputs:
             if isinstance(output, Chunk):
@@ -96,6 +98,8 @@ class StreamAnswer:
             elif isinstance(output, Fault):
                 note.failed(output)
                 data = self._mask(data)
+                if turn is not None:
+                    note.cause = await turn.failed(self._writer, self._mask) or note.cause
         if note.events and note.first_token_ms is None:
             note.first_token_ms = note.elapsed_ms()
         if data:

@@ -14,4 +14,5 @@ OPENAI = Dialect(
     auth={"bearer": {"Authorization": "Bearer {}"}},
     served={"chat": chat.SERVED, "responses": responses.SERVED},
     called={"chat": chat.CALLED, "responses": responses.CALLED},
+    keeps_responses=True,
 )

@@ -20,7 +20,6 @@ _ECHOED: JsonObject = {
     "prompt_cache_key": None,
     "safety_identifier": None,
     "service_tier": "default",
-    "store": True,
     "temperature": 1.0,
     "text": {"format": {"type": "text"}},
     "tool_choice": "auto",
@@ -48,6 +47,7 @@ def in_progress(request: JsonObject, response_id: str, model: str, created_at: i
         "incomplete_details": None,
         "model": model,
         "output": [],
+        "store": False,  # whoever keeps it says so
         "reasoning": None if reasoning is None else {"effort": None, "summary": None, **reasoning},
         "usage": None,
         **echoed,

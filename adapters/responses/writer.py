@@ -38,13 +38,15 @@ Render: TypeAlias = Callable[[JsonObject], JsonObject | None]
 class ResponsesWriter:
     """`write_stream` of Responses. `error_body` gives the body of an error, whose `error` the events repeat, and whose
     other keys the `error` event has too. `render` gives an event in the dialect's form, the very same where the two
-    agree, or None to leave it out."""
+    agree, or None to leave it out. `failed` is the response of a stream that a fault has ended, where one had begun.
+    """
 
     content_type = "text/event-stream"
 
     def __init__(self, error_body: Callable[[Fault], JsonObject], render: Render | None = None) -> None:
         self.dropped = 0
         self.aborts = False
+        self.failed: JsonObject | None = None
         self._error_body = error_body
         self._render = render
         self._accumulator = Accumulator()
@@ -80,7 +82,8 @@ class ResponsesWriter:
         written = self._event({**beside, **error_event(error)})
         if self._accumulator.begun:
             reason = {"code": _code(fault), "message": error["message"]}
-            written += self._event(lifecycle("failed", self._accumulator.response("failed", reason)))
+            self.failed = self._accumulator.response("failed", reason)
+            written += self._event(lifecycle("failed", self.failed))
         return written + _DONE
 
     def _event(self, event: JsonObject, raw: bytes | None = None) -> bytes:

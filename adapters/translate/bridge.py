@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.base import in_progress
 from dragoman.adapters.streams import Output
 
@@ -37,27 +36,14 @@ class Bridge:
     stream: Callable[[JsonObject, Context], StreamTranslator]
 
 
-def _to_chat(request: JsonObject, ctx: Context) -> JsonObject:
-    previous = request.get("previous_response_id")
-    if previous is not None:
-        text = f"the previous response {str(previous)[:80]!r} is not known: the model's provider keeps none"
-        raise Fault("not_found", text, ("previous_response_id",), code="previous_response_not_found")
-    return chat_request(request, ctx)
-
-
 def _from_chat(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
-    return responses_reply(reply, _unstored(request), ctx.new_id("resp"), ctx)
+    return responses_reply(reply, request, ctx.new_id("resp"), ctx)
 
 
 def _stream_from_chat(request: JsonObject, ctx: Context) -> StreamTranslator:
     created = int(ctx.clock())
-    base = in_progress(_unstored(request), ctx.new_id("resp"), ctx.target.model, created)
+    base = in_progress(request, ctx.new_id("resp"), ctx.target.model, created)
     return ChatToResponses(base, ctx, summary=ctx.target.summarised_reasoning, names=flattened(request.get("tools")))
-
-
-def _unstored(request: JsonObject) -> JsonObject:
-    """Nobody keeps the response, and it says so."""
-    return {**request, "store": False}
 
 
 def _to_chat_reply(response: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
@@ -69,7 +55,7 @@ def _stream_to_chat(request: JsonObject, ctx: Context) -> StreamTranslator:
 
 
 bridges: Mapping[str, Bridge] = {
-    "responses": Bridge("chat", _to_chat, _from_chat, _stream_from_chat),
+    "responses": Bridge("chat", chat_request, _from_chat, _stream_from_chat),
     "chat": Bridge("responses", responses_request, _to_chat_reply, _stream_to_chat),
 }
 """The protocol that a client speaks -> the bridge to the other one."""

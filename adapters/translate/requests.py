@@ -95,8 +95,10 @@ def responses_request(request: JsonObject, ctx: Context) -> JsonObject:
         _rename(left, made, ("max_completion_tokens",), "max_output_tokens", ctx)
     if left.get("max_tokens") is not None and "max_output_tokens" not in made:
         _rename(left, made, ("max_tokens",), "max_output_tokens", ctx)
-    if "store" in left:
-        made["store"] = left.pop("store")
+    made["store"] = left.pop("store", None)
+    if made["store"] is None:
+        ctx.receipt.filled(("store",), "chat keeps nothing unless it is asked to, Responses does")
+        made["store"] = False
     _nest(left, made, "reasoning_effort", ("reasoning", "effort"), ctx)
     _nest(left, made, "verbosity", ("text", "verbosity"), ctx)
     _responses_format(left, made, ctx)

@@ -14,6 +14,7 @@ from .problems import ConfigErrors, Problem
 from .routes import judge_models
 from .shape import shaped
 from .source import parse, read
+from .storage import judge_store, place_store
 from .upstreams import judge_providers, judge_timeouts, place_files
 from .variables import put_in
 
@@ -48,11 +49,13 @@ def _judged(document: Document, env: Mapping[str, str], folder: Path, insecure: 
     warn_of_literals(document)
     put_in(document, env, folder)
     place_files(document, folder)
+    place_store(document, folder)
     config = shaped(document)
     judge_access(document, insecure)
     judge_providers(document, insecure)
     judge_models(document)
     judge_timeouts(document, "timeouts")
+    judge_store(document)
     problems = ConfigErrors(document.problems)
     if config is None or any(problem.severity == "error" for problem in problems.problems):
         raise problems

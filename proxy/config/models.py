@@ -34,6 +34,7 @@ __all__ = [
     "Pool",
     "Provider",
     "Server",
+    "Store",
     "TargetChoice",
     "Timeouts",
     "Tls",
@@ -79,9 +80,27 @@ class Server(Part):
     """How the server stops."""
 
 
+class Store(Part):
+    """Where responses are kept, so that clients can continue them and ask for them again."""
+
+    kind: Literal["sqlite", "memory", "none"] = "sqlite"
+    """sqlite keeps them in a file that several processes can share; memory until the process ends; none keeps none."""
+    path: Text | None = None
+    """The file of the kind sqlite. Relative paths begin at the configuration file's folder. Default:
+    dragoman/responses.db in $XDG_STATE_HOME, which is ~/.local/state where it is not set."""
+    retention: Seconds = 720 * 3600.0
+    """How long a response is kept."""
+    max_size: Bytes = 1024**3
+    """The size of all responses together; beyond it the oldest go."""
+    max_response: Bytes = 32 * 1024**2
+    """The largest response that is kept, its input included; never more than `max_size`."""
+    max_chain: Bytes = 64 * 1024**2
+    """The size of the longest conversation that can be continued by `previous_response_id`."""
+
+
 class Key(Part):
     name: Label
-    """The key's name in the log."""
+    """The key's name in the log. The responses that are made with a key belong to this name."""
     key: Secret
     """What the client sends, as `Authorization: Bearer KEY` or in the header api-key. Write `${NAME}`, not the key."""
     models: list[ModelPattern] = ["*"]
@@ -204,6 +223,8 @@ class Config(Part):
     """The upstreams, by name."""
     models: dict[ModelPattern, Model] = {}
     """The models that clients can ask for, by name or by pattern with `*`."""
+    store: Store = Store()
+    """Where responses are kept."""
     policy: PolicyChoice = PolicyChoice()
     """The policy where no target, model or provider has one."""
     timeouts: Timeouts = Timeouts()

@@ -58,5 +58,9 @@ policy:
   out_of_range: error               # or clamp, drop
   replies: repair                   # or off, report, strict
 
+# Where responses are kept for those who continue them by previous_response_id; `kind: none` keeps none. Default path:
+# $XDG_STATE_HOME/dragoman/responses.db, which is below ~/.local/state where that is not set.
+store: {kind: sqlite, retention: 30d, max_size: 1GiB}   # path: responses.db
+
 timeouts: {connect: 5s, first_token: 120s, inter_token: 60s, total: 600s}
 """

@@ -47,14 +47,14 @@ _OWN_HEADERS = re.compile(
     re.IGNORECASE,
 )
 
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"B": 1, "kB": 1000, "KiB": 1024, "MB": 1000**2, "MiB": 1024**2, "GB": 1000**3, "GiB": 1024**3}
 _QUANTITY = re.compile(r"(\d{1,15}(?:\.\d{1,6})?) ?([A-Za-z]+)")
 _FORMS = {"duration": "a duration such as 30s, 500ms or 2m", "size": "a size such as 32MiB or 64kB"}
 
 
 def parse_seconds(text: str) -> float | None:
-    """`1.5s`, `500ms`, `2m`, `1h` in seconds, or None."""
+    """`1.5s`, `500ms`, `2m`, `1h`, `30d` in seconds, or None."""
     return _quantity(text, _SECONDS)
 
 
@@ -66,6 +66,9 @@ def parse_bytes(text: str) -> int | None:
 
 def time_text(seconds: float) -> str:
     """The reverse of `parse_seconds`."""
+    for unit in ("d", "h"):
+        if seconds >= _SECONDS[unit] and seconds % _SECONDS[unit] == 0:
+            return f"{int(seconds // _SECONDS[unit])}{unit}"
     return f"{seconds:g}s" if seconds >= 1 else f"{seconds * 1000:g}ms"
 
 
@@ -195,7 +198,7 @@ Seconds = Annotated[
     float,
     Field(gt=0, allow_inf_nan=False),
     BeforeValidator(_seconds),
-    WithJsonSchema({"type": "string", "pattern": r"^\d+(\.\d+)? ?(ms|s|m|h)$", "x-unit": "seconds"}),
+    WithJsonSchema({"type": "string", "pattern": r"^\d+(\.\d+)? ?(ms|s|m|h|d)$", "x-unit": "seconds"}),
 ]
 Bytes = Annotated[
     int,

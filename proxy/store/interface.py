@@ -14,6 +14,7 @@ A store that fails says so with a StoreError. Whether the exchange fails with it
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -50,7 +51,10 @@ class OverLimit(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """`created_at` is in seconds since 1970, `input` the items of this request alone, `response` the reply's object."""
+    """`created_at` is in seconds since 1970, `input` the items of this request alone, `response` the reply's object.
+
+    `provider` names the provider that answered, `provider_id` is its own id for the response, where it keeps it too.
+    """
 
     id: str
     previous_id: str | None
@@ -58,6 +62,8 @@ class StoredResponse:
     model: str
     input: list[JsonObject]
     response: JsonObject
+    provider: str | None = None
+    provider_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,10 @@ class ResponseStore(Protocol):
     async def chain(self, owner: str, response_id: str, most: int) -> list[StoredResponse] | None:
         """The conversation that ends with this response, oldest first; None where a link is missing.
         Raises OverLimit for more than `most` links, or more bytes than `max_chain`."""
+
+    async def holders(self, owner: str, item_ids: Sequence[str], most: int) -> list[StoredResponse]:
+        """For each item with such an id, the latest response whose output has it; each response once.
+        Raises OverLimit for more than `most` responses, or more bytes than `max_chain`."""
 
     async def close(self) -> None:
         """Finish what has begun. Calling it again does nothing; any other verb raises StoreError from here on."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from .interface import StoredResponse, StoreError, StoreLimits
-from .records import Packed, encode, pack, unpack, walk
+from .records import Packed, encode, gather, item_ids, pack, unpack, walk
 
 __all__ = ["MemoryStore"]
 
@@ -15,6 +15,7 @@ __all__ = ["MemoryStore"]
 class _Kept(NamedTuple):
     stored_at: float
     packed: Packed
+    items: set[str]
 
 
 class MemoryStore:
@@ -24,6 +25,7 @@ class MemoryStore:
         self._limits = limits or StoreLimits()
         self._clock = clock
         self._kept: dict[tuple[str, str], _Kept] = {}  # oldest first
+        self._holders: dict[tuple[str, str], str] = {}  # (owner, item) -> response
         self._size = 0
         self._closed = False
 
@@ -31,7 +33,8 @@ class MemoryStore:
         self._check_open()
         packed = pack(encode(record, self._limits.max_response))
         self._drop((owner, record.id))
-        self._kept[owner, record.id] = _Kept(self._clock(), packed)
+        self._kept[owner, record.id] = _Kept(self._clock(), packed, item_ids(record))
+        self._holders.update(((owner, item), record.id) for item in self._kept[owner, record.id].items)
         self._size += len(packed.body)
         self._drop_oldest()
 
@@ -47,9 +50,15 @@ class MemoryStore:
     async def chain(self, owner: str, response_id: str, most: int) -> list[StoredResponse] | None:
         return walk(lambda each: self._read(owner, each), response_id, most, self._limits.max_chain)
 
+    async def holders(self, owner: str, item_ids: Sequence[str], most: int) -> list[StoredResponse]:
+        self._check_open()
+        found = [self._holders[owner, item] for item in item_ids if (owner, item) in self._holders]
+        return gather(lambda each: self._read(owner, each), found, most, self._limits.max_chain)
+
     async def close(self) -> None:
         self._closed = True
         self._kept.clear()
+        self._holders.clear()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -63,6 +72,9 @@ class MemoryStore:
     def _drop(self, key: tuple[str, str]) -> None:
         if kept := self._kept.pop(key, None):
             self._size -= len(kept.packed.body)
+            for item in kept.items:
+                if self._holders.get((key[0], item)) == key[1]:
+                    del self._holders[key[0], item]
 
     def _drop_oldest(self) -> None:
         """Those past their time, and as many more as it takes to be within the size; never the last one put."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import orjson
 
 from .interface import OverLimit, StoredResponse, StoreError
 
-__all__ = ["Packed", "encode", "pack", "unpack", "walk"]
+__all__ = ["Packed", "encode", "gather", "item_ids", "pack", "unpack", "walk"]
 
 _LEVEL = 1  # speed counts for more than the last few per cent
 
@@ -38,12 +38,36 @@ def pack(raw: bytes) -> Packed:
     return Packed(len(raw), zlib.compress(raw, _LEVEL))
 
 
+def item_ids(record: StoredResponse) -> set[str]:
+    """The ids of the items in a response's output."""
+    items = record.response.get("output") or ()
+    return {item["id"] for item in items if isinstance(item.get("id"), str)}
+
+
 def unpack(packed: Packed) -> StoredResponse:
     """The reverse of `encode` and `pack`. Raises StoreError."""
     try:
         return StoredResponse(**orjson.loads(zlib.decompress(packed.body)))
     except (zlib.error, ValueError, TypeError) as error:
         raise StoreError("corrupt", f"a stored response cannot be read, its bytes are damaged: {error}") from error
+
+
+def gather(
+    read: Callable[[str], Packed | None], response_ids: Iterable[str], most: int, most_bytes: int
+) -> list[StoredResponse]:
+    """The responses with these ids that `read` finds. Raises OverLimit."""
+    found: list[StoredResponse] = []
+    size = 0
+    for response_id in dict.fromkeys(response_ids):
+        packed = read(response_id)
+        if packed is None:
+            continue
+        size += packed.raw_size
+        if len(found) == most or size > most_bytes:
+            text = f"the items referred to are in more than {most} stored responses, or {most_bytes} bytes of them"
+            raise OverLimit("chain_too_long", text)
+        found.append(unpack(packed))
+    return found
 
 
 def walk(

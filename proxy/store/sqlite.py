@@ -18,12 +18,12 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from .interface import StoredResponse, StoreError, StoreLimits
-from .records import Packed, encode, pack, unpack, walk
+from .records import Packed, encode, gather, item_ids, pack, unpack, walk
 from .sqlite_file import connect_reader, connect_writer, transaction
 from .worker import Worker
 
@@ -36,6 +36,8 @@ _BREATH = 0.01  # seconds between two batches
 _INSERT = "INSERT INTO response (owner, id, stored_at, raw_size, body) VALUES (?, ?, ?, ?, ?)"
 _DELETE = "DELETE FROM response WHERE owner = ? AND id = ? AND stored_at > ?"
 _SELECT = "SELECT raw_size, body FROM response WHERE owner = ? AND id = ? AND stored_at > ?"
+_INSERT_ITEM = "INSERT OR REPLACE INTO item (owner, id, response) VALUES (?, ?, ?)"
+_HOLDER = "SELECT response FROM item WHERE owner = ? AND id = ?"
 _OLDEST = "SELECT rowid, stored_at, length(body) FROM response WHERE rowid <> ? ORDER BY stored_at, rowid LIMIT ?"
 
 
@@ -79,12 +81,14 @@ class SqliteStore:
     async def put(self, owner: str, record: StoredResponse) -> None:
         raw = encode(record, self._limits.max_response)
         now, response_id = self._clock(), record.id
+        items = [(owner, item, response_id) for item in item_ids(record)]
 
         def insert(connection: sqlite3.Connection) -> None:
             packed = pack(raw)
             with transaction(connection):
                 connection.execute("DELETE FROM response WHERE owner = ? AND id = ?", (owner, response_id))
                 row = connection.execute(_INSERT, (owner, response_id, now, *packed)).lastrowid
+                connection.executemany(_INSERT_ITEM, items)
                 _drop_oldest(connection, now, self._limits, kept=row)
 
         await self._writer.do(insert)
@@ -114,6 +118,16 @@ class SqliteStore:
         return await self._reader.do(
             lambda connection: walk(partial(_read, connection, owner, cutoff), response_id, most, most_bytes)
         )
+
+    async def holders(self, owner: str, item_ids: Sequence[str], most: int) -> list[StoredResponse]:
+        cutoff, most_bytes = self._cutoff(), self._limits.max_chain
+
+        def read(connection: sqlite3.Connection) -> list[StoredResponse]:
+            found = (_holder(connection, owner, item) for item in item_ids)
+            response_ids = (each for each in found if each is not None)
+            return gather(partial(_read, connection, owner, cutoff), response_ids, most, most_bytes)
+
+        return await self._reader.do(read)
 
     async def close(self) -> None:
         try:
@@ -151,6 +165,14 @@ def _read(connection: sqlite3.Connection, owner: str, cutoff: float, response_id
     except UnicodeEncodeError:  # half a surrogate pair, which no id has
         return None
     return Packed(*row) if row else None
+
+
+def _holder(connection: sqlite3.Connection, owner: str, item_id: str) -> str | None:
+    try:
+        row = connection.execute(_HOLDER, (owner, item_id)).fetchone()
+    except UnicodeEncodeError:  # half a surrogate pair, which no id has
+        return None
+    return row[0] if row else None
 
 
 def _sweep(connection: sqlite3.Connection, now: float, limits: StoreLimits) -> int:

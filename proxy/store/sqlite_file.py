@@ -43,6 +43,17 @@ FORMATS = (
         """CREATE TRIGGER response_out AFTER DELETE ON response
             BEGIN UPDATE total SET bytes = bytes - length(OLD.body); END""",
     ),
+    (
+        """CREATE TABLE item (
+            owner TEXT NOT NULL,
+            id TEXT NOT NULL,
+            response TEXT NOT NULL,
+            PRIMARY KEY (owner, id)
+        ) WITHOUT ROWID""",
+        "CREATE INDEX item_by_response ON item (owner, response)",
+        """CREATE TRIGGER item_out AFTER DELETE ON response
+            BEGIN DELETE FROM item WHERE owner = OLD.owner AND response = OLD.id; END""",
+    ),
 )
 """The statements that lead from each version to the next."""
 

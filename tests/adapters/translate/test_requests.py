@@ -230,6 +230,14 @@ def test_chat_to_responses() -> None:
     assert made["top_logprobs"] == 0
 
 
+def test_chat_is_kept_by_nobody_unless_it_asks_for_it() -> None:
+    for store, expected in ((None, False), (False, False), (True, True)):
+        made, _ = to_responses(messages=[ASK], store=store)
+        assert made["store"] is expected
+    made, _ = to_responses(messages=[ASK])
+    assert made["store"] is False
+
+
 @pytest.mark.parametrize("field", [{"n": 2}, {"stop": "END"}, {"seed": 1}, {"logit_bias": {"1": 2}}])
 def test_what_responses_has_no_place_for_is_refused_by_default(field: dict[str, Any]) -> None:
     request = {"model": "m", "messages": [ASK], **field}

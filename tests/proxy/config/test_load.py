@@ -122,6 +122,41 @@ def test_tls_files_belong_to_the_files_folder(tmp_path: Path, monkeypatch: pytes
         assert found.ca == found.cert == str(folder / "ca.pem")
 
 
+def test_the_store_belongs_to_the_files_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    file = tmp_path / "x.yaml"
+    for path, expected in (
+        ("responses.db", tmp_path / "responses.db"),
+        ("/a/b.db", Path("/a/b.db")),
+        ("~/b.db", Path("/home/me/b.db")),
+        ("${DB}", tmp_path / "c.db"),
+    ):
+        file.write_text(BASE + f'store: {{path: "{path}"}}\n')
+        assert load(file, {"DB": "c.db"}).store.path == str(expected)
+    assert of(BASE).store.path is None
+
+
+@pytest.mark.parametrize(
+    ("store", "found"),
+    [
+        ("{kind: memory, path: x.db}", ["wrong-store"]),
+        ("{kind: none, path: x.db}", ["wrong-store"]),
+        ("{max_response: 2GiB}", ["conflicting-sizes"]),
+        ("{max_size: 1MiB, max_response: 2MiB}", ["conflicting-sizes"]),
+        ("{path: ~nobody-of-that-name/x.db}", ["unknown-home"]),
+        ("{retention: 0s}", ["invalid-value"]),
+        ("{kind: postgres}", ["invalid-value"]),
+    ],
+)
+def test_stores_that_cannot_be(store: str, found: list[str]) -> None:
+    assert codes(BASE + f"store: {store}\n") == found
+
+
+def test_a_small_store_keeps_small_responses() -> None:
+    store = of(BASE + "store: {max_size: 1MiB, retention: 30d}\n").store
+    assert (store.max_size, store.retention) == (1024**2, 720 * 3600.0)
+
+
 def test_all_problems_in_one_run_and_in_order() -> None:
     text = """\
 models: {m: {targets: [{provider: q}]}}

@@ -15,7 +15,8 @@ from dragoman.proxy.config.values import parse_bytes, parse_seconds, size_text, 
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("30s", 30), ("500ms", 0.5), ("2m", 120), ("1h", 3600), ("1.5 s", 1.5), ("30", None), ("30x", None), ("s", None),
+    [("30s", 30), ("500ms", 0.5), ("2m", 120), ("1h", 3600), ("30d", 2592000),
+     ("1.5 s", 1.5), ("30", None), ("30x", None), ("s", None),
      ("-1s", None), ("1m30s", None), ("9" * 400 + "s", None), ("1e3s", None), ("", None)],
 )  # fmt: skip
 def test_durations(text: str, seconds: float | None) -> None:
@@ -42,6 +43,7 @@ def test_sizes(text: str, size: int | None) -> None:
 def test_texts_can_be_read_back(number: int) -> None:
     assert parse_bytes(size_text(number)) == number
     assert parse_seconds(time_text(number / 1000)) == pytest.approx(number / 1000, rel=1e-5)
+    assert parse_seconds(time_text(number * 3600)) == number * 3600
 
 
 def test_python_code_may_leave_the_unit_out() -> None:

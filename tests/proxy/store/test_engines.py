@@ -133,11 +133,48 @@ async def test_a_chain_that_bites_its_tail(store: Any, record: Any) -> None:
 
 
 async def test_a_chain_with_too_many_bytes(open_store: Any, record: Any) -> None:
-    store = await open_store(StoreLimits(max_chain=3000))
+    store = await open_store(StoreLimits(max_chain=3200))
     links = await put_chain(store, record, 4, "x" * 700)
     assert await store.chain("me", links[2].id, 9) == links[:3]
-    with pytest.raises(OverLimit, match="more than 3000 bytes"):
+    with pytest.raises(OverLimit, match="more than 3200 bytes"):
         await store.chain("me", links[3].id, 9)
+
+
+def holding(record: Any, *items: str, **fields: Any) -> Any:
+    made = record(**fields)
+    made.response["output"] = [{"type": "message", "id": item} for item in items]
+    return made
+
+
+async def test_who_holds_an_item(open_store: Any, record: Any, clock: Any) -> None:
+    store = await open_store(StoreLimits(retention=100))
+    one, other = holding(record, "msg_1", "rs_1"), holding(record, "msg_2")
+    await store.put("me", one)
+    await store.put("me", other)
+    await store.put("you", holding(record, "msg_1"))
+    assert await store.holders("me", ["msg_2", "rs_1", "msg_9", "msg_1", "\ud800"], 9) == [other, one]
+    assert await store.holders("nobody", ["msg_1"], 9) == []
+    clock.now += 50
+    later = holding(record, "msg_1")
+    await store.put("me", later)
+    assert await store.holders("me", ["msg_1", "rs_1"], 9) == [later, one]
+    await store.delete("me", later.id)
+    assert await store.holders("me", ["msg_1"], 9) == []
+    again = holding(record, "msg_3", id=one.id)
+    await store.put("me", again)
+    assert await store.holders("me", ["rs_1", "msg_3"], 9) == [again]
+    clock.now += 60
+    assert await store.holders("me", ["msg_2", "msg_3"], 9) == [again]
+
+
+async def test_items_in_too_many_responses(open_store: Any, record: Any) -> None:
+    store = await open_store(StoreLimits(max_chain=2400))
+    for number in range(4):
+        await store.put("me", holding(record, f"msg_{number}", text="x" * 700))
+    assert len(await store.holders("me", ["msg_0", "msg_1"], 2)) == 2
+    for ids, most in ((["msg_0", "msg_1"], 1), (["msg_0", "msg_1", "msg_2"], 9)):
+        with pytest.raises(OverLimit, match="items referred to"):
+            await store.holders("me", ids, most)
 
 
 async def test_a_response_that_is_too_large(open_store: Any, record: Any) -> None:

@@ -1,0 +1,42 @@
+"""The store of responses: do its values fit together?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .document import Document
+from .models import Store
+from .values import parse_bytes, size_text
+
+__all__ = ["judge_store", "place_store"]
+
+
+def place_store(document: Document, folder: Path) -> None:
+    """Make the path of the file absolute."""
+    path, node = document.text("store", "path"), document.find(("store", "path"))
+    if not path or node is None:
+        return
+    try:
+        node.value = str((folder / Path(path).expanduser()).absolute())
+    except RuntimeError:
+        hint = "write the whole path"
+        document.add(("store", "path"), "unknown-home", "whose home folder this begins with is not known", hint=hint)
+
+
+def judge_store(document: Document) -> None:
+    kind = document.text("store", "kind") or Store.model_fields["kind"].default
+    if kind in ("memory", "none") and document.find(("store", "path")) is not None:
+        message = f"path is for the kind sqlite only; this store's is {kind}"
+        document.add(("store", "path"), "wrong-store", message, hint="remove it, or write kind: sqlite", at_key=True)
+    size, most = _size(document, "max_response"), _size(document, "max_size")
+    if size is not None and most is not None and size > most:
+        message = f"max_response ({size_text(size)}) is larger than max_size ({size_text(most)})"
+        hint = "raise max_size, or lower max_response"
+        document.add(("store", "max_response"), "conflicting-sizes", message, hint=hint)
+
+
+def _size(document: Document, name: str) -> int | None:
+    text = document.text("store", name)
+    if text is not None:
+        return parse_bytes(text)
+    return int(Store.model_fields[name].default) if name == "max_size" else None
