@@ -97,6 +97,15 @@ class Receipt:
             path = _step_back(step, path)
         return path
 
+    def absorb(self, other: Receipt) -> None:
+        """Take over what a fork of this receipt has and this one lacks."""
+        self.changes += [change for change in other.changes if change not in self.changes]
+        self.violations += other.violations
+
+    def lost(self, path: Path) -> bool:
+        """True where what the client wrote at the path did not arrive as it was."""
+        return any(change.before == path for change in self.losses)
+
     @property
     def losses(self) -> list[Change]:
         return [change for change in self.changes if change.weight == "loss"]

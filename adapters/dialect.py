@@ -13,7 +13,7 @@ from .call import Call, Context, JsonObject, Reply
 from .faults import Fault
 from .streams import StreamReader, StreamWriter
 
-__all__ = ["Called", "Dialect", "Served"]
+__all__ = ["Batching", "Called", "Dialect", "Served"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,26 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
+class Batching:
+    """How a request that is too large for one call becomes several. `split` gives one context for each, the request in
+    hub form and the receipt being those of the part: only the context itself where one call will do. `join` makes one
+    reply in hub form of the parts' replies, which come in the order of the parts; it raises Fault."""
+
+    split: Callable[[Context], list[Context]]
+    join: Callable[[list[JsonObject], Context], JsonObject]
+
+
+@dataclass(frozen=True, slots=True)
 class Called:
     """The verbs toward a provider. `write_request` never alters the request that it is given. All but `read_fault`
-    and `read_stream` raise Fault; `read_fault` understands any bytes."""
+    and `read_stream` raise Fault; `read_fault` understands any bytes. `batching` is there where one request may take
+    several calls."""
 
     write_request: Callable[[JsonObject, Context], Call]
     read_reply: Callable[[Reply, Context], JsonObject]
     read_stream: Callable[[Context], StreamReader]
     read_fault: Callable[[Reply, Context], Fault]
+    batching: Batching | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,11 +72,11 @@ def fit(body: JsonObject, judge: Judge, ctx: Context, extras: Extras = "keep", h
         raise _refusal(violation)
 
 
-def without_lacks(body: JsonObject, ctx: Context) -> None:
+def without_lacks(body: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> None:
     """Treat the hub fields that the target is configured to lack as unknown to it."""
     lacks = ctx.target.lacks
     for name in [name for name in body if name in lacks] if lacks else ():
-        settle_unsupported(body, (name,), ctx, "the target is configured without it")
+        settle_unsupported(body, (name,), ctx, "the target is configured without it", hub)
 
 
 def settle_unsupported(body: JsonObject, path: Path, ctx: Context, why: str, hub: str = HUB_CHAT) -> None:

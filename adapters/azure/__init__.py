@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dragoman.adapters.dialect import Dialect
 
-from .chat import CALLED
-from .served import SERVED
+from . import chat, embeddings, served
+from .calls import DEPLOYMENT
 
 __all__ = ["AZURE"]
 
@@ -17,8 +17,8 @@ AZURE = Dialect(
         "bearer": {"Authorization": "Bearer {}"},
         "api-key": {"api-key": "{}"},
     },
-    served={"chat": SERVED},
-    called={"chat": CALLED},
+    served={"chat": served.SERVED, "embeddings": embeddings.SERVED},
+    called={"chat": chat.CALLED, "embeddings": embeddings.CALLED},
     forwarded=("x-ms-error-code",),
-    deployment_header="azureml-model-deployment",
+    deployment_header=DEPLOYMENT,
 )

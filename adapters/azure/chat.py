@@ -13,15 +13,14 @@ from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.reply import read_completion
 from dragoman.adapters.chat.stream import ChatReader
 from dragoman.adapters.dialect import Called
-from dragoman.adapters.extras import EXTRA_PARAMETERS, extra_parameters
 from dragoman.adapters.fit import fit
-from dragoman.adapters.validation import Judge, judge
+from dragoman.adapters.validation import judge
 
+from .calls import DEFAULT_API_VERSION, call_headers, extras_of
 from .faults import WORDS, read_fault
 
-__all__ = ["CALLED", "DEFAULT_API_VERSION"]
+__all__ = ["CALLED"]
 
-DEFAULT_API_VERSION = "2024-05-01-preview"
 _DEVELOPER_SINCE = "2025"
 
 READING = Reading("azure", words=WORDS)
@@ -43,18 +42,8 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     body["messages"] = join_text(refusals_as_text(body["messages"], ctx), ctx)
     if "stream_options" not in ctx.call.body and body.pop("stream_options", None):
         ctx.receipt.dropped(("stream_options",), "the client did not ask for it", "form")
-    asked = extra_parameters(ctx.call.headers) == "pass-through"
-    fit(body, rules, ctx, "keep-all" if asked else "keep")
-    return Call("POST", "/chat/completions", body, {"api-version": version}, _headers(body, rules, ctx))
-
-
-def _headers(body: JsonObject, rules: Judge, ctx: Context) -> dict[str, str]:
-    headers = {}
-    if not body.keys() <= rules.known:
-        headers[EXTRA_PARAMETERS] = "pass-through"
-    if ctx.target.deployment:
-        headers["azureml-model-deployment"] = ctx.target.deployment
-    return headers
+    fit(body, rules, ctx, extras_of(ctx))
+    return Call("POST", "/chat/completions", body, {"api-version": version}, call_headers(body, rules, ctx))
 
 
 def read_reply(reply: Reply, ctx: Context) -> JsonObject:

@@ -6,69 +6,33 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection
-
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.chat.answers import each_choice, without_nulls, without_refusal, written_finish
 from dragoman.adapters.chat.requests import check_request
 from dragoman.adapters.chat.writer import RenderingWriter
 from dragoman.adapters.dialect import Served
-from dragoman.adapters.extras import extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, dotted
-from dragoman.adapters.suggestions import nearest
 from dragoman.adapters.validation import judge
 
+from .calls import check_version, settle_extras
 from .faults import error_event, write_fault
 
 __all__ = ["SERVED"]
 
-_VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(-preview)?")
 _FINISH = {"function_call": "tool_calls"}
 _OLDER = {"content", "detail"}
 _MEDIA = {"iVBOR": "image/png", "/9j/": "image/jpeg", "R0lG": "image/gif", "UklG": "image/webp"}
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
-    _check_version(call.query.get("api-version"))
+    check_version(call)
     rules = judge("azure/chat.request", ctx.profile)
     check_request(call.body, rules, ctx.receipt)
     body = dict(call.body)
-    _settle_extras(body, rules.known, call, ctx)
+    settle_extras(body, rules, call, ctx)
     body["messages"] = [_message(message, ("messages", i), ctx) for i, message in enumerate(body["messages"])]
     return body
-
-
-def _check_version(version: str | None) -> None:
-    if version is None:
-        text = "the query parameter api-version is required, as in ?api-version=2024-05-01-preview"
-        raise Fault("invalid_request", text, ("api-version",), code="missing_required_parameter")
-    if not _VERSION.fullmatch(version):
-        text = "api-version must have the form YYYY-MM-DD or YYYY-MM-DD-preview"
-        raise Fault("invalid_request", text, ("api-version",), version, code="invalid_value")
-
-
-def _settle_extras(body: JsonObject, known: Collection[str], call: Call, ctx: Context) -> None:
-    extras = [name for name in body if name not in known]
-    choice = extra_parameters(call.headers) or "error"
-    if not extras or choice == "pass-through":
-        return
-    if choice == "error":
-        text = (
-            f"Extra parameters {extras} are not allowed when extra-parameters is not set or set to be 'error'. "
-            f"Set extra-parameters to 'pass-through' to pass to the model.{_meant(extras, known)}"
-        )
-        raise Fault("extra_parameter", text, (extras[0],), body[extras[0]], code="unknown_parameter")
-    for name in extras:
-        ctx.receipt.dropped((name,), "not a parameter of this API, and extra-parameters says drop")
-        del body[name]
-
-
-def _meant(extras: list[str], known: Collection[str]) -> str:
-    """A question for each name that comes close to a known one."""
-    found = ((name, nearest(name, known)) for name in extras)
-    return "".join(f" Did you mean {close[0]} by {name}?" for name, close in found if close)
 
 
 def _message(message: JsonObject, path: Path, ctx: Context) -> JsonObject:

@@ -11,10 +11,10 @@ from dragoman.adapters.validation import Judge
 __all__ = ["begin", "nearest_effort", "token_limit", "wants_usage", "without_stream_options"]
 
 
-def begin(request: JsonObject, ctx: Context) -> JsonObject:
+def begin(request: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> JsonObject:
     """The writer's own copy of a hub request, without what the target is configured to lack."""
     body = dict(request)
-    without_lacks(body, ctx)
+    without_lacks(body, ctx, hub)
     return body
 
 

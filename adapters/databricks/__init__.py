@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.adapters.dialect import Dialect
 
-from . import chat, responses, responses_served, served
+from . import chat, embeddings, responses, responses_served, served
 from .invocations import protocol_of
 
 __all__ = ["DATABRICKS"]
@@ -13,8 +13,8 @@ DATABRICKS = Dialect(
     name="databricks",
     profiles=("documented", "actual"),
     auth={"bearer": {"Authorization": "Bearer {}"}},
-    served={"chat": served.SERVED, "responses": responses_served.SERVED},
-    called={"chat": chat.CALLED, "responses": responses.CALLED},
+    served={"chat": served.SERVED, "responses": responses_served.SERVED, "embeddings": embeddings.SERVED},
+    called={"chat": chat.CALLED, "responses": responses.CALLED, "embeddings": embeddings.CALLED},
     summarised_reasoning=True,
     forwarded=("served-model-name",),
     protocol_of=protocol_of,

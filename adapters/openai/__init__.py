@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.adapters.dialect import Dialect
 
-from . import chat, responses
+from . import chat, embeddings, responses
 
 __all__ = ["OPENAI"]
 
@@ -12,7 +12,7 @@ OPENAI = Dialect(
     name="openai",
     profiles=("documented", "actual"),
     auth={"bearer": {"Authorization": "Bearer {}"}},
-    served={"chat": chat.SERVED, "responses": responses.SERVED},
-    called={"chat": chat.CALLED, "responses": responses.CALLED},
+    served={"chat": chat.SERVED, "responses": responses.SERVED, "embeddings": embeddings.SERVED},
+    called={"chat": chat.CALLED, "responses": responses.CALLED, "embeddings": embeddings.CALLED},
     keeps_responses=True,
 )

@@ -74,3 +74,26 @@ def test_the_header_is_bounded_and_says_how_much_is_left_out() -> None:
     assert header is not None
     assert header.endswith("more;count=3")
     assert len(header) <= 2048
+
+
+def test_what_a_fork_has_more_is_taken_over_once() -> None:
+    receipt = Receipt()
+    receipt.dropped(("user",), "it only advises")
+    forks = [receipt.fork(), receipt.fork()]
+    for fork in forks:
+        fork.dropped(("input", 0), "x")
+        fork.violations = 2
+        receipt.absorb(fork)
+    assert [change.before for change in receipt.changes] == [("user",), ("input", 0)]
+    assert receipt.violations == 4
+
+
+def test_what_is_lost() -> None:
+    receipt = Receipt()
+    receipt.dropped(("user",), "it only advises")
+    receipt.dropped(("n",), "the same as none", "form")
+    receipt.clamped(("dimensions",), "at least 1")
+    assert receipt.lost(("user",))
+    assert receipt.lost(("dimensions",))
+    assert not receipt.lost(("n",))
+    assert not receipt.lost(("temperature",))

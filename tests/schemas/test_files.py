@@ -13,14 +13,15 @@ import pytest
 from dragoman.schemas import Schema, load, names, profiles
 
 PAIRS = [(name, profile) for name in names() for profile in profiles(name)]
-REQUESTS = [(name, profile) for name, profile in PAIRS if name.endswith(("chat.request", "responses.request"))]
+REQUESTS = [(name, profile) for name, profile in PAIRS if name.endswith(".request")]
 BASES: dict[str, dict[str, Any]] = {
     "chat": {"model": "m", "messages": [{"role": "user", "content": "x"}]},
     "responses": {"model": "m", "input": "x"},
+    "embeddings": {"model": "m", "input": ["x"]},
 }
 KNOWN_NOTES = {
     "x-source", "x-neutral", "x-advisory", "x-extension", "x-message", "x-nearest", "x-refused", "x-max-characters",
-    "x-recursive", "x-dialect", "x-max-bytes", "x-max-nodes", "x-max-depth",
+    "x-recursive", "x-dialect", "x-max-bytes", "x-max-nodes", "x-max-depth", "x-batch",
 }  # fmt: skip
 EXTENSIONS = {
     "top_k", "min_p", "repetition_penalty", "stop_token_ids", "ignore_eos", "skip_special_tokens",
@@ -32,6 +33,11 @@ RESPONSES_EXTENSIONS = {
     "presence_penalty", "frequency_penalty", "include_usage", "encrypted_content", "client_metadata",
     "client_request_id", "usage_context", "extra_params", "native_code",
 }  # fmt: skip
+
+EMBEDDINGS_EXTENSIONS = {
+    "instruction", "input_type", "id", "client_request_id", "usage_context", "extra_params",
+}  # fmt: skip
+CLOSED = {"chat": EXTENSIONS, "responses": RESPONSES_EXTENSIONS, "embeddings": EMBEDDINGS_EXTENSIONS}
 
 every_schema = pytest.mark.parametrize(("name", "profile"), PAIRS)
 every_request = pytest.mark.parametrize(("name", "profile"), REQUESTS)
@@ -54,6 +60,9 @@ def test_every_dialect_has_every_side() -> None:
     wanted = {f"{dialect}/chat.{side}" for dialect in ("openai", "databricks", "azure", "mindie") for side in sides}
     wanted |= {f"{dialect}/responses.{side}" for dialect in ("openai", "databricks") for side in sides}
     wanted |= {f"hub/{protocol}.{side}" for protocol in ("chat", "responses") for side in sides[:3]}
+    whole = ("request", "reply", "error")
+    wanted |= {f"{dialect}/embeddings.{side}" for dialect in ("openai", "databricks", "azure") for side in whole}
+    wanted |= {"hub/embeddings.request", "hub/embeddings.reply"}
     assert wanted <= set(names())
     assert profiles("mindie/chat.request") == ("documented", "actual", "native")
     assert profiles("databricks/chat.request") == ("documented", "actual")
@@ -180,11 +189,12 @@ def _objects(schema: Schema) -> Iterator[tuple[str, Schema]]:
 def test_extensions_are_a_closed_list(declared: Declared) -> None:
     for name, profile in PAIRS:
         found = {place.rsplit("/", 1)[1] for place, rule in declared(load(name, profile)) if rule.get("x-extension")}
-        assert found == set() if not name.startswith("hub/") else found <= EXTENSIONS | RESPONSES_EXTENSIONS
-    for protocol, wanted in (("chat", EXTENSIONS), ("responses", RESPONSES_EXTENSIONS)):
+        assert found == set() if not name.startswith("hub/") else found <= set().union(*CLOSED.values())
+    for protocol, wanted in CLOSED.items():
         everywhere = {
             place.rsplit("/", 1)[1]
             for side in ("request", "reply", "event")
+            if f"hub/{protocol}.{side}" in names()
             for place, rule in declared(load(f"hub/{protocol}.{side}"))
             if rule.get("x-extension")
         }

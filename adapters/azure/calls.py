@@ -1,0 +1,70 @@
+"""What the calls of all Azure protocols have in common: the API version in the query, and the headers that say what
+shall happen to parameters that the API does not define, and which deployment is meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from dragoman.adapters.call import Call, Context, JsonObject
+from dragoman.adapters.extras import EXTRA_PARAMETERS, extra_parameters
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.fit import Extras
+from dragoman.adapters.suggestions import nearest
+from dragoman.adapters.validation import Judge
+
+__all__ = ["DEFAULT_API_VERSION", "DEPLOYMENT", "call_headers", "check_version", "extras_of", "settle_extras"]
+
+DEFAULT_API_VERSION = "2024-05-01-preview"
+DEPLOYMENT = "azureml-model-deployment"
+
+_VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(-preview)?")
+
+
+def check_version(call: Call) -> None:
+    """Raise Fault unless the client's query has a version of the right form."""
+    version = call.query.get("api-version")
+    if version is None:
+        text = "the query parameter api-version is required, as in ?api-version=2024-05-01-preview"
+        raise Fault("invalid_request", text, ("api-version",), code="missing_required_parameter")
+    if not _VERSION.fullmatch(version):
+        text = "api-version must have the form YYYY-MM-DD or YYYY-MM-DD-preview"
+        raise Fault("invalid_request", text, ("api-version",), version, code="invalid_value")
+
+
+def settle_extras(body: JsonObject, rules: Judge, call: Call, ctx: Context) -> None:
+    """Refuse, drop or keep what a client's body has beyond the API, as its header says. Raises Fault."""
+    extras = [name for name in body if name not in rules.known]
+    choice = extra_parameters(call.headers) or "error"
+    if not extras or choice == "pass-through":
+        return
+    if choice == "error":
+        text = (
+            f"Extra parameters {extras} are not allowed when extra-parameters is not set or set to be 'error'. "
+            f"Set extra-parameters to 'pass-through' to pass to the model.{_meant(extras, rules.known)}"
+        )
+        raise Fault("extra_parameter", text, (extras[0],), body[extras[0]], code="unknown_parameter")
+    for name in extras:
+        ctx.receipt.dropped((name,), "not a parameter of this API, and extra-parameters says drop")
+        del body[name]
+
+
+def _meant(extras: list[str], known: Collection[str]) -> str:
+    """A question for each name that comes close to a known one."""
+    found = ((name, nearest(name, known)) for name in extras)
+    return "".join(f" Did you mean {close[0]} by {name}?" for name, close in found if close)
+
+
+def extras_of(ctx: Context) -> Extras:
+    """What to do with the extra parameters of a request to this provider."""
+    return "keep-all" if extra_parameters(ctx.call.headers) == "pass-through" else "keep"
+
+
+def call_headers(body: JsonObject, rules: Judge, ctx: Context) -> dict[str, str]:
+    """The headers of a call to a provider."""
+    headers = {}
+    if not body.keys() <= rules.known:
+        headers[EXTRA_PARAMETERS] = "pass-through"
+    if ctx.target.deployment:
+        headers[DEPLOYMENT] = ctx.target.deployment
+    return headers

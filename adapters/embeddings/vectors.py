@@ -1,0 +1,61 @@
+"""Vectors as lists of numbers and as base64 of little-endian 32-bit floats, whole vectors at a time: no function here
+looks at one number after the other in Python.
+
+A JSON text has no words for NaN and infinity, so in a list only what is no number stands for them; in base64 they can.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import sys
+from array import array
+from base64 import b64decode, b64encode
+from typing import Any
+
+__all__ = ["as_base64", "as_floats", "check_packed", "check_plain"]
+
+_NUMBERS = frozenset({float, int})
+
+
+def as_floats(packed: str) -> list[float]:
+    """The numbers of a base64 text, exactly. Raises ValueError."""
+    return _unpacked(packed).tolist()
+
+
+def as_base64(vector: list[Any]) -> str:
+    """A list of numbers as base64; each becomes the nearest 32-bit float. Raises ValueError."""
+    check_plain(vector)
+    try:
+        packed = struct.pack(f"<{len(vector)}f", *vector)
+    except (OverflowError, struct.error):
+        raise ValueError("a number is too large for a 32-bit float") from None
+    return b64encode(packed).decode()
+
+
+def check_plain(vector: list[Any]) -> int:
+    """The vector's length. Raises ValueError unless all of it is numbers."""
+    if not _NUMBERS.issuperset(map(type, vector)):
+        raise ValueError("a value in the vector is no number")
+    return len(vector)
+
+
+def check_packed(packed: str) -> int:
+    """The same for a base64 text. Raises ValueError unless it holds finite 32-bit floats."""
+    return len(_unpacked(packed))
+
+
+def _unpacked(packed: str) -> array[float]:
+    try:
+        raw = b64decode(packed, validate=True)
+    except ValueError:
+        raise ValueError("the vector is not valid base64") from None
+    vector = array("f")
+    if len(raw) % vector.itemsize:
+        raise ValueError("the vector's base64 is not made of 32-bit floats")
+    vector.frombytes(raw)
+    if sys.byteorder == "big":
+        vector.byteswap()
+    if not math.isfinite(sum(vector)):  # 32-bit floats are too small to reach infinity together
+        raise ValueError("a value in the vector is not finite")
+    return vector
