@@ -26,7 +26,7 @@ from .upstream import Incoming
 __all__ = ["MOST_ATTEMPTS", "Asked", "Attempt", "first_answer", "mended", "open_upstream", "written"]
 
 MOST_ATTEMPTS = 3
-"""Calls to upstreams in one exchange, second tries of the same target included."""
+"""Tries in one exchange, second tries of the same target included. A try may be several calls."""
 
 _JITTER = (0.05, 0.25)  # seconds before the same target is asked again
 _PASSED = ("traceparent", "tracestate")
@@ -49,13 +49,15 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The request, written for one target."""
+    """The request, written for one target. `parts` are the attempts that it is made of where one call cannot hold it;
+    `call` is then the first of theirs."""
 
     candidate: Candidate
     called: Called
     ctx: Context
     call: Call
     bridge: Bridge | None = None
+    parts: tuple[Attempt, ...] = ()
 
 
 def never() -> bool:
@@ -120,7 +122,9 @@ def written(ctx: Context, protocol: str, candidate: Candidate, turn: Turn | None
         bridge = bridges[protocol]
         called = provider.called.get(bridge.called)
     if called is None:
-        text = f"the provider {provider.name} does not serve {protocol}"
+        text = (
+            f"the provider {provider.name} is not used for {protocol}: its protocols are {', '.join(provider.called)}"
+        )
         raise Fault("unsupported_parameter", text, ("model",), code="unsupported_protocol")
     ctx = Context(provider.profile, ctx.call, ctx.receipt.fork(), candidate.target, ctx.request)
     if bridge is not None or (turn is not None and turn.keeps):
@@ -128,6 +132,16 @@ def written(ctx: Context, protocol: str, candidate: Candidate, turn: Turn | None
     if turn is not None:
         may_keep = bridge is None and provider.dialect.keeps_responses
         ctx = turn.continued(ctx, provider.name, may_keep)
+    parts = called.batching.split(ctx) if called.batching is not None else [ctx]
+    if len(parts) == 1:
+        return _attempt(candidate, called, ctx, bridge)
+    target = mended(ctx.target)
+    attempts = tuple(_attempt(candidate, called, part._replace(target=target)) for part in parts)
+    return Attempt(candidate, called, ctx, attempts[0].call, parts=attempts)
+
+
+def _attempt(candidate: Candidate, called: Called, ctx: Context, bridge: Bridge | None = None) -> Attempt:
+    """Raises Fault, its path as the client wrote it."""
     try:
         if bridge is not None:
             ctx = ctx._replace(request=bridge.request(ctx.request, ctx))

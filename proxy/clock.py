@@ -6,7 +6,8 @@ a stream. The timer, when it fires early, arms itself again for the deadline tha
 
 When a deadline passes, the exchange's task is cancelled, as it also is when the client leaves. Whoever catches the
 CancelledError asks `verdict` which of the two it was: a Fault where the clock did it, the same CancelledError
-otherwise. `interrupt` ends an exchange in the same way from outside.
+otherwise. `interrupt` ends an exchange in the same way from outside. A task that works for the exchange's is cancelled
+by it, never by the clock; asked there, `verdict` leaves the answer to the exchange's own task.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class Clock:
 
     def verdict(self, stop: asyncio.CancelledError) -> BaseException:
         """What to raise for a cancellation: the clock's fault, or `stop` itself where the client left."""
-        if self._fault is None:
+        if self._fault is None or asyncio.current_task() is not self._task:
             return stop
         fault, self._fault = self._fault, None
         return stop if self._task.uncancel() > self._base else fault

@@ -18,14 +18,15 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import BOM, read_object
 
 from .answers import as_response, encode
-from .attempts import Asked, Attempt, first_answer, open_upstream
+from .attempts import Asked, Attempt, first_answer
 from .clock import Clock
 from .config.models import Server
 from .conversation import Turn
 from .downstream import ClientGone, send_large
 from .intake import read_body
 from .log import Log, Mask, Note
-from .replies import answer_headers, read_reply, served_context
+from .parts import whole_reply
+from .replies import answer_headers, served_context
 from .routes import Route
 from .state import Candidate, RouterState
 from .store.interface import ResponseStore
@@ -133,11 +134,7 @@ class Exchange:
     async def _whole(self, attempt: Attempt) -> web.StreamResponse:
         asked = self._asked
         self.clock.enter("answer", attempt.candidate.provider.timeouts.total)
-        incoming = await open_upstream(asked, attempt)
-        try:
-            hub = await read_reply(asked, attempt, incoming)
-        finally:
-            incoming.close()
+        hub, incoming = await whole_reply(asked, attempt)
         if asked.turn is not None:
             hub = await asked.turn.finished(hub)
         reply = asked.route.served.write_reply(hub, served_context(asked, attempt))

@@ -24,8 +24,21 @@ ADDRESSES: Mapping[tuple[str, str], tuple[str, ...]] = {
         "/databricks/serving-endpoints/{name}/invocations",
     ),
     ("databricks", "responses"): ("/serving-endpoints/responses", "/databricks/serving-endpoints/responses"),
-    ("azure", "chat"): ("/chat/completions", "/azure/chat/completions"),
+    ("azure", "chat"): (
+        "/chat/completions",
+        "/azure/chat/completions",
+        "/models/chat/completions",
+        "/azure/models/chat/completions",
+    ),
     ("mindie", "chat"): ("/mindie/v1/chat/completions",),
+    ("openai", "embeddings"): ("/v1/embeddings", "/openai/v1/embeddings"),
+    ("databricks", "embeddings"): ("/serving-endpoints/embeddings", "/databricks/serving-endpoints/embeddings"),
+    ("azure", "embeddings"): (
+        "/embeddings",
+        "/azure/embeddings",
+        "/models/embeddings",
+        "/azure/models/embeddings",
+    ),
 }
 """(dialect, protocol) -> patterns of paths; `{name}` is one segment. Where a dialect has `protocol_of`, its addresses
 with a name in them serve all of its protocols."""

@@ -47,6 +47,7 @@ class Ask:
     stream: bool
     origin: str
     args: Mapping[str, float | str]
+    protocol: str = "chat"
 
     def figure(self, name: str) -> float:
         return float(self.args[name])

@@ -15,9 +15,13 @@ from .errors import Problem, json_reply, native, phrase, text_reply
 from .forms import FORMS, documents, frames
 from .framing import Framing
 from .odd import ODD
+from .vectors import EDITS, vector_documents
 from .wire import Reply
 
 __all__ = ["BEHAVIOURS", "Behaviour"]
+
+
+_DOCUMENTS: Mapping[str, Callable[[Answer, Ask], list[Json]]] = {"chat": documents, "embeddings": vector_documents}
 
 
 def _as_is(found: list[Json], _ask: Ask) -> list[Json]:
@@ -27,12 +31,14 @@ def _as_is(found: list[Json], _ask: Ask) -> list[Json]:
 @dataclass(frozen=True, slots=True)
 class Behaviour:
     """One way to answer. Either `whole` is the reply, or it is made in three steps: `answer` says what the model said,
-    `edit` alters the JSON, `framing` the bytes. `args` are the arguments with their defaults (a default that is a
-    number wants a number), `only` the dialects that have this, where not all do; `stream` overrides the request's."""
+    `edit` alters the JSON (`vectors` that of embeddings), `framing` the bytes. `args` are the arguments with their
+    defaults (a default that is a number wants a number), `only` the dialects that have this, where not all do; `stream`
+    overrides the request's."""
 
     about: str
     answer: Callable[[Ask], Answer] = answers.say
     edit: Edit = _as_is
+    vectors: Edit = _as_is
     framing: Framing | None = None
     whole: Callable[[Ask], Reply] | None = None
     args: Mapping[str, float | str] = field(default_factory=dict)
@@ -46,7 +52,8 @@ class Behaviour:
             return self.whole(ask)
         if self.stream is not None:
             ask = replace(ask, stream=self.stream)
-        found = frames(self.edit(documents(self.answer(ask), ask), ask), ask)
+        edit = self.vectors if ask.protocol == "embeddings" else self.edit
+        found = frames(edit(_DOCUMENTS[ask.protocol](self.answer(ask), ask), ask), ask)
         steps = tuple(found) if self.framing is None else self.framing(found, ask)
         return Reply(self.status, {**_headers(ask), **self.headers}, steps)
 
@@ -235,6 +242,7 @@ _BODIES = {
     "two-lengths": Behaviour("two Content-Length headers", whole=framing.raw_reply(b"Content-Length: 99")),
     "extra-bytes": Behaviour("a second reply that nobody asked for", whole=framing.raw_reply(more=_SMUGGLED)),
 }
+_VECTORS = {name: Behaviour(about, vectors=edit) for name, (about, edit) in EDITS.items()}
 _STATUSES = (400, 401, 403, 404, 408, 409, 413, 422, 424, 429, 500, 502, 503, 504, 529)
 _ERRORS = {
     **{f"status-{status}": _status(status) for status in _STATUSES},
@@ -247,5 +255,5 @@ _ERRORS = {
 }
 
 BEHAVIOURS: Mapping[str, Behaviour] = MappingProxyType(
-    {**_SAYINGS, **_TIMING, **_CUTS, **_EVENTS, **_QUIRKS, **_BODIES, **_ERRORS}
+    {**_SAYINGS, **_TIMING, **_CUTS, **_EVENTS, **_QUIRKS, **_VECTORS, **_BODIES, **_ERRORS}
 )

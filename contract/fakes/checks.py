@@ -21,7 +21,16 @@ from .errors import Problem, json_reply, native
 from .odd import ODD
 from .wire import Reply
 
-__all__ = ["Refused", "body_of", "check_key", "check_schema", "check_version", "refuse", "without_extras"]
+__all__ = [
+    "Refused",
+    "body_of",
+    "check_batch",
+    "check_key",
+    "check_schema",
+    "check_version",
+    "refuse",
+    "without_extras",
+]
 
 _VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(-preview)?")
 _EXTRA_WORDS = {"documented": ("error", "ignore", "pass-through"), "actual": ("error", "drop", "pass-through")}
@@ -70,11 +79,13 @@ def body_of(dialect: Dialect, profile: str, raw: bytes) -> Json:
     return body
 
 
-def without_extras(dialect: Dialect, profile: str, headers: Mapping[str, str], body: Json) -> Json:
+def without_extras(
+    dialect: Dialect, profile: str, headers: Mapping[str, str], body: Json, protocol: str = "chat"
+) -> Json:
     """The body that reaches the model, once the dialect has dealt with the fields that it does not know."""
     if dialect.extras == "ignored":
         return body
-    extras = [key for key in body if key not in load(f"{dialect.name}/chat.request", profile)["properties"]]
+    extras = [key for key in body if key not in load(f"{dialect.name}/{protocol}.request", profile)["properties"]]
     if dialect.extras == "refused":
         if extras:
             raise Refused(ODD["databricks-unknown-field"].make(extras[0]))
@@ -91,15 +102,24 @@ def without_extras(dialect: Dialect, profile: str, headers: Mapping[str, str], b
     return {key: value for key, value in body.items() if key not in extras}
 
 
-def check_schema(dialect: Dialect, profile: str, body: Json) -> None:
-    for error in _validator(dialect.name, profile).iter_errors(body):
+def check_schema(dialect: Dialect, profile: str, body: Json, protocol: str = "chat") -> None:
+    for error in _validator(f"{dialect.name}/{protocol}.request", profile).iter_errors(body):
         path = tuple(error.instance_path)
         refuse(dialect, profile, Problem(dialect.invalid, error.message, path, _at(body, path)))
 
 
+def check_batch(dialect: Dialect, profile: str, body: Json, protocol: str, model: str) -> None:
+    """The service's own limit of inputs, which its schema does not tell a client of."""
+    rule = load(f"{dialect.name}/{protocol}.request", profile)["properties"].get("input", {})
+    most, given = rule.get("x-batch"), body.get("input")
+    if most is not None and isinstance(given, list) and len(given) > most:
+        text = f"Input embeddings size is too large, exceeding {most} limit for {model}"
+        refuse(dialect, profile, Problem(400, text, code="BAD_REQUEST"))
+
+
 @cache
-def _validator(dialect: str, profile: str) -> jsonschema_rs.Draft202012Validator:
-    return jsonschema_rs.Draft202012Validator(load(f"{dialect}/chat.request", profile))
+def _validator(schema: str, profile: str) -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(load(schema, profile))
 
 
 def _at(value: Any, path: tuple[str | int, ...]) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 from .answers import objects, text_of
 from .behaviours import BEHAVIOURS, Behaviour
+from .vectors import inputs_of
 
 __all__ = ["Chosen", "Misuse", "listing", "named", "parse"]
 
@@ -82,9 +83,9 @@ _DIRECTIVE = re.compile(r"\bfake:([A-Za-z0-9_-]+(?:\([^)]*\))?)")
 
 
 def named(body: Mapping[str, Any], model: str) -> str | None:
-    """What the request itself asks for: `fake:NAME` in the last user message, or the model name `fake-NAME`."""
+    """What the request itself asks for: `fake:NAME` in the last user message or input, or the model `fake-NAME`."""
     users = [message for message in objects(body.get("messages")) if message.get("role") == "user"]
-    found = _DIRECTIVE.findall(text_of(users[-1])) if users else []
+    found = _DIRECTIVE.findall(text_of(users[-1]) if users else " ".join(map(str, inputs_of(body))))
     if found:
         return str(found[-1])
     name = model.removeprefix("fake-")

@@ -23,12 +23,13 @@ def _lost(dialect: str, said: Problem) -> Reply:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """`root` completes the address to a base_url; `chat` are the paths of chat, with the model where it is in there.
+    """`root` completes the address to a base_url; `paths` are those of each protocol, with the model where it is in
+    there; such a path serves other protocols too, where it is asked for what is theirs.
     `keys` are the headers that may carry the key, as header -> prefix. `invalid` is the status of a body that the
     schema does not accept, `malformed` that of one that is no JSON object, `invalid_json` the dialect's word for it."""
 
     name: str
-    chat: tuple[re.Pattern[str], ...]
+    paths: Mapping[str, tuple[re.Pattern[str], ...]]
     invalid: int
     malformed: int = 400
     root: str = ""
@@ -39,6 +40,16 @@ class Dialect:
     info: Mapping[str, Json] = field(default_factory=dict)
     lost: Callable[[str, Problem], Reply] = _lost
 
+    def route(self, path: str) -> tuple[str, re.Match[str]] | None:
+        """The protocol that is asked for at a path, as it is sent."""
+        found = ((protocol, pattern.fullmatch(path)) for protocol, some in self.paths.items() for pattern in some)
+        return next(((protocol, match) for protocol, match in found if match), None)
+
+    def meant(self, protocol: str, path: re.Match[str], body: Json) -> str:
+        """The protocol that the body asks for, where a path serves several."""
+        several = "model" in path.re.groupindex and "messages" not in body
+        return "embeddings" if several and "input" in body else protocol
+
 
 def _models(owner: str) -> Json:
     return {"object": "list", "data": [{"id": MODEL, "object": "model", "created": CREATED, "owned_by": owner}]}
@@ -47,20 +58,29 @@ def _models(owner: str) -> Json:
 _CHAT = re.compile(r"/v1/chat/completions")
 
 DIALECTS: Mapping[str, Dialect] = {
-    "openai": Dialect("openai", (_CHAT,), 400, root="/v1", info={"/v1/models": _models("dragoman")}),
+    "openai": Dialect(
+        "openai",
+        {"chat": (_CHAT,), "embeddings": (re.compile(r"/v1/embeddings"),)},
+        400,
+        root="/v1",
+        info={"/v1/models": _models("dragoman")},
+    ),
     "databricks": Dialect(
         "databricks",
-        (
-            re.compile(r"/serving-endpoints/(?P<model>[^/]+)/invocations"),
-            re.compile(r"/serving-endpoints/chat/completions"),
-        ),
+        {
+            "chat": (
+                re.compile(r"/serving-endpoints/(?P<model>[^/]+)/invocations"),
+                re.compile(r"/serving-endpoints/chat/completions"),
+            ),
+            "embeddings": (re.compile(r"/serving-endpoints/embeddings"),),
+        },
         400,
         extras="refused",
         invalid_json="BAD_REQUEST",
     ),
     "azure": Dialect(
         "azure",
-        (re.compile(r"/chat/completions"),),
+        {"chat": (re.compile(r"/chat/completions"),), "embeddings": (re.compile(r"/embeddings"),)},
         422,
         keys={"api-key": "", "Authorization": "Bearer "},
         versioned=True,
@@ -69,7 +89,7 @@ DIALECTS: Mapping[str, Dialect] = {
     ),
     "mindie": Dialect(
         "mindie",
-        (_CHAT,),
+        {"chat": (_CHAT,)},
         422,
         malformed=422,
         keys={},

@@ -50,9 +50,9 @@ class Received:
 class FakeProvider:
     """A provider of one dialect, to be used as `async with FakeProvider("mindie") as fake:`.
 
-    How a request is answered: the next of `script`, else `fake:NAME` in its last user message, else its model name
-    `fake-NAME`, else `behaviour`. Where `validate` is set, requests that the dialect's schema does not accept get the
-    dialect's own error instead. An `api_key` is asked for in the dialect's way (MindIE has none and looks at none).
+    How a request is answered: the next of `script`, else `fake:NAME` in its last user message or input, else its model
+    name `fake-NAME`, else `behaviour`. Where `validate` is set, requests that the dialect's schema does not accept get
+    the dialect's own error instead. An `api_key` is asked for in the dialect's way (MindIE has none and looks at none).
 
     `requests` is everything received, but for the controls under `/_fake/`: GET and DELETE `requests`, GET `state`,
     PUT `script` (a JSON list of behaviours). `connections` counts the connections opened, `open_streams` the streams
@@ -194,7 +194,7 @@ class FakeProvider:
     def _answer(self, received: Received, raw_path: str) -> Reply:
         row, profile = self._row, self.profile
         checks.check_key(row, profile, received.headers, self.api_key)
-        route = next((found for pattern in row.chat if (found := pattern.fullmatch(raw_path))), None)
+        route = row.route(raw_path)
         if route is None:
             return self._elsewhere(received)
         if received.method != "POST":
@@ -203,11 +203,14 @@ class FakeProvider:
             )
         checks.check_version(row, received.query)
         body = checks.body_of(row, profile, received.raw)
+        protocol, found = row.meant(*route, body), route[1]
+        model = unquote(found.groupdict().get("model") or str(body.get("model") or MODEL))
         if self.validate or row.extras == "by header":
-            body = checks.without_extras(row, profile, received.headers, body)
+            body = checks.without_extras(row, profile, received.headers, body, protocol)
         if self.validate:
-            checks.check_schema(row, profile, body)
-        return self._behave(received, body, unquote(route.groupdict().get("model") or str(body.get("model") or MODEL)))
+            checks.check_schema(row, profile, body, protocol)
+            checks.check_batch(row, profile, body, protocol, model)
+        return self._behave(received, body, model, protocol)
 
     def _elsewhere(self, received: Received) -> Reply:
         """The dialect's other addresses, and its word for addresses that it does not have."""
@@ -216,21 +219,22 @@ class FakeProvider:
             return json_reply(200, self._row.info[received.path])
         return self._row.lost(self.dialect, Problem(404, f"No such address: {received.method} {received.path}"))
 
-    def _behave(self, received: Received, body: Json, model: str) -> Reply:
+    def _behave(self, received: Received, body: Json, model: str, protocol: str) -> Reply:
         try:
             chosen = self._choose(body, model)
         except Misuse as misuse:
             return native(self.dialect, self.profile, Problem(400, str(misuse)))
-        stream = body.get("stream")
+        stream, unasked = body.get("stream"), FORMS[self.dialect, self.profile].streams_unasked
         ask = Ask(
             dialect=self.dialect,
             profile=self.profile,
             body=body,
             model=model,
             number=received.number,
-            stream=FORMS[self.dialect, self.profile].streams_unasked if stream is None else bool(stream),
+            stream=protocol != "embeddings" and (unasked if stream is None else bool(stream)),
             origin=self.origin,
             args=chosen.args,
+            protocol=protocol,
         )
         return chosen.behaviour.reply(ask)
 

@@ -119,6 +119,8 @@ class Tls(Part):
 class Limits(Part):
     max_tokens: Count | None = None
     """The most tokens that the provider generates for one request."""
+    inputs: Count | None = None
+    """The most inputs that the provider embeds in one call; a request with more becomes several calls."""
 
 
 class Pool(Part):
@@ -157,14 +159,14 @@ class Provider(Part):
     """The vendor's variant of the protocols that this provider speaks."""
     base_url: BaseUrl
     """The address without what the dialect appends: openai `/chat/completions` (so end it with /v1), databricks
-    `/serving-endpoints/...`, azure `/chat/completions`, mindie `/v1/chat/completions`."""
+    `/serving-endpoints/...`, azure `/chat/completions`, mindie `/v1/chat/completions`; other protocols likewise."""
     api_key: Secret | None = None
     """The provider's key or token. Write `${NAME}` or `${file:/run/secrets/name}`, not the key."""
     auth: Text | None = None
     """How the key is presented: bearer; for azure also api-key, or both (its default)."""
     profile: Profile = "actual"
     """Which variant of the dialect the provider speaks: as documented, or as its servers do; mindie also `native`."""
-    protocols: list[Literal["chat", "responses"]] = ["chat"]
+    protocols: list[Literal["chat", "responses", "embeddings"]] = ["chat"]
     """The protocols that the provider is used for."""
     kind: Literal["pay-per-token", "provisioned-throughput"] | None = None
     """The kind of the endpoints; databricks only."""
@@ -195,7 +197,7 @@ class TargetChoice(Part):
     weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
     """This target's share of the requests, relative to the other targets; 0 only where no other is left."""
     lacks: list[str] = []
-    """Chat parameters that this target cannot serve."""
+    """Parameters that this target cannot serve."""
     deployment: HeaderValue | None = None
     """The deployment to ask for; azure only."""
     policy: PolicyChoice = PolicyChoice()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
-from dragoman.schemas import load
+from dragoman.schemas import load, names
 
 from .document import Document, Node, did_you_mean
 from .names import match, matches
 
 __all__ = ["judge_models"]
+
+_HUB = re.compile(r"hub/\w+\.request")
 
 
 def judge_models(document: Document) -> None:
@@ -42,11 +45,11 @@ def _judge_target(document: Document, model: str, position: int) -> None:
         message = f"deployment is for the dialect azure only; {provider}'s is {dialect}"
         document.add((*path, "deployment"), "wrong-dialect", message, hint="remove it", at_key=True)
     _judge_strip(document, path, model)
-    fields = load("hub/chat.request")["properties"]
+    fields = {field for name in names() if _HUB.fullmatch(name) for field in load(name)["properties"]}
     for index, node in enumerate(document.items(*path, "lacks")):
         if isinstance(node.value, str) and node.value not in fields and not node.broken:
             hint = did_you_mean(node.value, fields)
-            message = f'there is no chat parameter "{node.shown}"'
+            message = f'there is no parameter "{node.shown}"'
             document.add((*path, "lacks", index), "unknown-parameter", message, hint=hint)
 
 

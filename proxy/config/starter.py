@@ -28,6 +28,7 @@ providers:
     dialect: openai
     base_url: https://api.openai.com/v1
     api_key: ${OPENAI_API_KEY}
+    protocols: [chat, responses, embeddings]
   # lakehouse:
   #   dialect: databricks
   #   base_url: https://adb-1234567890123456.7.azuredatabricks.net
@@ -45,6 +46,7 @@ providers:
 # What clients can ask for. A name with * is a pattern: its targets get the name that the client asked for.
 models:
   "gpt-*": {targets: [{provider: openai}]}
+  "text-embedding-*": {targets: [{provider: openai}]}
   # fast:
   #   targets:                      # drawn by weight
   #     - {provider: lakehouse, model: databricks-meta-llama-3-3-70b-instruct, weight: 3}

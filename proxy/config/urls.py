@@ -19,9 +19,9 @@ APPENDED: Mapping[str, str] = {
 """What a dialect puts behind the base address of a provider, to call chat."""
 
 _TAILS: Mapping[str, re.Pattern[str]] = {
-    "openai": re.compile(r"(?<=/v1)/v1$|/chat(/completions)?$"),
+    "openai": re.compile(r"(?<=/v1)/v1$|/chat(/completions)?$|/embeddings$"),
     "databricks": re.compile(r"/serving-endpoints(/.*)?$"),
-    "azure": re.compile(r"/chat(/completions)?$"),
+    "azure": re.compile(r"/chat(/completions)?$|/embeddings$"),
     "mindie": re.compile(r"/v1(/chat(/completions)?)?$"),
 }
 _PATH = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*")

@@ -34,11 +34,23 @@ _SOURCES = (
         "openai",
         ("OPENAI_API_KEY",),
         "${OPENAI_BASE_URL:-https://api.openai.com/v1}",
-        ("gpt-*", "chatgpt-*", "o*"),
-        "chat, responses",
+        ("gpt-*", "chatgpt-*", "o*", "text-embedding-*"),
+        "chat, responses, embeddings",
     ),
-    _Source("databricks", ("DATABRICKS_HOST", "DATABRICKS_TOKEN"), "${DATABRICKS_HOST}", ("databricks-*",)),
-    _Source("azure", ("AZURE_INFERENCE_ENDPOINT", "AZURE_INFERENCE_CREDENTIAL"), "${AZURE_INFERENCE_ENDPOINT}"),
+    _Source(
+        "databricks",
+        ("DATABRICKS_HOST", "DATABRICKS_TOKEN"),
+        "${DATABRICKS_HOST}",
+        ("databricks-*",),
+        "chat, embeddings",
+    ),
+    _Source(
+        "azure",
+        ("AZURE_INFERENCE_ENDPOINT", "AZURE_INFERENCE_CREDENTIAL"),
+        "${AZURE_INFERENCE_ENDPOINT}",
+        (),
+        "chat, embeddings",
+    ),
 )
 
 

@@ -26,10 +26,12 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The call to a target, and everything that was changed on the way to it."""
+    """The call to a target, and everything that was changed on the way to it; the first of `calls`, where the request
+    becomes several."""
 
     call: Call
     receipt: Receipt
+    calls: int = 1
 
 
 def ask(route: Route, call: Call) -> Question:
@@ -44,7 +46,8 @@ def write(question: Question, candidate: Candidate) -> Written:
     route = question.route
     ctx = Context(route.profile, question.call, question.receipt, request=question.hub)
     attempt = written(ctx, route.protocol, candidate)
-    return Written(attempt.call, attempt.ctx.receipt)
+    first = attempt.parts[0] if attempt.parts else attempt
+    return Written(first.call, first.ctx.receipt, len(attempt.parts) or 1)
 
 
 def refusal(route: Route, fault: Fault, call: Call | None = None) -> Reply:

@@ -49,12 +49,13 @@ Model = Annotated[str | None, typer.Option(help="The model to ask for, instead o
 Key = Annotated[str | None, typer.Option(help="Ask as the holder of the configured key with this name.")]
 From = Annotated[str, typer.Option("--from", help="The client's dialect and protocol.")]
 FormOption = Annotated[Form, typer.Option("--format", help="text for people, json for programs.")]
-Message = Annotated[str | None, typer.Option(help="Ask with this one user message, without a FILE.")]
+Message = Annotated[str | None, typer.Option(help="Ask with this one user message, or input, without a FILE.")]
 
 
 _MESSAGE: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "chat": lambda text: {"messages": [{"role": "user", "content": text}]},
     "responses": lambda text: {"input": text},
+    "embeddings": lambda text: {"input": text},
 }
 """The least request that says a text, by protocol."""
 
@@ -223,11 +224,13 @@ def _loaded(file: Path | None, env_file: Path | None, insecure: bool) -> Config:
 def _show_translated(result: Translated) -> None:
     """The payload on standard output, everything else on standard error. A fault is status 1."""
     from .screen import put, put_json, say
-    from .texts import call_lines, change_lines, fault_lines, head_lines, told_lines
+    from .texts import call_lines, change_lines, fault_lines, head_lines, several, told_lines
 
     if result.call is not None:
         query = "&".join(f"{name}={value}" for name, value in result.call.query.items())
         address = f"{result.call.path}?{query}" if query else result.call.path
+        if result.calls > 1:
+            say([("bold", several(result.calls))])
         say(call_lines(result.call.method, address, result.call.headers))
         put_json(result.call.body)
     elif result.stream is not None:

@@ -99,6 +99,12 @@ class Plan:
         return next((stop for stop in self.stops if stop.fault is None), None)
 
     @property
+    def calls(self) -> int:
+        """How many calls like `request` the target gets: each with a part of the inputs, where they are several."""
+        chosen = self.chosen
+        return chosen.written.calls if chosen and chosen.written else 0
+
+    @property
     def changes(self) -> Sequence[Change]:
         chosen = self.chosen
         return chosen.written.receipt.changes if chosen and chosen.written else ()

@@ -13,7 +13,7 @@ from dragoman.proxy.log import Mask, secrets
 from .explain import Plan, Stop
 from .rehearsal import Request
 from .screen import pretty
-from .texts import Line, call_lines, change_lines, fault_json, fault_lines
+from .texts import Line, call_lines, change_lines, fault_json, fault_lines, several
 
 __all__ = ["plan_json", "plan_lines", "request_lines"]
 
@@ -30,6 +30,8 @@ def plan_lines(plan: Plan, config: Config) -> Iterator[Line]:
     if plan.stops:
         yield "", ""
     if plan.request is not None:
+        if plan.calls > 1:
+            yield "bold", several(plan.calls)
         yield from request_lines(plan.request, config)
         yield "", ""
         yield from change_lines(plan.changes)
@@ -44,6 +46,7 @@ def plan_json(plan: Plan, config: Config) -> JsonObject:
         "entry": plan.entry,
         "match": {None: None, True: "exact", False: "pattern"}[exact],
         "targets": [_stop_json(stop, stop is plan.chosen) for stop in plan.stops],
+        "calls": plan.calls,
         "call": None if plan.request is None else _request_json(plan.request, config),
         "changes": [change.public() for change in plan.changes],
         "fault": None if plan.fault is None else fault_json(plan.fault),

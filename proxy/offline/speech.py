@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from dragoman.adapters import dialects
-from dragoman.adapters.azure.chat import DEFAULT_API_VERSION
+from dragoman.adapters.azure.calls import DEFAULT_API_VERSION
 from dragoman.adapters.call import Call, JsonObject
 from dragoman.adapters.dialect import Called, Dialect
 from dragoman.proxy.routes import ADDRESSES, Route, Routes

@@ -26,6 +26,7 @@ __all__ = [
     "fault_lines",
     "finding_lines",
     "head_lines",
+    "several",
     "told_lines",
 ]
 
@@ -96,6 +97,11 @@ def call_lines(method: str, address: str, headers: Mapping[str, str]) -> Iterato
     """The head of a call."""
     yield "bold", f"{method} {address}"
     yield from _header_lines(headers)
+
+
+def several(calls: int) -> str:
+    """What stands above the first of several calls."""
+    return f"the first of {calls} calls, each with a part of the inputs:"
 
 
 def _header_lines(headers: Mapping[str, str]) -> Iterator[Line]:

@@ -71,7 +71,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """What came out: a `call` for a request, a `reply` for a reply or an error, the bytes of a `stream`.
+    """What came out: a `call` for a request, the first of `calls`; a `reply` for a reply or an error, the bytes of a
+    `stream`.
 
     `told` is what an error was understood as. A `fault` is what went wrong, and `reply` how the client hears of it; a
     stream tells of it itself.
@@ -79,6 +80,7 @@ class Translated:
 
     receipt: Receipt
     call: Call | None = None
+    calls: int = 1
     reply: Reply | None = None
     stream: bytes | None = None
     told: Fault | None = None
@@ -100,7 +102,7 @@ def guess(data: bytes, status: int | None = None) -> Side:
         return "error"
     if body.keys() & {"messages", "input"}:
         return "request"
-    return "reply" if body.keys() & {"choices", "output"} else "error"
+    return "reply" if body.keys() & {"choices", "output", "data"} else "error"
 
 
 def translate(side: Side, data: bytes, task: Task) -> Translated:
@@ -131,7 +133,7 @@ def _request(data: bytes, task: Task) -> Translated:
         written = write(question, _candidate(task, model, call))
     except Fault as fault:
         return Translated(Receipt(), fault=fault, reply=refusal(route, fault, call))
-    return Translated(written.receipt, call=written.call)
+    return Translated(written.receipt, call=written.call, calls=written.calls)
 
 
 def _reply(data: bytes, task: Task) -> Translated:
@@ -152,11 +154,14 @@ def _reply(data: bytes, task: Task) -> Translated:
 
 def _stream(data: bytes, task: Task) -> Translated:
     called, asked_by = _contexts(task, _ASKED)
-    outputs = outputs_of(data, task.provider.called.read_stream(called))
+    try:
+        reader, writer = task.provider.called.read_stream(called), task.route.served.write_stream(asked_by)
+    except Fault as none:
+        return Translated(called.receipt, fault=none, reply=refusal(task.route, none))
+    outputs = outputs_of(data, reader)
     if task.bridge is not None:
         translator = task.bridge.stream(_ASKED, called)
         outputs = [made for output in outputs for made in translator.feed(output)]
-    writer = task.route.served.write_stream(asked_by)
     stream = b"".join(map(writer.write, outputs))
     fault = next((output for output in outputs if isinstance(output, Fault)), None)
     return Translated(called.receipt, stream=stream, fault=fault, broken_off=writer.aborts)

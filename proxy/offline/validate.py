@@ -10,6 +10,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, JsonObject, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.chat.requests import check_request as check_chat
+from dragoman.adapters.embeddings.requests import check_request as check_embeddings
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any, read_object
 from dragoman.adapters.paths import dotted, lookup
@@ -29,6 +30,7 @@ _DONE = b"[DONE]"
 _BEYOND_SCHEMAS: Mapping[str, Callable[[JsonObject, Judge], None]] = {
     "chat.request": check_chat,
     "responses.request": check_responses,
+    "embeddings.request": check_embeddings,
 }
 """What the proxy asks of a payload beside its schema. Each raises Fault."""
 
@@ -64,7 +66,7 @@ class Subject:
         protocol, _, side = rest.replace(".", "/").partition("/")
         subject = cls(dialect, protocol, side, profile)
         known = [name.replace(".", "/") for name in names()]
-        known += [f"{name}/{one}/{_STREAM}" for name, spoken in dialects.items() for one in spoken.called]
+        known += [name.replace(".event", f"/{_STREAM}") for name in names() if _is_of_stream(name)]
         if f"{dialect}/{protocol}/{side}" not in known:
             raise unknown("DIALECT/PROTOCOL/SIDE", "payload", text, sorted(known))
         spoken = dialects.get(dialect)
@@ -91,6 +93,11 @@ def validate(data: bytes, subject: Subject) -> list[Finding]:
         return [Finding("", f"The payload is not valid JSON: {error}")]
     found = [_finding(violation, rules) for violation in rules.violations(body)]
     return found or _beyond(body, subject, rules)
+
+
+def _is_of_stream(name: str) -> bool:
+    dialect, _, side = name.partition("/")
+    return dialect in dialects and side.endswith(".event")
 
 
 def _beyond(body: JsonObject, subject: Subject, rules: Judge) -> list[Finding]:

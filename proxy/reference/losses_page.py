@@ -49,8 +49,12 @@ def losses_page(dialects: Mapping[str, Dialect]) -> str:
         *_introduction(served),
         *lines("## Requests", "What is not listed is carried from every client's dialect that has it."),
         *table(["Word", "Meaning"], _LEGEND.items()),
-        *_requests(served, dialects),
-        *lines("## Replies", "The same for what comes back: from the hub, into which every provider's reply is read."),
+        *_requests(served, dialects, "chat"),
+        *_requests(served, dialects, "embeddings"),
+        *lines(
+            "## Replies of chat",
+            "The same for what comes back: from the hub, into which every provider's reply is read.",
+        ),
         *table(["Word", "Meaning"], _REPLY_LEGEND.items()),
         *lines("### Whole replies"),
         *reply_table(every),
@@ -85,7 +89,9 @@ def _policy(policy: Policy) -> str:
     return ", ".join(code(f"{name}: {getattr(policy, name)}") for name in names)
 
 
-def _requests(served: list[Client], dialects: Mapping[str, Dialect]) -> Iterator[str]:
+def _requests(served: list[Client], dialects: Mapping[str, Dialect], protocol: str) -> Iterator[str]:
+    asking = [client for client in served if protocol in client.dialect.served]
     for provider in dialects.values():
-        yield from lines(f"### To {provider.name}")
-        yield from request_table(served, provider)
+        if protocol in provider.called:
+            yield from lines(f"### To {provider.name} ({protocol})")
+            yield from request_table(asking, provider, protocol)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.fit import HUB_CHAT, hub_annotations
+from dragoman.adapters.fit import hub_annotations
 from dragoman.adapters.paths import Path
 from dragoman.schemas import Schema, load
 
@@ -27,6 +27,7 @@ class Question:
     path: Path = ()
     value: str = ""
     told: bool = False
+    protocol: str = "chat"
 
 
 _HELLO = {"role": "user", "content": "hello"}
@@ -48,45 +49,50 @@ _BEFORE: Mapping[str, list[JsonObject]] = {
     "assistant": [_HELLO],
     "function": [_HELLO],
 }
-_ALWAYS = (("model",), ("messages",))
+_ALWAYS = (("model",), ("messages",), ("input",))
+_LEAST: Mapping[str, JsonObject] = {"chat": {"messages": [_HELLO]}, "embeddings": {"input": ["hello"]}}
 _INSTEAD_OF_TEXT = frozenset({"refusal", "audio", "function_call"})
 """With these an assistant's message has null as content."""
 
 
-def questions(dialect: str, profile: str) -> dict[Place, list[Question]]:
+def questions(dialect: str, profile: str, protocol: str = "chat") -> dict[Place, list[Question]]:
     """For every field of the dialect's request that leaves a choice, one question for each kind of value."""
     found: dict[Place, list[Question]] = {}
-    for root, one in _fields(dialect, profile):
-        asked = [_question(root, one, value) for value in _telling(root, one)]
+    for root, one in _fields(dialect, profile, protocol):
+        asked = [_question(root, one, value, protocol) for value in _telling(root, one, protocol)]
         if asked:
             found[one.place] = asked
     return found
 
 
-def _fields(dialect: str, profile: str) -> Iterator[tuple[Schema, Field]]:
+def _fields(dialect: str, profile: str, protocol: str) -> Iterator[tuple[Schema, Field]]:
     """The dialect's fields, and the hub's extensions, which clients of the hub's own dialect may use."""
-    own = shape(load(f"{dialect}/chat.request", profile))
+    own = shape(load(f"{dialect}/{protocol}.request", profile))
     for one in own.fields.values():
         if names(one.place) not in _ALWAYS and "const" not in one.rule and one.rule.keys() & {"type", "$ref"}:
             yield own.root, one
     if dialect == "openai":
-        hub = shape(load(HUB_CHAT))
+        hub = shape(load(f"hub/{protocol}.request"))
         for one in hub.fields.values():
             owner = hub.fields[one.place[:1]] if len(one.place) > 1 and one.place[:1] in hub.fields else one
             if (one.rule.get("x-extension") or owner.rule.get("x-extension")) and one.place not in own.fields:
                 yield hub.root, one
 
 
-def _telling(root: Schema, one: Field) -> list[Json]:
+def _telling(root: Schema, one: Field, protocol: str) -> list[Json]:
     """The values that say something."""
     path = names(one.place)
-    neutral = [*one.rule.get("x-neutral", ()), *hub_annotations().get(path, {}).get("x-neutral", ())]
+    neutral = [*one.rule.get("x-neutral", ()), *_hub(protocol).get(path, {}).get("x-neutral", ())]
     return [value for value in values(root, one.rule, path[-1]) if value not in neutral]
 
 
-def _question(root: Schema, one: Field, value: Json) -> Question:
+def _hub(protocol: str) -> Mapping[Path, Schema]:
+    return hub_annotations(f"hub/{protocol}.request")
+
+
+def _question(root: Schema, one: Field, value: Json, protocol: str) -> Question:
     place = one.place
-    body: JsonObject = {"model": "m", "messages": [_HELLO], **_BESIDE.get(place[0].name, {})}
+    body: JsonObject = {"model": "m", **_LEAST[protocol], **_BESIDE.get(place[0].name, {})}
     body.update(holding(root, place, value))
     path = _path(place)
     if path[-1] in ("type", "role") and len(path) > 1:
@@ -97,7 +103,7 @@ def _question(root: Schema, one: Field, value: Json) -> Question:
         body["messages"] = [*before, *body["messages"], *after]
         path = ("messages", len(before), *path[2:])
     told = names(place)[-2:] == ("content", "type") and value == "text"  # by what becomes of a list
-    return Question(body, path, _shown(value, "enum" in one.rule), told)
+    return Question(body, path, _shown(value, "enum" in one.rule), told, protocol)
 
 
 def _path(place: Place) -> Path:
@@ -144,7 +150,7 @@ def _tools(function: Iterable[JsonObject]) -> JsonObject:
 
 _UNKNOWN = {"x_unknown": 1}
 
-SPECIAL: Mapping[str, Question] = {
+_CHAT: Mapping[str, Question] = {
     "two system messages": _talk(_SYSTEM, _SYSTEM, _HELLO),
     "a system message behind others": _talk(_HELLO, _SYSTEM, _HELLO),
     "tool results in another order than their calls": _talk(_HELLO, _CALLING, *reversed(_RESULTS)),
@@ -161,4 +167,17 @@ SPECIAL: Mapping[str, Question] = {
         {"tools": [{"type": "function", "function": _TOOL, **_UNKNOWN}]}, "tools", 0, "x_unknown"
     ),
 }
-"""What is not a matter of one field."""
+
+
+def _embed(given: Json, *path: str | int, **body: Json) -> Question:
+    return Question({"model": "m", "input": given, **body}, path or ("input",), protocol="embeddings")
+
+
+_EMBEDDINGS: Mapping[str, Question] = {
+    "`input`, a string": _embed("hello"),
+    "`input`, a list of tokens": _embed([1, 2]),
+    "`input`, lists of tokens": _embed([[1, 2], [3]]),
+    "a key that nobody knows": _embed(["hello"], "x_unknown", **_UNKNOWN),
+}
+SPECIAL: Mapping[str, Mapping[str, Question]] = {"chat": _CHAT, "embeddings": _EMBEDDINGS}
+"""What is not a matter of one field, for each protocol."""

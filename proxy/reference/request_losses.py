@@ -20,9 +20,9 @@ _Fates = dict[str, str]
 """A value's name -> its fate; empty where the client's dialect does not have the field."""
 
 
-def request_table(clients: Sequence[Client], provider: Dialect) -> list[str]:
+def request_table(clients: Sequence[Client], provider: Dialect, protocol: str = "chat") -> list[str]:
     """The lines of the provider's table."""
-    asked = [questions(client.dialect.name, client.profile) for client in clients]
+    asked = [questions(client.dialect.name, client.profile, protocol) for client in clients]
     rows = {
         place: [
             _fates(one.get(place, one.get(bare(place), [])), client, provider)
@@ -31,7 +31,7 @@ def request_table(clients: Sequence[Client], provider: Dialect) -> list[str]:
         for place in _places(asked)
     }
     titles = ["Field", *(client.dialect.name for client in clients)]
-    return table(titles, [*_rows(rows), *_special_rows(clients, provider)])
+    return table(titles, [*_rows(rows), *_special_rows(clients, provider, protocol)])
 
 
 def _places(asked: Iterable[Mapping[Place, object]]) -> list[Place]:
@@ -81,8 +81,8 @@ def _told(place: Place, client: int, rows: Mapping[Place, list[_Fates]]) -> Iter
             yield {word for value, word in kinds.items() if value == literal(step.when.values[0])}
 
 
-def _special_rows(clients: Sequence[Client], provider: Dialect) -> Iterator[list[str]]:
-    for label, question in SPECIAL.items():
+def _special_rows(clients: Sequence[Client], provider: Dialect, protocol: str) -> Iterator[list[str]]:
+    for label, question in SPECIAL[protocol].items():
         cells = [_special(client, provider, question) for client in clients]
         if not set(cells) <= {CARRIED, ABSENT}:
             yield [label, *cells]

@@ -204,7 +204,7 @@ def _conditional(found: Shape, rule: Schema, place: Place) -> None:
         _visit(found, rule["then"], (*place[:-1], replace(place[-1], when=when)))
     elif condition == {"type": "object"}:
         _visit(found, rule["then"], place)
-    elif condition != {"type": "string"}:
+    elif condition != {"type": "string"} and "prefixItems" not in condition:  # said by the type of the items
         _narrowed(found, rule.get("then", {}), place, f"required where {_words(condition)}")
         _narrowed(found, rule.get("else", {}), place, f"required unless {_words(condition)}")
 

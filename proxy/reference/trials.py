@@ -56,25 +56,25 @@ class _Sent:
 def fate(client: Client, provider: Dialect, question: Question) -> str:
     """One of the words of the table. Raises NotInDialect."""
     try:
-        return _word(_send(client, provider, question.body, Policy()), question)
+        return _word(_send(client, provider, question, Policy()), question)
     except Fault:
         pass  # refused by default; the lenient policies may still find a way
     try:
-        return f"refused ({_word(_send(client, provider, question.body, LENIENT), question)})"
+        return f"refused ({_word(_send(client, provider, question, LENIENT), question)})"
     except Fault:
         return "refused"
 
 
-def _send(client: Client, provider: Dialect, body: JsonObject, policy: Policy) -> _Sent:
+def _send(client: Client, provider: Dialect, question: Question, policy: Policy) -> _Sent:
     """Raises Fault where the provider's side refuses, NotInDialect where the client's does."""
     receipt, profile = Receipt(), client.profile
-    call = Call("POST", "/", body, _QUERY.get(client.dialect.name, {}))
+    call = Call("POST", "/", question.body, _QUERY.get(client.dialect.name, {}))
     try:
-        hub = client.dialect.served["chat"].read_request(call, Context(profile, call, receipt))
+        hub = client.dialect.served[question.protocol].read_request(call, Context(profile, call, receipt))
     except Fault as fault:
         raise NotInDialect(f"{client.dialect.name} ({profile}): {fault.message}") from fault
     ctx = Context(PROVIDER_PROFILE, call, receipt, Target(MODEL, PROVIDER_PROFILE, policy), hub)
-    return _Sent(provider.called["chat"].write_request(hub, ctx).body, receipt)
+    return _Sent(provider.called[question.protocol].write_request(hub, ctx).body, receipt)
 
 
 def _word(sent: _Sent, question: Question) -> str:

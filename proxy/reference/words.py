@@ -17,7 +17,7 @@ _SILENT = frozenset(
     | {"if", "then", "else", "dependentSchemas", "additionalProperties", "x-source", "x-neutral", "x-advisory"}
     | {"x-extension", "x-dialect", "x-recursive", "x-message", "x-nearest", "minimum", "maximum", "exclusiveMinimum"}
     | {"exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties", "propertyNames"}
-    | {"pattern", "enum", "const", "default", "not", "x-max-characters"}
+    | {"pattern", "enum", "const", "default", "not", "x-max-characters", "x-batch"}
 )
 _NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 
@@ -103,6 +103,7 @@ def _sizes(rule: Schema) -> Iterator[str]:
         ("item", rule.get("minItems"), rule.get("maxItems")),
         ("key", None, rule.get("maxProperties")),
         ("character in all", None, rule.get("x-max-characters")),
+        ("item in one call", None, rule.get("x-batch")),
     ):
         if low is not None and high is not None:
             yield f"{low} to {_counted(high, what)}"

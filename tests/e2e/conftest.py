@@ -15,6 +15,7 @@ import pytest_asyncio
 from multidict import CIMultiDict
 from yarl import URL
 
+from dragoman.adapters import dialects
 from dragoman.adapters.validation import judge
 from dragoman.contract.fakes import FakeProvider
 from dragoman.proxy.config.models import Config
@@ -45,14 +46,20 @@ class House:
 
 
 def configuration(fakes: dict[str, FakeProvider], **more: Any) -> Config:
+    """What is given goes to the top; `protocols` and `limits` go to the providers, each of which gets the protocols
+    that its dialect has, and `more_models` to the models."""
     kind = {"databricks": {"kind": "provisioned-throughput"}}
+    protocols, limits = more.pop("protocols", ["chat"]), more.pop("limits", {})
+    spoken = {name: [one for one in protocols if one in dialects[name].called] or ["chat"] for name in fakes}
+    models = more.pop("more_models", {})
     return Config.model_validate(
         {
             "providers": {
                 name: {"dialect": name, "base_url": fake.base_url, "api_key": "sk-upstream", **kind.get(name, {})}
+                | {"protocols": spoken[name], "limits": limits}
                 for name, fake in fakes.items()
             },
-            "models": {name: {"targets": [{"provider": name, "model": f"{name}-model"}]} for name in fakes},
+            "models": {name: {"targets": [{"provider": name, "model": f"{name}-model"}]} for name in fakes} | models,
             **more,
             "server": {"port": 0, "drain": {"delay": 0.001}, **more.get("server", {})},
         }

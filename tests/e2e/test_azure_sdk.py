@@ -63,8 +63,9 @@ async def test_chat(client: ChatCompletionsClient, dialect: str) -> None:
     assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
 
 
-async def test_both_prefixes(house: Any) -> None:
-    for endpoint in (house.proxy.url, f"{house.proxy.url}/azure"):
+async def test_every_prefix(house: Any) -> None:
+    for prefix in ("", "/azure", "/models", "/azure/models"):
+        endpoint = house.proxy.url + prefix
         async with make_client(endpoint) as client:
             assert (await client.complete(messages=HELLO, model="openai")).choices
 

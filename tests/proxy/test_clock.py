@@ -106,3 +106,26 @@ async def test_after_a_verdict_the_task_goes_on() -> None:
         return "done"
 
     assert await asyncio.create_task(use()) == "done"
+
+
+async def test_a_helping_task_leaves_the_verdict_to_the_exchange() -> None:
+    told: list[BaseException] = []
+
+    async def use(clock: Clock) -> None:
+        async def help_out() -> None:
+            try:
+                await asyncio.sleep(1)
+            except asyncio.CancelledError as stop:
+                told.append(clock.verdict(stop))
+                raise
+
+        clock.enter("answer", 0.02)
+        helper = asyncio.create_task(help_out())
+        try:
+            await asyncio.wait([helper])
+        finally:
+            helper.cancel()
+            await asyncio.gather(helper, return_exceptions=True)
+
+    assert await asyncio.create_task(_run(use)) == PHASES["answer"].code
+    assert [type(one) for one in told] == [asyncio.CancelledError]

@@ -201,7 +201,9 @@ def test_an_address_of_several_protocols_is_settled_by_the_body(path: str, body:
 
 
 def test_a_protocol_that_is_not_served_is_named() -> None:
-    route = Routes(known, {}).find("/serving-endpoints/vectors/invocations")
+    dialect = known["databricks"]
+    fewer = replace(dialect, served={name: dialect.served[name] for name in ("chat", "responses")})
+    route = Routes({"databricks": fewer}, {}).find("/serving-endpoints/vectors/invocations")
     assert route is not None
     with pytest.raises(Fault, match="asks for embeddings, which is not served here; served are: chat, responses"):
         route.asked_by(Call("POST", "/serving-endpoints/vectors/invocations", {"input": [{}]}), TASKS.get)

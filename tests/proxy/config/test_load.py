@@ -58,7 +58,7 @@ def test_the_example_with_fakes_needs_no_variables() -> None:
 def test_the_starter_file_is_good() -> None:
     checked = check_text(STARTER, "dragoman.yaml", {"OPENAI_API_KEY": "sk-something"})
     assert not checked.warnings
-    assert list(checked.config.models) == ["gpt-*"]
+    assert list(checked.config.models) == ["gpt-*", "text-embedding-*"]
 
 
 def test_the_starter_file_is_good_with_every_suggestion_taken() -> None:
@@ -68,7 +68,7 @@ def test_the_starter_file_is_good_with_every_suggestion_taken() -> None:
     env = dict.fromkeys(("OPENAI_API_KEY", "DATABRICKS_TOKEN", "AZURE_INFERENCE_CREDENTIAL", "DRAGOMAN_KEY"), "x")
     config = check_text(text, "dragoman.yaml", env).config
     assert list(config.providers) == ["openai", "lakehouse", "foundry", "ascend"]
-    assert list(config.models) == ["gpt-*", "fast", "careful"]
+    assert list(config.models) == ["gpt-*", "text-embedding-*", "fast", "careful"]
     assert [key.name for key in config.keys] == ["me"]
 
 

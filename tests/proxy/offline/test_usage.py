@@ -27,8 +27,12 @@ MISUSES = [
     (("translate", "--from", "zzz/chat", "--to", "x/y"), "there are: openai, databricks, azure, mindie"),
     (("translate", "--from", "openai", "--to", "x/y"), '--from: "openai" names no protocol; write openai/chat'),
     (
-        ("translate", "--from", "azure/chat", "--to", "openai/embeddings"),
-        '--to: there is no protocol "embeddings"; there are: openai/chat',
+        ("translate", "--from", "azure/chat", "--to", "openai/images"),
+        '--to: there is no protocol "images"; there are: openai/chat',
+    ),
+    (
+        ("translate", "--from", "azure/embeddings", "--to", "openai/chat"),
+        "there is no translation between embeddings and chat",
     ),
     ((*PAIR, "--profile", "native"), '--from: openai has no profile "native"; it has: documented, actual'),
     ((*PAIR, "--to-profile", "newest"), "newest"),
