@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from .call import Call, Context, JsonObject, Reply
 from .faults import Fault
+from .listing import Information
 from .streams import StreamReader, StreamWriter
 
 __all__ = ["Batching", "Called", "Dialect", "Served"]
@@ -58,7 +59,7 @@ class Dialect:
     with which its clients pick one of a model's targets. `summarised_reasoning` is true where what a reply tells of the
     model's reasoning is a summary of it. `keeps_responses` is true where providers may keep responses, and continue
     them. `protocol_of` tells what a call to an address of several protocols asks for, given a look at the tasks that
-    are configured for models.
+    are configured for models. `information` is what it answers at addresses that tell of models.
     """
 
     name: str
@@ -71,3 +72,4 @@ class Dialect:
     summarised_reasoning: bool = False
     keeps_responses: bool = False
     protocol_of: Callable[[Call, Callable[[str], str | None]], str] | None = None
+    information: Mapping[str, Information] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from dragoman.adapters.dialect import Dialect, Served
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.suggestions import did_you_mean
 
-__all__ = ["ADDRESSES", "STORED", "Route", "Routes"]
+__all__ = ["ADDRESSES", "INFORMATION", "STORED", "Route", "Routes"]
 
 ADDRESSES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("openai", "chat"): ("/v1/chat/completions", "/openai/v1/chat/completions"),
@@ -45,6 +45,18 @@ with a name in them serve all of its protocols."""
 
 STORED = frozenset({("openai", "responses")})
 """Those whose replies are kept: their clients find each again below the address that made it."""
+
+INFORMATION: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("openai", "models"): ("/v1/models", "/openai/v1/models"),
+    ("openai", "model"): ("/v1/models/{name}", "/openai/v1/models/{name}"),
+    ("databricks", "models"): ("/api/2.0/serving-endpoints", "/databricks/api/2.0/serving-endpoints"),
+    ("databricks", "model"): ("/api/2.0/serving-endpoints/{name}", "/databricks/api/2.0/serving-endpoints/{name}"),
+    ("azure", "info"): ("/info", "/azure/info", "/models/info", "/azure/models/info"),
+    ("mindie", "models"): ("/mindie/v1/models",),
+    ("mindie", "model"): ("/mindie/v1/models/{name}",),
+    ("mindie", "info"): ("/mindie/info",),
+}
+"""(dialect, what it tells) -> patterns of paths; `{name}` is all the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +109,12 @@ class Routes:
                 route = spoken[protocol] = Route(dialect, protocol, dialect.served[protocol], profile)
                 self._add(route, patterns, spoken)
 
+        for (name, _), patterns in INFORMATION.items():
+            kin = next((route for route in self._by_segment.values() if route.dialect.name == name), None)
+            if kin is not None:
+                for pattern in patterns:
+                    self._by_segment.setdefault(pattern.split("/", 2)[1], kin)
+
     def find(self, path: str) -> Route | None:
         route = self._exact.get(path)
         if route is None and self._patterns:
@@ -119,7 +137,8 @@ class Routes:
         return self._by_segment.get(first) or self._by_segment["v1"]
 
     def unknown(self, path: str) -> Fault:
-        hint = did_you_mean(path, self._exact, likeness=0.5)
+        told = [pattern for patterns in INFORMATION.values() for pattern in patterns if "{" not in pattern]
+        hint = did_you_mean(path, [*self._exact, *told], likeness=0.5)
         return Fault("not_found", f"nothing is served at this address{hint}", code="unknown_url")
 
     def _add(self, route: Route, patterns: tuple[str, ...], spoken: Mapping[str, Route]) -> None:

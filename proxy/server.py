@@ -25,6 +25,7 @@ from dragoman.adapters.faults import Fault
 from .answers import as_response, encode
 from .config.models import Config
 from .exchange import Exchange
+from .information import Desk, Inquiry, told
 from .intake import check_host, path_of, request_id
 from .log import Log, Mask, Note
 from .retrieval import METHODS, Retrieval
@@ -61,6 +62,7 @@ class Gateway:
         self.idle.set()
         self._server = config.server
         self._routes = Routes(dialects, config.server.profiles)
+        self._desk = Desk(dialects)
         self.log = log
         self._mask = mask
 
@@ -75,6 +77,8 @@ class Gateway:
                 return self._other_method(request, identity, "POST")
             if (found := self._routes.stored(path)) is not None:
                 return await self._stored(request, identity, *found)
+            if (inquiry := self._desk.find(path)) is not None:
+                return self._tell(request, identity, path, inquiry)
             if path in ("/live", "/ready"):
                 return self._health(request, identity, path)
             raise self._routes.unknown(path)
@@ -118,6 +122,16 @@ class Gateway:
             return self._other_method(request, identity, ", ".join(methods))
         retrieval = Retrieval(request, Note(identity, route.dialect.name, route.protocol), route, response_id, part)
         return await retrieval.run(self.state.keys, self.store, self.log, self._server.write_stall)
+
+    def _tell(self, request: web.BaseRequest, identity: str, path: str, inquiry: Inquiry) -> web.Response:
+        """Answer a question about models. Raises Fault."""
+        if request.method not in ("GET", "HEAD"):
+            return self._other_method(request, identity, "GET, HEAD")
+        caller = self.state.keys.caller(request.headers)
+        call = Call(request.method, path, {}, dict(request.query), request.headers)
+        body = self._mask(encode(told(inquiry, call, caller, self.state)))
+        self.log.info("told", request_id=identity, dialect=inquiry.dialect.name, key=caller.name, bytes=len(body))
+        return as_response(200, body, {"x-request-id": identity})
 
     def _other_method(self, request: web.BaseRequest, identity: str, allowed: str) -> web.Response:
         allow = f"{allowed}, OPTIONS"

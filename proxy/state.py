@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from random import Random
@@ -10,6 +11,7 @@ from dragoman.adapters.call import Policy, Target
 from dragoman.adapters.dialect import Called, Dialect
 from dragoman.adapters.extras import ExtraParameters
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.listing import Listed, Task
 from dragoman.adapters.suggestions import did_you_mean
 
 from .config.models import Config, Model, PolicyChoice, Provider, TargetChoice, Timeouts
@@ -19,6 +21,9 @@ from .over_http import HttpUpstream
 from .upstream import Upstream
 
 __all__ = ["Candidate", "ProviderState", "RouterState"]
+
+_TASKS: tuple[Task, ...] = ("chat", "completions", "embeddings")
+"""What a model is listed for: the first of these that a target's provider is used for; over responses there is chat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,7 @@ class RouterState:
     ) -> None:
         self.keys = Keys(config.keys)
         self._random = random or Random()
+        self._since = int(time.time())
         self._default = config.server.default_model
         self._providers = {
             name: _provider(name, provider, config, dialects, connect) for name, provider in config.providers.items()
@@ -98,6 +104,23 @@ class RouterState:
         """What the model is configured for, where an address leaves that open."""
         pattern = match(self._models, model)
         return None if pattern is None else self._models[pattern].task
+
+    def listed(self, caller: Caller) -> list[Listed]:
+        """The models that the caller may use, without patterns."""
+        return [self._listed(name, name) for name in self._models if "*" not in name and caller.sees(name)]
+
+    def described(self, name: str, caller: Caller) -> Listed:
+        """One model that the caller may use. Raises Fault."""
+        pattern = match(self._models, name) if caller.sees(name) and "*" not in name else None
+        if pattern is None:
+            raise Fault("not_found", self._unknown(name, caller).message, ("model",), code="model_not_found")
+        return self._listed(name, pattern)
+
+    def _listed(self, name: str, pattern: str) -> Listed:
+        entry = self._models[pattern]
+        protocols = {protocol for one in entry.targets for protocol in one.provider.called}
+        protocols &= {entry.task} if entry.task else protocols
+        return Listed(name, next((task for task in _TASKS if task in protocols), "chat"), self._since)
 
     def candidates(
         self, model: str, caller: Caller, extra: ExtraParameters | None = None, deployment: str | None = None

@@ -6,6 +6,7 @@ from dragoman.adapters.dialect import Dialect
 
 from . import chat, embeddings, served
 from .calls import DEPLOYMENT
+from .info import INFORMATION
 
 __all__ = ["AZURE"]
 
@@ -21,4 +22,5 @@ AZURE = Dialect(
     called={"chat": chat.CALLED, "embeddings": embeddings.CALLED},
     forwarded=("x-ms-error-code",),
     deployment_header=DEPLOYMENT,
+    information=INFORMATION,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dragoman.adapters.dialect import Dialect
 
 from . import chat, embeddings, responses, responses_served, served
+from .endpoints import INFORMATION
 from .invocations import protocol_of
 
 __all__ = ["DATABRICKS"]
@@ -18,4 +19,5 @@ DATABRICKS = Dialect(
     summarised_reasoning=True,
     forwarded=("served-model-name",),
     protocol_of=protocol_of,
+    information=INFORMATION,
 )

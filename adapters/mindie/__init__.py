@@ -5,6 +5,7 @@ from __future__ import annotations
 from dragoman.adapters.dialect import Dialect
 
 from .chat import CALLED
+from .models import INFORMATION
 from .served import SERVED
 
 __all__ = ["MINDIE"]
@@ -15,4 +16,5 @@ MINDIE = Dialect(
     auth={"bearer": {"Authorization": "Bearer {}"}},
     served={"chat": SERVED},
     called={"chat": CALLED},
+    information=INFORMATION,
 )

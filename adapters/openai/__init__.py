@@ -5,6 +5,7 @@ from __future__ import annotations
 from dragoman.adapters.dialect import Dialect
 
 from . import chat, embeddings, responses
+from .models import INFORMATION
 
 __all__ = ["OPENAI"]
 
@@ -15,4 +16,5 @@ OPENAI = Dialect(
     served={"chat": chat.SERVED, "responses": responses.SERVED, "embeddings": embeddings.SERVED},
     called={"chat": chat.CALLED, "responses": responses.CALLED, "embeddings": embeddings.CALLED},
     keeps_responses=True,
+    information=INFORMATION,
 )

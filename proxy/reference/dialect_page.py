@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dragoman.adapters.call import Call, Context, JsonObject, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.dialect import Dialect
-from dragoman.proxy.routes import ADDRESSES, Routes
+from dragoman.proxy.routes import ADDRESSES, INFORMATION, Routes
 from dragoman.schemas import load, names
 
 from .events import event_kinds
@@ -70,6 +70,9 @@ def _facts(dialect: Dialect) -> Iterator[str]:
     for protocol in dialect.called:
         address = _called(dialect, protocol)
         yield f"- Address that dragoman calls ({protocol}), behind the provider's base address: {address}."
+    for what in dialect.information:
+        addresses = ", ".join(f"`GET {path}`" for path in INFORMATION[dialect.name, what])
+        yield f"- Addresses that tell of models ({what}): {addresses}."
     if dialect.forwarded:
         yield f"- Headers of the provider that clients get too: {', '.join(map(code, dialect.forwarded))}."
     yield ""

@@ -1,0 +1,43 @@
+"""Databricks' lists of serving endpoints, as far as its SDK's client reads them: ServingEndpoint and
+ServingEndpointDetailed. Times are milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dragoman.adapters.call import Call, JsonObject
+from dragoman.adapters.listing import Information, Listed, Task
+
+__all__ = ["INFORMATION"]
+
+_TASKS: Mapping[Task, str] = {
+    "chat": "llm/v1/chat",
+    "completions": "llm/v1/completions",
+    "embeddings": "llm/v1/embeddings",
+}
+
+
+def _endpoints(models: Sequence[Listed], _call: Call) -> JsonObject:
+    return {"endpoints": [_summary(model) for model in models]}
+
+
+def _endpoint(models: Sequence[Listed], _call: Call) -> JsonObject:
+    (model,) = models
+    return {**_summary(model), "permission_level": "CAN_QUERY", "route_optimized": False}
+
+
+def _summary(model: Listed) -> JsonObject:
+    return {
+        "id": model.name,
+        "name": model.name,
+        "task": _TASKS[model.task],
+        "state": {"ready": "READY", "config_update": "NOT_UPDATING"},
+        "creation_timestamp": model.since * 1000,
+        "last_updated_timestamp": model.since * 1000,
+    }
+
+
+INFORMATION: Mapping[str, Information] = {
+    "models": Information("all", _endpoints),
+    "model": Information("named", _endpoint),
+}

@@ -1,0 +1,35 @@
+"""Models as clients may know them: what a dialect's lists of models are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from .call import Call, JsonObject
+
+__all__ = ["Information", "Listed", "Task"]
+
+Task: TypeAlias = Literal["chat", "completions", "embeddings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A model that a caller may use: its name, what it is for, and since when it is configured, in seconds of Unix
+    time."""
+
+    name: str
+    task: Task
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Information:
+    """What a dialect answers at an address that tells of models. `about` says of which: of all that the caller may use,
+    of the one that the address names, or of the one that a request without a model's name would get.
+
+    `write` gets those models and the client's call, and raises Fault for a call that the dialect does not allow.
+    """
+
+    about: Literal["all", "named", "default"]
+    write: Callable[[Sequence[Listed], Call], JsonObject]
