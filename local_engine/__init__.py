@@ -1,3 +1,22 @@
-"""The ONNX Runtime engine. Nothing is here yet: the proxy routes to remote providers only."""
+"""The ONNX Runtime engine: a model folder, served with continuous batching. Importing this loads nothing heavy.
+
+What stands on it uses these, each from its own module:
+
+    folder.open_folder(path) -> ModelFolder         what a folder holds, judged before anything is loaded; FolderError
+    providers.choose(device) -> Provider            auto, cuda or cpu; ProviderError
+    engine.Engine.load(path, Options()) -> Engine   one thread that owns the session
+        engine.tokenizer, engine.folder, engine.limits, engine.statistics()
+        engine.submit(Generation, sink) -> Ticket   raises Fault: rate_limit with retry_after (the queue is full),
+                                                    context_length_exceeded, and what the request itself has wrong
+        engine.cancel(ticket)                       its slot is free before the next step
+        engine.close()
+    stream.Stream(engine, loop)                     the same for asyncio: `async for event in streams.run(generation)`
+    requests                                        Generation, Sampling, the events Delta, Finished and Failed, Usage,
+                                                    and TokenMask, the hook for guided decoding
+
+The model's own layers: `graph` reads an ONNX file's outline, `session` opens it, `kv` and `concat` keep keys and values,
+`slots` decides who sits where and what is reused, `scheduler` takes the steps, `sampling` chooses tokens, `detok` and
+`stops` make text of them. `export` writes model folders and needs the extra of that name.
+"""
 
 __all__: list[str] = []
