@@ -105,7 +105,9 @@ def _model_file(
             return inside(folder, given)
     for name in _candidates(folder, device):
         return inside(folder, name)
-    others = sorted(str(file.relative_to(folder)) for pattern in ("*.onnx", "onnx/*.onnx") for file in folder.glob(pattern))
+    others = sorted(
+        str(file.relative_to(folder)) for pattern in ("*.onnx", "onnx/*.onnx") for file in folder.glob(pattern)
+    )
     if len(others) == 1:
         return inside(folder, others[0])
     if others:
@@ -143,7 +145,9 @@ def _described(
         ports=ports,
         context=_context(folder, settings, genai, config),
         eos=frozenset(token for source in sources for token in _ids(source.get("eos_token_id"))),
-        bos=next((source["bos_token_id"] for source in (genai, config) if isinstance(source.get("bos_token_id"), int)), None),
+        bos=next(
+            (source["bos_token_id"] for source in (genai, config) if isinstance(source.get("bos_token_id"), int)), None
+        ),
         template=_template(folder, words),
         pooling=pooling,
         normalize=normalize,
@@ -162,7 +166,9 @@ def _context(folder: Path, settings: Mapping[str, Any], genai: Mapping[str, Any]
     found = settings.get("context") or genai.get("context_length") or text.get("max_position_embeddings")
     found = DEFAULT_CONTEXT if found is None else found
     if not isinstance(found, int) or not 2 <= found <= MOST_CONTEXT:
-        raise FolderError(f"{folder} gives the context length {found!r}; a whole number from 2 to {MOST_CONTEXT} is needed")
+        raise FolderError(
+            f"{folder} gives the context length {found!r}; a whole number from 2 to {MOST_CONTEXT} is needed"
+        )
     return found
 
 

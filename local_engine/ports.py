@@ -39,8 +39,8 @@ class CachePort:
 class Decoder:
     """A graph that continues a text. `slots`: past and present may be one buffer; `concat`: present grows out of past.
 
-    `element` is the cache's type, `ids` that of `input_ids` (ONNX numbers). `extra` names the inputs beside `input_ids`
-    and the cache.
+    `element` is the cache's type, `ids` that of `input_ids` (ONNX numbers). `extra` are the inputs beside `input_ids`
+    and the cache, with their types. `last_only`: logits come for the last position alone.
     """
 
     layout: CacheLayout
@@ -48,8 +48,9 @@ class Decoder:
     element: int
     ids: int
     vocab: int
-    extra: frozenset[str]
-    logits: str = "logits"
+    extra: Mapping[str, int]
+    logits: int = FLOAT32
+    last_only: bool = False
 
     @property
     def row_bytes(self) -> int:
@@ -102,24 +103,34 @@ def _decoder(file: Path, graph: Graph, names: Mapping[str, Any]) -> Decoder:
             f"{file} has no cache: no input is called {names['past_key_names'] % 0}. Export the model with past keys and"
             " values (`dragoman export`, or the task text-generation-with-past)"
         )
-    extra = frozenset(graph.inputs) - {port.past for port in cache} - {"input_ids"}
-    if extra - FED:
-        raise FolderError(f"{file} asks for {', '.join(sorted(extra - FED))}, which this engine does not feed")
+    own = {port.past for port in cache} | {"input_ids"}
+    extra = {name: port.element for name, port in graph.inputs.items() if name not in own}
+    if unknown := sorted(set(extra) - FED):
+        raise FolderError(f"{file} asks for {', '.join(unknown)}, which this engine does not feed")
     elements = {graph.inputs[port.past].element for port in cache}
     if elements != {FLOAT32} and elements != {FLOAT16}:
-        raise FolderError(f"{file} keeps keys and values in types {sorted(elements)}: only float32 and float16 are served")
-    layout: CacheLayout = "slots" if _shares_buffer(graph, cache) and "use_cache_branch" not in extra else "concat"
+        raise FolderError(
+            f"{file} keeps keys and values in types {sorted(elements)}: only float32 and float16 are served"
+        )
+    shared = _shares_buffer(graph, cache) and "attention_mask" in extra and "use_cache_branch" not in extra
+    layout: CacheLayout = "slots" if shared else "concat"
     ids = graph.inputs["input_ids"].element
     if ids not in (INT32, INT64):
         raise FolderError(f"{file} takes input_ids of type {ids}: only int32 and int64 are served")
-    vocab = _size(file, "logits", graph.outputs["logits"].shape, -1, MOST_TOKENS)
-    return Decoder(layout, cache, elements.pop(), ids, vocab, extra)
+    logits = graph.outputs["logits"]
+    if logits.element not in (FLOAT32, FLOAT16):
+        raise FolderError(f"{file} gives logits of type {logits.element}: only float32 and float16 are served")
+    vocab = _size(file, "logits", logits.shape, -1, MOST_TOKENS)
+    last_only = len(logits.shape) == 3 and logits.shape[1] == 1
+    return Decoder(layout, cache, elements.pop(), ids, vocab, extra, logits.element, last_only)
 
 
 def _cache(file: Path, graph: Graph, names: Mapping[str, Any]) -> list[CachePort]:
     found = []
     for layer in range(MOST_LAYERS + 1):
-        pairs = [(names[f"past_{part}_names"] % layer, names[f"present_{part}_names"] % layer) for part in ("key", "value")]
+        pairs = [
+            (names[f"past_{part}_names"] % layer, names[f"present_{part}_names"] % layer) for part in ("key", "value")
+        ]
         if not any(past in graph.inputs for past, _ in pairs):
             break
         for past, present in pairs:

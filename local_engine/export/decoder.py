@@ -73,9 +73,7 @@ def build(
     return _interface(spec, options, linear, attention.extra_inputs)
 
 
-def _norm(
-    graph: GraphBuilder, spec: ModelSpec, linear: Linear, stream: str, added: str, name: str
-) -> tuple[str, str]:
+def _norm(graph: GraphBuilder, spec: ModelSpec, linear: Linear, stream: str, added: str, name: str) -> tuple[str, str]:
     """RMS norm of stream + added; returns the normed values and the sum, which is the stream from here on."""
     weight = linear.vector(f"{name}.weight")
     out = f"{name}.out"

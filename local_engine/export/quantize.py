@@ -16,7 +16,9 @@ Bits: TypeAlias = Literal[4, 8]
 BLOCK = 32
 
 
-def quantize(matrix: NDArray[np.floating], bits: Bits, block: int = BLOCK) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+def quantize(
+    matrix: NDArray[np.floating], bits: Bits, block: int = BLOCK
+) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     """Codes (out, blocks, block * bits / 8) and scales (out, blocks) of a matrix (out, in).
 
     A code c stands for (c - 2**(bits-1)) * scale. The value farthest from zero is exact: its scale takes its sign.

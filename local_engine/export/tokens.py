@@ -14,7 +14,9 @@ BYTE_SPECIALS = ("<|end|>", "<|user|>", "<|assistant|>", "<|system|>")
 def byte_tokenizer(spec: ModelSpec) -> dict[str, Any]:
     """tokenizer.json of a byte-level tokenizer: byte b is token b, specials follow from 256, the rest is filled up."""
     if spec.vocab < 256 + len(BYTE_SPECIALS):
-        raise ExportError(f"a vocabulary of {spec.vocab} is too small for the 256 bytes and {len(BYTE_SPECIALS)} specials")
+        raise ExportError(
+            f"a vocabulary of {spec.vocab} is too small for the 256 bytes and {len(BYTE_SPECIALS)} specials"
+        )
     vocab = {symbol: byte for byte, symbol in enumerate(_symbols())}
     added = [*BYTE_SPECIALS, *(f"<|unused-{i}|>" for i in range(spec.vocab - 256 - len(BYTE_SPECIALS)))]
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}

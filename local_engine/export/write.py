@@ -41,7 +41,9 @@ def export_folder(source: Path, target: Path, options: Options, advance: Advance
     """
     spec = read_spec(source)
     if not (source / "tokenizer.json").is_file():
-        raise ExportError(f"{source} holds no tokenizer.json; make one with transformers: AutoTokenizer.save_pretrained")
+        raise ExportError(
+            f"{source} holds no tokenizer.json; make one with transformers: AutoTokenizer.save_pretrained"
+        )
     eos = _generation_eos(source)
     file = write_model(replace(spec, eos=eos) if eos else spec, SafetensorsFolder(source), target, options, advance)
     for name in COMPANIONS:
