@@ -14,8 +14,8 @@ What stands on it uses these, each from its own module:
     requests                                        Generation, Sampling, the events Delta, Finished and Failed, Usage,
                                                     and TokenMask, the hook for guided decoding
 
-The model's own layers: `graph` reads an ONNX file's outline, `session` opens it, `kv` and `concat` keep keys and values,
-`slots` decides who sits where and what is reused, `scheduler` takes the steps, `sampling` chooses tokens, `detok` and
+Below them: `graph` reads an ONNX file's outline, `session` opens it, `kv` and `concat` keep keys and values, `slots`
+decides who sits where and what is reused, `scheduler` takes the steps, `sampling` chooses tokens, `detok` and
 `stops` make text of them. `export` writes model folders and needs the extra of that name.
 """
 

@@ -3,8 +3,8 @@
     WAITING --slot--> PREFILL --last piece--> DECODE --end token, stop string, length, mask, cancel--> DONE
        '------------------------- cancel, or a request that breaks -------------------------------------^
 
-Text leaves through two gates: characters are whole (detok), and no stop string can begin in them (stops). A token is told
-with the piece of text that settles the last of it; what belongs to a stop string is never told.
+Text leaves through two gates: characters are whole (detok), and no stop string can begin in them (stops). A token is
+told with the piece of text that settles the last of it; what belongs to a stop string is never told.
 """
 
 from __future__ import annotations
@@ -64,6 +64,10 @@ class Choice:
         self._waiting: deque[_Told] = deque()
         self._settled = self._shown = 0
         self._text = ""
+
+    @property
+    def done(self) -> bool:
+        return self.state is State.DONE
 
     @property
     def usage(self) -> Usage:

@@ -68,7 +68,8 @@ class ConcatCache:
         self._kept[row] = kept
         self._filled[row] = end
         found: NDArray[Any] = logits.numpy()
-        return found[0, -1].astype(np.float32)
+        last: Logits = found[0, -1].astype(np.float32)
+        return last
 
     def _inputs(self, start: int, end: int, ids: Sequence[int]) -> dict[str, NDArray[Any]]:
         extra = self._ports.extra

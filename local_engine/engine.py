@@ -103,7 +103,7 @@ class Engine:
         self._thread.start()
 
     @classmethod
-    def load(cls, path: Path, options: Options = Options(), deliver: Deliver | None = None) -> Engine:  # noqa: B008
+    def load(cls, path: Path, options: Options = Options(), deliver: Deliver | None = None) -> Engine:
         """Open a folder and its session. Raises FolderError and ProviderError."""
         from .concat import ConcatCache
         from .detok import load_tokenizer

@@ -1,4 +1,4 @@
-"""The outline of an ONNX file, read without loading it: inputs, outputs, operators, and the files that hold its tensors.
+"""The outline of an ONNX file, read without loading it: inputs, outputs, operators, the files that hold its tensors.
 
 ONNX files are protocol buffers. Of https://github.com/onnx/onnx/blob/main/onnx/onnx.proto only the fields below are
 walked; tensor data is stepped over, so a file of gigabytes is read in moments. A file that is no protocol buffer, or is

@@ -1,12 +1,12 @@
 """Keys and values in slots: one buffer per layer, bound by address, as both past and present of the graph.
 
 A buffer is (slots, heads, length, width). A sequence owns a slot, a row of every buffer. Prefill binds one row, so that
-the graph writes straight into it; a decode step binds the rows from the lowest to the highest that is asked for. Rows in
-between take part as dummies: they write one position behind what they hold, which nothing reads before it is written
+the graph writes straight into it; a decode step binds the rows from the lowest to the highest that is asked for. Rows
+in between take part as dummies: they write one position behind what they hold, which nothing reads before it is written
 again. So nothing moves when a sequence comes or goes.
 
-A row's results do not depend, to the last bit, on the rows beside it, nor on how its prompt was cut, as long as no piece
-is a single token: GroupQueryAttention computes single tokens in another way. `next_chunk` (scheduler) sees to that.
+A row's results do not depend, to the last bit, on the rows beside it, nor on how its prompt was cut, as long as no
+piece is a single token: GroupQueryAttention computes single tokens in another way. `next_piece` sees to that.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Cache(Protocol):
         ...
 
     def decode(self, rows: Sequence[int], tokens: Sequence[int]) -> Logits:
-        """Put one token behind each of some rows, in ascending order; logits (rows, vocab), good until the next call."""
+        """Put one token behind each of some rows, in ascending order; logits (rows, vocab), valid until the next."""
         ...
 
     def copy(self, source: int, target: int, length: int) -> None:
@@ -97,7 +97,8 @@ class SlotCache:
         self._bind(binding.bind_output, "logits", logits)
         self._session.run_with_iobinding(binding)
         self._filled[row] = start + count
-        return logits[0, -1].astype(np.float32, copy=False)
+        last: Logits = logits[0, -1].astype(np.float32, copy=False)
+        return last
 
     def decode(self, rows: Sequence[int], tokens: Sequence[int]) -> Logits:
         low, high = rows[0], rows[-1] + 1
@@ -112,7 +113,9 @@ class SlotCache:
         self._session.run_with_iobinding(binding)
         self._filled[list(rows)] += 1
         found = self._logits[:count, 0]
-        return (found if len(rows) == count else found[places]).astype(np.float32, copy=False)
+        wanted: NDArray[Any] = found if len(rows) == count else found[places]
+        floats: Logits = wanted.astype(np.float32, copy=False)
+        return floats
 
     def copy(self, source: int, target: int, length: int) -> None:
         for _, buffer in self._buffers:

@@ -34,7 +34,7 @@ def allocate(shape: tuple[int, int, int, int], dtype: type[np.floating[Any]], pr
 
 
 def available(provider: Provider) -> int:
-    """Bytes that keys and values may take where nobody says: a quarter of the host's memory, most of the free device's."""
+    """Bytes that keys and values may take by default: a quarter of the host's memory, most of the free device's."""
     if provider.device == "cpu":
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
     free, total = ctypes.c_size_t(0), ctypes.c_size_t(0)

@@ -61,7 +61,7 @@ def read_json(folder: Path, name: str, limit: int = TEXT_LIMIT) -> dict[str, Any
 
 
 def check_external(model: Path, graph: Graph) -> None:
-    """Every tensor stored beside the model must lie whole in a file of the model's own directory. Raises FolderError."""
+    """Every tensor stored beside the model must lie whole in a file of the same directory. Raises FolderError."""
     sizes: dict[str, int] = {}
     for location, offset, length in graph.external:
         if location not in sizes:

@@ -100,8 +100,8 @@ def _decoder(file: Path, graph: Graph, names: Mapping[str, Any]) -> Decoder:
     cache = tuple(_cache(file, graph, names))
     if not cache:
         raise FolderError(
-            f"{file} has no cache: no input is called {names['past_key_names'] % 0}. Export the model with past keys and"
-            " values (`dragoman export`, or the task text-generation-with-past)"
+            f"{file} has no cache: no input is called {names['past_key_names'] % 0}. Export the model with past keys"
+            " and values (`dragoman export`, or the task text-generation-with-past)"
         )
     own = {port.past for port in cache} | {"input_ids"}
     extra = {name: port.element for name, port in graph.inputs.items() if name not in own}

@@ -71,7 +71,8 @@ class Generation:
     """One request. `max_tokens` None goes on until the context is full.
 
     `stop` strings end a choice before they appear in its text. `ignore_eos` runs over the model's own end tokens;
-    `stop_ids` are further end tokens. `mask` makes a TokenMask for each choice. `skip_special` leaves special tokens out of the text.
+    `stop_ids` are further end tokens. `mask` makes a TokenMask for each choice. `skip_special` leaves special tokens
+    out of the text.
     """
 
     prompt: tuple[int, ...]

@@ -44,7 +44,7 @@ class Counts:
 
 
 def next_piece(left: int, piece: int) -> int:
-    """How many of the `left` prompt tokens the next piece has: all if they fit, and never such that one is left over."""
+    """How many of the `left` prompt tokens the next piece has: all if they fit, and never so many that one is left."""
     if left <= piece:
         return left
     return piece - 1 if left == piece + 1 else piece
@@ -173,14 +173,14 @@ class Scheduler:
     ) -> None:
         allowed = [self._allowed(choice, mask) for choice, mask in zip(choices, masks, strict=True)]
         for choice, chosen in zip(choices, choose(logits, [c.sampler for c in choices], allowed), strict=True):
-            if choice.state is State.DONE:
+            if choice.done:
                 continue
             if chosen is None:
                 self._told += self.fail(choice.ticket, Fault("internal", "no token may follow: the mask or the model"))
                 continue
             self.counts.generated_tokens += 1
             self._take(choice, chosen)
-            if choice.state is State.DONE:
+            if choice.done:
                 self._release(choice)
 
     def _allowed(self, choice: Choice, mask: Future[NDArray[np.bool_] | None] | None) -> NDArray[np.bool_] | None:

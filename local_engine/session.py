@@ -51,5 +51,5 @@ def _open(file: Path, provider: Provider, threads: int) -> InferenceSession:
     options.add_session_config_entry("session.force_spinning_stop", "1")  # no core is kept busy between steps
     try:
         return onnxruntime.InferenceSession(str(file), options, providers=[(provider.name, provider.options)])
-    except Exception as error:  # noqa: BLE001  onnxruntime's errors share no base but this
+    except Exception as error:
         raise ProviderError(f"{file} cannot be opened by onnxruntime: {error}") from error

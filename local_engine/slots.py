@@ -1,8 +1,8 @@
 """Who sits in which slot, and what of an earlier prompt can be reused there.
 
-A slot remembers the prompt tokens that prefill computed in it; what was generated behind them is not reused, since single
-tokens are computed in another way than prompts (kv.py) and the same request must give the same tokens whatever came
-before it. A new prompt starts from the longest remembered beginning: in its own slot, or copied from another, busy or not.
+A slot remembers the prompt tokens that prefill computed in it; what was generated behind them is not reused, since
+single tokens are computed in another way than prompts (kv.py) and the same request must give the same tokens whatever
+came before it. A new prompt starts from the longest remembered beginning, in its slot or copied from there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LEAST_REUSE = 8
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A slot for a prompt. Its first `kept` tokens are there, once they are copied from `source` where that is given."""
+    """A slot for a prompt. Its first `kept` tokens are there, or are to be copied from `source`."""
 
     row: int
     kept: int = 0

@@ -1,7 +1,7 @@
 """The decoder as an ONNX graph, in two layouts.
 
-`gqa`: one GroupQueryAttention per layer, rotary positions inside it, past and present of the same length so that both can
-be bound to one buffer. Inputs `input_ids`, `attention_mask` (padded on the right), `past_key_values.N.key|value`
+`gqa`: one GroupQueryAttention per layer, rotary positions inside it, past and present of the same length so that both
+can be bound to one buffer. Inputs `input_ids`, `attention_mask` (padded on the right), `past_key_values.N.key|value`
 (batch, kv heads, length, head size); outputs `logits`, `present.N.key|value`. Row lengths come from the mask.
 
 `concat`: standard operators, `position_ids` as a further input, present = past with the new keys and values behind it.
@@ -108,8 +108,8 @@ def _interface(
     kv = helper.np_dtype_to_tensor_dtype(np.dtype(linear.dtype))
     for layer in range(spec.layers):
         for part in ("key", "value"):
-            past = ["batch", spec.kv_heads, "past", spec.head_dim]
-            present = ["batch", spec.kv_heads, "total_kept", spec.head_dim]
+            past: list[int | str | None] = ["batch", spec.kv_heads, "past", spec.head_dim]
+            present: list[int | str | None] = ["batch", spec.kv_heads, "total_kept", spec.head_dim]
             inputs.append(info(f"past_key_values.{layer}.{part}", kv, past))
             outputs.append(info(f"present.{layer}.{part}", kv, present))
     return inputs, outputs

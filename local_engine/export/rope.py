@@ -29,4 +29,5 @@ def _stretched(frequencies: NDArray[np.float32], scaling: RopeScaling) -> NDArra
     turns = scaling.original_max_positions * frequencies / (2 * math.pi)
     low, high = scaling.low_freq_factor, scaling.high_freq_factor
     kept = np.clip((turns - low) / (high - low), 0, 1)
-    return ((1 - kept) * frequencies / scaling.factor + kept * frequencies).astype(np.float32)
+    blended: NDArray[np.float32] = ((1 - kept) * frequencies / scaling.factor + kept * frequencies).astype(np.float32)
+    return blended

@@ -28,7 +28,7 @@ class SafetensorsFolder(Mapping[str, Tensor]):
     """
 
     def __init__(self, folder: Path) -> None:
-        self._places: dict[str, tuple[np.memmap[Any, Any], dict[str, Any]]] = {}
+        self._places: dict[str, tuple[Tensor, dict[str, Any]]] = {}
         files = sorted(folder.glob("*.safetensors"))
         if not files:
             raise ExportError(f"{folder} holds no *.safetensors file")

@@ -18,7 +18,7 @@ from .spec import ExportError, ModelSpec, read_spec
 from .tokens import byte_tokenizer
 from .weights import RandomWeights, SafetensorsFolder, Tensor, shapes
 
-__all__ = ["LONGEST", "export_folder", "export_random", "write_model"]
+__all__ = ["LONGEST", "export_folder", "export_random", "hf_config", "write_model"]
 
 LONGEST = 32768
 INLINE_LIMIT = 1_500_000_000
@@ -81,7 +81,7 @@ def write_model(
         graph.finish(file, *build(spec, weights, options, graph, advance), options.producer)
     finally:
         graph.close()
-    _write_json(target / "config.json", {**spec.config, **_config(spec)})
+    _write_json(target / "config.json", {**spec.config, **hf_config(spec)})
     _write_json(target / "genai_config.json", _genai_config(spec, options))
     return file
 
@@ -98,7 +98,7 @@ def _generation_eos(source: Path) -> tuple[int, ...]:
     return tuple(found) if isinstance(found, list) else () if found is None else (int(found),)
 
 
-def _config(spec: ModelSpec) -> dict[str, Any]:
+def hf_config(spec: ModelSpec) -> dict[str, Any]:
     """config.json as transformers reads it."""
     scaling = spec.rope_scaling
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": spec.rope_theta}

@@ -1,0 +1,65 @@
+"""Write the golden tokens: what transformers generates, greedily, from the weights of `models.SPECS`.
+
+Run by hand where torch and transformers are installed, from the checkout:
+
+    PYTHONPATH=.:tests/local_engine python tests/local_engine/make_golden.py
+
+It also says how close a decision was: the smallest distance between the two likeliest tokens. A distance below 1e-3
+could fall the other way on another machine; then choose another seed.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from models import NEW_TOKENS, PROMPTS, SEED, SPECS
+
+from dragoman.local_engine.export.weights import RandomWeights, write_safetensors
+from dragoman.local_engine.export.write import hf_config
+
+
+def reference(name: str, folder: Path) -> Any:
+    """The transformers model of a spec."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(hf_config(SPECS[name])), "utf-8")
+    write_safetensors(RandomWeights(SPECS[name], SEED), folder / "model.safetensors")
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+
+
+def continued(model: Any, prompt: list[int], count: int) -> tuple[list[int], float]:
+    """The greedy continuation, running over end tokens, and its smallest distance."""
+    import torch
+
+    made = model.generate(
+        torch.tensor([prompt]),
+        attention_mask=torch.ones(1, len(prompt), dtype=torch.int64),
+        do_sample=False,
+        max_new_tokens=count,
+        min_new_tokens=count,
+        eos_token_id=None,
+        pad_token_id=0,
+        output_logits=True,
+        return_dict_in_generate=True,
+    )
+    gaps = [float(step.topk(2).values.diff().abs()) for step in made.logits]
+    return made.sequences[0, len(prompt) :].tolist(), min(gaps)
+
+
+def main() -> None:
+    for name in SPECS:
+        with tempfile.TemporaryDirectory() as folder:
+            model = reference(name, Path(folder))
+            made = [continued(model, prompt, NEW_TOKENS) for prompt in PROMPTS]
+        file = Path(__file__).parent / "golden" / f"{name}.json"
+        file.write_text(json.dumps({"seed": SEED, "tokens": [tokens for tokens, _ in made]}) + "\n", "utf-8")
+        print(f"{name}: smallest distance {min(gap for _, gap in made):.2e}")
+
+
+if __name__ == "__main__":
+    main()

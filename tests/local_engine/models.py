@@ -1,0 +1,41 @@
+"""Tiny models of random weights, the same on every machine, and the prompts that golden tokens were made for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dragoman.local_engine.export.decoder import Layout, Options
+from dragoman.local_engine.export.linear import Precision
+from dragoman.local_engine.export.spec import ModelSpec, RopeScaling
+from dragoman.local_engine.export.write import export_random
+
+END = 256
+SEED = 12
+NEW_TOKENS = 32
+LENGTH = 192
+LLAMA3 = RopeScaling("llama3", 8.0, 1.0, 4.0, 32)
+
+SPECS: dict[str, ModelSpec] = {
+    "llama": ModelSpec("llama", 64, 2, 4, 2, 16, 96, 272, LENGTH, rope_scaling=LLAMA3, eos=(END,)),
+    "qwen2": ModelSpec("qwen2", 64, 2, 4, 2, 16, 96, 272, LENGTH, attention_bias=True, tied=True, eos=(END,)),
+    "qwen3": ModelSpec("qwen3", 64, 2, 4, 1, 32, 96, 272, LENGTH, rope_theta=1e6, qk_norm=True, eos=(END,)),
+}
+PROMPTS: list[list[int]] = [
+    list(text.encode())
+    for text in (
+        "a",
+        "Hi",
+        "The dragoman stands between two courts and speaks for both.",
+        "Grüß Gott, 你好, ¿qué tal?",
+        "0123456789" * 10,
+    )
+]
+
+
+def make(
+    target: Path, name: str, precision: Precision = "fp32", layout: Layout = "gqa", *, all_logits: bool = False
+) -> Path:
+    """Export one of SPECS into a folder; returns the folder."""
+    options = Options(precision, layout, LENGTH, all_logits=all_logits)
+    export_random(SPECS[name], target, options, SEED)
+    return target
