@@ -158,7 +158,7 @@ def _genai_config(spec: ModelSpec, options: Options) -> dict[str, Any]:
     eos = list(spec.eos)
     return {
         "model": {
-            "bos_token_id": spec.bos,
+            **({} if spec.bos is None else {"bos_token_id": spec.bos}),
             "context_length": options.length,
             "decoder": decoder,
             "eos_token_id": eos if len(eos) != 1 else eos[0],

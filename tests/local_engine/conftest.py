@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from models import make
-from rig import Rig
+from engine_models import make
+from engine_rig import Folders, Rig, Rigs
 
 from dragoman.local_engine.export.decoder import Layout
 from dragoman.local_engine.export.linear import Precision
-
-Folders = Callable[..., Path]
-Rigs = Callable[..., Rig]
-
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:

@@ -1,4 +1,4 @@
-"""Write the golden tokens: what transformers generates, greedily, from the weights of `models.SPECS`.
+"""Write the golden tokens: what transformers generates, greedily, from the weights of `engine_models.SPECS`.
 
 Run by hand where torch and transformers are installed, from the checkout:
 
@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from models import NEW_TOKENS, PROMPTS, SEED, SPECS
+from engine_models import NEW_TOKENS, PROMPTS, SEED, SPECS
 
 from dragoman.local_engine.export.weights import RandomWeights, write_safetensors
 from dragoman.local_engine.export.write import hf_config

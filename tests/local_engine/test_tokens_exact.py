@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Folders, Rigs
-from models import NEW_TOKENS, PROMPTS, SEED, SPECS
-from rig import Rig, plain
+from engine_models import NEW_TOKENS, PROMPTS, SEED, SPECS
+from engine_rig import Folders, Rig, Rigs, plain
 
 from dragoman.local_engine.requests import Failed, Sampling
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from dragoman.local_engine.requests import Delta, Event, Finished, Generation, S
 from dragoman.local_engine.scheduler import Scheduler
 from dragoman.local_engine.session import open_session
 
+Folders = Callable[..., Path]
+Rigs = Callable[..., "Rig"]
 GREEDY = Sampling(temperature=0)
 
 

@@ -1,0 +1,305 @@
+"""Benchmark: the local engine beside onnxruntime-genai and transformers, in tokens per second of processor time.
+
+    uv run python bench/engine.py
+
+A Llama of 32 million random float32 weights continues prompts of 16 tokens by 128, greedily, on one thread. All rows do
+the same work in the same process, in rounds; medians are printed. onnxruntime-genai and transformers are left out, with
+the reason, where they are not installed. Processor time is what counts: a busy machine stretches the clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from dragoman.local_engine.engine import Batch, Engine
+from dragoman.local_engine.engine import Options as EngineOptions
+from dragoman.local_engine.export.decoder import Options
+from dragoman.local_engine.export.spec import ModelSpec
+from dragoman.local_engine.export.weights import RandomWeights, write_safetensors
+from dragoman.local_engine.export.write import export_random
+from dragoman.local_engine.requests import Delta, Finished, Generation, Sampling
+from dragoman.local_engine.stream import Streams
+
+SPEC = ModelSpec("llama", 512, 8, 8, 2, 64, 1536, 8192, 2048, eos=(256,))
+PROMPT, TOKENS, STREAMS = 16, 128, 16
+GREEDY = Sampling(temperature=0)
+
+
+def prompt(number: int, length: int = PROMPT) -> list[int]:
+    return [(number * 7919 + i * 104729) % 8000 for i in range(length)]
+
+
+@dataclass
+class Row:
+    name: str
+    streams: int
+    run: Callable[[int], int]
+    """Serve that many streams; returns how many tokens came out."""
+    rates: list[float] = field(default_factory=list)
+    walls: list[float] = field(default_factory=list)
+
+    def measure(self) -> None:
+        cpu, wall = time.process_time(), time.perf_counter()
+        tokens = self.run(self.streams)
+        self.rates.append(tokens / (time.process_time() - cpu))
+        self.walls.append(tokens / (time.perf_counter() - wall))
+        assert tokens == self.streams * TOKENS, (self.name, tokens)
+
+    @property
+    def rate(self) -> float:
+        return statistics.median(self.rates)
+
+
+class Ours:
+    def __init__(self, folder: Path) -> None:
+        self._over = threading.Event()
+        self._tokens = self._left = 0
+        self.engine = Engine.load(
+            folder, EngineOptions(device="cpu", threads=1, slots=STREAMS, context=512), self._deliver
+        )
+
+    def _deliver(self, batch: Batch) -> None:
+        for _, event in batch:
+            if isinstance(event, Delta):
+                self._tokens += len(event.tokens)
+            elif isinstance(event, Finished):
+                self._left -= 1
+        if not self._left:
+            self._over.set()
+
+    def run(self, streams: int) -> int:
+        self._over.clear()
+        self._tokens, self._left = 0, streams
+        for number in range(streams):
+            self.engine.submit(Generation(tuple(prompt(number)), GREEDY, TOKENS, ignore_eos=True))
+        self._over.wait()
+        return self._tokens
+
+
+def genai_rows(folder: Path) -> list[Row]:
+    import onnxruntime_genai as genai
+
+    file = folder / "genai_config.json"
+    config = json.loads(file.read_text("utf-8"))
+    config["model"]["decoder"]["session_options"] |= {"intra_op_num_threads": 1, "inter_op_num_threads": 1}
+    config["model"]["eos_token_id"] = SPEC.vocab - 1
+    file.write_text(json.dumps(config), "utf-8")
+    model = genai.Model(str(folder))
+    engine = genai.Engine(model)
+
+    def generator(streams: int) -> int:
+        params = genai.GeneratorParams(model)
+        length = PROMPT + TOKENS
+        params.set_search_options(do_sample=False, max_length=length, min_length=length, batch_size=streams)
+        running = genai.Generator(model, params)
+        running.append_tokens([prompt(number) for number in range(streams)])
+        while not running.is_done():
+            running.generate_next_token()
+        return sum(len(running.get_sequence(number)) - PROMPT for number in range(streams))
+
+    def waves(streams: int) -> int:
+        import numpy as np
+
+        requests = []
+        for number in range(streams):
+            request = engine.create_request()
+            options = genai.TurnOptions(request)
+            options.set_do_sample(False)
+            options.set_max_generated_tokens(TOKENS)
+            options.set_min_generated_tokens(TOKENS)
+            request.begin_turn(np.array(prompt(number), np.int32), options)
+            requests.append(request)
+        buffer = engine.create_event_buffer(64)
+        tokens = 0
+        while engine.has_pending_requests():
+            tokens += sum(bool(event.flags & genai.EngineEventFlags.TOKEN) for event in engine.run(buffer) or buffer)
+        for request in requests:
+            request.close()
+        return tokens
+
+    return [
+        Row("onnxruntime-genai Generator", 1, generator),
+        Row("onnxruntime-genai Generator, one batch", STREAMS, generator),
+        Row("onnxruntime-genai Engine", STREAMS, waves),
+    ]
+
+
+def transformers_rows(folder: Path) -> list[Row]:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    torch.set_num_threads(1)
+    write_safetensors(RandomWeights(SPEC), folder / "model.safetensors")
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+
+    def generate(streams: int) -> int:
+        ids = torch.tensor([prompt(number) for number in range(streams)])
+        made = model.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            do_sample=False,
+            max_new_tokens=TOKENS,
+            min_new_tokens=TOKENS,
+            eos_token_id=None,
+            pad_token_id=0,
+        )
+        return int(made.shape[1] - PROMPT) * streams
+
+    return [Row("transformers generate", 1, generate)]
+
+
+def optional(name: str, make: Callable[[Path], list[Row]], folder: Path) -> list[Row]:
+    try:
+        return make(folder)
+    except ImportError as error:
+        print(f"{name} is left out: {error}")
+        return []
+
+
+def late_request(folder: Path) -> str:
+    """The first token of a request that comes when 15 others run, in processor time, beside what it should take."""
+    first: dict[int, float] = {}
+    times: list[float] = []
+
+    def deliver(batch: Batch) -> None:
+        times.append(time.process_time())
+        for ticket, event in batch:
+            if isinstance(event, Delta):
+                first.setdefault(ticket, time.process_time())
+
+    engine = Engine.load(folder, EngineOptions(device="cpu", threads=1, slots=STREAMS, context=512), deliver)
+    ratios = []
+    for attempt in range(5):
+        begun = time.process_time()
+        alone = engine.submit(Generation(tuple(prompt(1000 + attempt, 200)), GREEDY, 1, ignore_eos=True))
+        _until(lambda ticket=alone: ticket in first)
+        prefill = first[alone] - begun
+        others = [
+            engine.submit(Generation(tuple(prompt(50 + n)), GREEDY, 200, ignore_eos=True)) for n in range(STREAMS - 1)
+        ]
+        _until(lambda tickets=others: all(ticket in first for ticket in tickets))
+        count = len(times)
+        _until(lambda least=count: len(times) > least + 20)
+        decode = statistics.median(b - a for a, b in zip(times[count:], times[count + 1 :], strict=False))
+        begun = time.process_time()
+        late = engine.submit(Generation(tuple(prompt(2000 + attempt, 200)), GREEDY, 1, ignore_eos=True))
+        _until(lambda ticket=late: ticket in first)
+        ratios.append((first[late] - begun) / (prefill + 2 * decode))
+        for ticket in others:
+            engine.cancel(ticket)
+    engine.close()
+    return f"late request: first token after {statistics.median(ratios):.2f} x (own prefill + two decode steps); goal 1"
+
+
+def _until(there: Callable[[], bool]) -> None:
+    while not there():
+        time.sleep(0.0005)
+
+
+def cancelled(folder: Path) -> str:
+    """How many steps lie between a cancellation and the end of its sequence."""
+    over: dict[int, int] = {}
+    steps = []
+
+    def deliver(batch: Batch) -> None:
+        for ticket, event in batch:
+            if isinstance(event, Finished) and event.reason == "cancelled":
+                over[ticket] = engine.statistics()["steps"]
+
+    engine = Engine.load(folder, EngineOptions(device="cpu", threads=1, slots=STREAMS, context=512), deliver)
+    for n in range(20):
+        others = [engine.submit(Generation(tuple(prompt(n + i)), GREEDY, 400, ignore_eos=True)) for i in range(4)]
+        time.sleep(0.1)
+        before = engine.statistics()["steps"]
+        for ticket in others:
+            engine.cancel(ticket)
+        _until(lambda tickets=others: all(ticket in over for ticket in tickets))
+        steps += [over[ticket] - before for ticket in others]
+    engine.close()
+    return f"cancel: freed after {max(steps)} further steps at most, of {len(steps)} cancellations; goal 1"
+
+
+async def loop_gaps(folder: Path) -> str:
+    """The longest time that an event loop waits for its turn while 16 streams run and prompts of 400 tokens come in."""
+    engine = Engine.load(folder, EngineOptions(device="cpu", threads=1, slots=STREAMS, context=512))
+    streams = Streams(engine, asyncio.get_running_loop())
+    gaps: list[float] = []
+
+    async def tick() -> None:
+        last = time.perf_counter()
+        while True:
+            await asyncio.sleep(0.001)
+            now = time.perf_counter()
+            gaps.append(now - last - 0.001)
+            last = now
+
+    async def consume(number: int) -> None:
+        async for _ in streams.run(Generation(tuple(prompt(number, 400)), GREEDY, 60, ignore_eos=True)):
+            pass
+
+    ticker = asyncio.create_task(tick())
+    await asyncio.gather(*(consume(number) for number in range(STREAMS)))
+    ticker.cancel()
+    engine.close()
+    return f"event loop: longest gap {max(gaps) * 1000:.1f} ms of {len(gaps)} ticks; goal 50"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="tokens per second of processor time, one thread")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements of each row; medians are reported")
+    parser.add_argument("--json", type=Path, help="write every measurement to this file")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        export_random(SPEC, folder, Options("fp32", "gqa", 2048, all_logits=True))
+        ours = Ours(folder)
+        rows = [Row("dragoman", streams, ours.run) for streams in (1, 4, STREAMS)]
+        rows += optional("onnxruntime-genai", genai_rows, folder)
+        rows += optional("transformers", transformers_rows, folder)
+        for row in rows:
+            row.run(row.streams)
+        for turn in range(given.rounds):
+            for row in rows if turn % 2 == 0 else rows[::-1]:
+                row.measure()
+        report(rows)
+        ours.engine.close()
+        print(late_request(folder))
+        print(cancelled(folder))
+        print(asyncio.run(loop_gaps(folder)))
+    if given.json:
+        found = [{"name": row.name, "streams": row.streams, "cpu": row.rates, "wall": row.walls} for row in rows]
+        given.json.write_text(json.dumps({"python": sys.version, "rows": found}, indent=2) + "\n", "utf-8")
+
+
+def report(rows: list[Row]) -> None:
+    print(f"{'':40} streams  tok/CPU-s  tok/s")
+    for row in rows:
+        print(f"{row.name:40} {row.streams:7} {row.rate:10.0f} {statistics.median(row.walls):6.0f}")
+    rates: dict[tuple[str, int], float] = {(row.name.partition(",")[0], row.streams): row.rate for row in rows}
+    one, many = rates["dragoman", 1], rates["dragoman", STREAMS]
+    goals: list[tuple[str, float, Any, float]] = [
+        ("one stream / genai Generator", one, rates.get(("onnxruntime-genai Generator", 1)), 0.9),
+        ("one stream / transformers generate", one, rates.get(("transformers generate", 1)), 2),
+        ("16 streams / one stream", many, one, 5),
+        ("16 streams / genai Engine", many, rates.get(("onnxruntime-genai Engine", STREAMS)), 2),
+    ]
+    for name, left, right, goal in goals:
+        print(f"{name:40} {left / right:7.2f}  goal {goal}" if right else f"{name:40} not measured")
+
+
+if __name__ == "__main__":
+    main()
