@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["Decode", "Detokenizer", "decoder", "load_tokenizer", "token_bytes"]
+__all__ = ["Decode", "Detokenizer", "TokenBytes", "decoder", "load_tokenizer"]
 
 Decode: TypeAlias = Callable[[Sequence[int]], str]
 HELD_TOKENS = 64
@@ -70,25 +70,30 @@ class Detokenizer:
         return new
 
 
+class TokenBytes:
+    """The bytes of single tokens: of byte-level BPE, of byte fallback (`<0x0A>`), or of their text."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._added = tokenizer.get_added_tokens_decoder()
+        kind = tokenizer.decoder.__getstate__() if tokenizer.decoder is not None else b""
+        self._symbols = _byte_symbols() if b'"ByteLevel"' in kind else {}
+
+    def __call__(self, token: int) -> bytes:
+        word = self._tokenizer.id_to_token(token)
+        if word is None:
+            return b""
+        if token in self._added:
+            return word.encode()
+        if self._symbols:
+            return bytes(self._symbols[symbol] for symbol in word)
+        if len(word) == 6 and word.startswith("<0x") and word.endswith(">"):
+            return bytes([int(word[3:5], 16)])
+        return word.replace("▁", " ").encode()
+
+
 def _byte_symbols() -> dict[str, int]:
+    """The visible character that byte-level BPE writes for each byte, turned round."""
     plain = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     spare = iter(range(0x100, 0x200))
     return {chr(byte if byte in plain else next(spare)): byte for byte in range(256)}
-
-
-def token_bytes(tokenizer: Tokenizer, token: int) -> bytes:
-    """The bytes of one token: of byte-level BPE, of byte fallback (`<0x0A>`), or of its text."""
-    word = tokenizer.id_to_token(token)
-    if word is None:
-        return b""
-    if token in tokenizer.get_added_tokens_decoder():
-        return word.encode()
-    if len(word) == 6 and word.startswith("<0x") and word.endswith(">"):
-        return bytes([int(word[3:5], 16)])
-    symbols = _SYMBOLS
-    if "▁" not in word and all(symbol in symbols for symbol in word):
-        return bytes(symbols[symbol] for symbol in word)
-    return word.replace("▁", " ").encode()
-
-
-_SYMBOLS = _byte_symbols()

@@ -120,8 +120,7 @@ def _logprob(row: Floats, token: int, count: int) -> TokenLogprob:
     count = min(count, len(row))
     if not count:
         return TokenLogprob(token, float(wide[token] - total))
-    likeliest = np.argpartition(-row, count - 1)[:count]
-    likeliest = likeliest[np.lexsort((likeliest, -row[likeliest]))]
+    likeliest = _top(row, count)
     return TokenLogprob(
         token, float(wide[token] - total), tuple((int(other), float(wide[other] - total)) for other in likeliest)
     )
@@ -166,5 +165,9 @@ def _among_the_top(shares: Floats, sampling: Sampling, number: float) -> int:
 
 def _top(shares: Floats, count: int) -> NDArray[np.int64]:
     """The `count` largest, largest first, the lower index first among equals."""
-    some = np.arange(len(shares)) if count >= len(shares) else np.argpartition(-shares, count - 1)[:count]
+    some = np.arange(len(shares))
+    if count < len(shares):
+        least = np.partition(shares, len(shares) - count)[len(shares) - count]
+        above = np.flatnonzero(shares > least)
+        some = np.concatenate([above, np.flatnonzero(shares == least)[: count - len(above)]])
     return some[np.lexsort((some, -shares[some]))]

@@ -15,6 +15,7 @@ from engine_rig import Folders, Rig, Rigs
 from dragoman.local_engine.export.decoder import Layout
 from dragoman.local_engine.export.linear import Precision
 
+
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     """folders(name, precision, layout) is a model folder, made at first use."""
