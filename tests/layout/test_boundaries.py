@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-HEAVY = {"litellm", "onnxruntime", "openai", "rich", "prometheus_client", "opentelemetry"}
+ENGINE = {"jinja2", "llguidance", "numpy", "onnx", "onnxruntime", "tokenizers"}
+HEAVY = {"litellm", "openai", "rich", "prometheus_client", "opentelemetry"} | ENGINE
 IO = {"aiohttp", "uvloop", "httpx", "pydantic", "structlog", "typer"}
 
 WALK = """
@@ -38,7 +39,10 @@ def test_the_sans_io_part_loads_no_io(package: str) -> None:
     assert not modules & (HEAVY | IO | {"asyncio"})
 
 
-@pytest.mark.parametrize("module", ["dragoman.proxy", "dragoman.proxy.cli"])
+@pytest.mark.parametrize(
+    "module",
+    ["dragoman.proxy", "dragoman.proxy.cli", "dragoman.local_engine.requests", "dragoman.local_engine.providers"],
+)
 def test_starting_the_proxy_loads_nothing_heavy(module: str) -> None:
     assert not loaded(ONE, module) & HEAVY
 

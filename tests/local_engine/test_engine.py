@@ -1,0 +1,149 @@
+"""The engine as its users meet it: threads, asyncio, limits, and endings."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_rig import GREEDY, Folders, plain
+
+from dragoman.adapters.faults import Fault
+from dragoman.local_engine.engine import Engine, Options
+from dragoman.local_engine.places import FolderError
+from dragoman.local_engine.requests import Delta, Finished, Generation, Sampling
+from dragoman.local_engine.stream import Streams
+
+PROMPT = tuple(b"What does a dragoman do?")
+CPU = Options(device="cpu", threads=1, slots=4, queue=3)
+
+
+@pytest.fixture
+def engine(folders: Folders) -> Iterator[Engine]:
+    engine = Engine.load(folders(), CPU)
+    yield engine
+    engine.close()
+
+
+def asked(count: int = 8, prompt: tuple[int, ...] = PROMPT, **more: Any) -> Generation:
+    return Generation(prompt, more.pop("sampling", GREEDY), count, ignore_eos=True, **more)
+
+
+async def tokens(streams: Streams, request: Generation) -> list[int]:
+    return [token async for event in streams.run(request) if isinstance(event, Delta) for token in event.tokens]
+
+
+async def until(there: Any) -> None:
+    for _ in range(2000):
+        if there():
+            return
+        await asyncio.sleep(0.005)
+    raise TimeoutError
+
+
+async def test_streams_of_many_at_once(engine: Engine, folders: Folders) -> None:
+    streams = Streams(engine, asyncio.get_running_loop())
+    prompts = [tuple(range(start, start + 20)) for start in range(7)]
+    found = await asyncio.gather(*(tokens(streams, asked(16, prompt)) for prompt in prompts))
+    assert found == [plain(folders(), list(prompt), 16) for prompt in prompts]
+    assert engine.statistics()["waiting"] == engine.statistics()["running"] == 0
+    assert engine.statistics()["generated_tokens"] == 7 * 16
+
+
+async def test_a_full_queue_is_refused_with_a_time_to_come_back(engine: Engine) -> None:
+    streams = Streams(engine, asyncio.get_running_loop())
+    running = [asyncio.create_task(tokens(streams, asked(150))) for _ in range(4 + 3)]
+    await asyncio.sleep(0)
+    with pytest.raises(Fault) as refused:
+        await tokens(streams, asked())
+    fault = refused.value
+    assert (fault.kind, fault.status, fault.code) == ("rate_limit", 429, "queue_full")
+    assert fault.retry_after is not None and 1 <= fault.retry_after <= 60
+    with pytest.raises(Fault, match="n is 0"):
+        engine.submit(asked(n=0))
+    assert len({tuple(made) for made in await asyncio.gather(*running)}) == 1
+    assert len(await tokens(streams, asked())) == 8
+
+
+@pytest.mark.parametrize(
+    ("request_", "words", "code"),
+    [
+        (Generation(()), "no tokens", None),
+        (Generation(tuple(range(192))), "192 tokens; the context of 192", "context_length_exceeded"),
+        (Generation((1, 272)), "token 272 is not in the vocabulary of 272", None),
+        (Generation((1,), max_tokens=0), "max_tokens is 0", None),
+        (Generation((1,), Sampling(logit_bias={-1: 1.0})), "token -1", None),
+    ],
+)
+def test_what_cannot_be_served_is_said_at_once(
+    engine: Engine, request_: Generation, words: str, code: str | None
+) -> None:
+    with pytest.raises(Fault, match=words) as refused:
+        engine.submit(request_)
+    assert (refused.value.kind, refused.value.code) == ("invalid_request", code)
+
+
+async def test_who_stops_listening_frees_the_slot(engine: Engine) -> None:
+    streams = Streams(engine, asyncio.get_running_loop())
+    stream = streams.run(asked(160))
+    await anext(stream)
+    assert engine.statistics()["running"] == 1
+    await stream.aclose()
+    await until(lambda: engine.statistics()["running"] == 0)
+    assert engine.statistics()["generated_tokens"] < 160
+
+
+async def test_choices_finish_each_for_itself(engine: Engine) -> None:
+    streams = Streams(engine, asyncio.get_running_loop())
+    request = asked(6, n=3, sampling=Sampling(seed=3))
+    ends = [event async for event in streams.run(request) if isinstance(event, Finished)]
+    assert sorted(end.index for end in ends) == [0, 1, 2]
+    assert {(end.usage.prompt, end.usage.completion) for end in ends} == {(len(PROMPT), 6)}
+
+
+async def test_closing_fails_what_runs_and_refuses_what_comes(folders: Folders) -> None:
+    engine = Engine.load(folders(), CPU)
+    streams = Streams(engine, asyncio.get_running_loop())
+    running = asyncio.create_task(tokens(streams, asked(160)))
+    await until(lambda: engine.statistics()["running"])
+    await asyncio.to_thread(engine.close)
+    with pytest.raises(Fault, match="was closed"):
+        await running
+    with pytest.raises(Fault, match="is closed"):
+        engine.submit(asked())
+
+
+async def test_a_run_that_fails_ends_its_requests_and_no_others(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streams = Streams(engine, asyncio.get_running_loop())
+    cache: Any = engine._scheduler._cache
+    decode, calls = cache.decode, itertools.count()
+
+    def failing(*args: Any) -> Any:
+        if next(calls) == 3:
+            raise RuntimeError("device is gone")
+        return decode(*args)
+
+    monkeypatch.setattr(cache, "decode", failing)
+    with pytest.raises(Fault, match="device is gone") as failed:
+        await tokens(streams, asked(20))
+    assert failed.value.kind == "internal"
+    assert len(await tokens(streams, asked(20))) == 20
+
+
+def test_memory_decides_how_many_run(folders: Folders) -> None:
+    row = 192 * 2 * 2 * 2 * 16 * 4
+    engine = Engine.load(folders(), Options(device="cpu", memory=3 * row + 5))
+    assert (engine.limits.slots, engine.limits.context) == (3, 192)
+    engine.close()
+    with pytest.raises(FolderError, match="192 tokens takes 0 MiB"):
+        Engine.load(folders(), Options(device="cpu", memory=row - 1))
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FolderError, match="never downloaded"):
+        Engine.load(tmp_path / "missing", CPU)
