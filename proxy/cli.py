@@ -29,6 +29,7 @@ from .commandline import (
     problems_shown,
     report,
 )
+from .export import export
 from .offline.commands import register
 
 __all__ = ["app", "main"]
@@ -213,3 +214,4 @@ def version() -> None:
 
 register(app)
 app.add_typer(contract)
+app.command(epilog="Example: dragoman export Qwen3-0.6B models/qwen3 --precision int4")(export)
