@@ -6,8 +6,8 @@ A folder holds an ONNX graph and `tokenizer.json`, in one of these arrangements:
     onnx/model*.onnx + config.json                  transformers.js
     model.onnx + config.json                        optimum, sentence-transformers
 
-Sizes are read from the graph; the JSON files give only what a graph cannot tell: where texts end, how long a context
-may be, which template conversations take. `dragoman.json` beside them overrides: `file`, `context`, `eos_token_id`,
+Sizes are read from the graph; the JSON files give only what a graph leaves open or cannot tell: where texts end,
+how long a context may be, which template conversations take. `dragoman.json` beside them overrides: `file`, `context`, `eos_token_id`,
 `pooling` (mean, cls, last), `normalize`, and what the layers above read (`settings`).
 """
 
@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from .graph import GraphError, read_graph
 from .places import FolderError, check_external, inside, read_json, read_text
-from .ports import Decoder, Encoder, read_ports
+from .ports import Decoder, Encoder, Hints, read_ports
 
 __all__ = ["ModelFolder", "Pooling", "open_folder"]
 
@@ -75,8 +75,7 @@ def open_folder(path: Path, device: Literal["cpu", "cuda"] = "cpu") -> ModelFold
     except GraphError as error:
         raise FolderError(str(error)) from None
     check_external(file, graph)
-    names = {**_section(decoder, "inputs"), **_section(decoder, "outputs")}
-    ports = read_ports(file, graph, {key: value for key, value in names.items() if _is_pattern(value)})
+    ports = read_ports(file, graph, _hints(decoder, genai, read_json(folder, "config.json")))
     return _described(folder, file, tokenizer, ports, settings, genai)
 
 
@@ -89,6 +88,24 @@ def _home(file: Path) -> Path:
 def _section(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     found = config.get(name, {})
     return found if isinstance(found, dict) else {}
+
+
+def _hints(decoder: Mapping[str, Any], genai: Mapping[str, Any], config: Mapping[str, Any]) -> Hints:
+    names = {**_section(decoder, "inputs"), **_section(decoder, "outputs")}
+    text = _section(config, "text_config") or config
+    heads, hidden = text.get("num_attention_heads"), text.get("hidden_size")
+    width = hidden // heads if isinstance(hidden, int) and isinstance(heads, int) and heads > 0 else None
+    return Hints(
+        {key: value for key, value in names.items() if _is_pattern(value)},
+        heads=_number(decoder.get("num_key_value_heads"), text.get("num_key_value_heads"), heads),
+        width=_number(decoder.get("head_size"), text.get("head_dim"), width),
+        hidden=_number(text.get("hidden_size")),
+        vocab=_number(genai.get("vocab_size"), text.get("vocab_size")),
+    )
+
+
+def _number(*values: object) -> int | None:
+    return next((value for value in values if isinstance(value, int)), None)
 
 
 def _is_pattern(name: object) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from .graph import Graph, Port
 from .places import FolderError
 
-__all__ = ["FLOAT16", "FLOAT32", "CacheLayout", "CachePort", "Decoder", "Encoder", "read_ports"]
+__all__ = ["FLOAT16", "FLOAT32", "CacheLayout", "CachePort", "Decoder", "Encoder", "Hints", "read_ports"]
 
 CacheLayout: TypeAlias = Literal["slots", "concat"]
 
@@ -68,15 +68,26 @@ class Encoder:
     inputs: frozenset[str]
 
 
-def read_ports(file: Path, graph: Graph, names: Mapping[str, Any] | None = None) -> Decoder | Encoder:
-    """Judge a graph; `names` are the input and output names that genai_config.json gives. Raises FolderError."""
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What the JSON files say: names of the cache's tensors, and sizes, for where the graph leaves them open."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    heads: int | None = None
+    width: int | None = None
+    hidden: int | None = None
+    vocab: int | None = None
+
+
+def read_ports(file: Path, graph: Graph, hints: Hints) -> Decoder | Encoder:
+    """Judge a graph. Raises FolderError."""
     if "input_ids" not in graph.inputs:
         raise FolderError(f"{file} has no input input_ids, only {_listed(graph.inputs)}: it is no text model")
     if "logits" in graph.outputs:
-        return _decoder(file, graph, {**DEFAULT_NAMES, **(names or {})})
+        return _decoder(file, graph, hints)
     for output, pooled in (("sentence_embedding", True), ("last_hidden_state", False), ("token_embeddings", False)):
         if output in graph.outputs:
-            return _encoder(file, graph, output, pooled)
+            return _encoder(file, graph, hints, output, pooled)
     raise FolderError(
         f"{file} has the outputs {_listed(graph.outputs)}: logits would make it a decoder, last_hidden_state,"
         " token_embeddings or sentence_embedding an encoder"
@@ -88,16 +99,17 @@ def _listed(names: Mapping[str, Port]) -> str:
     return shown + (", ..." if len(names) > 6 else "") or "none"
 
 
-def _encoder(file: Path, graph: Graph, output: str, pooled: bool) -> Encoder:
+def _encoder(file: Path, graph: Graph, hints: Hints, output: str, pooled: bool) -> Encoder:
     unknown = set(graph.inputs) - {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
     if unknown:
         raise FolderError(f"{file} asks for {', '.join(sorted(unknown))}, which this engine does not feed an encoder")
-    width = _size(file, output, graph.outputs[output].shape, -1, MOST_WIDTH)
+    width = _size(file, output, graph.outputs[output].shape, -1, MOST_WIDTH, hints.hidden)
     return Encoder(output, width, pooled, frozenset(graph.inputs))
 
 
-def _decoder(file: Path, graph: Graph, names: Mapping[str, Any]) -> Decoder:
-    cache = tuple(_cache(file, graph, names))
+def _decoder(file: Path, graph: Graph, hints: Hints) -> Decoder:
+    names = {**DEFAULT_NAMES, **hints.names}
+    cache = tuple(_cache(file, graph, names, hints))
     if not cache:
         raise FolderError(
             f"{file} has no cache: no input is called {names['past_key_names'] % 0}. Export the model with past keys"
@@ -120,12 +132,12 @@ def _decoder(file: Path, graph: Graph, names: Mapping[str, Any]) -> Decoder:
     logits = graph.outputs["logits"]
     if logits.element not in (FLOAT32, FLOAT16):
         raise FolderError(f"{file} gives logits of type {logits.element}: only float32 and float16 are served")
-    vocab = _size(file, "logits", logits.shape, -1, MOST_TOKENS)
+    vocab = _size(file, "logits", logits.shape, -1, MOST_TOKENS, hints.vocab)
     last_only = len(logits.shape) == 3 and logits.shape[1] == 1
     return Decoder(layout, cache, elements.pop(), ids, vocab, extra, logits.element, last_only)
 
 
-def _cache(file: Path, graph: Graph, names: Mapping[str, Any]) -> list[CachePort]:
+def _cache(file: Path, graph: Graph, names: Mapping[str, str], hints: Hints) -> list[CachePort]:
     found = []
     for layer in range(MOST_LAYERS + 1):
         pairs = [
@@ -139,17 +151,21 @@ def _cache(file: Path, graph: Graph, names: Mapping[str, Any]) -> list[CachePort
             shape = graph.inputs[past].shape
             if len(shape) != 4:
                 raise FolderError(f"{file}: {past} has {len(shape)} dimensions, not (batch, heads, length, size)")
-            sizes = [_size(file, past, shape, axis, MOST_WIDTH) for axis in (1, 3)]
+            sizes = [
+                _size(file, past, shape, axis, MOST_WIDTH, hint) for axis, hint in ((1, hints.heads), (3, hints.width))
+            ]
             found.append(CachePort(past, present, *sizes))
     if len(found) > 2 * MOST_LAYERS:
         raise FolderError(f"{file} has more than {MOST_LAYERS} layers")
     return found
 
 
-def _size(file: Path, name: str, shape: tuple[int | str | None, ...], axis: int, most: int) -> int:
+def _size(file: Path, name: str, shape: tuple[int | str | None, ...], axis: int, most: int, hint: int | None) -> int:
+    """A dimension as the graph fixes it, else as the hint says."""
     size = shape[axis] if shape else None
+    size = size if isinstance(size, int) else hint or size
     if not isinstance(size, int):
-        raise FolderError(f"{file}: dimension {axis} of {name} is not fixed ({size}); export the model with it")
+        raise FolderError(f"{file}: dimension {axis} of {name} is not fixed ({size}), nor does config.json tell it")
     if not 0 < size <= most:
         raise FolderError(f"{file}: dimension {axis} of {name} is {size}; 1 to {most} are served")
     return size

@@ -60,6 +60,20 @@ def test_sizes_come_from_the_graph(model: Path) -> None:
     assert isinstance(ports, Decoder) and (len(ports.cache), ports.cache[0].heads, ports.vocab) == (4, 1, 272)
 
 
+def test_sizes_that_the_graph_leaves_open_come_from_json(model: Path) -> None:
+    """As the builder of onnxruntime-genai 0.18 leaves the width of the cache."""
+    loaded = onnx.load(model / "model.onnx")
+    for port in (*loaded.graph.input, *loaded.graph.output):
+        if "." in port.name:
+            port.type.tensor_type.shape.dim[3].dim_param = "kv_cache_dim"
+    (model / "model.onnx").write_bytes(loaded.SerializeToString())
+    ports = open_folder(model).ports
+    assert isinstance(ports, Decoder) and [port.width for port in ports.cache] == [32] * 4
+    (model / "genai_config.json").unlink()
+    write(model / "config.json", head_dim=32)
+    assert open_folder(model).ports == ports
+
+
 @pytest.mark.parametrize(
     ("names", "device", "chosen"),
     [
@@ -134,6 +148,8 @@ GRAPHS: dict[str, tuple[list[Any], list[Any]]] = {
 @pytest.mark.parametrize("words", GRAPHS)
 def test_graphs_that_cannot_be_served(model: Path, words: str) -> None:
     save(model / "model.onnx", *GRAPHS[words])
+    (model / "genai_config.json").unlink()
+    (model / "config.json").unlink()
     with pytest.raises(FolderError, match=words):
         open_folder(model)
 

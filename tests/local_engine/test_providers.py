@@ -11,7 +11,6 @@ import pytest
 from engine_rig import Folders
 
 from dragoman.local_engine import providers
-from dragoman.local_engine.engine import Engine, Options
 from dragoman.local_engine.providers import Provider, ProviderError, choose
 from dragoman.local_engine.session import open_session
 
@@ -106,13 +105,3 @@ def test_a_file_that_onnxruntime_refuses(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(b"\x08\x07")
     with pytest.raises(ProviderError, match=r"m\.onnx cannot be opened"):
         open_session(tmp_path / "m.onnx", providers.cpu())
-
-
-def test_cuda_end_to_end(folders: Folders) -> None:
-    try:
-        choose("cuda")
-    except ProviderError as error:
-        pytest.skip(str(error))
-    engine = Engine.load(folders("llama", "fp16"), Options(device="cuda"))
-    assert engine.limits.provider.device == "cuda"
-    engine.close()
