@@ -7,8 +7,8 @@ A folder holds an ONNX graph and `tokenizer.json`, in one of these arrangements:
     model.onnx + config.json                        optimum, sentence-transformers
 
 Sizes are read from the graph; the JSON files give only what a graph leaves open or cannot tell: where texts end,
-how long a context may be, which template conversations take. `dragoman.json` beside them overrides: `file`, `context`, `eos_token_id`,
-`pooling` (mean, cls, last), `normalize`, and what the layers above read (`settings`).
+how long a context may be, which template conversations take. `dragoman.json` beside them overrides: `file`, `context`,
+`eos_token_id`, `pooling` (mean, cls, last), `normalize`, and what the layers above read (`settings`).
 """
 
 from __future__ import annotations
