@@ -183,8 +183,9 @@ class Engine:
                 f"the prompt has {size} tokens; the context of {limits.context} must hold it and the answer",
                 code="context_length_exceeded",
             )
-        if not 1 <= request.n <= MOST_CHOICES:
-            raise Fault("invalid_request", f"n is {request.n}; 1 to {MOST_CHOICES} are served", ("n",))
+        most = min(MOST_CHOICES, limits.slots + limits.queue)
+        if not 1 <= request.n <= most:
+            raise Fault("invalid_request", f"n is {request.n}; 1 to {most} are served", ("n",))
         if request.max_tokens is not None and request.max_tokens < 1:
             raise Fault("invalid_request", f"max_tokens is {request.max_tokens}, less than 1", ("max_tokens",))
         for where, tokens in (("prompt", request.prompt), ("logit_bias", request.sampling.logit_bias)):

@@ -77,5 +77,6 @@ class CudaBuffer:
         status = runtime.cudaMemcpy2D(
             to, size(total * line), of, size(total * line), size(length * line), size(heads), DEVICE_TO_DEVICE
         )
+        status = status or runtime.cudaDeviceSynchronize()  # onnxruntime's own stream does not wait for this one
         if status:
-            raise ProviderError(f"cudaMemcpy2D failed with status {status}")
+            raise ProviderError(f"a copy on the device failed with status {status}")

@@ -83,21 +83,23 @@ class Scheduler:
         return self._leave(ticket, lambda choice: choice.cancel())
 
     def fail(self, ticket: int, fault: Fault) -> list[tuple[int, Event]]:
-        """End a request with a fault."""
-        self._leave(ticket, lambda choice: ())
+        """End a request with a fault; what its slots hold is not trusted any more."""
+        self._leave(ticket, lambda choice: (), forget=True)
         return [(ticket, Failed(fault))]
 
     def tickets(self) -> set[int]:
         return {choice.ticket for choice in (*self.waiting, *self._running.values())}
 
-    def _leave(self, ticket: int, end: Callable[[Choice], Sequence[Event]]) -> list[tuple[int, Event]]:
+    def _leave(
+        self, ticket: int, end: Callable[[Choice], Sequence[Event]], *, forget: bool = False
+    ) -> list[tuple[int, Event]]:
         mine = [choice for choice in (*self.waiting, *self._running.values()) if choice.ticket == ticket]
         self.waiting = deque(choice for choice in self.waiting if choice.ticket != ticket)
         told: list[tuple[int, Event]] = []
         for choice in mine:
             told += [(ticket, event) for event in end(choice)]
             choice.state = State.DONE
-            self._release(choice)
+            self._release(choice, forget=forget)
         return told
 
     def step(self) -> list[tuple[int, Event]]:
@@ -130,11 +132,11 @@ class Scheduler:
         if place is None:
             return None
         choice = self.waiting.popleft()
-        if place.source is not None:
-            self._cache.copy(place.source, place.row, place.kept)
         choice.row, choice.prefilled, choice.cached = place.row, place.kept, place.kept
         choice.state = State.PREFILL
         self._running[place.row] = choice
+        if place.source is not None:
+            self._cache.copy(place.source, place.row, place.kept)
         self.counts.cached_tokens += place.kept
         return choice
 
@@ -199,10 +201,10 @@ class Scheduler:
 
     # slots
 
-    def _release(self, choice: Choice) -> None:
+    def _release(self, choice: Choice, *, forget: bool = False) -> None:
         if self._running.get(choice.row) is choice:
             del self._running[choice.row]
-            self._slots.release(choice.row)
+            self._slots.release(choice.row, forget=forget)
             if not self._cache.reusable:
                 self._cache.drop(choice.row)
 
@@ -214,8 +216,9 @@ class Scheduler:
         hole = next((row for row in range(rows[0], rows[-1]) if self._slots.idle(row)), None)
         if hole is None:
             return
-        choice = self._running.pop(rows[-1])
+        choice = self._running[rows[-1]]
         self._cache.copy(choice.row, hole, len(choice.request.prompt) + choice.generated - 1)
+        del self._running[choice.row]
         self._slots.move(choice.row, hole)
         self._cache.drop(choice.row)
         choice.row = hole

@@ -62,8 +62,9 @@ async def test_a_full_queue_is_refused_with_a_time_to_come_back(engine: Engine) 
     fault = refused.value
     assert (fault.kind, fault.status, fault.code) == ("rate_limit", 429, "queue_full")
     assert fault.retry_after is not None and 1 <= fault.retry_after <= 60
-    with pytest.raises(Fault, match="n is 0"):
-        engine.submit(asked(n=0))
+    for n in (0, 8):
+        with pytest.raises(Fault, match=f"n is {n}; 1 to 7 are served"):
+            engine.submit(asked(n=n))
     assert len({tuple(made) for made in await asyncio.gather(*running)}) == 1
     assert len(await tokens(streams, asked())) == 8
 
@@ -116,23 +117,26 @@ async def test_closing_fails_what_runs_and_refuses_what_comes(folders: Folders) 
         engine.submit(asked())
 
 
+@pytest.mark.parametrize("method", ["prefill", "decode", "copy"])
 async def test_a_run_that_fails_ends_its_requests_and_no_others(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     streams = Streams(engine, asyncio.get_running_loop())
     cache: Any = engine._scheduler._cache
-    decode, calls = cache.decode, itertools.count()
+    right, calls = getattr(cache, method), itertools.count()
+    expected = await tokens(streams, asked(20))
 
     def failing(*args: Any) -> Any:
-        if next(calls) == 3:
+        if next(calls) == 0:
             raise RuntimeError("device is gone")
-        return decode(*args)
+        return right(*args)
 
-    monkeypatch.setattr(cache, "decode", failing)
+    monkeypatch.setattr(cache, method, failing)
     with pytest.raises(Fault, match="device is gone") as failed:
-        await tokens(streams, asked(20))
+        await tokens(streams, asked(20, n=2))
     assert failed.value.kind == "internal"
-    assert len(await tokens(streams, asked(20))) == 20
+    assert await asyncio.gather(*(tokens(streams, asked(20)) for _ in range(4))) == [expected] * 4
+    assert engine.statistics()["running"] == 0
 
 
 def test_memory_decides_how_many_run(folders: Folders) -> None:
