@@ -2,15 +2,18 @@
 
 What stands on it uses these, each from its own module:
 
-    folder.open_folder(path) -> ModelFolder         what a folder holds, judged before anything is loaded; FolderError
+    folder.open_folder(path) -> ModelFolder         what a folder holds, judged before anything is loaded;
+                                                    raises places.FolderError
     providers.choose(device) -> Provider            auto, cuda or cpu; ProviderError
-    engine.Engine.load(path, Options()) -> Engine   one thread that owns the session
+    engine.Engine.load(path, Options(), deliver)    one thread that owns the session; deliver(batch of (ticket, event))
+                                                    is called on it, once per step
         engine.tokenizer, engine.folder, engine.limits, engine.statistics()
-        engine.submit(Generation, sink) -> Ticket   raises Fault: rate_limit with retry_after (the queue is full),
+        engine.submit(Generation) -> ticket         raises Fault: rate_limit with retry_after (the queue is full),
                                                     context_length_exceeded, and what the request itself has wrong
         engine.cancel(ticket)                       its slot is free before the next step
         engine.close()
-    stream.Stream(engine, loop)                     the same for asyncio: `async for event in streams.run(generation)`
+    stream.Streams(engine, loop)                    the same for asyncio: `async for event in streams.run(generation)`
+    embeddings.Embedder.load(path) -> Embedder      tokens(text), embed(texts) -> vectors; both block
     requests                                        Generation, Sampling, the events Delta, Finished and Failed, Usage,
                                                     and TokenMask, the hook for guided decoding
 
