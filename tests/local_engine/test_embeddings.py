@@ -63,7 +63,7 @@ def test_texts_that_do_not_fit(encoder: Path, text: list[int], code: Any) -> Non
 
 
 def test_tokens_beyond_the_table(encoder: Path) -> None:
-    with pytest.raises(Fault, match="the encoder failed: .*indices element out of data bounds"):
+    with pytest.raises(Fault, match=r"the encoder failed: .*indices element out of data bounds"):
         Embedder.load(encoder, "cpu").embed([[999]])
 
 
