@@ -41,7 +41,7 @@ def allowed(row: list[float], sampling: Sampling) -> dict[int, float]:
     for token in order:
         kept.append(token)
         mass += shares[token]
-        if mass >= sampling.top_p * total:
+        if sampling.top_p < 1 and mass >= sampling.top_p * total:
             break
     return {token: shares[token] for token in kept}
 
