@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -15,6 +16,8 @@ __all__ = [
     "Ask",
     "Json",
     "ToolCall",
+    "attend",
+    "call",
     "calls",
     "filled",
     "objects",
@@ -112,12 +115,32 @@ def refusal(ask: Ask) -> Answer:
 
 def calls(ask: Ask, count: int = 1) -> Answer:
     """Calls of the request's first tools, or of `get_weather`; once the results are there, they are told in text."""
-    told = [text_of(message) for message in _results(ask)]
-    if told:
-        return Answer(text=f"The tools said: {' | '.join(told)}")
-    tools = _tools(ask)
-    made = tuple(_call(ask, number, tools[number % len(tools)]) for number in range(count))
-    return Answer(calls=made, finish="tool_calls")
+    return _told(ask) or _calling(ask, _tools(ask), count)
+
+
+def call(ask: Ask) -> Answer:
+    """A call of the tool `name`, or of the first, with the JSON text `arguments` or made-up ones."""
+    name = ask.word("name")
+    tools = [tool for tool in _tools(ask) if not name or tool.get("name") == name]
+    made = _calling(ask, tools or [{**WEATHER, "name": name or WEATHER["name"]}], 1)
+    given = ask.word("arguments")
+    return replace(made, calls=(replace(made.calls[0], arguments=given),)) if given else made
+
+
+def attend(ask: Ask) -> Answer:
+    """What a model would do: call the tool that it must call, tell what tools said, call those that the user names;
+    else JSON where the request wants it, reasoning where it wants that, and text."""
+    choice = ask.body.get("tool_choice")
+    if _forces(choice):
+        return _calling(ask, _tools(ask), 1)
+    if told := _told(ask):
+        return told
+    asked = _last_user_text(ask) if choice != "none" else ""
+    named = [tool for tool in _tools(ask) if re.search(rf"\b{re.escape(str(tool.get('name')))}\b", asked)]
+    if named:
+        return _calling(ask, named, len(named))
+    said = filled(ask) if _wants_json(ask) else say(ask)
+    return replace(said, reasoning=THOUGHTS) if _wants_reasoning(ask) else said
 
 
 def filled(ask: Ask) -> Answer:
@@ -152,14 +175,47 @@ def _results(ask: Ask) -> list[Mapping[str, Any]]:
     return found
 
 
+def _told(ask: Ask) -> Answer | None:
+    texts = [text_of(message) for message in _results(ask)]
+    return Answer(text=f"The tools said: {' | '.join(texts)}") if texts else None
+
+
+def _last_user_text(ask: Ask) -> str:
+    users = [message for message in ask.messages if message.get("role") == "user"]
+    return text_of(users[-1]) if users else ""
+
+
+def _forces(choice: Any) -> bool:
+    return choice == "required" or (isinstance(choice, Mapping) and isinstance(choice.get("function"), Mapping))
+
+
+def _wants_json(ask: Ask) -> bool:
+    wanted = ask.body.get("response_format")
+    return isinstance(wanted, Mapping) and wanted.get("type") in ("json_object", "json_schema")
+
+
+def _wants_reasoning(ask: Ask) -> bool:
+    """Each dialect's switch for it."""
+    switches = ask.body.get("chat_template_kwargs"), ask.body.get("thinking")
+    if any(isinstance(one, Mapping) and (one.get("enable_thinking") or one.get("budget_tokens")) for one in switches):
+        return True
+    return ask.body.get("reasoning_effort") not in (None, "none")
+
+
 def _tools(ask: Ask) -> list[Mapping[str, Any]]:
-    """The functions to call: the one that `tool_choice` names, else those of the request, else one of our own."""
+    """The functions to choose from: the one that `tool_choice` names, else those of the request."""
     tools = objects([tool.get("function") for tool in objects(ask.body.get("tools"))])
     choice = ask.body.get("tool_choice")
     for chosen in objects([choice.get("function")] if isinstance(choice, Mapping) else []):
         name = chosen.get("name")
         tools = [tool for tool in tools if tool.get("name") == name] or tools
-    return tools or [WEATHER]
+    return tools
+
+
+def _calling(ask: Ask, tools: list[Mapping[str, Any]], count: int) -> Answer:
+    tools = tools or [WEATHER]
+    made = tuple(_call(ask, number, tools[number % len(tools)]) for number in range(count))
+    return Answer(calls=made, finish="tool_calls")
 
 
 def _call(ask: Ask, number: int, tool: Mapping[str, Any]) -> ToolCall:

@@ -123,9 +123,16 @@ _SIZE: Mapping[str, float | str] = {"size": 80.0}
 _STATUS: Mapping[str, float | str] = {"status": 500.0}
 _SMUGGLED = b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled"
 
+_CALL: Mapping[str, float | str] = {"name": "", "arguments": ""}
 _SAYINGS = {
+    "model": Behaviour(
+        "what a model would do: a call where the request forces one or its user names a tool, what the tools said, "
+        "JSON or reasoning where asked for, else the text",
+        answers.attend,
+    ),
     "text": Behaviour("a fixed sentence with letters of many scripts, and a usage; n of them where asked", args=_TEXT),
     "tools": Behaviour("a call of the first tool; in text what the tools said, once they did", answers.calls),
+    "call": Behaviour("a call of the tool `name`, whatever was said before", answers.call, args=_CALL),
     "parallel-tools": Behaviour("two calls, their arguments streamed in turns", partial(answers.calls, count=2)),
     "reasoning": Behaviour("reasoning before the text, as the dialect writes it", answers.think),
     "length": Behaviour("a text cut short, finish reason length", _short),
