@@ -1,4 +1,4 @@
-"""OpenAI's Agents SDK over every provider: a loop of tools with a handoff and a second turn, over Responses and chat."""
+"""OpenAI's Agents SDK over every provider: tools, a handoff and a second turn, over Responses and over chat."""
 
 from __future__ import annotations
 
