@@ -14,7 +14,7 @@ from .chat_to_responses import ChatToResponses
 from .replies import chat_reply, responses_reply
 from .requests import chat_request, responses_request
 from .responses_to_chat import ResponsesToChat
-from .tools import flattened
+from .tools import originals
 
 __all__ = ["Bridge", "StreamTranslator", "bridges"]
 
@@ -43,7 +43,7 @@ def _from_chat(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObje
 def _stream_from_chat(request: JsonObject, ctx: Context) -> StreamTranslator:
     created = int(ctx.clock())
     base = in_progress(request, ctx.new_id("resp"), ctx.target.model, created)
-    return ChatToResponses(base, ctx, summary=ctx.target.summarised_reasoning, names=flattened(request.get("tools")))
+    return ChatToResponses(base, ctx, summary=ctx.target.summarised_reasoning, names=originals(request))
 
 
 def _to_chat_reply(response: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:

@@ -37,18 +37,19 @@ from dragoman.adapters.responses.events import (
 from dragoman.adapters.streams import Chunk, End, Output
 
 from .open_items import OpenCall, OpenTurn
+from .tools import Original
 
 __all__ = ["ChatToResponses"]
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
-_NO_NAMES: Mapping[str, tuple[str, str]] = {}
+_NO_NAMES: Mapping[str, Original] = {}
 
 
 class ChatToResponses:
     """Hub chat outputs in, hub Responses outputs out. Only choice 0 is translated.
 
     `base` is the response in progress, complete but for its output. `summary` says that reasoning is a summary of it.
-    `names` gives (namespace, name) for the names that stand for a function in a namespace.
+    `names` tells which functions stand for another tool. The call of one that takes free text is told when it is whole.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class ChatToResponses:
         ctx: Context,
         *,
         summary: bool = False,
-        names: Mapping[str, tuple[str, str]] = _NO_NAMES,
+        names: Mapping[str, Original] = _NO_NAMES,
     ) -> None:
         self.dropped = 0
         self._base = base
@@ -146,7 +147,7 @@ class ChatToResponses:
         if position in self._calls:
             call = self._calls[position]
             if said.get("name"):
-                call.name(self._name(said))
+                call.name(self._original(said).named())
         else:
             call = self._open_call(position, piece, said, custom is not None, out)
         text = said.get("input") if custom else said.get("arguments")
@@ -157,23 +158,22 @@ class ChatToResponses:
         self, position: int, piece: JsonObject, said: JsonObject, custom: bool, out: list[Output]
     ) -> OpenCall:
         self._close_turn(out)
-        new_id, call_id = self._ctx.new_id, piece.get("id")
+        new_id, original = self._ctx.new_id, self._original(said)
+        free = custom or original.free
         item = {
-            "type": "custom_tool_call" if custom else "function_call",
-            "id": new_id("ctc" if custom else "fc"),
-            "call_id": call_id or new_id("call"),
-            **self._name(said),
+            "type": "custom_tool_call" if free else "function_call",
+            "id": new_id("ctc" if free else "fc"),
+            "call_id": piece.get("id") or new_id("call"),
+            **original.named(),
         }
-        call = self._calls[position] = OpenCall(item, INPUT if custom else ARGUMENTS, self._next, out)
+        kind = INPUT if free else ARGUMENTS
+        call = self._calls[position] = OpenCall(item, kind, self._next, out, boxed=original.free and not custom)
         self._next += 1
         return call
 
-    def _name(self, said: JsonObject) -> JsonObject:
-        flat = said.get("name") or ""
-        if flat not in self._names:
-            return {"name": flat}
-        namespace, name = self._names[flat]
-        return {"name": name, "namespace": namespace}
+    def _original(self, said: JsonObject) -> Original:
+        name = said.get("name") or ""
+        return self._names.get(name) or Original(name)
 
     def _reasoning(self, out: list[Output]) -> OpenTurn:
         if self._turn is not None and self._turn.type == "reasoning":

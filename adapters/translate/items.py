@@ -16,7 +16,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, dotted
 
 from .parts import chat_parts, responses_parts
-from .tools import flat_name
+from .tools import ADDITIONAL, boxed, flat_name
 
 __all__ = ["items_of", "messages_of"]
 
@@ -57,6 +57,8 @@ class _Conversation:
             self._push({"role": item.get("role"), "content": self._content(item, path)}, path)
         elif kind in _OUTPUTS:
             self._output(item, path)
+        elif kind == ADDITIONAL:
+            self._turn = None  # its tools are among the request's
         elif kind == "item_reference":
             text = f"{dotted(path)} refers to a stored item, which the model's provider cannot look up"
             raise Fault("unsupported_parameter", text, path, code="unsupported_parameter")
@@ -128,9 +130,7 @@ def _join_text(turn: JsonObject, item: JsonObject) -> None:
 
 def _chat_call(item: JsonObject) -> JsonObject:
     name = flat_name(item.get("namespace"), str(item.get("name")))
-    if item.get("type") == "custom_tool_call":
-        return {"id": item.get("call_id"), "type": "custom", "custom": {"name": name, "input": item.get("input")}}
-    arguments = item.get("arguments")
+    arguments = boxed(item.get("input")) if item.get("type") == "custom_tool_call" else item.get("arguments")
     text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
     return {"id": item.get("call_id"), "type": "function", "function": {"name": name, "arguments": text}}
 

@@ -19,6 +19,8 @@ from dragoman.adapters.responses.events import (
 )
 from dragoman.adapters.streams import Chunk, Output
 
+from .tools import unboxed
+
 __all__ = ["OpenCall", "OpenTurn"]
 
 
@@ -104,14 +106,16 @@ class OpenTurn:
 
 
 class OpenCall:
-    """A call of a tool; `kind` is what it carries, arguments or free input."""
+    """A call of a tool; `kind` is what it carries, arguments or free input. What is `boxed` are arguments that hold the
+    input, which shows when they are whole."""
 
-    __slots__ = ("_id", "_item", "_kind", "_pieces", "index")
+    __slots__ = ("_boxed", "_id", "_item", "_kind", "_pieces", "index")
 
-    def __init__(self, item: JsonObject, kind: TextKind, index: int, out: list[Output]) -> None:
+    def __init__(self, item: JsonObject, kind: TextKind, index: int, out: list[Output], *, boxed: bool = False) -> None:
         self._item = item
         self._id: str = item["id"]
         self._kind = kind
+        self._boxed = boxed
         self.index = index
         self._pieces: list[str] = []
         out.append(Chunk(item_added(index, {**item, kind.key: "", "status": "in_progress"})))
@@ -122,11 +126,18 @@ class OpenCall:
 
     def write(self, text: str, out: list[Output]) -> None:
         self._pieces.append(text)
-        out.append(Chunk(text_delta(self._kind, self._id, self.index, 0, text)))
+        if not self._boxed:
+            self._tell(text, out)
 
     def close(self, status: str, out: list[Output]) -> JsonObject:
         text = "".join(self._pieces)
+        if self._boxed:
+            text = unboxed(text)
+            self._tell(text, out)
         item = {**self._item, self._kind.key: text, "status": status}
         out.append(Chunk(text_done(self._kind, self._id, self.index, 0, text)))
         out.append(Chunk(item_done(self.index, item)))
         return item
+
+    def _tell(self, text: str, out: list[Output]) -> None:
+        out.append(Chunk(text_delta(self._kind, self._id, self.index, 0, text)))

@@ -12,7 +12,7 @@ from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.responses.base import in_progress, responses_usage
 from dragoman.adapters.responses.events import with_bytes
 
-from .tools import flattened
+from .tools import Original, originals, unboxed
 
 __all__ = ["chat_reply", "chat_usage", "failure", "output_of", "responses_reply"]
 
@@ -25,7 +25,7 @@ def responses_reply(reply: JsonObject, request: JsonObject, response_id: str, ct
     choice = reply["choices"][0]
     finish = choice["finish_reason"]
     status = "incomplete" if finish in _INCOMPLETE else "completed"
-    output = output_of(choice, flattened(request.get("tools")), ctx)
+    output = output_of(choice, originals(request), ctx)
     if output and status == "incomplete":
         output[-1]["status"] = "incomplete"
     return {
@@ -38,7 +38,7 @@ def responses_reply(reply: JsonObject, request: JsonObject, response_id: str, ct
     }
 
 
-def output_of(choice: JsonObject, names: Mapping[str, tuple[str, str]], ctx: Context) -> list[JsonObject]:
+def output_of(choice: JsonObject, names: Mapping[str, Original], ctx: Context) -> list[JsonObject]:
     """The items that a chat choice's message holds: its reasoning, its text, its calls."""
     message = choice["message"]
     items: list[JsonObject] = []
@@ -81,21 +81,15 @@ def _flat_annotation(annotation: JsonObject) -> JsonObject:
     return {"type": kind, **inner} if isinstance(inner, dict) else annotation
 
 
-def _call(call: JsonObject, names: Mapping[str, tuple[str, str]], ctx: Context) -> JsonObject:
-    if call.get("type") == "custom":
-        custom = call["custom"]
-        item = {"type": "custom_tool_call", "id": ctx.new_id("ctc"), "name": custom["name"], "input": custom["input"]}
+def _call(call: JsonObject, names: Mapping[str, Original], ctx: Context) -> JsonObject:
+    said = call["custom"] if call.get("type") == "custom" else call["function"]
+    original = names.get(said["name"]) or Original(said["name"])
+    if "input" in said or original.free:
+        text = said["input"] if "input" in said else unboxed(said["arguments"])
+        item = {"type": "custom_tool_call", "id": ctx.new_id("ctc"), "input": text}
     else:
-        function = call["function"]
-        item = {
-            "type": "function_call",
-            "id": ctx.new_id("fc"),
-            "name": function["name"],
-            "arguments": function["arguments"],
-        }
-    if item["name"] in names:
-        item["namespace"], item["name"] = names[item["name"]]
-    return {**item, "call_id": call["id"], "status": "completed"}
+        item = {"type": "function_call", "id": ctx.new_id("fc"), "arguments": said["arguments"]}
+    return {**item, **original.named(), "call_id": call["id"], "status": "completed"}
 
 
 def chat_reply(response: JsonObject, ctx: Context) -> JsonObject:

@@ -16,7 +16,7 @@ from dragoman.adapters.paths import Path
 from dragoman.schemas import load
 
 from .items import items_of, messages_of
-from .tools import chat_choice, chat_tools, responses_choice, responses_tools
+from .tools import chat_choice, chat_tools, offered, responses_choice, responses_tools
 
 __all__ = ["chat_request", "responses_request"]
 
@@ -62,7 +62,8 @@ def chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     _chat_format(left, made, ctx)
     _chat_logprobs(left, made, ctx)
     choice = left.pop("tool_choice", None)
-    if tools := left.pop("tools", None):
+    left.pop("tools", None)
+    if tools := offered(request):
         made["tools"] = chat_tools(tools, choice, ctx)
     if choice is not None and made.get("tools"):
         made["tool_choice"] = chat_choice(choice, ctx)

@@ -1,23 +1,65 @@
 """Tools, and the choice among them, in chat's form and in that of Responses.
 
-Responses has tools that run at the provider, which chat has not, and namespaces of functions, which are flattened:
-`namespace__name`. `flattened` gives the way back.
+Responses has tools that chat providers have not, and each finds a form there:
+
+    function                        a function
+    custom, a call with free text   a function with one text, `input`; a grammar is told in the description
+    namespace of such tools         its tools, under flat names: `namespace__name`
+    any other, run by the provider  left out, if the choice among the rest is free
+
+`originals` gives the way back for names in calls. Tools stand in `tools`, or in the input as `additional_tools`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
+
+import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
 
-__all__ = ["chat_choice", "chat_tools", "flat_name", "flattened", "responses_choice", "responses_tools"]
+__all__ = [
+    "ADDITIONAL",
+    "Original",
+    "boxed",
+    "chat_choice",
+    "chat_tools",
+    "flat_name",
+    "offered",
+    "originals",
+    "responses_choice",
+    "responses_tools",
+    "unboxed",
+]
+
+ADDITIONAL = "additional_tools"
+"""The type of the items that offer more tools."""
 
 _LONGEST_NAME = 64
 _FUNCTION_KEYS = ("name", "description", "parameters", "strict")
+_CLIENTS = ("function", "custom")  # the tools that the client runs
+_FREE_TEXT = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+    "additionalProperties": False,
+}
+
+
+class Original(NamedTuple):
+    """What a function in chat stands for. `free` where the tool takes free text."""
+
+    name: str
+    namespace: str | None = None
+    free: bool = False
+
+    def named(self) -> JsonObject:
+        """The keys that a call of it has."""
+        return {"name": self.name} if self.namespace is None else {"name": self.name, "namespace": self.namespace}
 
 
 def flat_name(namespace: str | None, name: str) -> str:
@@ -29,36 +71,57 @@ def flat_name(namespace: str | None, name: str) -> str:
     return f"{flat[: _LONGEST_NAME - len(digest) - 1]}_{digest}"
 
 
-def flattened(tools: list[JsonObject] | None) -> Mapping[str, tuple[str, str]]:
-    """Flat name -> (namespace, name), for the functions that stand in namespaces."""
-    return {
-        flat_name(space["name"], tool["name"]): (space["name"], tool["name"])
-        for space in tools or ()
-        if space.get("type") == "namespace"
-        for tool in space.get("tools") or ()
-    }
+def offered(request: JsonObject) -> list[tuple[Path, JsonObject]]:
+    """Every tool of a Responses request, with its path: those of `tools`, then those that its input adds."""
+    found: list[tuple[Path, JsonObject]] = [(("tools", i), tool) for i, tool in enumerate(request.get("tools") or ())]
+    items = request.get("input")
+    for i, item in enumerate(items if isinstance(items, list) else ()):
+        if item.get("type") == ADDITIONAL:
+            found += [(("input", i, "tools", k), tool) for k, tool in enumerate(item.get("tools") or ())]
+    return found
 
 
-def chat_tools(tools: list[JsonObject], choice: Any, ctx: Context) -> list[JsonObject]:
+def originals(request: JsonObject) -> Mapping[str, Original]:
+    """Name of a function in chat -> the tool, for those that are another in the Responses request."""
+    known: dict[str, Original] = {}
+    for _, tool in offered(request):
+        for space, one in _members(tool):
+            free = one.get("type") == "custom"
+            if space is not None or free:
+                known[flat_name(space, one["name"])] = Original(one["name"], space, free)
+    return known
+
+
+def boxed(text: Any) -> str:
+    """The arguments that stand for free text."""
+    return orjson.dumps({"input": text}).decode()
+
+
+def unboxed(arguments: str) -> str:
+    """The free text in a function's arguments; what is no such arguments is the text itself."""
+    try:
+        found = orjson.loads(arguments)
+    except orjson.JSONDecodeError:
+        return arguments
+    text = found.get("input") if isinstance(found, dict) else None
+    return text if isinstance(text, str) else arguments
+
+
+def chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Context) -> list[JsonObject]:
     """Tools of a Responses request in chat's form. Raises Fault where a tool of the provider's cannot be left out."""
     made: list[JsonObject] = []
     places: list[tuple[Path, Path]] = []
-    hosted: list[int] = []
-    for i, tool in enumerate(tools):
-        kind = tool.get("type")
-        if kind == "namespace":
-            own = [_chat_function(one, flat_name(tool["name"], one["name"])) for one in tool.get("tools") or ()]
-            ctx.receipt.converted(("tools", i), "the namespace is part of the names", after=("tools", len(made)))
-        elif kind == "function":
-            own = [_chat_function(tool, tool["name"])]
-        elif kind == "custom":
-            own = [{"type": "custom", "custom": {key: value for key, value in tool.items() if key != "type"}}]
-        else:
-            hosted.append(i)
-            continue
-        places += [(("tools", i), ("tools", len(made) + k)) for k in range(len(own))]
+    hosted: list[tuple[Path, Any]] = []
+    for path, tool in tools:
+        own = [_chat_function(one, flat_name(space, one["name"]), path, ctx) for space, one in _members(tool)]
+        if tool.get("type") == "namespace":
+            ctx.receipt.converted(path, "the namespace is part of the names", after=("tools", len(made)))
+            hosted += [((*path, "tools", k), one.get("type")) for k, one in _strangers(tool)]
+        elif not own:
+            hosted.append((path, tool.get("type")))
+        places += [(path, ("tools", len(made) + k)) for k in range(len(own))]
         made += own
-    _settle_hosted(tools, hosted, made, choice, ctx)
+    _settle_hosted(hosted, made, choice, ctx)
     ctx.receipt.converted(("tools",), "tools in chat's form")
     ctx.receipt.rerouted(places)
     return made
@@ -74,8 +137,8 @@ def chat_choice(choice: Any, ctx: Context) -> Any:
     if not isinstance(choice, dict):
         return choice
     kind = choice.get("type")
-    if kind in ("function", "custom"):
-        made: Any = {"type": kind, kind: {"name": flat_name(choice.get("namespace"), choice["name"])}}
+    if kind in _CLIENTS:
+        made: Any = {"type": "function", "function": {"name": flat_name(choice.get("namespace"), choice["name"])}}
     elif kind == "allowed_tools":
         tools = [chat_choice(tool, ctx) for tool in choice.get("tools") or ()]
         made = {"type": kind, "allowed_tools": {"mode": choice.get("mode"), "tools": tools}}
@@ -101,9 +164,40 @@ def responses_choice(choice: Any, ctx: Context) -> Any:
     return {"type": kind, "name": choice[kind]["name"]} if kind in ("function", "custom") else choice
 
 
-def _chat_function(tool: JsonObject, name: str) -> JsonObject:
+def _members(tool: JsonObject) -> Iterator[tuple[str | None, JsonObject]]:
+    """(namespace, tool) for each that the client runs: the tool itself, or those in its namespace."""
+    if tool.get("type") in _CLIENTS:
+        yield None, tool
+    elif tool.get("type") == "namespace":
+        yield from ((tool["name"], one) for one in tool.get("tools") or () if _runs_here(one))
+
+
+def _strangers(space: JsonObject) -> Iterator[tuple[int, JsonObject]]:
+    yield from ((k, one) for k, one in enumerate(space.get("tools") or ()) if not _runs_here(one))
+
+
+def _runs_here(tool: JsonObject) -> bool:
+    """True for what the client runs; in a namespace, functions need not say that they are."""
+    return tool.get("type", "function") in _CLIENTS
+
+
+def _chat_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> JsonObject:
+    if tool.get("type") == "custom":
+        return _free_function(tool, name, path, ctx)
     function = {key: tool[key] for key in _FUNCTION_KEYS if tool.get(key) is not None}
     return {"type": "function", "function": {**function, "name": name}}
+
+
+def _free_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> JsonObject:
+    form = tool.get("format") or {}
+    told = [tool["description"]] if tool.get("description") else []
+    if form.get("definition"):
+        told.append(f"`input` follows this {form.get('syntax', '')} grammar:\n{form['definition']}")
+        ctx.receipt.converted(path, "free text is a function's in chat, its grammar told but not enforced", "loss")
+    else:
+        ctx.receipt.converted(path, "free text is a function's in chat")
+    described = {"description": "\n\n".join(told)} if told else {}
+    return {"type": "function", "function": {"name": name, **described, "parameters": _FREE_TEXT}}
 
 
 def _responses_tool(tool: JsonObject) -> JsonObject:
@@ -116,14 +210,11 @@ def _responses_tool(tool: JsonObject) -> JsonObject:
     return {**made, "strict": bool(function.get("strict"))}
 
 
-def _settle_hosted(
-    tools: list[JsonObject], hosted: list[int], made: list[JsonObject], choice: Any, ctx: Context
-) -> None:
+def _settle_hosted(hosted: list[tuple[Path, Any]], made: list[JsonObject], choice: Any, ctx: Context) -> None:
     """Tools that run at the provider are left out while the model stays free to do without them."""
     forced = choice == "required" or isinstance(choice, dict)
-    for i in hosted:
-        kind = tools[i].get("type")
+    for path, kind in hosted:
         if not made and forced:
             text = f"the model's provider does not have the tool {kind}, and nothing else remains to choose from"
-            raise Fault("unsupported_parameter", text, ("tools", i), kind, code="unsupported_parameter")
-        ctx.receipt.dropped(("tools", i), f"the model's provider does not have the tool {kind}")
+            raise Fault("unsupported_parameter", text, path, kind, code="unsupported_parameter")
+        ctx.receipt.dropped(path, f"the model's provider does not have the tool {kind}")

@@ -21,6 +21,7 @@ from dragoman.adapters.responses.writer import ResponsesWriter
 from dragoman.adapters.sse import Event, Framer
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.translate.chat_to_responses import ChatToResponses
+from dragoman.adapters.translate.tools import Original
 from dragoman.adapters.validation import judge
 
 CHAT_STREAMS = Path(__file__).parent.parent / "chat" / "fixtures" / "streams"
@@ -287,7 +288,9 @@ def test_log_probabilities_ride_on_the_deltas_with_their_bytes() -> None:
 
 
 def test_names_that_stand_for_a_namespace_are_taken_apart() -> None:
-    [call] = output(piece(0, "{}", id="c", name="files__read"), stop(), names={"files__read": ("files", "read")})
+    [call] = output(
+        piece(0, "{}", id="c", name="files__read"), stop(), names={"files__read": Original("read", "files")}
+    )
     assert (call["namespace"], call["name"]) == ("files", "read")
 
 
@@ -298,6 +301,18 @@ def test_a_free_form_call() -> None:
     [call] = found[-1]["response"]["output"]
     assert (call["type"], call["input"], call["call_id"]) == ("custom_tool_call", "*** Begin", "c")
     assert "custom_tool_call_input.done" in names(found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"), [('{"input": "*** Begin\\n"}', "*** Begin\n"), ("*** Begin", "*** Begin"), ("{}", "{}")]
+)
+def test_a_function_that_stands_for_free_text_is_told_as_such(arguments: str, text: str) -> None:
+    pieces = [piece(0, arguments[:4], id="c", name="patch"), piece(0, arguments[4:])]
+    found = events(translated(*pieces, stop(), End(), names={"patch": Original("patch", free=True)}))
+    [call] = found[-1]["response"]["output"]
+    assert (call["type"], call["input"], call["name"]) == ("custom_tool_call", text, "patch")
+    told = [event["delta"] for event in found if event["type"] == "response.custom_tool_call_input.delta"]
+    assert told == [text], "the text shows when the arguments are whole"
 
 
 def test_a_name_told_late_and_a_call_in_the_old_form() -> None:

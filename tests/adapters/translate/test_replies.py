@@ -120,6 +120,13 @@ def test_a_flattened_name_goes_back_into_its_namespace() -> None:
     assert (made["output"][0]["namespace"], made["output"][0]["name"]) == ("mcp", "f")
 
 
+def test_a_function_that_stands_for_free_text_is_told_as_such() -> None:
+    call = {**CALL, "function": {"name": "patch", "arguments": '{"input": "*** Begin"}'}}
+    request = {"model": "m", "input": "x", "tools": [{"type": "custom", "name": "patch"}]}
+    [item] = responses_reply(completion("tool_calls", tool_calls=[call]), request, "resp_1", context())["output"]
+    assert (item["type"], item["input"], item["name"]) == ("custom_tool_call", "*** Begin", "patch")
+
+
 def test_a_refusal_is_a_part() -> None:
     (item,) = translated(completion(refusal="I won't"))["output"]
     assert item["content"] == [{"type": "refusal", "refusal": "I won't"}]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -151,6 +152,44 @@ def test_namespaces_are_flattened() -> None:
     made, _ = to_chat(input=[ASK, {**CALL, "namespace": "mcp"}], tools=[space])
     assert [tool["function"]["name"] for tool in made["tools"]] == ["mcp__get_weather"]
     assert made["messages"][1]["tool_calls"][0]["function"]["name"] == "mcp__get_weather"
+
+
+PATCH: dict[str, Any] = {
+    "type": "custom",
+    "name": "apply_patch",
+    "description": "Edits files.",
+    "format": {"type": "grammar", "syntax": "lark", "definition": 'start: "***"'},
+}
+
+
+def test_a_tool_with_free_text_is_a_function_with_one_text() -> None:
+    past = [
+        {"type": "custom_tool_call", "call_id": "c1", "name": "apply_patch", "input": '*** "x"\n'},
+        {"type": "custom_tool_call_output", "call_id": "c1", "output": "Done."},
+    ]
+    made, ctx = to_chat(input=[ASK, *past], tools=[PATCH], tool_choice={"type": "custom", "name": "apply_patch"})
+    [tool] = made["tools"]
+    assert tool["function"]["parameters"]["properties"] == {"input": {"type": "string"}}
+    assert tool["function"]["description"] == 'Edits files.\n\n`input` follows this lark grammar:\nstart: "***"'
+    assert made["tool_choice"] == {"type": "function", "function": {"name": "apply_patch"}}
+    [call] = made["messages"][1]["tool_calls"]
+    assert json.loads(call["function"]["arguments"]) == {"input": '*** "x"\n'}
+    assert made["messages"][2] == {"role": "tool", "tool_call_id": "c1", "content": "Done."}
+    assert [change.public()["before"] for change in ctx.receipt.losses] == ["tools[0]"], "the grammar is not enforced"
+    _, ctx = to_chat(input="x", tools=[{"type": "custom", "name": "note"}])
+    assert ctx.receipt.losses == []
+
+
+def test_tools_that_the_input_adds_are_tools() -> None:
+    space = {"type": "namespace", "name": "functions", "tools": [PATCH, WEATHER, {"type": "web_search"}]}
+    added = {"type": "additional_tools", "role": "developer", "tools": [space]}
+    made, ctx = to_chat(input=[added, ASK], tools=[WEATHER])
+    names = ["get_weather", "functions__apply_patch", "functions__get_weather"]
+    assert [tool["function"]["name"] for tool in made["tools"]] == names
+    assert made["messages"] == [ASK]
+    assert ctx.receipt.unmap(("tools", 1))[:2] == ("input", 0)
+    losses = [change.public()["before"] for change in ctx.receipt.losses]
+    assert losses == ["input[0].tools[0]", "input[0].tools[0].tools[2]"]
 
 
 def test_hosted_tools_are_left_out_while_the_choice_is_free() -> None:
