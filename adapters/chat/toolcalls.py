@@ -70,7 +70,11 @@ class ToolCalls:
     def _find(self, piece: JsonObject) -> tuple[_Open, bool]:
         index, call_id = piece.get("index"), piece.get("id") or None
         known = self._by_index.get(index) if isinstance(index, int) else self._by_id(call_id)
-        if known is not None and (call_id is None or call_id == known.id):
+        if known is not None and call_id is not None and call_id != known.id:
+            known = self._by_id(call_id)  # calls that share an index are told apart by their ids
+        if known is not None:
+            if isinstance(index, int):
+                self._by_index[index] = known
             return known, False
         call = _Open(len(self._open), call_id or self._ctx.new_id("call"), str(_function(piece).get("name") or ""))
         self._open.append(call)

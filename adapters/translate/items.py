@@ -23,6 +23,7 @@ __all__ = ["items_of", "messages_of"]
 _CALLS = {"function_call", "custom_tool_call"}
 _OUTPUTS = {"function_call_output", "custom_tool_call_output"}
 _TURN = {*_CALLS, "reasoning"}
+_BETWEEN = "\n\n"  # two messages of one turn
 
 
 def messages_of(items: str | list[JsonObject], ctx: Context) -> list[JsonObject]:
@@ -123,7 +124,7 @@ def _join_text(turn: JsonObject, item: JsonObject) -> None:
     text = "".join(str(part.get("text", "")) for part in parts if part.get("type") != "refusal")
     refusal = "".join(str(part.get("refusal", "")) for part in parts if part.get("type") == "refusal")
     if text or not refusal:
-        turn["content"] = (turn.get("content") or "") + text
+        turn["content"] = f"{turn['content']}{_BETWEEN}{text}" if turn.get("content") else text
     if refusal:
         turn["refusal"] = (turn.get("refusal") or "") + refusal
 

@@ -198,6 +198,9 @@ _QUIRKS = {
     "index-from-one": Behaviour(
         "tool call deltas with the indexes 1, 3, ...", partial(answers.calls, count=2), edits.index_from_one
     ),
+    "index-zero": Behaviour(
+        "two calls, each delta with index 0 and its call's id", partial(answers.calls, count=2), edits.index_zero
+    ),
     "repeated-ids": Behaviour("id and name in each tool call delta", answers.calls, edits.repeated_ids),
     "placeholder-arguments": Behaviour("the arguments start with `{}`", answers.calls, edits.placeholder_arguments),
     "arguments-object": Behaviour("tool call arguments as an object", answers.calls, edits.arguments_object),
@@ -214,6 +217,7 @@ _QUIRKS = {
     "usage-every-chunk": Behaviour("a usage on each chunk, with nulls", edit=edits.partial_usage),
     "usage-in-last": Behaviour("the usage in the last chunk, asked for or not", edit=edits.usage_in_last),
     "created-varies": Behaviour("another created in each chunk", edit=edits.created_varies),
+    "id-varies": Behaviour("another id in each chunk", edit=edits.id_varies),
     "created-float": Behaviour("created with a fraction", edit=edits.every(created=1750000000.5)),
     "wrong-object": Behaviour("another object name", edit=edits.every(object="list")),
     "missing-id": Behaviour("no id", edit=edits.without("id")),

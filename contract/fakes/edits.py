@@ -18,7 +18,9 @@ __all__ = [
     "empty_choices",
     "every",
     "huge",
+    "id_varies",
     "index_from_one",
+    "index_zero",
     "list_content",
     "no_choices",
     "no_index",
@@ -103,6 +105,13 @@ def repeated_ids(documents: list[Json], ask: Ask) -> list[Json]:
     return documents
 
 
+def index_zero(documents: list[Json], ask: Ask) -> list[Json]:
+    """Only the ids tell the calls apart."""
+    for call in _call_deltas(repeated_ids(documents, ask), ask):
+        call["index"] = 0
+    return documents
+
+
 def placeholder_arguments(documents: list[Json], ask: Ask) -> list[Json]:
     for call in _call_deltas(documents, ask):
         if "id" in call:
@@ -177,6 +186,12 @@ def usage_in_last(documents: list[Json], ask: Ask) -> list[Json]:
 def created_varies(documents: list[Json], _ask: Ask) -> list[Json]:
     for document, offset in zip(documents, count(), strict=False):
         document["created"] += offset
+    return documents
+
+
+def id_varies(documents: list[Json], _ask: Ask) -> list[Json]:
+    for number, document in enumerate(documents):
+        document["id"] += f"-{number}"
     return documents
 
 

@@ -76,6 +76,11 @@ def test_a_turn_of_several_items_is_one_message() -> None:
     assert ctx.receipt.unmap(("messages", 2, "content"))[:2] == ("input", 6)
 
 
+def test_messages_of_one_turn_do_not_run_into_one_another() -> None:
+    made, _ = to_chat(input=[ASK, {"role": "assistant", "content": "One."}, {"role": "assistant", "content": "Two."}])
+    assert made["messages"][1:] == [{"role": "assistant", "content": "One.\n\nTwo."}]
+
+
 def test_two_turns_stay_two_messages() -> None:
     said = {"role": "assistant", "content": "one"}
     made, _ = to_chat(input=[ASK, CALL, OUTPUT, said, ASK, {"role": "assistant", "content": "two"}])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
@@ -108,8 +109,15 @@ def test_every_stream_ends_in_one_terminal_that_tells_what_the_events_add_up_to(
     read: list[Output] = [Chunk(body) for body in chunks[:cut]]
     writer = ResponsesWriter(error_body)
     raw = b"".join(map(writer.write, as_responses([*read, End() if cut is None else broken])))
-    events = parsed(raw)
     assert writer.dropped == 0
+    final = told(parsed(raw))
+    assert (final is None) == (cut == 0)
+    assert final is None or (final["status"] == "failed") == (cut is not None)
+
+
+def told(events: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The response in the one terminal event, which is what the other events add up to; None where an error came first.
+    The events are valid, and numbered without a gap."""
     accumulator, hub = Accumulator(), judge("hub/responses.event")
     for number, body in enumerate(events):
         assert body["sequence_number"] == number
@@ -118,19 +126,29 @@ def test_every_stream_ends_in_one_terminal_that_tells_what_the_events_add_up_to(
         if body["type"] not in TERMINALS:
             accumulator.add(body)
     ends = [body for body in events if body["type"] in TERMINALS]
-    if cut == 0:
-        assert (ends, [body["type"] for body in events]) == ([], ["error"])
-        return
+    if not ends:
+        assert [body["type"] for body in events] == ["error"]
+        return None
     assert ends == [events[-1]]
-    final = events[-1]["response"]
+    final: dict[str, Any] = events[-1]["response"]
     assert final == accumulator.response(final["status"], final["error"], final["incomplete_details"]) | {
         "completed_at": final["completed_at"],
         "usage": final["usage"],
     }
-    assert (final["status"] == "failed") == (cut is not None)
+    return final
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
+@given(chunks=streams(), data=st.data())
+def test_wherever_the_bytes_end_there_is_one_terminal(chunks: list[dict[str, Any]], data: st.DataObject) -> None:
+    raw = sse(chunks)
+    final = told(parsed(relayed([raw[: data.draw(st.integers(0, len(raw)))]])))
+    finish = next(one["finish_reason"] for body in chunks for one in body["choices"] if one["finish_reason"])
+    whole = "incomplete" if finish in ("length", "content_filter") else "completed"
+    assert final is None or final["status"] in ("failed", whole)
+
+
+@settings(max_examples=300, deadline=None)
 @given(chunks=streams())
 def test_there_and_back_again_a_client_hears_the_same(chunks: list[dict[str, Any]]) -> None:
     writer = ResponsesWriter(error_body)
@@ -147,13 +165,17 @@ def test_there_and_back_again_a_client_hears_the_same(chunks: list[dict[str, Any
     assert after == before
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(chunks=streams(), data=st.data())
 def test_any_split_of_the_bytes_gives_the_same_bytes(chunks: list[dict[str, Any]], data: st.DataObject) -> None:
-    raw = b"".join(b"data: " + orjson.dumps(body) + b"\n\n" for body in chunks) + b"data: [DONE]\n\n"
+    raw = sse(chunks)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=8)))
     reads = [raw[a:b] for a, b in zip([0, *cuts], [*cuts, len(raw)], strict=True)]
     assert relayed(reads) == relayed([raw])
+
+
+def sse(chunks: list[dict[str, Any]]) -> bytes:
+    return b"".join(b"data: " + orjson.dumps(body) + b"\n\n" for body in chunks) + b"data: [DONE]\n\n"
 
 
 def relayed(reads: list[bytes]) -> bytes:
@@ -162,3 +184,19 @@ def relayed(reads: list[bytes]) -> bytes:
     return b"".join(
         map(writer.write, as_responses([one for item in items for one in reader.feed(item)] + reader.close()))
     )
+
+
+CUT = {"chunks": streams(), "data": st.data()}
+LAWS = {
+    test_every_stream_ends_in_one_terminal_that_tells_what_the_events_add_up_to: CUT,
+    test_wherever_the_bytes_end_there_is_one_terminal: CUT,
+    test_there_and_back_again_a_client_hears_the_same: {"chunks": streams()},
+    test_any_split_of_the_bytes_gives_the_same_bytes: CUT,
+}
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+def test_with_many_more_examples(law: Any) -> None:
+    many = settings(max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    many(given(**LAWS[law])(law.hypothesis.inner_test))()

@@ -1,0 +1,146 @@
+"""What holds for every chat request that is told as a Responses request, and told back."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dragoman.adapters.call import Call, Context, Policy, Target
+from dragoman.adapters.changes import Change, Receipt
+from dragoman.adapters.paths import dotted
+from dragoman.adapters.translate.requests import chat_request, responses_request
+from dragoman.adapters.validation import judge
+
+EXAMPLES = [300, pytest.param(20_000, marks=pytest.mark.heavy)]
+TEXT = st.text(min_size=1, max_size=5)
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
+TOOL = st.fixed_dictionaries(
+    {"name": st.sampled_from(["f", "g", "h"])},
+    optional={"description": TEXT, "parameters": st.just(SCHEMA), "strict": st.booleans()},
+).map(lambda function: {"type": "function", "function": function})
+FORM = st.one_of(
+    st.sampled_from([{"type": "text"}, {"type": "json_object"}]),
+    st.just({"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "strict": True}}),
+)
+CHOICE = st.sampled_from(["auto", "none", "required", {"type": "function", "function": {"name": "f"}}])
+PARTS = st.lists(
+    st.one_of(
+        TEXT.map(lambda text: {"type": "text", "text": text}),
+        st.sampled_from(["auto", "low"]).map(
+            lambda detail: {"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": detail}}
+        ),
+        st.just({"type": "file", "file": {"file_data": "data:a/b;base64,aGk=", "filename": "a"}}),
+    ),
+    min_size=1,
+    max_size=3,
+)
+UNKNOWN_THERE = {"seed": 7, "n": 2, "logit_bias": {"1": 2}, "stop": ["x"]}
+FIELDS = {
+    "temperature": st.sampled_from([0, 0.5]),
+    "top_p": st.just(0.5),
+    "presence_penalty": st.just(1),
+    "metadata": st.just({"k": "v"}),
+    "user": TEXT,
+    "parallel_tool_calls": st.booleans(),
+    "max_completion_tokens": st.integers(16, 99),
+    "max_tokens": st.integers(16, 99),
+    "reasoning_effort": st.sampled_from(["low", "high"]),
+    "verbosity": st.sampled_from(["low", "high"]),
+    "response_format": FORM,
+    "top_logprobs": st.integers(0, 3),
+    "stream": st.booleans(),
+    **{name: st.just(value) for name, value in UNKNOWN_THERE.items()},
+}
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
+    messages, calls = [], 0
+    if draw(st.booleans()):
+        messages.append({"role": draw(st.sampled_from(["system", "developer"])), "content": draw(TEXT)})
+    messages.append({"role": "user", "content": draw(TEXT)})
+    for kind in draw(st.lists(st.sampled_from(["user", "parts", "system", "assistant", "calls"]), max_size=5)):
+        if kind in ("user", "system"):
+            messages.append({"role": kind, "content": draw(TEXT)})
+        elif kind == "parts":
+            messages.append({"role": "user", "content": draw(PARTS)})
+        elif messages[-1]["role"] == "assistant":
+            continue  # two in a row are one turn: its items become one message
+        elif kind == "assistant":
+            optional = {"reasoning_content": TEXT, "refusal": TEXT, "reasoning_signature": TEXT}
+            said = st.fixed_dictionaries({"content": TEXT}, optional=optional)
+            messages.append({"role": "assistant", **draw(said)})
+        else:
+            ids = [f"c{calls + k}" for k in range(draw(st.integers(1, 3)))]
+            calls += len(ids)
+            made = [{"id": one, "type": "function", "function": {"name": "f", "arguments": draw(TEXT)}} for one in ids]
+            messages.append({"role": "assistant", "content": draw(st.none() | TEXT), "tool_calls": made})
+            messages += [{"role": "tool", "tool_call_id": one, "content": draw(TEXT)} for one in ids]
+    return messages
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> dict[str, Any]:
+    request = {"model": "m", "messages": draw(conversations())}
+    request |= draw(st.fixed_dictionaries({}, optional=FIELDS))
+    if tools := draw(st.lists(TOOL, max_size=3, unique_by=lambda tool: tool["function"]["name"])):
+        request |= {"tools": tools} | draw(st.fixed_dictionaries({}, optional={"tool_choice": CHOICE}))
+    if "top_logprobs" in request:
+        request["logprobs"] = True
+    return request
+
+
+def context(request: dict[str, Any]) -> Context:
+    target = Target("up", policy=Policy(unsupported="drop"))
+    return Context("actual", Call("POST", "/", request), Receipt(), target, request, lambda: 1.7e9, lambda p: f"{p}_1")
+
+
+def plain(request: dict[str, Any]) -> dict[str, Any]:
+    """Without what says the same in other words: the forms that the receipt need not tell as losses."""
+    made = copy.deepcopy(request)
+    if "max_tokens" in made:
+        made["max_completion_tokens"] = made.get("max_completion_tokens", made["max_tokens"])
+        del made["max_tokens"]
+    for message in made["messages"]:
+        content = message.get("content")
+        if isinstance(content, list) and all(part["type"] == "text" for part in content):
+            message["content"] = "".join(part["text"] for part in content)
+    first = made["messages"][0]
+    first["role"] = "system" if first["role"] == "developer" else first["role"]
+    for tool in made.get("tools", ()):
+        if not tool["function"].get("strict"):
+            tool["function"].pop("strict", None)
+    if not made.get("tools"):
+        made.pop("parallel_tool_calls", None)
+    made.pop("stream_options", None)
+    return made
+
+
+def paths(changes: list[Change]) -> set[str]:
+    return {dotted(change.before) for change in changes}
+
+
+@pytest.mark.parametrize("examples", EXAMPLES)
+def test_there_and_back_a_request_is_the_same_but_for_what_the_receipt_tells(examples: int) -> None:
+    @settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(requests())
+    def law(request: dict[str, Any]) -> None:
+        before = copy.deepcopy(request)
+        there = context(request)
+        told = responses_request(request, there)
+        assert [one.message for one in judge("hub/responses.request").violations(told)] == []
+        back = context(told)
+        again = chat_request(told, back)
+        assert [one.message for one in judge("hub/chat.request").violations(again)] == []
+        assert request == before, "the client's request was altered"
+        assert back.receipt.losses == [], "what Responses could say, chat can say again"
+        lost = paths(there.receipt.losses)
+        assert lost <= UNKNOWN_THERE.keys() | {"max_tokens"}
+        kept = {key: value for key, value in plain(request).items() if key not in lost}
+        assert plain(again) == kept
+
+    law()

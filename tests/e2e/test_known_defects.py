@@ -1,0 +1,327 @@
+"""Defects that gateways are known for, each under its case's id: what reaches the client here is right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import openai
+import pytest
+import pytest_asyncio
+from aiohttp import web
+from openai import AsyncOpenAI
+
+from dragoman.proxy.config.models import Config
+from dragoman.proxy.serve import start
+
+DIALECTS = ("openai", "databricks", "azure", "mindie")
+NAMES = ("get_weather", "get_time")
+EMPTY: Any = {"type": "object", "properties": {}}
+TOOLS: Any = [{"type": "function", "function": {"name": name, "parameters": EMPTY}} for name in NAMES]
+FLAT_TOOLS: Any = [{"type": "function", "name": name, "parameters": EMPTY, "strict": False} for name in NAMES]
+everywhere = pytest.mark.parametrize("dialect", DIALECTS)
+
+
+@pytest_asyncio.fixture
+async def client(house: Any) -> AsyncIterator[AsyncOpenAI]:
+    async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
+        yield client
+
+
+def user(behaviour: str) -> Any:
+    return [{"role": "user", "content": f"fake:{behaviour} go"}]
+
+
+async def chunks(client: AsyncOpenAI, dialect: str, behaviour: str) -> list[Any]:
+    stream = await client.chat.completions.create(model=dialect, messages=user(behaviour), tools=TOOLS, stream=True)
+    return [chunk async for chunk in stream]
+
+
+async def events(client: AsyncOpenAI, dialect: str, behaviour: str, **more: Any) -> list[Any]:
+    stream = await client.responses.create(model=dialect, input=user(behaviour), tools=FLAT_TOOLS, stream=True, **more)
+    return [event async for event in stream]
+
+
+def calls_of(found: list[Any]) -> dict[int, list[str]]:
+    """Index -> id, name and arguments as a client adds them up."""
+    calls: dict[int, list[str]] = {}
+    for chunk in found:
+        for piece in chunk.choices[0].delta.tool_calls or () if chunk.choices else ():
+            call = calls.setdefault(piece.index, ["", "", ""])
+            call[0] += piece.id or ""
+            call[1] += piece.function.name or ""
+            call[2] += piece.function.arguments or ""
+    return calls
+
+
+# Over providers that speak chat
+
+
+@everywhere
+async def test_t21_streamed_calls_finish_with_tool_calls(client: AsyncOpenAI, dialect: str) -> None:
+    found = await chunks(client, dialect, "finish-stop-with-tools")
+    assert [c.choices[0].finish_reason for c in found if c.choices and c.choices[0].finish_reason] == ["tool_calls"]
+    last = (await events(client, dialect, "finish-stop-with-tools"))[-1].response
+    assert (last.status, [item.type for item in last.output]) == ("completed", ["function_call"])
+
+
+@everywhere
+@pytest.mark.parametrize("behaviour", ["index-zero", "parallel-tools", "index-from-one"])
+async def test_t22_parallel_calls_have_indexes_of_their_own(client: AsyncOpenAI, dialect: str, behaviour: str) -> None:
+    calls = calls_of(await chunks(client, dialect, behaviour))
+    assert [*calls] == [0, 1]
+    assert len({call[0] for call in calls.values()}) == 2
+    assert [(name, json.loads(arguments)) for _, name, arguments in calls.values()] == [(name, {}) for name in NAMES]
+    found = await events(client, dialect, behaviour)
+    assert [item.arguments for item in found[-1].response.output] == ["{}", "{}"]
+
+
+@everywhere
+async def test_t23_a_call_tells_its_id_and_name_once(client: AsyncOpenAI, dialect: str) -> None:
+    found = await chunks(client, dialect, "repeated-ids")
+    pieces = [piece for chunk in found for piece in (chunk.choices[0].delta.tool_calls or () if chunk.choices else ())]
+    assert [bool(piece.id) for piece in pieces] == [True] + [False] * (len(pieces) - 1)
+    assert json.loads(calls_of(found)[0][2]) == {}
+
+
+@everywhere
+async def test_t24_all_chunks_have_one_id(client: AsyncOpenAI, dialect: str) -> None:
+    found = await chunks(client, dialect, "id-varies")
+    assert len({chunk.id for chunk in found}) == 1
+    told = await events(client, dialect, "id-varies")
+    assert len({event.response.id for event in told if hasattr(event, "response")}) == 1
+
+
+@everywhere
+async def test_t25_events_are_whole_to_the_last_key(client: AsyncOpenAI, dialect: str) -> None:
+    found = await events(client, dialect, "text")
+    assert [event.sequence_number for event in found] == list(range(len(found)))
+    for event in (found[0], found[-1]):
+        assert event.response.text.format.type == "text"
+        assert None not in (event.response.tools, event.response.tool_choice, event.response.metadata)
+    assert [event.logprobs for event in found if event.type == "response.output_text.delta"].count(None) == 0
+    usage = found[-1].response.usage
+    if dialect == "azure":
+        assert usage is None, "its streams tell none"
+    else:
+        assert usage.input_tokens_details.cached_tokens == usage.output_tokens_details.reasoning_tokens == 0
+
+
+LIFE = {
+    "response.output_text.delta": ("response.output_item.added", "response.content_part.added"),
+    "response.refusal.delta": ("response.output_item.added", "response.content_part.added"),
+    "response.reasoning_text.delta": ("response.output_item.added", "response.content_part.added"),
+    "response.reasoning_summary_text.delta": ("response.output_item.added", "response.reasoning_summary_part.added"),
+    "response.function_call_arguments.delta": ("response.output_item.added",),
+}
+
+
+def born(found: list[Any], event: Any) -> list[str]:
+    """The types of the events that announced what this one adds to."""
+    before = found[: event.sequence_number]
+    own = [one for one in before if getattr(one, "output_index", None) == event.output_index]
+    return [one.type for one in own if one.type.endswith(".added")]
+
+
+@everywhere
+@pytest.mark.parametrize("behaviour", ["text", "parallel-tools", "reasoning", "refusal"])
+async def test_t26_t27_t29_nothing_grows_unannounced_or_stays_open(
+    client: AsyncOpenAI, dialect: str, behaviour: str
+) -> None:
+    found = await events(client, dialect, behaviour)
+    for event in found:
+        if event.type in LIFE:
+            assert [*LIFE[event.type]] == born(found, event), event
+    types = [event.type for event in found]
+    for kind in LIFE:
+        grown = {(e.output_index, getattr(e, "content_index", 0)) for e in found if e.type == kind}
+        assert types.count(kind.replace(".delta", ".done")) == len(grown)
+    assert types.count("response.output_item.added") == types.count("response.output_item.done")
+    if (dialect, behaviour) == ("databricks", "reasoning"):
+        assert "response.reasoning_summary_part.added" in types
+
+
+@everywhere
+async def test_t32_an_error_before_the_first_event_is_answered_by_the_fallback(build: Any, dialect: str) -> None:
+    targets = {"targets": [{"provider": dialect, "model": "first"}], "fallbacks": ["spare"]}
+    spare = {"targets": [{"provider": "openai" if dialect != "openai" else "mindie", "model": "fake-text"}]}
+    house = await build(models={"main": targets, "spare": spare})
+    async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
+        house.fakes[dialect].script("first-error(status=503)")
+        found = await events(client, "main", "text")
+        assert found[-1].type == "response.completed"
+        house.fakes[dialect].script("error-event")
+        with pytest.raises(openai.APIError, match="on purpose"):  # what began is not begun again
+            await events(client, "main", "text")
+
+
+@everywhere
+async def test_t33_instructions_arrive_and_a_filter_makes_it_incomplete(
+    client: AsyncOpenAI, house: Any, dialect: str
+) -> None:
+    reply = await client.responses.create(model=dialect, input=user("content-filter"), instructions="Be brief.")
+    assert (reply.status, reply.incomplete_details.reason) == ("incomplete", "content_filter")  # type: ignore[union-attr]
+    assert house.fakes[dialect].requests[-1].body["messages"][0] == {"role": "system", "content": "Be brief."}
+
+
+@everywhere
+async def test_t34_calls_have_no_role(client: AsyncOpenAI, house: Any, dialect: str) -> None:
+    whole = await client.responses.with_raw_response.create(model=dialect, input=user("tools"), tools=FLAT_TOOLS)
+    items = json.loads(whole.text)["output"]
+    assert [item["type"] for item in items] == ["function_call"]
+    assert "role" not in items[0]
+    found = await events(client, dialect, "tools")
+    assert all("role" not in event.item.to_dict() for event in found if event.type == "response.output_item.added")
+
+
+@everywhere
+async def test_t35_a_format_arrives_and_what_cannot_is_told(client: AsyncOpenAI, house: Any, dialect: str) -> None:
+    form: Any = {"format": {"type": "json_schema", "name": "n", "schema": {**EMPTY, "required": []}}}
+    extra = {"made_up": 1, "client_metadata": {"a": "b"}}
+    answer = await client.responses.with_raw_response.create(
+        model=dialect, input=user("json"), text=form, extra_body=extra
+    )
+    sent = house.fakes[dialect].requests[-1].body
+    assert sent["response_format"]["json_schema"]["name"] == "n"
+    told = answer.headers["x-dragoman-changes"]
+    assert 'path="made_up"' in told and 'path="client_metadata"' in told
+    with pytest.raises(openai.BadRequestError) as caught:
+        await client.responses.create(model=dialect, input="x", max_tool_calls=2)
+    assert caught.value.param == "max_tool_calls"
+
+
+# Over a provider that speaks only Responses
+
+USAGE = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
+ITEM = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
+TEXT = {"type": "output_text", "text": "Hello", "annotations": []}
+
+
+def response(**more: Any) -> dict[str, Any]:
+    return {"id": "resp_1", "object": "response", "created_at": 1.5, "model": "m", "output": [], **more}
+
+
+def sse(*found: dict[str, Any]) -> bytes:
+    lines = [f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in found]
+    return "".join(lines).encode()
+
+
+CREATED = {"type": "response.created", "response": response(status="in_progress")}
+COMPLETED = {"type": "response.completed", "response": response(status="completed", usage=USAGE)}
+DELTA = {"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0,
+         "delta": "Hello"}  # fmt: skip
+ADDED = {"type": "response.output_item.added", "output_index": 0, "item": {**ITEM, "content": []}}
+DONE = {"type": "response.output_item.done", "output_index": 0, "item": {**ITEM, "content": [TEXT]}}
+SEARCH = {"type": "tool_search_call", "id": "ts_1", "status": "completed", "arguments": {"query": "q"}}
+
+
+class Provider:
+    """Answers every request with the same bytes; the last body that came stays in `asked`."""
+
+    answer: bytes | dict[str, Any] = b""
+    asked: Any = None
+    url = ""
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.asked = json.loads(await request.read())
+        if isinstance(self.answer, dict):
+            return web.json_response(self.answer)
+        return web.Response(body=self.answer, headers={"Content-Type": "text/event-stream"})
+
+
+@pytest_asyncio.fixture
+async def provider() -> AsyncIterator[Provider]:
+    found = Provider()
+    runner = web.ServerRunner(web.Server(found.handle), shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    found.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    yield found
+    await runner.cleanup()
+
+
+@pytest_asyncio.fixture
+async def far(provider: Any) -> AsyncIterator[AsyncOpenAI]:
+    """A client of a proxy whose only provider speaks Responses."""
+    async with AsyncExitStack() as stack:
+        config = {
+            "server": {"port": 0},
+            "providers": {"p": {"dialect": "openai", "base_url": provider.url, "protocols": ["responses"]}},
+            "models": {"far": {"targets": [{"provider": "p"}]}},
+        }
+        running = await start(Config.model_validate(config))
+        stack.push_async_callback(running.stop)
+        yield await stack.enter_async_context(AsyncOpenAI(base_url=f"{running.url}/v1", api_key="any", max_retries=0))
+
+
+async def heard(far: AsyncOpenAI) -> list[Any]:
+    stream = await far.chat.completions.create(
+        model="far", messages=user("text"), stream=True, stream_options={"include_usage": True}
+    )
+    return [chunk async for chunk in stream]
+
+
+async def test_t21_calls_of_a_response_finish_with_tool_calls(far: AsyncOpenAI, provider: Provider) -> None:
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"}
+    provider.answer = sse(CREATED, {**DONE, "item": call}, COMPLETED)
+    found = await heard(far)
+    assert [c.choices[0].finish_reason for c in found if c.choices][-1] == "tool_calls"
+    assert calls_of(found) == {0: ["c1", "f", "{}"]}
+
+
+async def test_t28_an_empty_output_at_the_end_is_rebuilt(far: AsyncOpenAI, provider: Provider) -> None:
+    provider.answer = sse(CREATED, ADDED, DELTA, DONE, COMPLETED)
+    async with far.responses.stream(model="far", input="x") as stream:
+        async for _ in stream:
+            pass
+        final = await stream.get_final_response()
+    assert final.output_text == "Hello"
+    assert "".join(c.choices[0].delta.content or "" for c in await heard(far) if c.choices) == "Hello"
+
+
+async def test_t29_a_text_that_was_never_done_is(far: AsyncOpenAI, provider: Provider) -> None:
+    provider.answer = sse(CREATED, ADDED, DELTA, COMPLETED)
+    stream = await far.responses.create(model="far", input="x", stream=True)
+    found = [event async for event in stream]
+    assert found[-1].type == "response.completed"
+    assert found[-1].response.output_text == "Hello"
+
+
+async def test_t30_loose_numbers_become_a_whole_chat_stream(far: AsyncOpenAI, provider: Provider) -> None:
+    provider.answer = sse(CREATED, ADDED, DELTA, DONE, COMPLETED)
+    found = await heard(far)
+    assert {(type(chunk.created), chunk.created) for chunk in found} == {(int, 1)}
+    assert found[-1].usage.total_tokens == 7 and found[-1].choices == []
+    assert [c.choices[0].finish_reason for c in found if c.choices and c.choices[0].finish_reason] == ["stop"]
+
+
+async def test_t31_an_item_that_nobody_knows_goes_through(far: AsyncOpenAI, provider: Provider) -> None:
+    unknown = [
+        {"type": f"response.output_item.{word}", "output_index": 0, "item": SEARCH} for word in ("added", "done")
+    ]
+    later = [{**event, "output_index": 1} for event in (ADDED, DELTA, DONE)]
+    provider.answer = sse(CREATED, *unknown, *later, COMPLETED)
+    stream = await far.responses.create(model="far", input="x", stream=True)
+    found = [event async for event in stream]
+    assert found[-1].type == "response.completed"
+    assert [item.to_dict()["type"] for item in found[-1].response.output] == ["tool_search_call", "message"]
+    assert found[-1].response.output[0].to_dict()["arguments"] == {"query": "q"}
+    assert "".join(c.choices[0].delta.content or "" for c in await heard(far) if c.choices) == "Hello"
+
+
+async def test_t35_stop_is_refused_by_name(far: AsyncOpenAI, provider: Provider) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        await far.chat.completions.create(model="far", messages=user("text"), stop="END")
+    assert (caught.value.param, provider.asked) == ("stop", None)
+
+
+async def test_t36_a_long_format_is_a_format(far: AsyncOpenAI, provider: Provider) -> None:
+    properties = {f"property_number_{number}": {"type": "string"} for number in range(40)}
+    form: Any = {"type": "json_schema", "json_schema": {"name": "n", "schema": {**EMPTY, "properties": properties}}}
+    provider.answer = response(status="completed", output=[{**ITEM, "content": [TEXT]}], usage=USAGE)
+    await far.chat.completions.create(model="far", messages=user("x"), response_format=form, metadata={"a": "b"})
+    assert provider.asked["text"]["format"]["schema"]["properties"] == properties
+    assert provider.asked["metadata"] == {"a": "b"}
