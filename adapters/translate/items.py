@@ -22,7 +22,7 @@ __all__ = ["items_of", "messages_of"]
 
 _CALLS = {"function_call", "custom_tool_call"}
 _OUTPUTS = {"function_call_output", "custom_tool_call_output"}
-_TURN = {*_CALLS, "reasoning"}
+_TOLD_ELSEWHERE = {"mcp_list_tools"}  # what a provider's own server offered
 _BETWEEN = "\n\n"  # two messages of one turn
 
 
@@ -30,13 +30,14 @@ def messages_of(items: str | list[JsonObject], ctx: Context) -> list[JsonObject]
     """A Responses input as chat messages. Raises Fault, its path as the client wrote it."""
     if isinstance(items, str):
         ctx.receipt.converted(("input",), "the input is one user message", after=("messages",))
-        ctx.receipt.rerouted([(("input",), ("messages", 0, "content"))])
+        ctx.receipt.rerouted([(("input",), ("messages",)), (("input",), ("messages", 0, "content"))])
         return [{"role": "user", "content": items}]
     conversation = _Conversation(ctx)
     for i, item in enumerate(items):
         conversation.add(item, ("input", i))
+    conversation.close()
     ctx.receipt.converted(("input",), "items are messages in chat", after=("messages",))
-    ctx.receipt.rerouted(conversation.places)
+    ctx.receipt.rerouted([(("input",), ("messages",)), *conversation.places])
     return results_after_calls(conversation.messages, ctx)
 
 
@@ -48,11 +49,15 @@ class _Conversation:
         self.places: list[tuple[Path, Path]] = []
         self._ctx = ctx
         self._turn: JsonObject | None = None  # the assistant's message that further items may join
+        self._thoughts: list[tuple[JsonObject, Path]] = []  # reasoning that waits for the message which it led to
         self._calls: set[str] = set()
 
     def add(self, item: JsonObject, path: Path) -> None:
-        kind = item.get("type") or ("message" if "role" in item else None)
-        if kind in _TURN or (kind == "message" and item.get("role") == "assistant"):
+        kind = item.get("type") or ("message" if "role" in item else "item_reference")
+        if kind == "reasoning":
+            self._turn = None
+            self._thoughts.append((item, path))
+        elif kind in _CALLS or (kind == "message" and item.get("role") == "assistant"):
             self._join_turn(str(kind), item, path)
         elif kind == "message":
             self._push({"role": item.get("role"), "content": self._content(item, path)}, path)
@@ -63,14 +68,22 @@ class _Conversation:
         elif kind == "item_reference":
             text = f"{dotted(path)} refers to a stored item, which the model's provider cannot look up"
             raise Fault("unsupported_parameter", text, path, code="unsupported_parameter")
-        elif isinstance(kind, str) and kind.endswith("_call"):
+        elif isinstance(kind, str) and (kind.endswith("_call") or kind in _TOLD_ELSEWHERE):
             self._ctx.receipt.dropped(path, f"chat has no place for {kind} items")
         else:
             text = f"{dotted(path)}.type {kind!r} is not known"
             raise Fault("invalid_request", text, (*path, "type"), kind, code="invalid_value")
 
+    def close(self) -> None:
+        """Leave out reasoning that led to nothing: chat has no message of that kind."""
+        for _, path in self._thoughts:
+            self._ctx.receipt.dropped(path, "chat has no place for reasoning without an answer or a call")
+        self._thoughts = []
+
     def _push(self, message: JsonObject, path: Path) -> None:
         self._turn = message if message["role"] == "assistant" else None
+        if self._turn is None:
+            self.close()
         self.messages.append(message)
         self._place(path)
 
@@ -83,19 +96,24 @@ class _Conversation:
 
     def _join_turn(self, kind: str, item: JsonObject, path: Path) -> None:
         turn = self._turn
-        starts_anew = kind == "reasoning" or (kind == "message" and (turn or {}).get("tool_calls"))
-        if turn is None or (starts_anew and turn.get("content") is not None) or (starts_anew and "tool_calls" in turn):
-            self._push({"role": "assistant", "content": None}, path)
-            turn = self.messages[-1]
+        if turn is None or (kind == "message" and turn.get("tool_calls")):
+            turn = self._begin_turn(path)
         else:
             self._place(path)
-        if kind == "reasoning":
-            _join_reasoning(turn, item)
-        elif kind == "message":
+        if kind == "message":
             _join_text(turn, item)
         else:
             turn.setdefault("tool_calls", []).append(_chat_call(item))
             self._calls.add(str(item.get("call_id")))
+
+    def _begin_turn(self, path: Path) -> JsonObject:
+        turn: JsonObject = {"role": "assistant", "content": None}
+        self._push(turn, path)
+        for thought, its_path in self._thoughts:
+            _join_reasoning(turn, thought)
+            self._place(its_path)
+        self._thoughts = []
+        return turn
 
     def _output(self, item: JsonObject, path: Path) -> None:
         call_id = item.get("call_id")

@@ -133,20 +133,34 @@ def responses_tools(tools: list[JsonObject], ctx: Context) -> list[JsonObject]:
     return [_responses_tool(tool) for tool in tools]
 
 
-def chat_choice(choice: Any, ctx: Context) -> Any:
+def chat_choice(choice: Any, tools: list[JsonObject], ctx: Context) -> tuple[list[JsonObject], Any]:
+    """The tools to offer in chat, and the choice among them. Raises Fault for what the model's provider lacks."""
     if not isinstance(choice, dict):
-        return choice
+        return tools, choice
+    if choice.get("type") == "allowed_tools":
+        return _allowed(choice, tools, ctx)
+    ctx.receipt.converted(("tool_choice",), "in chat's form")
+    return tools, {"type": "function", "function": {"name": _chosen(choice)}}
+
+
+def _allowed(choice: JsonObject, tools: list[JsonObject], ctx: Context) -> tuple[list[JsonObject], Any]:
+    """Most chat servers know no list of allowed tools: no other is offered."""
+    names = {_chosen(one) for one in choice.get("tools") or () if one.get("type") in _CLIENTS}
+    allowed = [k for k, tool in enumerate(tools) if tool["function"]["name"] in names]
+    if not allowed:
+        text = "tool_choice allows only tools that the model's provider does not have or the request does not offer"
+        raise Fault("unsupported_parameter", text, ("tool_choice",), choice, code="unsupported_parameter")
+    ctx.receipt.converted(("tool_choice",), "only the allowed tools are offered")
+    ctx.receipt.rerouted([(("tools", k), ("tools", place)) for place, k in enumerate(allowed)])
+    return [tools[k] for k in allowed], choice.get("mode", "auto")
+
+
+def _chosen(choice: JsonObject) -> str:
     kind = choice.get("type")
-    if kind in _CLIENTS:
-        made: Any = {"type": "function", "function": {"name": flat_name(choice.get("namespace"), choice["name"])}}
-    elif kind == "allowed_tools":
-        tools = [chat_choice(tool, ctx) for tool in choice.get("tools") or ()]
-        made = {"type": kind, "allowed_tools": {"mode": choice.get("mode"), "tools": tools}}
-    else:
+    if kind not in _CLIENTS:
         text = f"tool_choice forces {kind}, which the model's provider does not have"
         raise Fault("unsupported_parameter", text, ("tool_choice",), choice, code="unsupported_parameter")
-    ctx.receipt.converted(("tool_choice",), "in chat's form")
-    return made
+    return flat_name(choice.get("namespace"), choice["name"])
 
 
 def responses_choice(choice: Any, ctx: Context) -> Any:

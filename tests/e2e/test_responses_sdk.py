@@ -90,6 +90,52 @@ async def test_structured_output_is_parsed(client: AsyncOpenAI, dialect: str) ->
     assert isinstance(reply.output_parsed, Person)
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_follow_up_with_the_output_of_a_call(client: AsyncOpenAI, dialect: str, streamed: bool) -> None:
+    conversation: list[Any] = [{"role": "user", "content": "Please get_weather of Oslo"}]
+    options: Any = {"model": dialect, "tools": [WEATHER], "instructions": "Be brief."}
+    answers = []
+    for _ in range(2):
+        if streamed:
+            async with client.responses.stream(input=conversation, **options) as stream:
+                async for _event in stream:
+                    pass
+                answers.append(await stream.get_final_response())
+        else:
+            answers.append(await client.responses.create(input=conversation, **options))
+        conversation += [item.model_dump(exclude_none=True) for item in answers[-1].output]
+        calls = [item for item in answers[-1].output if item.type == "function_call"]
+        conversation += [{"type": "function_call_output", "call_id": one.call_id, "output": "Sunny"} for one in calls]
+    assert [item.type for item in answers[0].output] == ["function_call"]
+    assert answers[1].output_text == "The tools said: Sunny"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_structured_output_of_a_stream_is_parsed(client: AsyncOpenAI, dialect: str) -> None:
+    async with client.responses.stream(model=dialect, input="Who?", text_format=Person) as stream:
+        async for _ in stream:
+            pass
+        final = await stream.get_final_response()
+    assert isinstance(final.output_parsed, Person)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_free_text_and_namespaced_tools_are_called_by_their_own_names(client: AsyncOpenAI, dialect: str) -> None:
+    patch: Any = {"type": "custom", "name": "apply_patch", "description": "Edits.", "format": {"type": "text"}}
+    space: Any = {"type": "namespace", "name": "files", "description": "Files.", "tools": [WEATHER]}
+    asked = "fake:parallel-tools go"
+    whole = await client.responses.create(model=dialect, input=asked, tools=[patch, space])
+    async with client.responses.stream(model=dialect, input=asked, tools=[patch, space]) as stream:
+        async for _ in stream:
+            pass
+        final = await stream.get_final_response()
+    for reply in (whole, final):
+        free, call = reply.output
+        assert (free.type, free.name, free.input) == ("custom_tool_call", "apply_patch", "東京")  # type: ignore[union-attr]
+        assert (call.type, call.name, call.namespace) == ("function_call", "get_weather", "files")  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_reasoning_is_an_item_before_the_message(client: AsyncOpenAI, dialect: str) -> None:
     reply = await client.responses.create(model=dialect, input="fake:reasoning why?")

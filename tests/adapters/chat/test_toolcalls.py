@@ -53,6 +53,17 @@ def test_interleaved_parallel_calls_keep_apart(context: MakeContext) -> None:
     assert not changed
 
 
+def test_calls_that_share_an_index_are_told_apart_by_their_ids(context: MakeContext) -> None:
+    deltas = [
+        [piece(0, "a", "f", "1")],
+        [piece(0, "b", "g", "2")],
+        [piece(0, "a", "f", "3")],
+        [piece(0, arguments="4")],
+    ]
+    calls, _ = stream(context, deltas)
+    assert [(call["id"], call["arguments"]) for call in calls] == [("a", "134"), ("b", "2")]
+
+
 def test_a_missing_index_is_found_by_id_or_by_order(context: MakeContext) -> None:
     deltas = [
         [piece(None, "a", "f", "1")],

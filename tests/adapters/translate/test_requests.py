@@ -185,6 +185,39 @@ def test_a_tool_with_free_text_is_a_function_with_one_text() -> None:
     assert ctx.receipt.losses == []
 
 
+def test_of_allowed_tools_no_other_is_offered() -> None:
+    allowed = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "b"}]}
+    made, ctx = to_chat(input="x", tools=[WEATHER, {**WEATHER, "name": "b"}], tool_choice=allowed)
+    assert [tool["function"]["name"] for tool in made["tools"]] == ["b"]
+    assert (made["tool_choice"], ctx.receipt.losses) == ("required", [])
+    assert ctx.receipt.unmap(("tools", 0)) == ("tools", 1)
+    refused("tool_choice", tools=[WEATHER], tool_choice=allowed)
+
+
+def test_reasoning_that_led_to_nothing_is_left_out() -> None:
+    thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}
+    made, ctx = to_chat(input=[ASK, thought, ASK, thought, CALL, OUTPUT, thought])
+    assert [message["role"] for message in made["messages"]] == ["user", "user", "assistant", "tool"]
+    assert made["messages"][2]["reasoning_content"] == "hm"
+    assert [change.public()["before"] for change in ctx.receipt.losses] == ["input[1]", "input[6]"]
+    assert ctx.receipt.unmap(("messages", 2, "reasoning_content"))[0] == "input"
+
+
+def test_an_empty_input_is_the_inputs_fault() -> None:
+    made, ctx = to_chat(input="")
+    assert made["messages"] == [{"role": "user", "content": ""}]
+    assert ctx.receipt.unmap(("messages", 0, "content")) == ("input",)
+    request = {"model": "m", "input": []}
+    assert chat_request(request, ctx := context(request))["messages"] == []
+    assert ctx.receipt.unmap(("messages",)) == ("input",)
+
+
+def test_what_the_provider_offered_before_is_left_out() -> None:
+    made, ctx = to_chat(input=[ASK, {"type": "mcp_list_tools", "id": "m", "server_label": "s", "tools": []}])
+    assert made["messages"] == [ASK]
+    assert [change.public()["before"] for change in ctx.receipt.losses] == ["input[1]"]
+
+
 def test_tools_that_the_input_adds_are_tools() -> None:
     space = {"type": "namespace", "name": "functions", "tools": [PATCH, WEATHER, {"type": "web_search"}]}
     added = {"type": "additional_tools", "role": "developer", "tools": [space]}
