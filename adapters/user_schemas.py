@@ -30,15 +30,23 @@ def check_user_schemas(body: JsonObject) -> None:
 
 
 def check_responses_schemas(body: JsonObject) -> None:
-    """The same for a Responses request, where tools and formats are flat, or nested as in chat, and a namespace holds
-    tools. Raises Fault."""
-    for i, tool in _objects(body, "tools"):
-        _check(tool, ("tools", i), ("parameters",), _PARAMETERS)
-        _check(tool, ("tools", i), ("function", "parameters"), _PARAMETERS)
-        for k, inner in _objects(tool, "tools"):
-            _check(inner, ("tools", i, "tools", k), ("parameters",), _PARAMETERS)
+    """The same for a Responses request, where tools and formats are flat, or nested as in chat, a namespace holds tools
+    and the input may add some. Raises Fault."""
+    _check_tools(body, ())
+    for i, item in _objects(body, "input"):
+        if item.get("type") == "additional_tools":
+            _check_tools(item, ("input", i))
     _check(body, (), ("text", "format", "schema"), _FORMAT)
     _check(body, (), ("text", "format", "json_schema", "schema"), _FORMAT)
+
+
+def _check_tools(holder: JsonObject, above: Path) -> None:
+    for i, tool in _objects(holder, "tools"):
+        path: Path = (*above, "tools", i)
+        _check(tool, path, ("parameters",), _PARAMETERS)
+        _check(tool, path, ("function", "parameters"), _PARAMETERS)
+        for k, inner in _objects(tool, "tools"):
+            _check(inner, (*path, "tools", k), ("parameters",), _PARAMETERS)
 
 
 def _objects(holder: JsonObject, name: str) -> Iterable[tuple[int, JsonObject]]:

@@ -23,6 +23,7 @@ __all__ = ["items_of", "messages_of"]
 _CALLS = {"function_call", "custom_tool_call"}
 _OUTPUTS = {"function_call_output", "custom_tool_call_output"}
 _TOLD_ELSEWHERE = {"mcp_list_tools"}  # what a provider's own server offered
+_SHOWN = "The result is shown in the next message."
 _BETWEEN = "\n\n"  # two messages of one turn
 
 
@@ -125,7 +126,12 @@ class _Conversation:
             content: Any = chat_parts(output, (*path, "output"), self._ctx)
         else:
             content = output if isinstance(output, str) else orjson.dumps(output).decode()
-        self._push({"role": "tool", "tool_call_id": call_id, "content": content}, path)
+        shown = [part for part in content if part["type"] != "text"] if isinstance(content, list) else []
+        text = (text_of(content) or _SHOWN) if shown else content
+        self._push({"role": "tool", "tool_call_id": call_id, "content": text}, path)
+        if shown:
+            self._ctx.receipt.converted((*path, "output"), "tools say only text in chat: what they show comes behind")
+            self._push({"role": "user", "content": shown}, path)
 
 
 def _join_reasoning(turn: JsonObject, item: JsonObject) -> None:

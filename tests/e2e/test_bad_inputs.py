@@ -366,6 +366,10 @@ RESPONSES_SCHEMAS: dict[str, tuple[str, Any]] = {
             "tools": [{"type": "namespace", "name": "n", "description": "d", "tools": [flat_tool(schema)]}]
         },
     ),
+    "input[0].tools[0].parameters": (
+        "invalid_function_parameters",
+        lambda schema: {"input": [{"type": "additional_tools", "role": "developer", "tools": [flat_tool(schema)]}]},
+    ),
     "text.format.schema": (
         "invalid_json_schema",
         lambda schema: {"text": {"format": {"type": "json_schema", "name": "n", "schema": schema}}},

@@ -122,6 +122,21 @@ def test_images_and_files_find_their_place() -> None:
     ]
 
 
+def test_what_a_tool_shows_comes_behind_its_result() -> None:
+    image = {"type": "input_image", "image_url": "https://example.org/a.png"}
+    second = {**CALL, "call_id": "c2"}
+    outputs = [
+        {**OUTPUT, "output": [image]},
+        {**OUTPUT, "call_id": "c2", "output": [{"type": "input_text", "text": "t"}]},
+    ]
+    made, ctx = to_chat(input=[ASK, CALL, second, *outputs])
+    assert [message["role"] for message in made["messages"]] == ["user", "assistant", "tool", "tool", "user"]
+    assert made["messages"][2]["content"] == "The result is shown in the next message."
+    assert made["messages"][3]["content"] == "t"
+    assert [part["type"] for part in made["messages"][4]["content"]] == ["image_url"]
+    assert (ctx.receipt.losses, ctx.receipt.unmap(("messages", 4))) == ([], ("input", 3))
+
+
 def test_parameters_find_their_place() -> None:
     schema = {"type": "object", "properties": {}}
     made, ctx = to_chat(
