@@ -180,7 +180,7 @@ def schema(
 def fake(
     dialect: Annotated[str | None, typer.Argument(help="openai, databricks, azure or mindie.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
-    behaviour: Annotated[str, typer.Option(help="What it does where a request does not say.")] = "model",
+    behaviour: Annotated[str, typer.Option(help="What it does where a request does not say.")] = "as-asked",
     api_key: Annotated[str | None, typer.Option(help="The key to ask for. Default: none.")] = None,
     profile: Annotated[Profile, typer.Option(help="The variant of the dialect.")] = "actual",
     show_list: Annotated[bool, typer.Option("--list", allow_from_autoenv=False, help="List the behaviours.")] = False,

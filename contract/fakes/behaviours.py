@@ -125,7 +125,7 @@ _SMUGGLED = b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled"
 
 _CALL: Mapping[str, float | str] = {"name": "", "arguments": ""}
 _SAYINGS = {
-    "model": Behaviour(
+    "as-asked": Behaviour(
         "what a model would do: a call where the request forces one or its user names a tool, what the tools said, "
         "JSON or reasoning where asked for, else the text",
         answers.attend,

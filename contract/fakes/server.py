@@ -67,7 +67,7 @@ class FakeProvider:
         *,
         port: int = 0,
         host: str = "127.0.0.1",
-        behaviour: str = "model",
+        behaviour: str = "as-asked",
         profile: str = "actual",
         api_key: str | None = None,
         validate: bool = True,

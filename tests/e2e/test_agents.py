@@ -27,7 +27,7 @@ SCRIPT = (
     'call(name=look_up, arguments={"city": "Ulm"})',
     "call(name=transfer_to_clerk)",
     'call(name=book, arguments={"city": "Ulm", "nights": 3})',
-    "model",
+    "as-asked",
 )
 
 pytestmark = [pytest.mark.parametrize("dialect", DIALECTS), pytest.mark.parametrize("protocol", MODELS)]
@@ -92,7 +92,7 @@ async def test_tools_a_handoff_and_a_second_turn(house: Any, model: Any, dialect
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_calls_side_by_side(house: Any, model: Any, dialect: str, streamed: bool) -> None:
     done: list[str] = []
-    house.fakes[dialect].script("parallel-tools", "model")
+    house.fakes[dialect].script("parallel-tools", "as-asked")
     agent = front_desk(model, done).handoffs[0].clone(handoffs=[])
     result, _ = await run(agent, "Two rooms, please.", streamed)
     assert done == ["book 東京 1"] * 2

@@ -24,7 +24,7 @@ CALLED = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "typ
 TOLD = {"role": "tool", "tool_call_id": "c1", "content": "done"}
 
 
-async def heard(send: Any, dialect: str, says: str = "Hello", behaviour: str = "model", **body: Any) -> Any:
+async def heard(send: Any, dialect: str, says: str = "Hello", behaviour: str = "as-asked", **body: Any) -> Any:
     async with FakeProvider(dialect, behaviour=behaviour) as fake:
         reply = await send(fake, says, stream=False, **body)
         assert reply.status == 200, reply.raw

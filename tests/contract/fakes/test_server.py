@@ -82,7 +82,7 @@ async def test_wrong_names_in_code_are_told_at_once() -> None:
     fake = FakeProvider("openai")
     with pytest.raises(Misuse, match="belongs to azure"):
         fake.script("text", "azure-generic")
-    assert (await _first_behaviour(fake)) == "model"
+    assert (await _first_behaviour(fake)) == "as-asked"
 
 
 async def _first_behaviour(fake: FakeProvider) -> str:
