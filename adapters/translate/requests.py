@@ -51,7 +51,7 @@ def chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     left = dict(request)
     made = _kept(left)
     instructions = left.pop("instructions", None)
-    made["messages"] = messages_of(_input(left), ctx)
+    made["messages"] = messages_of(left.pop("input", None) or [], ctx)
     if instructions:
         ctx.receipt.converted(("instructions",), "instructions are the first message", after=("messages", 0))
         _shift_messages(made["messages"], ctx)
@@ -116,11 +116,6 @@ def responses_request(request: JsonObject, ctx: Context) -> JsonObject:
 
 def _kept(left: JsonObject) -> JsonObject:
     return {key: left.pop(key) for key in _SAME if left.get(key) is not None}
-
-
-def _input(left: JsonObject) -> str | list[JsonObject]:
-    found: str | list[JsonObject] | None = left.pop("input", None)
-    return [] if found is None else found
 
 
 def _rename(left: JsonObject, made: JsonObject, before: Path, after: str, ctx: Context) -> None:

@@ -188,8 +188,8 @@ async def test_t35_a_format_arrives_and_what_cannot_is_told(client: AsyncOpenAI,
     told = answer.headers["x-dragoman-changes"]
     assert 'path="made_up"' in told and 'path="client_metadata"' in told
     with pytest.raises(openai.BadRequestError) as caught:
-        await client.responses.create(model=dialect, input="x", max_tool_calls=2)
-    assert caught.value.param == "max_tool_calls"
+        await client.responses.create(model=dialect, input="x", truncation="auto")
+    assert caught.value.param == "truncation"
 
 
 # Over a provider that speaks only Responses

@@ -218,15 +218,6 @@ def test_reasoning_that_led_to_nothing_is_left_out() -> None:
     assert ctx.receipt.unmap(("messages", 2, "reasoning_content"))[0] == "input"
 
 
-def test_an_empty_input_is_the_inputs_fault() -> None:
-    made, ctx = to_chat(input="")
-    assert made["messages"] == [{"role": "user", "content": ""}]
-    assert ctx.receipt.unmap(("messages", 0, "content")) == ("input",)
-    request = {"model": "m", "input": []}
-    assert chat_request(request, ctx := context(request))["messages"] == []
-    assert ctx.receipt.unmap(("messages",)) == ("input",)
-
-
 def test_what_the_provider_offered_before_is_left_out() -> None:
     made, ctx = to_chat(input=[ASK, {"type": "mcp_list_tools", "id": "m", "server_label": "s", "tools": []}])
     assert made["messages"] == [ASK]
