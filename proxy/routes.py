@@ -46,6 +46,8 @@ with a name in them serve all of its protocols."""
 STORED = frozenset({("openai", "responses")})
 """Those whose replies are kept: their clients find each again below the address that made it."""
 
+_OPERATIONS = frozenset({"compact", "input_tokens"})  # OpenAI has them where ids stand; they are not served
+
 INFORMATION: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("openai", "models"): ("/v1/models", "/openai/v1/models"),
     ("openai", "model"): ("/v1/models/{name}", "/openai/v1/models/{name}"),
@@ -127,7 +129,7 @@ class Routes:
         for base in self._keeping:
             if path.startswith(base):
                 response_id, slash, part = path[len(base) :].partition("/")
-                if response_id and bool(slash) == bool(part):
+                if response_id and response_id not in _OPERATIONS and bool(slash) == bool(part):
                     return self._exact[base[:-1]], unquote(response_id), part
         return None
 
