@@ -350,9 +350,10 @@ async def test_row_28_a_schema_of_5_mb(house: Any, client_of: Any, dialect: str)
     body = text(tools=[tool({"description": "x" * 5_000_000})])
     case = Case(28, "invalid_request", "invalid_function_parameters", "tools[0].function.parameters", body, ("65536",))
     seconds = 1.0
-    for _ in range(3):  # the machine may be busy
-        answer, taken = await timed(client, case)
-        seconds = min(seconds, taken)
+    for _ in range(3):
+        start = time.process_time()  # of client and proxy together: a busy machine makes no difference
+        answer, _ = await timed(client, case)
+        seconds = min(seconds, time.process_time() - start)
         check_body(client, case, client.check_error(answer, case.kind, *case.words), answer.headers)
     assert seconds < QUICK
     assert house.fakes["openai"].connections == 0
