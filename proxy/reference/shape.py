@@ -202,6 +202,8 @@ def _conditional(found: Shape, rule: Schema, place: Place) -> None:
     when = _kind_of_object(found, condition, place)
     if when is not None:
         _visit(found, rule["then"], (*place[:-1], replace(place[-1], when=when)))
+    elif "contains" in condition:
+        found.remarks.append(Remark(place, rule["then"]["items"]["x-message"]))
     elif condition == {"type": "object"}:
         _visit(found, rule["then"], place)
     elif condition != {"type": "string"} and "prefixItems" not in condition:  # said by the type of the items

@@ -74,7 +74,8 @@ def _declared(rule: Any, place: str = "#") -> Iterator[tuple[str, dict[str, Any]
 def cases() -> list[tuple[str, str, str, Any, bool]]:
     """The boundary tables, spread out: schema, profile, field, body, whether the body is good."""
     found = []
-    for name in ("boundaries.json", "boundaries.responses.json", "boundaries.embeddings.json"):
+    tables = ("", ".responses", ".completions", ".embeddings")
+    for name in (f"boundaries{protocol}.json" for protocol in tables):
         table = json.loads((FIXTURES / name).read_text("utf-8"))
         for row in table["rows"]:
             for good in (True, False):

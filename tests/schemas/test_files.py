@@ -18,6 +18,7 @@ BASES: dict[str, dict[str, Any]] = {
     "chat": {"model": "m", "messages": [{"role": "user", "content": "x"}]},
     "responses": {"model": "m", "input": "x"},
     "embeddings": {"model": "m", "input": ["x"]},
+    "completions": {"model": "m", "prompt": "x"},
 }
 KNOWN_NOTES = {
     "x-source", "x-neutral", "x-advisory", "x-extension", "x-message", "x-nearest", "x-refused", "x-max-characters",
@@ -33,11 +34,21 @@ RESPONSES_EXTENSIONS = {
     "presence_penalty", "frequency_penalty", "include_usage", "encrypted_content", "client_metadata",
     "client_request_id", "usage_context", "extra_params", "native_code",
 }  # fmt: skip
+COMPLETIONS_EXTENSIONS = {
+    "top_k", "min_p", "repetition_penalty", "stop_token_ids", "ignore_eos", "skip_special_tokens",
+    "include_stop_str_in_output", "error_behavior", "use_raw_prompt", "native_finish_reason",
+    "client_request_id", "usage_context", "extra_params",
+}  # fmt: skip
 
 EMBEDDINGS_EXTENSIONS = {
     "instruction", "input_type", "id", "client_request_id", "usage_context", "extra_params",
 }  # fmt: skip
-CLOSED = {"chat": EXTENSIONS, "responses": RESPONSES_EXTENSIONS, "embeddings": EMBEDDINGS_EXTENSIONS}
+CLOSED = {
+    "chat": EXTENSIONS,
+    "responses": RESPONSES_EXTENSIONS,
+    "completions": COMPLETIONS_EXTENSIONS,
+    "embeddings": EMBEDDINGS_EXTENSIONS,
+}
 
 every_schema = pytest.mark.parametrize(("name", "profile"), PAIRS)
 every_request = pytest.mark.parametrize(("name", "profile"), REQUESTS)
@@ -58,15 +69,17 @@ def nodes(value: Any) -> Iterator[Any]:
 def test_every_dialect_has_every_side() -> None:
     sides = ("request", "reply", "event", "error")
     wanted = {f"{dialect}/chat.{side}" for dialect in ("openai", "databricks", "azure", "mindie") for side in sides}
-    wanted |= {f"{dialect}/responses.{side}" for dialect in ("openai", "databricks") for side in sides}
-    wanted |= {f"hub/{protocol}.{side}" for protocol in ("chat", "responses") for side in sides[:3]}
+    for protocol in ("responses", "completions"):
+        wanted |= {f"{dialect}/{protocol}.{side}" for dialect in ("openai", "databricks") for side in sides}
+    wanted |= {f"hub/{protocol}.{side}" for protocol in ("chat", "responses", "completions") for side in sides[:3]}
     whole = ("request", "reply", "error")
     wanted |= {f"{dialect}/embeddings.{side}" for dialect in ("openai", "databricks", "azure") for side in whole}
     wanted |= {"hub/embeddings.request", "hub/embeddings.reply"}
     assert wanted <= set(names())
     assert profiles("mindie/chat.request") == ("documented", "actual", "native")
     assert profiles("databricks/chat.request") == ("documented", "actual")
-    assert profiles("databricks/responses.request") == ("documented", "actual")
+    for protocol in ("responses", "completions"):
+        assert profiles(f"databricks/{protocol}.request") == ("documented", "actual")
     assert profiles("hub/chat.request") == profiles("hub/responses.request") == ("documented",)
 
 

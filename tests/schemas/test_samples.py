@@ -35,6 +35,14 @@ def test_every_event_of_the_sample_stream(errors: Callable[..., Any]) -> None:
         assert not [error for data in datas for error in errors("mindie/chat.event", json.loads(data), profile)]
 
 
+@pytest.mark.parametrize("side", ["request", "reply"])
+def test_completions_of_databricks_with_every_documented_default(
+    side: str, fixture: Callable[[str], Any], errors: Callable[..., Any]
+) -> None:
+    for profile in ("documented", "actual"):
+        assert not errors(f"databricks/completions.{side}", fixture("databricks.completions.json")[side], profile)
+
+
 def test_inline_examples_of_databricks(fixture: Callable[[str], Any], errors: Callable[..., Any]) -> None:
     inline = fixture("databricks.inline.json")
     tools = [{"type": "function", "function": {"name": "my_function", "description": "does it"}}]
