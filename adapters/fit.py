@@ -30,6 +30,7 @@ from .validation import Judge, Violation
 
 __all__ = [
     "HUB_CHAT",
+    "HUB_COMPLETIONS",
     "HUB_RESPONSES",
     "Extras",
     "fit",
@@ -40,6 +41,7 @@ __all__ = [
 ]
 
 HUB_CHAT = "hub/chat.request"
+HUB_COMPLETIONS = "hub/completions.request"
 HUB_RESPONSES = "hub/responses.request"
 
 Extras: TypeAlias = Literal["keep", "drop", "keep-extensions", "keep-all"]

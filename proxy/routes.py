@@ -17,6 +17,7 @@ __all__ = ["ADDRESSES", "INFORMATION", "STORED", "Route", "Routes"]
 ADDRESSES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("openai", "chat"): ("/v1/chat/completions", "/openai/v1/chat/completions"),
     ("openai", "responses"): ("/v1/responses", "/openai/v1/responses"),
+    ("openai", "completions"): ("/v1/completions", "/openai/v1/completions"),
     ("databricks", "chat"): (
         "/serving-endpoints/chat/completions",
         "/databricks/serving-endpoints/chat/completions",
@@ -24,6 +25,7 @@ ADDRESSES: Mapping[tuple[str, str], tuple[str, ...]] = {
         "/databricks/serving-endpoints/{name}/invocations",
     ),
     ("databricks", "responses"): ("/serving-endpoints/responses", "/databricks/serving-endpoints/responses"),
+    ("databricks", "completions"): ("/serving-endpoints/completions", "/databricks/serving-endpoints/completions"),
     ("azure", "chat"): (
         "/chat/completions",
         "/azure/chat/completions",

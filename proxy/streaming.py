@@ -9,6 +9,7 @@ from aiohttp import web
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.chat.parameters import wants_usage
 from dragoman.adapters.chat.restream import restream
+from dragoman.adapters.completions.restream import restream_text
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.restream import restream_response
 from dragoman.adapters.streams import Chunk, Output, StreamWriter
@@ -123,6 +124,7 @@ def usage_of(event: JsonObject) -> JsonObject | None:
 
 _RESTREAM: Mapping[str, Callable[[JsonObject, JsonObject], list[JsonObject]]] = {
     "chat": lambda reply, request: restream(reply, wants_usage(request)),
+    "completions": lambda reply, request: restream_text(reply, wants_usage(request)),
     "responses": lambda reply, request: restream_response(reply),
 }
 """A reply that came whole, as the events of its protocol."""

@@ -1,126 +1,31 @@
-"""Mending the chunks of one chat stream. The reader decides what a chunk means for the stream; this keeps them uniform.
-
-All methods alter the chunk in place and return True where it was left as it came.
-"""
+"""Mending what the choices of a chat chunk hold: one role, content as text, tool calls by index."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.faults import Fault
-from dragoman.adapters.validation import judge
 
 from .content import flatten_content, rename_reasoning
-from .parameters import wants_usage
-from .pattern import Pattern
+from .mender import Mender
 from .reading import Reading
-from .repair import repair
 from .toolcalls import ToolCalls
-from .usage import UsageTally
 
 __all__ = ["ChunkMender"]
 
-_OBJECT = "chat.completion.chunk"
-_PATIENCE = 8  # chunks of a stream that are remembered, one after the other
+_TEXT_ONLY = {"content": None}.keys()
 
 
-class ChunkMender:
+class ChunkMender(Mender):
+    protocol = "chat"
+    kind = "chat.completion.chunk"
+    prefix = "chatcmpl"
+    text = ("delta", "content")
+
     def __init__(self, reading: Reading, ctx: Context) -> None:
-        self.finished = False
-        self.pattern: Pattern | None = None
-        self._reading = reading
-        self._ctx = ctx
+        super().__init__(reading, ctx)
         self._choices: dict[int, _Choice] = {}
-        self._unfinished: set[int] = set()
-        self._envelope: JsonObject = {}
-        self._held: JsonObject = {}
-        self._added = False  # what was held went into the chunk that was mended last
-        self._usage = UsageTally()
-        self._wants_usage = wants_usage(ctx.request)
-        self._told: set[str] = set()
-        self._patience = _PATIENCE
 
-    def remember(self, body: JsonObject, raw: bytes, same: bool) -> None:
-        """Note a valid chunk, mended from `raw` (`same`: without a change). Whatever made it valid, and mended it, does
-        the same for the next one, if that is of its pattern; most chunks of a stream are."""
-        if self._patience and not self._added and len(body["choices"]) == 1:
-            self.pattern = Pattern.of(body, raw, same)
-            self._patience -= 1
-
-    def mend(self, body: JsonObject) -> bool:
-        """Bring a chunk with choices into hub form. Raises Fault where a finish reason tells of one."""
-        same = self._same_envelope(body)
-        for choice in body["choices"]:
-            same &= self._choice(body, choice)
-        same &= self._same_usage(body)
-        self._added = bool(self._held)
-        if self._held:
-            body.update({key: value for key, value in self._held.items() if key not in body})
-            self._held, same = {}, False
-        self.finished = not self._unfinished
-        return same
-
-    def watch(self, body: JsonObject) -> bool:
-        """Only follow which choices have finished, for policies that leave replies as they are. Raises Fault."""
-        for choice in body["choices"]:
-            index = choice.get("index", 0)
-            self._unfinished.add(index)
-            if choice.get("finish_reason"):
-                self._reading.finish_reason(body, choice, self._ctx)
-                self._unfinished.discard(index)
-        self.finished = not self._unfinished
-        return True
-
-    def repair(self, body: JsonObject) -> bool:
-        """Last resort for a chunk that the hub's schema does not accept. Raises Fault where it can't be mended."""
-        violation = repair(body, judge("hub/chat.event"))
-        if violation is not None:
-            message = f"the provider sent an event that cannot be mended: {violation.message}"
-            raise Fault("upstream_invalid_response", message, code="upstream_invalid_event")
-        self._tell("keys that may be null are filled, nulls that may not be are left out")
-        return False
-
-    def keep(self, body: JsonObject) -> None:
-        """An event without choices: its usage is tallied, other keys go out with the next chunk."""
-        self._usage.note(body.pop("usage", None), [])
-        body.pop("choices", None)
-        for key in ("id", "object", "created", "model"):
-            body.pop(key, None)
-        if body and not self.finished:
-            self._held.update(body)
-            self.pattern = None
-
-    def last(self) -> JsonObject | None:
-        """The chunk with the usage that ends the stream, where the client asked for it and the provider told it."""
-        usage = self._usage.total()
-        if usage is None or not self._wants_usage:
-            return None
-        return {**self._envelope, "choices": [], "usage": usage}
-
-    def _same_envelope(self, body: JsonObject) -> bool:
-        envelope = self._envelope
-        if not envelope:
-            envelope = self._envelope = self._first_envelope(body)
-        if (
-            body.get("id") == envelope["id"]
-            and body.get("created") == envelope["created"]
-            and body.get("object") == _OBJECT
-            and body.get("model") == envelope["model"]
-        ):
-            return True
-        body.update(envelope)
-        self._tell("id, created, object and model are the same in every chunk")
-        return False
-
-    def _first_envelope(self, body: JsonObject) -> JsonObject:
-        created = body.get("created")
-        return {
-            "id": body.get("id") or self._ctx.new_id("chatcmpl"),
-            "object": _OBJECT,
-            "created": int(created) if isinstance(created, int | float) and created > 0 else int(self._ctx.clock()),
-            "model": body.get("model") or self._ctx.target.model,
-        }
+    def _is_text(self, choice: JsonObject) -> bool:
+        return bool(choice["delta"].keys() == _TEXT_ONLY)
 
     def _choice(self, body: JsonObject, choice: JsonObject) -> bool:
         index = choice.setdefault("index", 0)
@@ -192,22 +97,6 @@ class ChunkMender:
         choice.update(finish_reason=word, native_finish_reason=native)
         self._tell(f"finish reason {native!r} reads {word!r}")
         return False
-
-    def _same_usage(self, body: JsonObject) -> bool:
-        usage: Any = body.get("usage")
-        if usage is not None:
-            self._usage.note(usage, body["choices"])
-        if self._wants_usage:
-            same = usage is None and "usage" in body
-            body["usage"] = None
-            return same
-        return "usage" not in body or body.pop("usage", self) is self
-
-    def _tell(self, reason: str, loss: bool = False) -> None:
-        """Into the receipt, once per stream: the same mending happens to chunk after chunk."""
-        if reason not in self._told:
-            self._told.add(reason)
-            self._ctx.receipt.converted(("choices",), reason, "loss" if loss else "form")
 
 
 class _Choice:

@@ -9,11 +9,11 @@ from typing import TypeAlias
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.native_errors import Words
 
-__all__ = ["FinishRule", "Reading"]
+__all__ = ["CHAT_WORDS", "FinishRule", "Reading"]
 
 FinishRule: TypeAlias = str | Callable[[JsonObject, JsonObject, Context], str]
 
-_HUB_WORDS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
+CHAT_WORDS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Reading:
     """What to know of a dialect's replies.
 
     `words` are its error codes, for error objects where a reply should be. `finish` maps its finish reasons to the
-    hub's; a rule that is a function gets (body, choice, ctx) and may raise Fault.
+    hub's; a rule that is a function gets (body, choice, ctx) and may raise Fault. `known` are the hub's own.
     `mend` alters an event of Responses, or `{"response": ...}` for a whole one, where the dialect has other forms than
     the hub; True where it did.
     `empty_arguments_come_first`: a tool call's first delta may carry `{}` before the real arguments.
@@ -30,6 +30,7 @@ class Reading:
     dialect: str
     words: Words = field(default_factory=dict)
     finish: Mapping[str, FinishRule] = field(default_factory=dict)
+    known: frozenset[str] = CHAT_WORDS
     empty_arguments_come_first: bool = False
     mend: Callable[[JsonObject], bool] | None = None
 
@@ -39,4 +40,4 @@ class Reading:
         rule = self.finish.get(native)
         if callable(rule):
             return rule(body, choice, ctx)
-        return rule or (native if native in _HUB_WORDS else "stop")
+        return rule or (native if native in self.known else "stop")

@@ -1,8 +1,10 @@
-"""Reading a provider's whole chat reply into hub form."""
+"""Reading a provider's whole chat reply into hub form, and that of another protocol whose replies have choices."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject, Reply
 from dragoman.adapters.faults import Fault
@@ -16,9 +18,22 @@ from .repair import repair
 from .toolcalls import mend_calls
 from .usage import hub_usage
 
-__all__ = ["judge_natively", "read_completion", "reports_error"]
+__all__ = ["Form", "judge_natively", "mend_finish", "read_completion", "read_whole", "reports_error"]
 
 _ERROR_KEYS = ("error_code", "error_type", "detail", "err_msg", "external_model_message")
+
+_MendChoice: TypeAlias = Callable[[JsonObject, JsonObject, int, Reading, Context], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What is a protocol's own in its replies: `kind` is their `object`, `prefix` begins an id that the provider left
+    out. `mend_choice` gets (body, choice, position, reading, ctx) and raises Fault."""
+
+    protocol: str
+    kind: str
+    prefix: str
+    mend_choice: _MendChoice
 
 
 def reports_error(body: JsonObject) -> bool:
@@ -29,6 +44,11 @@ def reports_error(body: JsonObject) -> bool:
 
 
 def read_completion(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
+    """A chat reply: `read_whole`."""
+    return read_whole(reply, reading, ctx, _CHAT)
+
+
+def read_whole(reply: Reply, reading: Reading, ctx: Context, form: Form) -> JsonObject:
     """The reply in hub form, as the policy `replies` asks. Alters and returns `reply.body`.
 
     Raises Fault: an error inside a 200, a finish reason that tells of one, or a reply that can't be mended.
@@ -37,12 +57,12 @@ def read_completion(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
     if reports_error(body):
         raise read_error_object(body, reply.status, reading.words)
     if mode in ("strict", "report"):
-        judge_natively(body, judge(f"{reading.dialect}/chat.reply", ctx.profile), ctx)
+        judge_natively(body, judge(f"{reading.dialect}/{form.protocol}.reply", ctx.profile), ctx)
     if mode in ("off", "report"):
         _look_for_faults(body, reading, ctx)
         return body
-    _mend(body, reading, ctx)
-    hub = judge("hub/chat.reply")
+    _mend(body, reading, ctx, form)
+    hub = judge(f"hub/{form.protocol}.reply")
     if not hub.ok(body):
         violation = repair(body, hub)
         if violation is not None:
@@ -71,23 +91,29 @@ def _look_for_faults(body: JsonObject, reading: Reading, ctx: Context) -> None:
             reading.finish_reason(body, choice, ctx)
 
 
-def _mend(body: JsonObject, reading: Reading, ctx: Context) -> None:
+def _mend(body: JsonObject, reading: Reading, ctx: Context, form: Form) -> None:
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
         raise _invalid("it has no choices")
-    _mend_envelope(body, ctx)
+    _mend_envelope(body, ctx, form)
     for position, choice in enumerate(choices):
-        if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
-            raise _invalid(f"choices[{position}] has no message")
+        if not isinstance(choice, dict):
+            raise _invalid(f"choices[{position}] is no object")
         choice.setdefault("index", position)
-        _mend_message(choice["message"], ("choices", position, "message"), ctx)
-        _mend_finish(body, choice, position, reading, ctx)
+        form.mend_choice(body, choice, position, reading, ctx)
         choice.setdefault("logprobs", None)
 
 
-def _mend_envelope(body: JsonObject, ctx: Context) -> None:
+def _mend_chat(body: JsonObject, choice: JsonObject, position: int, reading: Reading, ctx: Context) -> None:
+    if not isinstance(choice.get("message"), dict):
+        raise _invalid(f"choices[{position}] has no message")
+    _mend_message(choice["message"], ("choices", position, "message"), ctx)
+    mend_finish(body, choice, position, reading, ctx, called=bool(choice["message"].get("tool_calls")))
+
+
+def _mend_envelope(body: JsonObject, ctx: Context, form: Form) -> None:
     if not body.get("id"):
-        body["id"] = ctx.new_id("chatcmpl")
+        body["id"] = ctx.new_id(form.prefix)
         ctx.receipt.filled(("id",), "the provider gave none")
     created = body.get("created")
     if not isinstance(created, int):
@@ -96,8 +122,8 @@ def _mend_envelope(body: JsonObject, ctx: Context) -> None:
     if not body.get("model"):
         body["model"] = ctx.target.model
         ctx.receipt.filled(("model",), "the provider gave none")
-    if body.get("object") != "chat.completion":
-        body["object"] = "chat.completion"
+    if body.get("object") != form.kind:
+        body["object"] = form.kind
         ctx.receipt.converted(("object",), "the hub's name for it")
     if "usage" in body:
         _mend_usage(body, ctx)
@@ -136,7 +162,10 @@ def _mend_message(message: JsonObject, path: Path, ctx: Context) -> None:
         ctx.receipt.dropped((*path, "tool_calls"), "an empty list", "form")
 
 
-def _mend_finish(body: JsonObject, choice: JsonObject, position: int, reading: Reading, ctx: Context) -> None:
+def mend_finish(
+    body: JsonObject, choice: JsonObject, position: int, reading: Reading, ctx: Context, *, called: bool = False
+) -> None:
+    """The finish reason in the hub's word; `called` says that the choice has tool calls. Raises Fault."""
     native = choice.get("finish_reason")
     if not native:
         raise Fault(
@@ -145,8 +174,11 @@ def _mend_finish(body: JsonObject, choice: JsonObject, position: int, reading: R
             code="upstream_truncated",
         )
     word = reading.finish_reason(body, choice, ctx)
-    if word == "stop" and choice["message"].get("tool_calls"):
+    if word == "stop" and called:
         word = "tool_calls"
     if word != native:
         choice.update(finish_reason=word, native_finish_reason=native)
         ctx.receipt.converted(("choices", position, "finish_reason"), f"{native!r} reads {word!r}")
+
+
+_CHAT = Form("chat", "chat.completion", "chatcmpl", _mend_chat)

@@ -24,7 +24,7 @@ keeps its original bytes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import orjson
 
@@ -36,6 +36,7 @@ from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.validation import judge
 
 from .chunks import ChunkMender
+from .mender import Mender
 from .reading import Reading
 from .reply import reports_error
 
@@ -48,16 +49,18 @@ _DONE = b"[DONE]"
 
 
 class ChatReader(FailingReader):
-    """`read_stream` of chat, for every dialect: see the module's docstring."""
+    """`read_stream` of chat, for every dialect: see the module's docstring. A subclass reads another protocol whose
+    chunks have choices: `mender` knows what is in them."""
 
     state: State
     wrong_event = "a stream event that is not a JSON object"
     truncated = "the answer was complete: no finish reason came"
+    mender: ClassVar[type[Mender]] = ChunkMender
 
     def __init__(self, reading: Reading, ctx: Context) -> None:
-        super().__init__(reading, ctx, f"{reading.dialect}/chat.event")
-        self._mender = ChunkMender(reading, ctx)
-        self._hub = judge("hub/chat.event")
+        super().__init__(reading, ctx, f"{reading.dialect}/{self.mender.protocol}.event")
+        self._mender = self.mender(reading, ctx)
+        self._hub = judge(f"hub/{self.mender.protocol}.event")
 
     def feed(self, item: Item) -> list[Output]:
         """Take one item that the SSE framer found."""

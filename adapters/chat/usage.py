@@ -35,9 +35,11 @@ def hub_usage(reported: Any) -> JsonObject | None:
 
 class UsageTally:
     """Usage seen in a stream: counts that stand beside choices are per choice, the latest of each holding; counts in
-    an event of their own are the whole."""
+    an event of their own are the whole. `of_each_prompt` is how many choices a prompt has, where there may be several
+    prompts."""
 
-    def __init__(self) -> None:
+    def __init__(self, of_each_prompt: int | None = None) -> None:
+        self._of_each_prompt = of_each_prompt
         self._whole: JsonObject | None = None
         self._by_choice: dict[int, JsonObject] = {}
 
@@ -51,15 +53,23 @@ class UsageTally:
             self._whole = usage
 
     def total(self) -> JsonObject | None:
-        """All choices together: each counts the same prompt, and its own completion."""
+        """All choices together: those of one prompt count the same prompt, and each its own completion."""
         if self._whole is not None or not self._by_choice:
             return self._whole
         parts = list(self._by_choice.values())
         if len(parts) == 1:
             return parts[0]
-        prompt = max(part["prompt_tokens"] for part in parts)
+        prompt = sum(self._prompts().values())
         completion = sum(part["completion_tokens"] for part in parts)
         return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+    def _prompts(self) -> dict[int, int]:
+        """The tokens of each prompt."""
+        found: dict[int, int] = {}
+        for index, part in self._by_choice.items():
+            prompt = index // self._of_each_prompt if self._of_each_prompt else 0
+            found[prompt] = max(found.get(prompt, 0), part["prompt_tokens"])
+        return found
 
 
 def _is_hub_form(usage: JsonObject) -> bool:

@@ -7,7 +7,6 @@ string; tools always with description and parameters; unknown keys are refused, 
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.changes import Weight
@@ -23,6 +22,7 @@ from dragoman.adapters.fit import fit, settle_unsupported
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import judge
 
+from .endpoint import invocations, say_stream
 from .faults import WORDS, read_fault
 
 __all__ = ["CALLED"]
@@ -60,11 +60,8 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     body["messages"] = _messages(body["messages"], ctx)
     _write_tools(body, ctx)
     fit(body, rules, ctx, extras="drop")
-    if body.get("stream") is None:
-        say = ctx.receipt.converted if "stream" in body else ctx.receipt.filled
-        say(("stream",), "the documented default differs from OpenAI's")
-        body["stream"] = False
-    return Call("POST", f"/serving-endpoints/{quote(ctx.target.model, safe='')}/invocations", body)
+    say_stream(body, ctx)
+    return Call("POST", invocations(ctx.target.model), body)
 
 
 def _messages(messages: list[JsonObject], ctx: Context) -> list[JsonObject]:

@@ -24,8 +24,8 @@ from dragoman.adapters.dialect import Served
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import judge
 
+from .endpoint import name_endpoint, settle_stream
 from .faults import error_event, write_fault
-from .invocations import endpoint_of
 
 __all__ = ["SERVED"]
 
@@ -35,17 +35,8 @@ _FINISH = {"function_call": "tool_calls"}
 def read_request(call: Call, ctx: Context) -> JsonObject:
     check_request(call.body, judge("databricks/chat.request", ctx.profile), ctx.receipt)
     body = dict(call.body)
-    if (endpoint := endpoint_of(call.path)) is not None:
-        if "model" in body:
-            ctx.receipt.dropped(("model",), "the address names the endpoint", "form")
-        body["model"] = endpoint
-    if body.get("stream") is None and ctx.profile == "documented":
-        note = ctx.receipt.converted if "stream" in body else ctx.receipt.filled
-        note(("stream",), "the documented default")
-        body["stream"] = True
-    if body.get("stream") and "stream_options" not in body:
-        ctx.receipt.filled(("stream_options",), "streams of this dialect report usage")
-        body["stream_options"] = {"include_usage": True}
+    name_endpoint(body, call, ctx)
+    settle_stream(body, ctx)
     body["messages"] = [_message(message, ("messages", i), ctx) for i, message in enumerate(body["messages"])]
     return body
 

@@ -1,0 +1,50 @@
+"""Judging a client's completions request by its own dialect, and what such a request asks for."""
+
+from __future__ import annotations
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.refused import refuse_steering
+from dragoman.adapters.validation import Judge
+
+__all__ = ["check_request", "choices_of", "prompts_of", "without_idle_best_of"]
+
+
+def check_request(body: JsonObject, judge: Judge) -> None:
+    """The dialect's schema, then what no schema says. Raises Fault, its path as the client wrote it."""
+    refuse_steering(body)
+    judge.check(body)
+    _check_best_of(body)
+
+
+def prompts_of(request: JsonObject) -> int:
+    """How many prompts a request has: a list of tokens is one, so is none at all."""
+    prompt = request.get("prompt")
+    if not isinstance(prompt, list) or not prompt or isinstance(prompt[0], int):
+        return 1
+    return len(prompt)
+
+
+def choices_of(request: JsonObject) -> int:
+    """How many choices a request wants for each prompt."""
+    return request.get("n") or 1
+
+
+def without_idle_best_of(body: JsonObject, ctx: Context) -> None:
+    """Drop a `best_of` that leaves nothing to choose. Alters the writer's own body."""
+    if body.get("best_of") == choices_of(body):
+        del body["best_of"]
+        ctx.receipt.dropped(("best_of",), "no more candidates than choices: none is left out", "form")
+
+
+def _check_best_of(body: JsonObject) -> None:
+    best_of, choices = body.get("best_of"), choices_of(body)
+    if not isinstance(best_of, int) or best_of <= 1 == choices:
+        return
+    if best_of < choices:
+        text = f"best_of must be at least n, which is {choices}"
+    elif body.get("stream") and best_of > choices:
+        text = "a stream cannot tell the best of several before they are complete: with stream, best_of is at most n"
+    else:
+        return
+    raise Fault("invalid_request", text, ("best_of",), best_of, code="invalid_value")

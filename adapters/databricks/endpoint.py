@@ -1,0 +1,43 @@
+"""What every protocol of a Databricks serving endpoint has in common: its address, and whether it streams unasked."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from dragoman.adapters.call import Call, Context, JsonObject
+
+from .invocations import endpoint_of
+
+__all__ = ["invocations", "name_endpoint", "say_stream", "settle_stream"]
+
+
+def invocations(name: str) -> str:
+    """The path of the endpoint with that name."""
+    return f"/serving-endpoints/{quote(name, safe='')}/invocations"
+
+
+def say_stream(body: JsonObject, ctx: Context) -> None:
+    """Toward a provider it is always said whether to stream."""
+    if body.get("stream") is None:
+        note = ctx.receipt.converted if "stream" in body else ctx.receipt.filled
+        note(("stream",), "the documented default differs from OpenAI's")
+        body["stream"] = False
+
+
+def name_endpoint(body: JsonObject, call: Call, ctx: Context) -> None:
+    """The model of a client's request is the endpoint that its address names, where it names one."""
+    if (endpoint := endpoint_of(call.path)) is not None:
+        if "model" in body:
+            ctx.receipt.dropped(("model",), "the address names the endpoint", "form")
+        body["model"] = endpoint
+
+
+def settle_stream(body: JsonObject, ctx: Context) -> None:
+    """What a client's request leaves out about streaming: the documented default, and that streams tell the usage."""
+    if body.get("stream") is None and ctx.profile == "documented":
+        note = ctx.receipt.converted if "stream" in body else ctx.receipt.filled
+        note(("stream",), "the documented default")
+        body["stream"] = True
+    if body.get("stream") and "stream_options" not in body:
+        ctx.receipt.filled(("stream_options",), "streams of this dialect report usage")
+        body["stream_options"] = {"include_usage": True}
