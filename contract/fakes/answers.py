@@ -21,6 +21,8 @@ __all__ = [
     "calls",
     "filled",
     "objects",
+    "pieces",
+    "prompts_of",
     "refusal",
     "say",
     "text_of",
@@ -63,7 +65,13 @@ class Ask:
         return objects(self.body.get("messages"))
 
     @property
+    def prompts(self) -> list[str]:
+        """The prompts of a completions request."""
+        return prompts_of(self.body)
+
+    @property
     def choices(self) -> int:
+        """How many are wanted, for each prompt."""
         wanted = self.body.get("n")
         return wanted if isinstance(wanted, int) and 0 < wanted <= 128 else 1
 
@@ -158,6 +166,23 @@ def text_of(message: Mapping[str, Any]) -> str:
     if isinstance(content, str):
         return content
     return " ".join(str(part["text"]) for part in objects(content) if "text" in part)
+
+
+def prompts_of(body: Mapping[str, Any]) -> list[str]:
+    """The prompts as texts, tokens as their numbers; one that is empty where there is none."""
+    prompt = body.get("prompt")
+    if not isinstance(prompt, list) or all(isinstance(token, int) for token in prompt):
+        return [_prompt_text(prompt)]
+    return [_prompt_text(one) for one in prompt]
+
+
+def _prompt_text(prompt: Any) -> str:
+    return " ".join(map(str, prompt)) if isinstance(prompt, list) else str(prompt or "")
+
+
+def pieces(text: str) -> list[str]:
+    """About one word each; together they are the text."""
+    return re.findall(r"\s*\S+|\s+$", text)
 
 
 def objects(value: Any) -> list[Mapping[str, Any]]:

@@ -15,13 +15,18 @@ from .errors import Problem, json_reply, native, phrase, text_reply
 from .forms import FORMS, documents, frames
 from .framing import Framing
 from .odd import ODD
+from .texts import text_documents
 from .vectors import EDITS, vector_documents
 from .wire import Reply
 
 __all__ = ["BEHAVIOURS", "Behaviour"]
 
 
-_DOCUMENTS: Mapping[str, Callable[[Answer, Ask], list[Json]]] = {"chat": documents, "embeddings": vector_documents}
+_DOCUMENTS: Mapping[str, Callable[[Answer, Ask], list[Json]]] = {
+    "chat": documents,
+    "completions": text_documents,
+    "embeddings": vector_documents,
+}
 
 
 def _as_is(found: list[Json], _ask: Ask) -> list[Json]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from .answers import objects, text_of
+from .answers import objects, prompts_of, text_of
 from .behaviours import BEHAVIOURS, Behaviour
 from .vectors import inputs_of
 
@@ -83,9 +83,11 @@ _DIRECTIVE = re.compile(r"\bfake:([A-Za-z0-9_-]+(?:\([^)]*\))?)")
 
 
 def named(body: Mapping[str, Any], model: str) -> str | None:
-    """What the request itself asks for: `fake:NAME` in the last user message or input, or the model `fake-NAME`."""
+    """What the request itself asks for: `fake:NAME` in the last user message, prompt or input, or the model
+    `fake-NAME`."""
     users = [message for message in objects(body.get("messages")) if message.get("role") == "user"]
-    found = _DIRECTIVE.findall(text_of(users[-1]) if users else " ".join(map(str, inputs_of(body))))
+    given = text_of(users[-1]) if users else " ".join([*prompts_of(body)[-1:], *map(str, inputs_of(body))])
+    found = _DIRECTIVE.findall(given)
     if found:
         return str(found[-1])
     name = model.removeprefix("fake-")

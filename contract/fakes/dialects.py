@@ -15,6 +15,7 @@ from .wire import Reply
 __all__ = ["DIALECTS", "MODEL", "Dialect"]
 
 MODEL = "fake-model"
+_TOLD_BY = {"prompt": "completions", "input": "embeddings"}
 
 
 def _lost(dialect: str, said: Problem) -> Reply:
@@ -47,8 +48,9 @@ class Dialect:
 
     def meant(self, protocol: str, path: re.Match[str], body: Json) -> str:
         """The protocol that the body asks for, where a path serves several."""
-        several = "model" in path.re.groupindex and "messages" not in body
-        return "embeddings" if several and "input" in body else protocol
+        if "model" not in path.re.groupindex or "messages" in body:
+            return protocol
+        return next((meant for key, meant in _TOLD_BY.items() if key in body), protocol)
 
 
 def _models(owner: str) -> Json:
@@ -60,7 +62,11 @@ _CHAT = re.compile(r"/v1/chat/completions")
 DIALECTS: Mapping[str, Dialect] = {
     "openai": Dialect(
         "openai",
-        {"chat": (_CHAT,), "embeddings": (re.compile(r"/v1/embeddings"),)},
+        {
+            "chat": (_CHAT,),
+            "completions": (re.compile(r"/v1/completions"),),
+            "embeddings": (re.compile(r"/v1/embeddings"),),
+        },
         400,
         root="/v1",
         info={"/v1/models": _models("dragoman")},
@@ -72,6 +78,7 @@ DIALECTS: Mapping[str, Dialect] = {
                 re.compile(r"/serving-endpoints/(?P<model>[^/]+)/invocations"),
                 re.compile(r"/serving-endpoints/chat/completions"),
             ),
+            "completions": (re.compile(r"/serving-endpoints/completions"),),
             "embeddings": (re.compile(r"/serving-endpoints/embeddings"),),
         },
         400,

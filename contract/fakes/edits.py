@@ -56,7 +56,7 @@ def without(*keys: str) -> Edit:
 
 
 def each(change: Part) -> Edit:
-    """Alter each delta or message; `change` gets it and its choice."""
+    """Alter each delta or message, in completions each choice; `change` gets it and its choice."""
 
     def edit(documents: list[Json], _ask: Ask) -> list[Json]:
         for part, choice in _parts(documents):
@@ -69,7 +69,7 @@ def each(change: Part) -> Edit:
 def _parts(documents: list[Json]) -> Iterator[tuple[Json, Json]]:
     for document in documents:
         for choice in document["choices"]:
-            yield choice.get("delta", choice.get("message")), choice
+            yield choice.get("delta", choice.get("message", choice)), choice
 
 
 def list_content(part: Json, _choice: Json) -> None:
@@ -210,8 +210,9 @@ def huge(documents: list[Json], ask: Ask) -> list[Json]:
     text = "x" * int(ask.figure("size") * 1024 * 1024)
     if not ask.stream:
         for part, _ in _parts(documents):
-            part["content"] = text
+            part["text" if "text" in part else "content"] = text
         return documents
     long = copy.deepcopy(next(document for document in documents if document["choices"]))
-    long["choices"][0]["delta"] = {"content": text}
+    choice = long["choices"][0]
+    choice.update({"text": text} if "text" in choice else {"delta": {"content": text}})
     return [*documents[:-1], long, documents[-1]]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from typing import Any, Literal
 
-from .answers import Answer, Ask, Json, text_of
+from .answers import Answer, Ask, Json, pieces, text_of
 
 __all__ = ["CREATED", "DONE", "FORMS", "Form", "as_json", "documents", "frames"]
 
@@ -175,13 +175,13 @@ def _choice_chunks(answer: Answer, ask: Ask, form: Form, index: int) -> list[Jso
 def _deltas(answer: Answer, form: Form) -> Iterator[Json]:
     if form.opening is not None:
         yield dict(form.opening)
-    thoughts = _pieces(answer.reasoning)
+    thoughts = pieces(answer.reasoning)
     for number, piece in enumerate(thoughts, 1):
         signature = SIGNATURE if number == len(thoughts) else ""
         yield {"content": [_thought(piece, signature)]} if form.reasoning_parts else {"reasoning_content": piece}
-    for piece in _pieces(answer.text):
+    for piece in pieces(answer.text):
         yield {"content": piece}
-    for piece in _pieces(answer.refusal):
+    for piece in pieces(answer.refusal):
         yield {"refusal": piece}
     yield from _call_deltas(answer)
 
@@ -201,16 +201,11 @@ def _thought(text: str, signature: str) -> Json:
     return {"type": "reasoning", "summary": [{"type": "summary_text", "text": text, "signature": signature}]}
 
 
-def _pieces(text: str) -> list[str]:
-    """About one word each; together they are the text."""
-    return re.findall(r"\s*\S+|\s+$", text)
-
-
 def _usage(answer: Answer, ask: Ask, form: Form, choices: int) -> Json:
     """Words stand for tokens."""
     read = sum(len(text_of(message).split()) for message in ask.messages) + 1
-    thoughts = len(_pieces(answer.reasoning)) * choices
-    said = chain(_pieces(answer.text), _pieces(answer.refusal), _call_deltas(answer))
+    thoughts = len(pieces(answer.reasoning)) * choices
+    said = chain(pieces(answer.text), pieces(answer.refusal), _call_deltas(answer))
     written = len(list(said)) * choices + thoughts
     usage: Json = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
     if thoughts and form.reasoning_parts:

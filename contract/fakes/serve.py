@@ -83,6 +83,6 @@ providers:
 models:
   fake: {{targets: [{{provider: {fake.dialect}, model: fake-model}}]}}
 
-A last user message of `fake:tools`, `fake:rate-limit(retry_after=3)` or `fake:cut` chooses what happens
+A last user message, or prompt, of `fake:tools`, `fake:rate-limit(retry_after=3)` or `fake:cut` chooses what happens
 (`dragoman fake --list` shows all); GET {fake.origin}/_fake/requests shows what was received.
 """

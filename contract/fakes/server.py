@@ -50,9 +50,10 @@ class Received:
 class FakeProvider:
     """A provider of one dialect, to be used as `async with FakeProvider("mindie") as fake:`.
 
-    How a request is answered: the next of `script`, else `fake:NAME` in its last user message or input, else its model
-    name `fake-NAME`, else `behaviour`. Where `validate` is set, requests that the dialect's schema does not accept get
-    the dialect's own error instead. An `api_key` is asked for in the dialect's way (MindIE has none and looks at none).
+    How a request is answered: the next of `script`, else `fake:NAME` in its last message, prompt or input, else its
+    model name `fake-NAME`, else `behaviour`. Where `validate` is set, requests that the dialect's schema does not
+    accept get the dialect's own error instead. An `api_key` is asked for in the dialect's way (MindIE has none and
+    looks at none).
 
     `requests` is everything received, but for the controls under `/_fake/`: GET and DELETE `requests`, GET `state`,
     PUT `script` (a JSON list of behaviours). `connections` counts the connections opened, `open_streams` the streams
