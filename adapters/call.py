@@ -46,12 +46,13 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What to do where a request, or a reply, does not fit."""
+    """What to do where a request, or a reply, does not fit. `emulate_completions`: chat stands in for completions."""
 
     extra_parameters: Literal["error", "drop", "pass-through"] = "pass-through"
     unsupported: Literal["refuse", "drop"] = "refuse"
     out_of_range: Literal["error", "clamp", "drop"] = "error"
     replies: Literal["off", "report", "repair", "strict"] = "repair"
+    emulate_completions: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,8 @@ async def open_upstream(asked: Asked, attempt: Attempt) -> Incoming:
     passed = {name: headers[name] for name in _PASSED if name in headers}
     passed["x-request-id"] = asked.note.request_id
     upstream = attempt.candidate.provider.upstream
-    incoming = await upstream.open(attempt.call, stream=asked.note.stream, passed=passed, clock=asked.clock)
+    stream = attempt.call.body.get("stream") is True  # a stream may be asked for whole
+    incoming = await upstream.open(attempt.call, stream=stream, passed=passed, clock=asked.clock)
     asked.note.upstream_status = incoming.status
     return incoming
 

@@ -1,4 +1,4 @@
-"""Between the two conversation protocols, chat and Responses, in hub form. Nothing else knows both."""
+"""Between protocols, in hub form: chat and Responses, and completions over chat. Nothing else knows two of them."""
 
 from __future__ import annotations
 

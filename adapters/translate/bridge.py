@@ -1,4 +1,4 @@
-"""Bridges: what stands between a client that speaks one conversation protocol and a provider that speaks the other."""
+"""Bridges: what stands between a client that speaks one protocol and a provider that speaks another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.responses.base import in_progress
 from dragoman.adapters.streams import Output
 
+from .chat_to_completions import ChatToCompletions
 from .chat_to_responses import ChatToResponses
+from .prompts import chat_of_prompt, text_reply
 from .replies import chat_reply, responses_reply
 from .requests import chat_request, responses_request
 from .responses_to_chat import ResponsesToChat
@@ -54,8 +56,13 @@ def _stream_to_chat(request: JsonObject, ctx: Context) -> StreamTranslator:
     return ResponsesToChat(ctx._replace(request=request))
 
 
+def _stream_to_text(request: JsonObject, ctx: Context) -> StreamTranslator:
+    return ChatToCompletions(ctx)
+
+
 bridges: Mapping[str, Bridge] = {
     "responses": Bridge("chat", chat_request, _from_chat, _stream_from_chat),
     "chat": Bridge("responses", responses_request, _to_chat_reply, _stream_to_chat),
+    "completions": Bridge("chat", chat_of_prompt, text_reply, _stream_to_text),
 }
-"""The protocol that a client speaks -> the bridge to the other one."""
+"""The protocol that a client speaks -> the bridge to one that may stand in for it."""

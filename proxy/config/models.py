@@ -141,6 +141,9 @@ class PolicyChoice(Part):
     """For values beyond the target's range."""
     replies: Literal["off", "report", "repair", "strict"] | None = None
     """For replies that break their schema: leave them, count, mend what can be mended, or refuse."""
+    emulate_completions: bool | None = None
+    """Over a provider that is not used for completions: send the prompt as a chat message, and answer with what the
+    model says to it. It answers the prompt where a completion would go on with it: a loss. Default: false."""
 
 
 class Timeouts(Part):
@@ -166,7 +169,7 @@ class Provider(Part):
     """How the key is presented: bearer; for azure also api-key, or both (its default)."""
     profile: Profile = "actual"
     """Which variant of the dialect the provider speaks: as documented, or as its servers do; mindie also `native`."""
-    protocols: list[Literal["chat", "responses", "embeddings"]] = ["chat"]
+    protocols: list[Literal["chat", "responses", "completions", "embeddings"]] = ["chat"]
     """The protocols that the provider is used for."""
     kind: Literal["pay-per-token", "provisioned-throughput"] | None = None
     """The kind of the endpoints; databricks only."""

@@ -59,6 +59,7 @@ policy:
   unsupported: refuse               # or drop: parameters that the target lacks and that would change the answer
   out_of_range: error               # or clamp, drop
   replies: repair                   # or off, report, strict
+  # emulate_completions: true       # completions over providers that only chat: the model answers the prompt
 
 # Where responses are kept for those who continue them by previous_response_id; `kind: none` keeps none. Default path:
 # $XDG_STATE_HOME/dragoman/responses.db, which is below ~/.local/state where that is not set.

@@ -19,7 +19,7 @@ APPENDED: Mapping[str, str] = {
 """What a dialect puts behind the base address of a provider, to call chat."""
 
 _TAILS: Mapping[str, re.Pattern[str]] = {
-    "openai": re.compile(r"(?<=/v1)/v1$|/chat(/completions)?$|/embeddings$"),
+    "openai": re.compile(r"(?<=/v1)/v1$|/chat(/completions)?$|/completions$|/embeddings$"),
     "databricks": re.compile(r"/serving-endpoints(/.*)?$"),
     "azure": re.compile(r"/chat(/completions)?$|/embeddings$"),
     "mindie": re.compile(r"/v1(/chat(/completions)?)?$"),

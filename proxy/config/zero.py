@@ -35,14 +35,14 @@ _SOURCES = (
         ("OPENAI_API_KEY",),
         "${OPENAI_BASE_URL:-https://api.openai.com/v1}",
         ("gpt-*", "chatgpt-*", "o*", "text-embedding-*"),
-        "chat, responses, embeddings",
+        "chat, responses, completions, embeddings",
     ),
     _Source(
         "databricks",
         ("DATABRICKS_HOST", "DATABRICKS_TOKEN"),
         "${DATABRICKS_HOST}",
         ("databricks-*",),
-        "chat, embeddings",
+        "chat, completions, embeddings",
     ),
     _Source(
         "azure",

@@ -49,13 +49,14 @@ Model = Annotated[str | None, typer.Option(help="The model to ask for, instead o
 Key = Annotated[str | None, typer.Option(help="Ask as the holder of the configured key with this name.")]
 From = Annotated[str, typer.Option("--from", help="The client's dialect and protocol.")]
 FormOption = Annotated[Form, typer.Option("--format", help="text for people, json for programs.")]
-Message = Annotated[str | None, typer.Option(help="Ask with this one user message, or input, without a FILE.")]
+Message = Annotated[str | None, typer.Option(help="Ask with this one user message, prompt or input, without a FILE.")]
 
 
 _MESSAGE: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "chat": lambda text: {"messages": [{"role": "user", "content": text}]},
     "responses": lambda text: {"input": text},
     "embeddings": lambda text: {"input": text},
+    "completions": lambda text: {"prompt": text},
 }
 """The least request that says a text, by protocol."""
 

@@ -185,5 +185,5 @@ async def _prepared(stop: Stop, question: Question) -> Request:
     assert isinstance(upstream, Rehearsal) and stop.written is not None
     headers = question.call.headers
     passed = {name: headers[name] for name in _PASSED if name in headers}
-    stream = question.hub.get("stream") is True
-    return await upstream.prepare(stop.written.call, stream=stream, passed=passed)
+    call = stop.written.call
+    return await upstream.prepare(call, stream=call.body.get("stream") is True, passed=passed)

@@ -59,7 +59,8 @@ def policy(given: Sequence[str] | None) -> PolicyChoice:
 
 
 _POLICIES: dict[str, tuple[str, ...]] = {
-    name: get_args(get_args(field.annotation)[0]) for name, field in PolicyChoice.model_fields.items()
+    name: get_args(get_args(field.annotation)[0]) or ("true", "false")
+    for name, field in PolicyChoice.model_fields.items()
 }
 
 

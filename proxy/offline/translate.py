@@ -102,7 +102,9 @@ def guess(data: bytes, status: int | None = None) -> Side:
         return "error"
     if body.keys() & {"messages", "input"}:
         return "request"
-    return "reply" if body.keys() & {"choices", "output", "data"} else "error"
+    if body.keys() & {"choices", "output", "data"}:
+        return "reply"
+    return "request" if "prompt" in body else "error"
 
 
 def translate(side: Side, data: bytes, task: Task) -> Translated:

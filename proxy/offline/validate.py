@@ -10,6 +10,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, JsonObject, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.chat.requests import check_request as check_chat
+from dragoman.adapters.completions.requests import check_request as check_completions
 from dragoman.adapters.embeddings.requests import check_request as check_embeddings
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any, read_object
@@ -31,6 +32,7 @@ _BEYOND_SCHEMAS: Mapping[str, Callable[[JsonObject, Judge], None]] = {
     "chat.request": check_chat,
     "responses.request": check_responses,
     "embeddings.request": check_embeddings,
+    "completions.request": check_completions,
 }
 """What the proxy asks of a payload beside its schema. Each raises Fault."""
 

@@ -1,0 +1,105 @@
+"""Completions over chat, in hub form: the prompt is what a user says, and what the assistant answers is the text.
+
+A chat model answers a prompt, it does not go on with it, so this is a loss, and it happens only where the policy
+`emulate_completions` asks for it. One prompt of text becomes one message; what has no place in chat follows the policy
+for unsupported fields (`adapters/fit.py`).
+"""
+
+from __future__ import annotations
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.completions.requests import without_idle_best_of
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.fit import HUB_COMPLETIONS, settle_extra, settle_unsupported
+from dragoman.adapters.paths import Path
+from dragoman.schemas import load
+
+__all__ = ["chat_of_prompt", "text_choice", "text_reply"]
+
+_SAME = frozenset(
+    {
+        "model",
+        "max_tokens",
+        "temperature",
+        "top_p",
+        "n",
+        "stream",
+        "stream_options",
+        "stop",
+        "presence_penalty",
+        "frequency_penalty",
+        "logit_bias",
+        "seed",
+        "user",
+        "top_k",
+        "min_p",
+        "repetition_penalty",
+        "stop_token_ids",
+        "ignore_eos",
+        "skip_special_tokens",
+        "include_stop_str_in_output",
+        "client_request_id",
+        "usage_context",
+        "extra_params",
+    }
+)
+_ENVELOPE = ("id", "created", "model", "system_fingerprint", "usage")
+_NOT_TEXT = ("reasoning_content", "tool_calls", "function_call", "audio", "annotations")
+_MESSAGE = ("messages", 0, "content")
+_FINISH = {"tool_calls": "stop", "function_call": "stop"}  # what completions do not have
+
+
+def chat_of_prompt(request: JsonObject, ctx: Context) -> JsonObject:
+    """A completions request as a chat request. Raises Fault, its path as the client wrote it."""
+    if not ctx.target.policy.emulate_completions:
+        text = "the model's provider does not serve completions; the policy emulate_completions would let chat stand in"
+        raise Fault("unsupported_parameter", text, ("model",), code="unsupported_protocol")
+    body = dict(request)
+    path, prompt = _only_prompt(body.pop("prompt", None))
+    without_idle_best_of(body, ctx)
+    known = load(HUB_COMPLETIONS)["properties"]
+    for name in [name for name in body if name not in _SAME]:
+        if name in known:
+            settle_unsupported(body, (name,), ctx, "chat, which stands in for completions, lacks it", HUB_COMPLETIONS)
+        else:
+            settle_extra(body, (name,), ctx, hub=HUB_COMPLETIONS)
+    body["messages"] = [{"role": "user", "content": prompt}]
+    ctx.receipt.converted(path, "said to a chat model, which answers it instead of going on with it", "loss", _MESSAGE)
+    ctx.receipt.rerouted([(path, _MESSAGE)])
+    return body
+
+
+def _only_prompt(prompt: object) -> tuple[Path, str]:
+    """Raises Fault for anything but one prompt of text."""
+    if isinstance(prompt, str):
+        return ("prompt",), prompt
+    if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str):
+        return ("prompt", 0), prompt[0]
+    what = "no prompt" if prompt is None else "several prompts" if _texts(prompt) else "a prompt of tokens"
+    text = f"{what} cannot be served: a chat model stands in for completions, and takes one prompt of text"
+    raise Fault("unsupported_parameter", text, ("prompt",), code="unsupported_parameter")
+
+
+def _texts(prompt: object) -> bool:
+    return isinstance(prompt, list) and all(isinstance(one, str) for one in prompt)
+
+
+def text_reply(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
+    """A chat reply as a completions reply."""
+    kept: JsonObject = {key: reply[key] for key in _ENVELOPE if key in reply}
+    choices = [text_choice(choice, "message", ctx) for choice in reply["choices"]]
+    return {**kept, "object": "text_completion", "choices": choices}
+
+
+def text_choice(choice: JsonObject, part: str, ctx: Context) -> JsonObject:
+    """A choice of a chat reply, or of a chunk, in the form of completions. `part` names its message or delta."""
+    said, finish = choice[part], choice.get("finish_reason")
+    for name in _NOT_TEXT:
+        if said.get(name):
+            ctx.receipt.dropped(("choices", part, name), "completions have no place for it")
+    return {
+        "index": choice["index"],
+        "text": (said.get("content") or "") + (said.get("refusal") or ""),
+        "logprobs": None,
+        "finish_reason": finish and _FINISH.get(finish, finish),
+    }
