@@ -126,6 +126,7 @@ class Client:
     session: aiohttp.ClientSession
     house: House
     key: str | None = None
+    protocol: str = "chat"
 
     async def ask(
         self,
@@ -163,7 +164,10 @@ class Client:
 
     def check(self, body: Any, side: str) -> None:
         """By the schema of the profile in which the dialect is served."""
-        found = [f"{v.path}: {v.message}" for v in judge(f"{self.dialect}/chat.{side}", self.profile).violations(body)]
+        found = [
+            f"{v.path}: {v.message}"
+            for v in judge(f"{self.dialect}/{self.protocol}.{side}", self.profile).violations(body)
+        ]
         assert found == [], (side, body)
 
     def check_error(self, answer: Answer, kind: str, *words: str, status: int | None = None) -> Any:
@@ -266,6 +270,10 @@ PATHS = {
     ),
     "mindie": ("/mindie/v1/chat/completions",),
 }
+COMPLETIONS = {
+    "openai": ("/openai/v1/completions", "/v1/completions"),
+    "databricks": ("/databricks/serving-endpoints/completions", "/serving-endpoints/completions"),
+}
 
 
 @pytest_asyncio.fixture
@@ -273,8 +281,9 @@ async def client_of() -> AsyncIterator[Callable[[House, str], Client]]:
     """The client of a dialect, for a house."""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=128, force_close=True)) as session:
 
-        def make(house: House, dialect: str, key: str | None = None) -> Client:
+        def make(house: House, dialect: str, key: str | None = None, protocol: str = "chat") -> Client:
             profile = house.profiles.get(dialect) or USUAL_PROFILES.get(dialect, "actual")
-            return Client(dialect, PATHS[dialect], profile, session, house, key)
+            paths = (PATHS if protocol == "chat" else COMPLETIONS)[dialect]
+            return Client(dialect, paths, profile, session, house, key, protocol)
 
         yield make

@@ -232,7 +232,7 @@ async def test_the_body_chooses_the_protocol(endpoint: Endpoint) -> None:
     for model, body, said in (
         ("vectors", items, "input[0] must be of type string, got object"),
         ("openai", {"input": "x"}, "the provider openai is not used for embeddings"),
-        ("openai", {"prompt": "x"}, "the body asks for completions, which is not served here"),
+        ("openai", {"prompt": "x", "stream": False}, "the model's provider does not serve completions"),
     ):
         status, error = await invoke(model, body)
         assert (status, error["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
