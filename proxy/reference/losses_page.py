@@ -50,6 +50,7 @@ def losses_page(dialects: Mapping[str, Dialect]) -> str:
         *lines("## Requests", "What is not listed is carried from every client's dialect that has it."),
         *table(["Word", "Meaning"], _LEGEND.items()),
         *_requests(served, dialects, "chat"),
+        *_requests(served, dialects, "completions"),
         *_requests(served, dialects, "embeddings"),
         *lines(
             "## Replies of chat",

@@ -49,8 +49,12 @@ _BEFORE: Mapping[str, list[JsonObject]] = {
     "assistant": [_HELLO],
     "function": [_HELLO],
 }
-_ALWAYS = (("model",), ("messages",), ("input",))
-_LEAST: Mapping[str, JsonObject] = {"chat": {"messages": [_HELLO]}, "embeddings": {"input": ["hello"]}}
+_ALWAYS = (("model",), ("messages",), ("prompt",), ("input",))
+_LEAST: Mapping[str, JsonObject] = {
+    "chat": {"messages": [_HELLO]},
+    "completions": {"prompt": "hello"},
+    "embeddings": {"input": ["hello"]},
+}
 _INSTEAD_OF_TEXT = frozenset({"refusal", "audio", "function_call"})
 """With these an assistant's message has null as content."""
 
@@ -179,5 +183,22 @@ _EMBEDDINGS: Mapping[str, Question] = {
     "`input`, lists of tokens": _embed([[1, 2], [3]]),
     "a key that nobody knows": _embed(["hello"], "x_unknown", **_UNKNOWN),
 }
-SPECIAL: Mapping[str, Mapping[str, Question]] = {"chat": _CHAT, "embeddings": _EMBEDDINGS}
+
+
+def _complete_prompt(given: Json, *path: str | int, **body: Json) -> Question:
+    return Question({"model": "m", "prompt": given, **body}, path or ("prompt",), protocol="completions")
+
+
+_COMPLETIONS: Mapping[str, Question] = {
+    "several prompts": _complete_prompt(["hello", "goodbye"]),
+    "a prompt of tokens": _complete_prompt([1, 2]),
+    "several prompts of tokens": _complete_prompt([[1, 2], [3]]),
+    "null as prompt": _complete_prompt(None),
+    "a key that nobody knows": _complete_prompt("hello", "x_unknown", **_UNKNOWN),
+}
+SPECIAL: Mapping[str, Mapping[str, Question]] = {
+    "chat": _CHAT,
+    "completions": _COMPLETIONS,
+    "embeddings": _EMBEDDINGS,
+}
 """What is not a matter of one field, for each protocol."""
