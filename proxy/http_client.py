@@ -37,7 +37,7 @@ _SWITCHING = 101
 class HttpClient:
     """The connections to one origin, made by `connector`, each within `connect_timeout` seconds."""
 
-    def __init__(self, origin: URL, connector: aiohttp.TCPConnector, connect_timeout: float) -> None:
+    def __init__(self, origin: URL, connector: aiohttp.BaseConnector, connect_timeout: float) -> None:
         self._connector = connector
         self._peer = _Peer("POST", origin, loop=asyncio.get_running_loop())
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout)

@@ -39,23 +39,26 @@ _LINGER = 0.1  # seconds to wait for the end of a body whose stream has ended
 
 
 class HttpUpstream:
-    """One provider. Made inside a running event loop; `auth` are the credentials as headers."""
+    """One provider. Made inside a running event loop; `auth` are the credentials as headers. `connector` is another
+    way to it than TCP."""
 
-    def __init__(self, name: str, provider: Provider, timeouts: Timeouts, auth: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        provider: Provider,
+        timeouts: Timeouts,
+        auth: Mapping[str, str],
+        connector: aiohttp.BaseConnector | None = None,
+    ) -> None:
         self._name = name
-        self._base = urlsplit(provider.base_url).path.rstrip("/")
+        self._base = urlsplit(provider.address).path.rstrip("/")
         self._fixed = CIMultiDict(provider.headers)
         self._fixed.update(_FIXED)
         self._fixed.update(auth)
         self._lingering: set[asyncio.Task[None]] = set()
         self._head = lru_cache(maxsize=256)(self._written)
-        connector = aiohttp.TCPConnector(
-            limit=provider.pool.connections,
-            keepalive_timeout=provider.pool.idle,
-            resolver=aiohttp.ThreadedResolver(),
-            ssl=_tls_context(provider),
-        )
-        self._client = HttpClient(URL(provider.base_url, encoded=True), connector, timeouts.connect)
+        origin = URL(provider.address, encoded=True)
+        self._client = HttpClient(origin, connector or _over_tcp(provider), timeouts.connect)
 
     async def open(self, call: Call, *, stream: bool, passed: Headers, clock: Clock) -> HttpIncoming:
         query = _query(call.query) if call.query else ""
@@ -206,6 +209,15 @@ class HttpIncoming:
 
 def _query(query: Mapping[str, str]) -> str:
     return "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query.items())
+
+
+def _over_tcp(provider: Provider) -> aiohttp.TCPConnector:
+    return aiohttp.TCPConnector(
+        limit=provider.pool.connections,
+        keepalive_timeout=provider.pool.idle,
+        resolver=aiohttp.ThreadedResolver(),
+        ssl=_tls_context(provider),
+    )
 
 
 def _tls_context(provider: Provider) -> ssl.SSLContext | bool:

@@ -19,7 +19,9 @@ from dragoman.adapters.dialect import Dialect
 
 from .config.models import Config
 from .config.values import time_text
+from .engines import described, start_engines
 from .log import Mask, logger, secrets
+from .over_local.supervisor import EngineError
 from .server import Gateway, GatewayServer
 from .state import RouterState
 from .store.interface import ResponseStore, StoreError
@@ -110,8 +112,9 @@ async def start(
     log = logger(mask, log_format, log_level, log_stream)
     state = _state(config, dialects, random)
     try:
+        await _engines(state, log)
         store = await _store(config, log)
-    except CannotServe:
+    except BaseException:
         await state.close()
         raise
     web_server = GatewayServer(Gateway(config, dialects, state, store, log, mask), server.header_timeout)
@@ -181,6 +184,13 @@ def _state(config: Config, dialects: Mapping[str, Dialect], random: Random | Non
         return RouterState(config, dialects, random)
     except OSError as error:  # the TLS files, ssl.SSLError included
         raise CannotServe(f"a provider's TLS files cannot be read: {error}") from None
+
+
+async def _engines(state: RouterState, log: FilteringBoundLogger) -> None:
+    try:
+        await start_engines(state.upstreams, log)
+    except EngineError as error:
+        raise CannotServe(str(error)) from None
 
 
 async def _store(config: Config, log: FilteringBoundLogger) -> ResponseStore | None:

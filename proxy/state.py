@@ -16,12 +16,13 @@ from dragoman.adapters.suggestions import did_you_mean
 
 from .config.models import Config, Model, PolicyChoice, Provider, TargetChoice, Timeouts
 from .config.names import match, upstream_name
+from .engines import connected
 from .keys import Caller, Keys
-from .over_http import HttpUpstream
 from .upstream import Upstream
 
 __all__ = ["Candidate", "ProviderState", "RouterState"]
 
+_ENGINES_SPEAK = "openai"
 _TASKS: tuple[Task, ...] = ("chat", "completions", "embeddings")
 """What a model is listed for: the first of these that a target's provider is used for; over responses there is chat."""
 
@@ -68,7 +69,7 @@ class RouterState:
         config: Config,
         dialects: Mapping[str, Dialect],
         random: Random | None = None,
-        connect: UpstreamFactory = HttpUpstream,
+        connect: UpstreamFactory = connected,
     ) -> None:
         self.keys = Keys(config.keys)
         self._random = random or Random()
@@ -78,6 +79,10 @@ class RouterState:
             name: _provider(name, provider, config, dialects, connect) for name, provider in config.providers.items()
         }
         self._models = {name: self._entry(config, name, model) for name, model in config.models.items()}
+
+    @property
+    def upstreams(self) -> list[Upstream]:
+        return [provider.upstream for provider in self._providers.values()]
 
     async def close(self) -> None:
         for provider in self._providers.values():
@@ -209,7 +214,7 @@ def _no_deployment(deployment: str) -> Fault:
 def _provider(
     name: str, provider: Provider, config: Config, dialects: Mapping[str, Dialect], connect: UpstreamFactory
 ) -> ProviderState:
-    dialect = dialects[provider.dialect]
+    dialect = dialects[provider.dialect or _ENGINES_SPEAK]
     timeouts = provider.timeouts or config.timeouts
     wanted: list[str] = list(provider.protocols)
     called = {protocol: verbs for protocol, verbs in dialect.called.items() if protocol in wanted}

@@ -158,9 +158,31 @@ class Timeouts(Part):
 
 
 class Provider(Part):
-    dialect: Dialect
-    """The vendor's variant of the protocols that this provider speaks."""
-    base_url: BaseUrl
+    model_config = ConfigDict(
+        json_schema_extra={"if": {"required": ["engine"]}, "then": {}, "else": {"required": ["dialect", "base_url"]}}
+    )
+
+    engine: Literal["local"] | None = None
+    """What answers, where it is no address of a dialect: local, an ONNX model on this machine. It needs
+    `uv pip install 'dragoman[local]'`, or [gpu]."""
+    model_dir: Text | None = None
+    """The model's folder. Relative paths begin at the configuration file's folder. Default: dragoman-mini, the small
+    model that comes with dragoman; local only."""
+    device: Literal["auto", "cuda", "cpu"] = "auto"
+    """Where the model runs; auto takes CUDA where it is there; local only."""
+    device_index: Annotated[int, Field(ge=0), NO_BOOL] = 0
+    """Which of several CUDA devices; local only."""
+    threads: Annotated[int, Field(ge=0), NO_BOOL] = 0
+    """How many threads a step takes; 0 takes one for each core; local only."""
+    slots: Count = 16
+    """How many sequences run at once; fewer where the memory holds no more; local only."""
+    queue: Annotated[int, Field(ge=0), NO_BOOL] = 64
+    """How many further sequences wait; what is beyond is refused with 429; local only."""
+    context: Annotated[int, Field(ge=2), NO_BOOL] | None = None
+    """The longest text in tokens, question and answer together. Default: the model's, at most 8192; local only."""
+    dialect: Dialect | None = None
+    """The vendor's variant of the protocols that this provider speaks. Engines go without."""
+    base_url: BaseUrl | None = None
     """The address without what the dialect appends: openai `/chat/completions` (so end it with /v1), databricks
     `/serving-endpoints/...`, azure `/chat/completions`, mindie `/v1/chat/completions`; other protocols likewise."""
     api_key: Secret | None = None
@@ -187,6 +209,11 @@ class Provider(Part):
     """Instead of the timeouts of the whole file."""
     policy: PolicyChoice = PolicyChoice()
     """The policy toward this provider."""
+
+    @property
+    def address(self) -> str:
+        """The base address. An engine's stands for its socket."""
+        return self.base_url or f"http://{self.engine}/v1"
 
 
 class TargetChoice(Part):

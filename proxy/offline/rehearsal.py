@@ -57,7 +57,7 @@ class Rehearsal(HttpUpstream):
     def __init__(self, name: str, provider: Provider, timeouts: Timeouts, auth: Mapping[str, str]) -> None:
         super().__init__(name, provider, timeouts, auth)
         self._real = self._client
-        origin = "{0.scheme}://{0.netloc}".format(urlsplit(provider.base_url))
+        origin = "{0.scheme}://{0.netloc}".format(urlsplit(provider.address))
         self._client: Any = _Stage(self._real.host, origin)
 
     async def prepare(self, call: Call, *, stream: bool, passed: Mapping[str, str]) -> Request:

@@ -1,0 +1,107 @@
+"""Providers that an engine answers for instead of an address: what they need, and what they cannot have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from dragoman.local_engine.embedded import INSTALL, embedded_folder, lacking
+from dragoman.local_engine.folder import open_folder
+from dragoman.local_engine.places import FolderError
+from dragoman.local_engine.ports import Decoder
+
+from .document import Document
+from .shape import described, fragment
+
+__all__ = ["judge_engines", "place_models"]
+
+_OF_LOCAL = ("model_dir", "device", "device_index", "threads", "slots", "queue", "context")
+_OF_ADDRESSES = (
+    "dialect",
+    "base_url",
+    "api_key",
+    "auth",
+    "profile",
+    "kind",
+    "api_version",
+    "headers",
+    "tls",
+    "pool",
+)
+
+
+def place_models(document: Document, folder: Path) -> None:
+    """Make the paths of model folders absolute."""
+    for name in document.mapping("providers"):
+        path = ("providers", name, "model_dir")
+        text, node = document.text(*path), document.find(path)
+        if not text or node is None:
+            continue
+        try:
+            node.value = str((folder / Path(text).expanduser()).absolute())
+        except RuntimeError:
+            message = "whose home folder this begins with is not known"
+            document.add(path, "unknown-home", message, hint="write the whole path")
+
+
+def judge_engines(document: Document) -> None:
+    for name in document.mapping("providers"):
+        engine = document.find(("providers", name, "engine"))
+        if engine is None:
+            _judge_addressed(document, name)
+        elif engine.value == "local":
+            _judge_local(document, name)
+
+
+def _judge_addressed(document: Document, name: str) -> None:
+    given = document.mapping("providers", name)
+    node = document.find(("providers", name))
+    for key in ("dialect", "base_url"):
+        if key not in given and node is not None and isinstance(node.value, dict):
+            expected = described(fragment(("providers", name, key)))
+            message = f'"{key}" is missing in providers.{name}'
+            document.add(("providers", name), "missing-key", message, expected=expected, at_key=True)
+    _refuse(document, name, _OF_LOCAL, "{} is for the engine local only")
+
+
+def _judge_local(document: Document, name: str) -> None:
+    _refuse(document, name, _OF_ADDRESSES, "{} is not for the engine local, which has no address")
+    lacks = lacking()
+    if lacks:
+        message = f"the engine local needs what is not installed: {', '.join(lacks)}"
+        document.add(("providers", name, "engine"), "missing-extra", message, hint=f"run: {INSTALL}")
+    given = document.text("providers", name, "model_dir")
+    path = ("providers", name, "engine" if given is None else "model_dir")
+    try:
+        folder = open_folder(embedded_folder() if given is None else Path(given), _device(document, name))
+    except (FolderError, OSError) as error:
+        document.add(path, "bad-model", str(error), expected="a folder with an ONNX model and its tokenizer.json")
+        return
+    _judge_protocols(document, name, decodes=isinstance(folder.ports, Decoder))
+
+
+def _judge_protocols(document: Document, name: str, *, decodes: bool) -> None:
+    """A decoder embeds nothing, an encoder does nothing else."""
+    path: tuple[str, ...] = ("providers", name, "protocols")
+    node = document.find(path)
+    items = node.value if node is not None and isinstance(node.value, list) else []
+    asked = {str(item.value) for item in items} if node is not None else {"chat"}
+    if decodes and "embeddings" in asked:
+        message = "this model continues texts, it does not embed them"
+        document.add(path, "wrong-model", message, hint="leave embeddings out")
+    if not decodes and asked != {"embeddings"}:
+        message = "this model embeds texts and does nothing else"
+        at = path if node is not None else path[:-1]
+        document.add(at, "wrong-model", message, hint="write protocols: [embeddings]", at_key=node is None)
+
+
+def _device(document: Document, name: str) -> Literal["cpu", "cuda"]:
+    return "cuda" if document.text("providers", name, "device") == "cuda" else "cpu"
+
+
+def _refuse(document: Document, name: str, keys: tuple[str, ...], message: str) -> None:
+    for key in keys:
+        if key in document.mapping("providers", name):
+            document.add(
+                ("providers", name, key), "wrong-engine", message.format(key), hint="remove it", at_key=True
+            )

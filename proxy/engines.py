@@ -1,0 +1,63 @@
+"""Which upstream a provider has, and the engines that start before the proxy listens and stop with it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from structlog.typing import FilteringBoundLogger
+
+from .config.models import Provider, Timeouts
+from .over_http import HttpUpstream
+from .over_local.supervisor import EngineError
+from .over_local.upstream import LocalUpstream
+from .upstream import Upstream
+
+__all__ = ["connected", "described", "start_engines"]
+
+
+def connected(name: str, provider: Provider, timeouts: Timeouts, auth: Mapping[str, str]) -> Upstream:
+    """The upstream for a provider; `auth` are its credentials as headers."""
+    if provider.engine == "local":
+        return LocalUpstream(name, provider, timeouts)
+    return HttpUpstream(name, provider, timeouts, auth)
+
+
+async def start_engines(upstreams: Iterable[Upstream], log: FilteringBoundLogger) -> None:
+    """Start every engine, all at once, and wait until they are ready. Raises EngineError, its text for users."""
+    engines = [upstream.engine for upstream in upstreams if isinstance(upstream, LocalUpstream)]
+    if not engines:
+        return
+    with _progress(", ".join(engine.name for engine in engines)):
+        found = await asyncio.gather(*(engine.start(log) for engine in engines), return_exceptions=True)
+    for engine, health in zip(engines, found, strict=True):
+        if isinstance(health, EngineError):
+            raise EngineError(f"the engine {engine.name} cannot start: {health}")
+        if isinstance(health, BaseException):
+            raise health
+        log.info("engine_ready", provider=engine.name, pid=engine.pid, **health)
+
+
+def described(upstreams: Iterable[Upstream]) -> list[str]:
+    """What runs, a line for each engine."""
+    return [_line(upstream.engine.health) for upstream in upstreams if isinstance(upstream, LocalUpstream)]
+
+
+def _line(health: Mapping[str, Any]) -> str:
+    text = f"engine: {health.get('model')} on {health.get('device')}"
+    return f"{text} ({note})" if (note := health.get("note")) else text
+
+
+@contextmanager
+def _progress(names: str) -> Iterator[None]:
+    """A turning wheel on a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"loading {names}"):
+        yield
