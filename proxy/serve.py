@@ -26,6 +26,7 @@ from .server import Gateway, GatewayServer
 from .state import RouterState
 from .store.interface import ResponseStore, StoreError
 from .store.opening import file_of, open_store
+from .upstream import Upstream
 
 __all__ = ["CannotServe", "Running", "run", "start"]
 
@@ -54,6 +55,10 @@ class Running:
     def url(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
+
+    @property
+    def upstreams(self) -> list[Upstream]:
+        return self._gateway.state.upstreams
 
     @property
     def keeping(self) -> str:
