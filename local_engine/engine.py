@@ -164,7 +164,10 @@ class Engine:
         running = self._scheduler.running
         return {
             "device": self.limits.provider.device,
+            "note": self.limits.provider.note,
+            "context": self.limits.context,
             "slots": self.limits.slots,
+            "queue": self.limits.queue,
             "running": running,
             "waiting": max(0, unfinished - running),
             "steps": counts.steps,

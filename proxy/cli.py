@@ -15,6 +15,7 @@ import typer
 from dragoman import __version__
 from dragoman.contract.commands import app as contract
 
+from .chat.command import chat
 from .commandline import (
     DEFAULT_FILE,
     ConfigFile,
@@ -77,7 +78,8 @@ def options(
 
 @app.command(
     epilog="Example: dragoman serve --config dragoman.yaml --env-file .env. Without a file, providers come from"
-    " OPENAI_API_KEY, DATABRICKS_HOST and DATABRICKS_TOKEN, AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL."
+    " OPENAI_API_KEY, DATABRICKS_HOST and DATABRICKS_TOKEN, AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL;"
+    " the small model dragoman-mini answers beside them."
 )
 def serve(
     config: ConfigFile = None,
@@ -214,4 +216,5 @@ def version() -> None:
 
 register(app)
 app.add_typer(contract)
+app.command(epilog="Example: dragoman chat 'What is dragoman?'")(chat)
 app.command(epilog="Example: dragoman export Qwen3-0.6B models/qwen3 --precision int4")(export)

@@ -58,21 +58,20 @@ Insecure = Annotated[
 def configuration(file: Path | None, env: dict[str, str], insecure: bool) -> Checked:
     """From the file that is named, else from dragoman.yaml, else from the environment. Raises ConfigErrors; ends the
     program with status 2 where there is none of the three."""
+    from dragoman.local_engine import embedded
+
     from .config.load import Checked, check
     from .config.zero import from_environment, half_set
+    from .hints import NOTHING, found
 
     if file is not None or DEFAULT_FILE.exists():
         return check(file or DEFAULT_FILE, env, insecure=insecure)
     for hint in half_set(env):
         print(f"note: {hint}", file=sys.stderr)
-    config = from_environment(env, insecure=insecure)
+    config = from_environment(env, insecure=insecure, embedded=embedded.can_answer())
     if config is None:
-        fail(
-            f"there is nothing to serve: no {DEFAULT_FILE} in {Path.cwd()}, and no provider in the environment.\n"
-            "Write a file (dragoman init) or name one (--config FILE); or set OPENAI_API_KEY, or DATABRICKS_HOST and\n"
-            "DATABRICKS_TOKEN, or AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL."
-        )
-    print(f"no {DEFAULT_FILE} here; from the environment: {', '.join(config.providers)}", file=sys.stderr)
+        fail(f"there is nothing to serve: no {DEFAULT_FILE} in {Path.cwd()}, and {NOTHING}")
+    print(f"no {DEFAULT_FILE} here; {found(config)}", file=sys.stderr)
     return Checked(config, ())
 
 

@@ -20,6 +20,7 @@ from dragoman.adapters.dialect import Dialect
 from .config.models import Config
 from .config.values import time_text
 from .engines import described, start_engines
+from .hints import next_steps
 from .log import Mask, logger, secrets
 from .over_local.supervisor import EngineError
 from .server import Gateway, GatewayServer
@@ -42,7 +43,7 @@ class Running:
     """A proxy that listens. `stop` drains it."""
 
     def __init__(self, config: Config, gateway: Gateway, server: GatewayServer, listener: asyncio.Server) -> None:
-        self._config = config
+        self.config = config
         self._drain = config.server.drain
         self._gateway = gateway
         self._server = server
@@ -63,7 +64,7 @@ class Running:
     @property
     def keeping(self) -> str:
         """Where responses are kept, in words."""
-        store = self._config.store
+        store = self.config.store
         time = time_text(store.retention)
         if store.kind == "sqlite":
             return f"responses are kept for {time} in {file_of(store)}"
@@ -159,7 +160,10 @@ def run(config: Config, *, insecure: bool = False, log_format: str = "json", log
 def _greet(running: Running) -> None:
     print(f"dragoman listens on {running.url}", file=sys.stderr)
     print(f"for OpenAI clients: base_url={running.url}/v1", file=sys.stderr)
-    print(running.keeping, file=sys.stderr, flush=True)
+    print(running.keeping, file=sys.stderr)
+    for line in (*described(running.upstreams), *next_steps(running.config, running.url)):
+        print(line, file=sys.stderr)
+    sys.stderr.flush()
 
 
 def _listen_to_signals(running: Running) -> asyncio.Event:

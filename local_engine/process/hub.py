@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -15,16 +15,18 @@ __all__ = ["Hub", "Load", "Settings"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A model folder, the name that it is served under, and how it is run."""
+    """A model folder, the name that it is served under (None: its own), and how it is run."""
 
     model_dir: Path
-    name: str
+    name: str | None
     options: Options
 
 
 class Hub(Protocol):
     """A loaded model. Requests and answers are in hub form. Everything raises Fault, at once or on the way; closing
     an iterator early ends its request before the engine's next step."""
+
+    name: str
 
     def chat(self, request: JsonObject) -> AsyncGenerator[JsonObject]:
         """The chunks of the answer."""
@@ -35,7 +37,7 @@ class Hub(Protocol):
     async def embeddings(self, request: JsonObject) -> JsonObject:
         """The vectors, as a whole reply."""
 
-    def whole(self, chunks: Sequence[JsonObject]) -> JsonObject:
+    def whole(self, chunks: Iterable[JsonObject]) -> JsonObject:
         """The reply that all chunks of a stream make together."""
 
     def statistics(self) -> dict[str, Any]:

@@ -1,8 +1,6 @@
-"""A model folder becomes a hub, in a thread: seconds may pass, and /health answers meanwhile."""
+"""A model folder becomes a hub. Seconds may pass; they do so in a thread, and /health answers meanwhile."""
 
 from __future__ import annotations
-
-import asyncio
 
 from .hub import Hub, Settings
 
@@ -13,4 +11,6 @@ async def load(settings: Settings) -> Hub:
     """Raises FolderError and ProviderError."""
     from dragoman.local_engine.hub import HubEngine
 
-    return await asyncio.to_thread(HubEngine.load, settings.model_dir, settings.options, settings.name)
+    hub = await HubEngine.load(settings.model_dir, settings.options)
+    hub.name = settings.name or hub.name
+    return hub

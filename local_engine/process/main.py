@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None, load: Load = load) -> int:
         queue=given.queue,
         context=given.context,
     )
-    settings = Settings(given.model_dir, given.name or given.model_dir.resolve().name, options)
+    settings = Settings(given.model_dir, given.name, options)
     try:
         return run(settings, given.socket, load, attached=given.attached)
     except (FolderError, ProviderError) as error:
@@ -61,7 +61,7 @@ def run(settings: Settings, path: Path, load: Load, *, attached: bool = False) -
 
     async def serve() -> int:
         stop = _stop_event(attached)
-        server = EngineServer(settings.name)
+        server = EngineServer()
         runner = web.AppRunner(server.application(), handler_cancellation=True, access_log=None)
         await runner.setup()
         loading = asyncio.ensure_future(load(settings))
@@ -137,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("dragoman.local_engine.serve", description="Serve a model folder on a socket.")
     parser.add_argument("--socket", type=Path, required=True, help="the path of the Unix socket to listen on")
     parser.add_argument("--model-dir", type=Path, required=True, help="a model folder, or an .onnx file in one")
-    parser.add_argument("--name", help="the model's name; default: the folder's")
+    parser.add_argument("--name", help="the model's name; default: its own")
     parser.add_argument("--device", choices=get_args(Device), default="auto")
     parser.add_argument("--index", type=int, default=0, help="which of several devices")
     parser.add_argument("--threads", type=int, default=0, help="0: one per core")

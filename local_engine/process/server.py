@@ -21,7 +21,7 @@ from aiohttp import web
 
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.faults import Fault
+from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.openai.faults import error_body, write_fault
 
 from .hub import Hub
@@ -39,9 +39,8 @@ _Ask: TypeAlias = Callable[[JsonObject], AsyncGenerator[JsonObject]]
 class EngineServer:
     """Answers for the hub, as soon as there is one."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self) -> None:
         self.hub: Hub | None = None
-        self._name = name
         self._since = int(time.time())
 
     def application(self) -> web.Application:
@@ -74,13 +73,13 @@ class EngineServer:
         return _json(await hub.embeddings(await _asked(request)))
 
     async def _models(self, _request: web.Request) -> web.StreamResponse:
-        model = {"id": self._name, "object": "model", "created": self._since, "owned_by": "dragoman"}
+        model = {"id": self._loaded().name, "object": "model", "created": self._since, "owned_by": "dragoman"}
         return _json({"object": "list", "data": [model]})
 
     async def _health(self, _request: web.Request) -> web.StreamResponse:
         if self.hub is None:
-            return _json({"status": "loading", "model": self._name}, 503)
-        return _json({"status": "ready", "model": self._name, **self.hub.statistics()})
+            return _json({"status": "loading"}, 503)
+        return _json({"status": "ready", "model": self.hub.name, **self.hub.statistics()})
 
 
 async def _asked(request: web.Request) -> JsonObject:
@@ -119,7 +118,7 @@ async def _faults_told(request: web.Request, handler: _Handler) -> web.StreamRes
     except Fault as fault:
         return _refused(fault)
     except web.HTTPException as error:
-        kind = "method_not_allowed" if error.status == 405 else "not_found"
+        kind: Kind = "method_not_allowed" if error.status == 405 else "not_found"
         return _refused(Fault(kind, f"{request.method} {request.path}: {error.reason}", status=error.status))
     except ConnectionError:
         raise

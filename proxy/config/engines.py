@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from dragoman.local_engine.embedded import INSTALL, embedded_folder, lacking
-from dragoman.local_engine.folder import open_folder
+from dragoman.local_engine import embedded
+from dragoman.local_engine.folder import ModelFolder, open_folder
 from dragoman.local_engine.places import FolderError
 from dragoman.local_engine.ports import Decoder
 
@@ -66,18 +66,29 @@ def _judge_addressed(document: Document, name: str) -> None:
 
 def _judge_local(document: Document, name: str) -> None:
     _refuse(document, name, _OF_ADDRESSES, "{} is not for the engine local, which has no address")
-    lacks = lacking()
+    lacks = embedded.lacking()
     if lacks:
         message = f"the engine local needs what is not installed: {', '.join(lacks)}"
-        document.add(("providers", name, "engine"), "missing-extra", message, hint=f"run: {INSTALL}")
-    given = document.text("providers", name, "model_dir")
-    path = ("providers", name, "engine" if given is None else "model_dir")
+        document.add(("providers", name, "engine"), "missing-extra", message, hint=f"run: {embedded.INSTALL}")
+    folder = _folder(document, name)
+    if folder is not None:
+        _judge_protocols(document, name, decodes=isinstance(folder.ports, Decoder))
+
+
+def _folder(document: Document, name: str) -> ModelFolder | None:
+    """What the model's folder holds, or None where that was complained about."""
+    path = ("providers", name, "model_dir")
+    node, given = document.find(path), document.text(*path)
+    if node is not None and given is None:
+        return None  # the value itself is complained about
     try:
-        folder = open_folder(embedded_folder() if given is None else Path(given), _device(document, name))
+        return open_folder(embedded.embedded_folder() if given is None else Path(given), _device(document, name))
     except (FolderError, OSError) as error:
-        document.add(path, "bad-model", str(error), expected="a folder with an ONNX model and its tokenizer.json")
-        return
-    _judge_protocols(document, name, decodes=isinstance(folder.ports, Decoder))
+        message, at = str(error), path if node is not None else ("providers", name, "engine")
+        if node is not None and node.raw is not None:
+            message = message.replace(str(given), node.shown)
+        document.add(at, "bad-model", message, expected="a folder with an ONNX model and its tokenizer.json")
+        return None
 
 
 def _judge_protocols(document: Document, name: str, *, decodes: bool) -> None:
@@ -102,6 +113,4 @@ def _device(document: Document, name: str) -> Literal["cpu", "cuda"]:
 def _refuse(document: Document, name: str, keys: tuple[str, ...], message: str) -> None:
     for key in keys:
         if key in document.mapping("providers", name):
-            document.add(
-                ("providers", name, key), "wrong-engine", message.format(key), hint="remove it", at_key=True
-            )
+            document.add(("providers", name, key), "wrong-engine", message.format(key), hint="remove it", at_key=True)

@@ -1,4 +1,5 @@
-"""Serving without a configuration file: providers from the variables that their own tools use.
+"""Serving without a configuration file: providers from the variables that their own tools use, and the small model that
+comes with dragoman.
 
 With one provider every model's name goes to it as it stands. With several, `openai/gpt-5` names the provider, and names
 that leave no doubt (`gpt-*`, `databricks-*`, ...) work without it.
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from dragoman.local_engine.embedded import NAME
 
 from .load import check_text
 from .models import Config
@@ -54,12 +57,19 @@ _SOURCES = (
 )
 
 
-def from_environment(env: Mapping[str, str], *, insecure: bool = False) -> Config | None:
-    """The configuration that the variables amount to, or None where no provider is set. Raises ConfigErrors."""
+_EMBEDDED_PROVIDER = "  embedded: {engine: local, device: cpu, threads: 1}"
+_EMBEDDED_MODEL = f"  {NAME}: {{targets: [{{provider: embedded}}]}}"
+
+
+def from_environment(env: Mapping[str, str], *, insecure: bool = False, embedded: bool = False) -> Config | None:
+    """The configuration that the variables amount to, or None where no provider is set. `embedded`: the model that
+    comes with dragoman is one more. Raises ConfigErrors."""
     sources = [source for source in _SOURCES if all(env.get(name) for name in source.needs)]
-    if not sources:
+    if not sources and not embedded:
         return None
-    lines = ["providers:", *(_provider(source, env) for source in sources), "models:", *_models(sources)]
+    providers = [_provider(source, env) for source in sources] + [_EMBEDDED_PROVIDER] * embedded
+    models = _models(sources) + [_EMBEDDED_MODEL] * embedded
+    lines = ["providers:", *providers, "models:", *models]
     return check_text("\n".join(lines), FILE, env, insecure=insecure).config
 
 

@@ -1,8 +1,8 @@
 """One engine process: started in a private folder, asked whether it is ready, stopped.
 
-It runs in a session of its own, so that Ctrl-C reaches the proxy alone, which drains first. Its standard input is a pipe
-that nobody writes to: when this process ends, however it ends, the pipe does, and the engine with it. What the engine
-prints goes to `say`, line by line. It gets no variable that looks like a credential.
+It runs in a session of its own, so that Ctrl-C reaches the proxy alone, which drains first. Its standard input is a
+pipe that nobody writes to: when this process ends, however it ends, the pipe does, and the engine with it. What the
+engine prints goes to `say`, line by line. It gets no variable that looks like a credential.
 """
 
 from __future__ import annotations

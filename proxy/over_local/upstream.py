@@ -9,6 +9,7 @@ import aiohttp
 
 from dragoman.adapters.call import Call, Headers
 from dragoman.adapters.faults import Fault
+from dragoman.local_engine import embedded
 from dragoman.proxy.clock import Clock
 from dragoman.proxy.config.models import Provider, Timeouts
 from dragoman.proxy.over_http import HttpIncoming, HttpUpstream
@@ -47,7 +48,10 @@ class LocalUpstream:
 
 def arguments(provider: Provider) -> Iterator[str]:
     """What the engine's process is started with, beside its socket."""
-    yield from ("--model-dir", str(provider.model_dir))
+    if provider.model_dir is None:
+        yield from ("--model-dir", str(embedded.embedded_folder()), "--name", embedded.NAME)
+    else:
+        yield from ("--model-dir", provider.model_dir)
     for key, option in _OPTIONS.items():
         yield from (f"--{option}", str(getattr(provider, key)))
     if provider.context is not None:

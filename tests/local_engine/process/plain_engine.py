@@ -25,7 +25,7 @@ from dragoman.local_engine.stream import Streams
 
 class PlainHub:
     def __init__(self, engine: Engine, name: str) -> None:
-        self._engine, self._name = engine, name
+        self._engine, self.name = engine, name
         self._streams = Streams(engine, asyncio.get_running_loop())
         deliver, pause = engine.deliver, float(os.environ.get("SLOW", "0"))
 
@@ -39,7 +39,7 @@ class PlainHub:
         said = str(request["messages"][-1]["content"])
         if said == "refuse":
             raise Fault("invalid_request", "this was refused", ("messages", 0, "content"), code="refused")
-        head = {"id": new_id("chatcmpl"), "object": "chat.completion.chunk", "created": 1, "model": self._name}
+        head = {"id": new_id("chatcmpl"), "object": "chat.completion.chunk", "created": 1, "model": self.name}
         most = request.get("max_completion_tokens") or request.get("max_tokens")
         asked = Generation(tuple(said.encode()), Sampling(temperature=0), most, ignore_eos=True)
         async with aclosing(self._streams.run(asked)) as events:
@@ -59,7 +59,10 @@ class PlainHub:
             os._exit(7)
 
     async def completions(self, request: JsonObject) -> AsyncGenerator[JsonObject]:
-        yield {"object": "text_completion", "choices": [{"index": 0, "text": request["prompt"], "finish_reason": "stop"}]}
+        yield {
+            "object": "text_completion",
+            "choices": [{"index": 0, "text": request["prompt"], "finish_reason": "stop"}],
+        }
 
     async def embeddings(self, request: JsonObject) -> JsonObject:
         raise Fault("invalid_request", "this model embeds nothing", ("model",))
@@ -84,7 +87,7 @@ class PlainHub:
 
 async def load(settings: Settings) -> PlainHub:
     engine = await asyncio.to_thread(Engine.load, settings.model_dir, settings.options)
-    return PlainHub(engine, settings.name)
+    return PlainHub(engine, settings.name or settings.model_dir.name)
 
 
 if __name__ == "__main__":

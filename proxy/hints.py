@@ -1,0 +1,39 @@
+"""What people are told who begin without a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dragoman.local_engine import embedded
+
+from .config.models import Config
+
+__all__ = ["NOTHING", "found", "next_steps"]
+
+NOTHING = f"""no provider in the environment.
+Write a file (dragoman init) or name one (--config FILE); or set OPENAI_API_KEY, or DATABRICKS_HOST and
+DATABRICKS_TOKEN, or AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL; or install the local engine, with which
+a small model answers at once: {embedded.INSTALL}"""
+
+
+def found(config: Config) -> str:
+    """Where a configuration without a file comes from."""
+    providers = [name for name, provider in config.providers.items() if provider.engine is None]
+    if not providers:
+        return f"no provider in the environment either, so {embedded.NAME} answers"
+    return f"from the environment: {', '.join(providers)}"
+
+
+def next_steps(config: Config, url: str) -> Iterator[str]:
+    """What to try where the model that comes with dragoman answers."""
+    mini = config.models.get(embedded.NAME)
+    if mini is None or any(config.providers[target.provider].model_dir for target in mini.targets):
+        return
+    question = "What is dragoman?"
+    port = "" if url.endswith(":8080") else f" --base-url {url}/v1"
+    yield f"\n{embedded.NAME} is a tiny model that knows dragoman and nothing else. Try:"
+    yield f'  dragoman chat "{question}"{port}'
+    yield f"  curl {url}/v1/chat/completions -H 'content-type: application/json' \\"
+    yield f'    -d \'{{"model": "{embedded.NAME}", "messages": [{{"role": "user", "content": "{question}"}}]}}\''
+    yield f'  OpenAI(base_url="{url}/v1", api_key="unused")    # the openai package of Python'
+    yield "For other models: dragoman init writes a configuration to begin with."

@@ -1,0 +1,90 @@
+"""Providers that an engine answers for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.local_engine import embedded
+from dragoman.local_engine.export.decoder import Options
+from dragoman.local_engine.export.spec import ModelSpec
+from dragoman.local_engine.export.write import export_random
+from dragoman.proxy.config.load import ConfigErrors, check
+from dragoman.proxy.config.models import Config
+from dragoman.proxy.config.problems import Problem
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    folder.mkdir()
+    export_random(ModelSpec("llama", 64, 1, 4, 2, 16, 96, 272, 192, eos=(256,)), folder, Options("fp32", "gqa", 192), 1)
+    return folder
+
+
+def of(folder: Path, provider: str, **env: str) -> Config:
+    file = folder / "dragoman.yaml"
+    file.write_text(
+        f"providers:\n  gpu: {{engine: local, {provider}}}\nmodels: {{m: {{targets: [{{provider: gpu}}]}}}}\n"
+    )
+    return check(file, env).config
+
+
+def problems(folder: Path, provider: str, **env: str) -> list[Problem]:
+    with pytest.raises(ConfigErrors) as caught:
+        of(folder, provider, **env)
+    return caught.value.problems
+
+
+def test_a_folder_beside_the_file(model: Path) -> None:
+    provider = of(model.parent, "model_dir: tiny, slots: 4, queue: 2, context: 100, threads: 1").providers["gpu"]
+    assert provider.model_dir == str(model)
+    assert (provider.device, provider.slots, provider.queue, provider.dialect) == ("auto", 4, 2, None)
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, "model_dir: gone")
+    assert (problem.code, problem.line, problem.column) == ("bad-model", 2, 35)
+    assert problem.message.startswith(f"{tmp_path / 'gone'} does not exist; models are never downloaded")
+
+
+def test_what_is_missing_in_a_folder(tmp_path: Path, model: Path) -> None:
+    (tmp_path / "m").mkdir()
+    (problem,) = problems(tmp_path, "model_dir: m")
+    assert "holds no model file; expected are model.onnx" in problem.message
+    for file in model.iterdir():
+        if file.name != "tokenizer.json":
+            (tmp_path / "m" / file.name).write_bytes(file.read_bytes())
+    (problem,) = problems(tmp_path, "model_dir: m")
+    assert problem.message == f"{tmp_path / 'm' / 'tokenizer.json'} is missing"
+
+
+def test_a_variable_is_shown_by_its_name(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, 'model_dir: "${MODELS}/qwen"', MODELS="/secret-place")
+    assert problem.message.startswith("${MODELS}/qwen does not exist")
+
+
+def test_an_address_besides(model: Path) -> None:
+    found = problems(model.parent, 'model_dir: tiny, dialect: openai, base_url: "http://127.0.0.1:1/v1"')
+    assert [(problem.code, problem.message[:8]) for problem in found] == [
+        ("wrong-engine", "dialect "),
+        ("wrong-engine", "base_url"),
+    ]
+
+
+def test_a_model_that_embeds_nothing(model: Path) -> None:
+    (problem,) = problems(model.parent, "model_dir: tiny, protocols: [chat, embeddings]")
+    assert (problem.code, problem.hint) == ("wrong-model", "leave embeddings out")
+
+
+def test_without_the_extra(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "lacking", lambda: ["onnxruntime"])
+    (problem,) = problems(model.parent, "model_dir: tiny")
+    assert (problem.code, problem.line, problem.column) == ("missing-extra", 2, 17)
+    assert problem.hint == "run: uv pip install 'dragoman[local]'"
+
+
+def test_without_a_folder_it_is_the_one_that_comes_along(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "embedded_folder", lambda: model)
+    assert of(model.parent, "device: cpu").providers["gpu"].model_dir is None
