@@ -9,7 +9,7 @@ What blocks (rendering, tokenising, compiling a grammar, embedding) runs in thre
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -82,6 +82,13 @@ class HubEngine:
         if self._engine is not None:
             self._engine.close()
 
+    def statistics(self) -> dict[str, Any]:
+        """Where the model runs, and, of a decoder, what is running and what was done so far."""
+        if self._engine is not None:
+            return self._engine.statistics()
+        assert self._embedder is not None
+        return {"device": self._embedder.provider.device, "note": self._embedder.provider.note}
+
     @property
     def verbs(self) -> tuple[str, ...]:
         """What this folder can be asked for."""
@@ -89,7 +96,7 @@ class HubEngine:
             return ("embeddings",)
         return ("chat", "completions") if self._planner else ("completions",)
 
-    async def chat(self, request: JsonObject) -> AsyncIterator[JsonObject]:
+    async def chat(self, request: JsonObject) -> AsyncGenerator[JsonObject]:
         """A chat request's events. Usage comes last, always where the request does not stream. Raises Fault."""
         if self._planner is None or self._streams is None:
             raise self._cannot("chat", "it has no chat template" if self._engine else "it is an encoder")
@@ -104,7 +111,7 @@ class HubEngine:
         for chunk in writer.end():
             yield chunk
 
-    async def completions(self, request: JsonObject) -> AsyncIterator[JsonObject]:
+    async def completions(self, request: JsonObject) -> AsyncGenerator[JsonObject]:
         """A completions request's events. Raises Fault."""
         engine = self._engine
         if engine is None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 import pytest_asyncio
 from multidict import CIMultiDict
 from yarl import URL
@@ -64,6 +65,11 @@ def configuration(fakes: dict[str, FakeProvider], **more: Any) -> Config:
             "server": {"port": 0, "drain": {"delay": 0.001}, **more.get("server", {})},
         }
     )
+
+
+@pytest.fixture
+def house_type() -> type[House]:
+    return House
 
 
 @pytest_asyncio.fixture
