@@ -62,7 +62,7 @@ def configuration(file: Path | None, env: dict[str, str], insecure: bool) -> Che
 
     from .config.load import Checked, check
     from .config.zero import from_environment, half_set
-    from .hints import NOTHING, found
+    from .hints import found, nothing
 
     if file is not None or DEFAULT_FILE.exists():
         return check(file or DEFAULT_FILE, env, insecure=insecure)
@@ -70,7 +70,7 @@ def configuration(file: Path | None, env: dict[str, str], insecure: bool) -> Che
         print(f"note: {hint}", file=sys.stderr)
     config = from_environment(env, insecure=insecure, embedded=embedded.can_answer())
     if config is None:
-        fail(f"there is nothing to serve: no {DEFAULT_FILE} in {Path.cwd()}, and {NOTHING}")
+        fail(f"there is nothing to serve: no {DEFAULT_FILE} in {Path.cwd()}, and {nothing()}")
     print(f"no {DEFAULT_FILE} here; {found(config)}", file=sys.stderr)
     return Checked(config, ())
 

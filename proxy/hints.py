@@ -8,12 +8,18 @@ from dragoman.local_engine import embedded
 
 from .config.models import Config
 
-__all__ = ["NOTHING", "found", "next_steps"]
+__all__ = ["found", "next_steps", "nothing"]
 
-NOTHING = f"""no provider in the environment.
+_PROVIDERS = """no provider in the environment.
 Write a file (dragoman init) or name one (--config FILE); or set OPENAI_API_KEY, or DATABRICKS_HOST and
-DATABRICKS_TOKEN, or AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL; or install the local engine, with which
-a small model answers at once: {embedded.INSTALL}"""
+DATABRICKS_TOKEN, or AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL."""
+_ENGINE = f"""
+Or install the local engine, with which a small model answers at once: {embedded.INSTALL}"""
+
+
+def nothing() -> str:
+    """Why there is no configuration, and ways to have one."""
+    return _PROVIDERS + _ENGINE * bool(embedded.lacking())
 
 
 def found(config: Config) -> str:

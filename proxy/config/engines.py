@@ -16,6 +16,9 @@ from .shape import described, fragment
 __all__ = ["judge_engines", "place_models"]
 
 _OF_LOCAL = ("model_dir", "device", "device_index", "threads", "slots", "queue", "context")
+_OF_DECODERS, _OF_ENCODERS = ("chat", "completions"), ("embeddings",)
+"""The protocols that a model is called with."""
+
 _OF_ADDRESSES = (
     "dialect",
     "base_url",
@@ -72,7 +75,7 @@ def _judge_local(document: Document, name: str) -> None:
         document.add(("providers", name, "engine"), "missing-extra", message, hint=f"run: {embedded.INSTALL}")
     folder = _folder(document, name)
     if folder is not None:
-        _judge_protocols(document, name, decodes=isinstance(folder.ports, Decoder))
+        _judge_protocols(document, name, _OF_DECODERS if isinstance(folder.ports, Decoder) else _OF_ENCODERS)
 
 
 def _folder(document: Document, name: str) -> ModelFolder | None:
@@ -91,19 +94,17 @@ def _folder(document: Document, name: str) -> ModelFolder | None:
         return None
 
 
-def _judge_protocols(document: Document, name: str, *, decodes: bool) -> None:
-    """A decoder embeds nothing, an encoder does nothing else."""
-    path: tuple[str, ...] = ("providers", name, "protocols")
+def _judge_protocols(document: Document, name: str, served: tuple[str, ...]) -> None:
+    path = ("providers", name, "protocols")
     node = document.find(path)
-    items = node.value if node is not None and isinstance(node.value, list) else []
-    asked = {str(item.value) for item in items} if node is not None else {"chat"}
-    if decodes and "embeddings" in asked:
-        message = "this model continues texts, it does not embed them"
-        document.add(path, "wrong-model", message, hint="leave embeddings out")
-    if not decodes and asked != {"embeddings"}:
-        message = "this model embeds texts and does nothing else"
-        at = path if node is not None else path[:-1]
-        document.add(at, "wrong-model", message, hint="write protocols: [embeddings]", at_key=node is None)
+    hint = f"write protocols: [{', '.join(served)}]"
+    if node is None and served != _OF_DECODERS:
+        document.add(path[:-1], "wrong-model", "this model embeds texts and does nothing else", hint=hint, at_key=True)
+    for i, item in enumerate(node.value if node is not None and isinstance(node.value, list) else ()):
+        if isinstance(item.value, str) and item.value not in served:
+            message = f"the engine does not serve {item.shown} with this model"
+            message += ", over chat the proxy does" if item.value == "responses" else ""
+            document.add((*path, i), "wrong-model", message, expected=f"one of: {', '.join(served)}", hint=hint)
 
 
 def _device(document: Document, name: str) -> Literal["cpu", "cuda"]:

@@ -57,7 +57,7 @@ _SOURCES = (
 )
 
 
-_EMBEDDED_PROVIDER = "  embedded: {engine: local, device: cpu, threads: 1}"
+_EMBEDDED_PROVIDER = "  embedded: {engine: local, device: cpu, threads: 1, protocols: [chat, completions]}"
 _EMBEDDED_MODEL = f"  {NAME}: {{targets: [{{provider: embedded}}]}}"
 
 

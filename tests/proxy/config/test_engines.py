@@ -75,7 +75,8 @@ def test_an_address_besides(model: Path) -> None:
 
 def test_a_model_that_embeds_nothing(model: Path) -> None:
     (problem,) = problems(model.parent, "model_dir: tiny, protocols: [chat, embeddings]")
-    assert (problem.code, problem.hint) == ("wrong-model", "leave embeddings out")
+    assert (problem.code, problem.hint) == ("wrong-model", "write protocols: [chat, completions]")
+    assert problem.message == "the engine does not serve embeddings with this model"
 
 
 def test_without_the_extra(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
