@@ -2,113 +2,67 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Literal
-
-from dragoman.local_engine import embedded
-from dragoman.local_engine.folder import ModelFolder, open_folder
-from dragoman.local_engine.places import FolderError
-from dragoman.local_engine.ports import Decoder
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from .document import Document
+from .local import judge_local
 from .shape import described, fragment
 
-__all__ = ["judge_engines", "place_models"]
-
-_OF_LOCAL = ("model_dir", "device", "device_index", "threads", "slots", "queue", "context")
-_OF_DECODERS, _OF_ENCODERS = ("chat", "completions"), ("embeddings",)
-"""The protocols that a model is called with."""
-
-_OF_ADDRESSES = (
-    "dialect",
-    "base_url",
-    "api_key",
-    "auth",
-    "profile",
-    "kind",
-    "api_version",
-    "headers",
-    "tls",
-    "pool",
-)
+__all__ = ["judge_engines"]
 
 
-def place_models(document: Document, folder: Path) -> None:
-    """Make the paths of model folders absolute."""
-    for name in document.mapping("providers"):
-        path = ("providers", name, "model_dir")
-        text, node = document.text(*path), document.find(path)
-        if not text or node is None:
-            continue
-        try:
-            node.value = str((folder / Path(text).expanduser()).absolute())
-        except RuntimeError:
-            message = "whose home folder this begins with is not known"
-            document.add(path, "unknown-home", message, hint="write the whole path")
+class _Engine(NamedTuple):
+    """`own` are the keys that no other provider has, `without` those that this one cannot have."""
+
+    own: tuple[str, ...]
+    without: tuple[str, ...]
+    judge: Callable[[Document, str], None]
+
+
+_ENGINES: Mapping[str, _Engine] = {
+    "local": _Engine(
+        ("model_dir", "device", "device_index", "threads", "slots", "queue", "context"),
+        (
+            "dialect",
+            "base_url",
+            "api_key",
+            "auth",
+            "profile",
+            "kind",
+            "api_version",
+            "headers",
+            "tls",
+            "pool",
+        ),
+        judge_local,
+    )
+}
 
 
 def judge_engines(document: Document) -> None:
     for name in document.mapping("providers"):
-        engine = document.find(("providers", name, "engine"))
-        if engine is None:
+        word = document.find(("providers", name, "engine"))
+        if word is None:
             _judge_addressed(document, name)
-        elif engine.value == "local":
-            _judge_local(document, name)
+        for known, engine in _ENGINES.items():
+            if word is None or word.value in _ENGINES.keys() - {known}:
+                _refuse(document, name, engine.own, f"{{}} is for the engine {known} only")
+        chosen = None if word is None else _ENGINES.get(str(word.value))
+        if chosen is not None:
+            _refuse(document, name, chosen.without, "{} is for addresses, which an engine has not")
+            chosen.judge(document, name)
 
 
 def _judge_addressed(document: Document, name: str) -> None:
-    given = document.mapping("providers", name)
     node = document.find(("providers", name))
+    if node is None or not isinstance(node.value, dict):
+        return
     for key in ("dialect", "base_url"):
-        if key not in given and node is not None and isinstance(node.value, dict):
+        if key not in node.value:
             expected = described(fragment(("providers", name, key)))
             message = f'"{key}" is missing in providers.{name}'
             document.add(("providers", name), "missing-key", message, expected=expected, at_key=True)
-    _refuse(document, name, _OF_LOCAL, "{} is for the engine local only")
-
-
-def _judge_local(document: Document, name: str) -> None:
-    _refuse(document, name, _OF_ADDRESSES, "{} is not for the engine local, which has no address")
-    lacks = embedded.lacking()
-    if lacks:
-        message = f"the engine local needs what is not installed: {', '.join(lacks)}"
-        document.add(("providers", name, "engine"), "missing-extra", message, hint=f"run: {embedded.INSTALL}")
-    folder = _folder(document, name)
-    if folder is not None:
-        _judge_protocols(document, name, _OF_DECODERS if isinstance(folder.ports, Decoder) else _OF_ENCODERS)
-
-
-def _folder(document: Document, name: str) -> ModelFolder | None:
-    """What the model's folder holds, or None where that was complained about."""
-    path = ("providers", name, "model_dir")
-    node, given = document.find(path), document.text(*path)
-    if node is not None and given is None:
-        return None  # the value itself is complained about
-    try:
-        return open_folder(embedded.embedded_folder() if given is None else Path(given), _device(document, name))
-    except (FolderError, OSError) as error:
-        message, at = str(error), path if node is not None else ("providers", name, "engine")
-        if node is not None and node.raw is not None:
-            message = message.replace(str(given), node.shown)
-        document.add(at, "bad-model", message, expected="a folder with an ONNX model and its tokenizer.json")
-        return None
-
-
-def _judge_protocols(document: Document, name: str, served: tuple[str, ...]) -> None:
-    path = ("providers", name, "protocols")
-    node = document.find(path)
-    hint = f"write protocols: [{', '.join(served)}]"
-    if node is None and served != _OF_DECODERS:
-        document.add(path[:-1], "wrong-model", "this model embeds texts and does nothing else", hint=hint, at_key=True)
-    for i, item in enumerate(node.value if node is not None and isinstance(node.value, list) else ()):
-        if isinstance(item.value, str) and item.value not in served:
-            message = f"the engine does not serve {item.shown} with this model"
-            message += ", over chat the proxy does" if item.value == "responses" else ""
-            document.add((*path, i), "wrong-model", message, expected=f"one of: {', '.join(served)}", hint=hint)
-
-
-def _device(document: Document, name: str) -> Literal["cpu", "cuda"]:
-    return "cuda" if document.text("providers", name, "device") == "cuda" else "cpu"
 
 
 def _refuse(document: Document, name: str, keys: tuple[str, ...], message: str) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from .access import judge_access
 from .document import Document
-from .engines import judge_engines, place_models
+from .engines import judge_engines
 from .literals import warn_of_literals
+from .local import place_models
 from .models import Config
 from .problems import ConfigErrors, Problem
 from .routes import judge_models

@@ -1,0 +1,75 @@
+"""Providers that are a model folder on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from dragoman.local_engine import embedded
+from dragoman.local_engine.folder import ModelFolder, open_folder
+from dragoman.local_engine.places import FolderError
+from dragoman.local_engine.ports import Decoder
+
+from .document import Document
+
+__all__ = ["judge_local", "place_models"]
+
+_OF_DECODERS, _OF_ENCODERS = ("chat", "completions"), ("embeddings",)
+"""The protocols that a model is called with."""
+
+
+def place_models(document: Document, folder: Path) -> None:
+    """Make the paths of model folders absolute."""
+    for name in document.mapping("providers"):
+        path = ("providers", name, "model_dir")
+        text, node = document.text(*path), document.find(path)
+        if not text or node is None:
+            continue
+        try:
+            node.value = str((folder / Path(text).expanduser()).absolute())
+        except RuntimeError:
+            message = "whose home folder this begins with is not known"
+            document.add(path, "unknown-home", message, hint="write the whole path")
+
+
+def judge_local(document: Document, name: str) -> None:
+    lacks = embedded.lacking()
+    if lacks:
+        message = f"the engine local needs what is not installed: {', '.join(lacks)}"
+        document.add(("providers", name, "engine"), "missing-extra", message, hint=f"run: {embedded.INSTALL}")
+    folder = _folder(document, name)
+    if folder is not None:
+        _judge_protocols(document, name, _OF_DECODERS if isinstance(folder.ports, Decoder) else _OF_ENCODERS)
+
+
+def _folder(document: Document, name: str) -> ModelFolder | None:
+    """What the model's folder holds, or None where that was complained about."""
+    path = ("providers", name, "model_dir")
+    node, given = document.find(path), document.text(*path)
+    if node is not None and given is None:
+        return None  # the value itself is complained about
+    try:
+        return open_folder(embedded.embedded_folder() if given is None else Path(given), _device(document, name))
+    except (FolderError, OSError) as error:
+        message, at = str(error), path if node is not None else ("providers", name, "engine")
+        if node is not None and node.raw is not None:
+            message = message.replace(str(given), node.shown)
+        document.add(at, "bad-model", message, expected="a folder with an ONNX model and its tokenizer.json")
+        return None
+
+
+def _judge_protocols(document: Document, name: str, served: tuple[str, ...]) -> None:
+    path = ("providers", name, "protocols")
+    node = document.find(path)
+    hint = f"write protocols: [{', '.join(served)}]"
+    if node is None and served != _OF_DECODERS:
+        document.add(path[:-1], "wrong-model", "this model embeds texts and does nothing else", hint=hint, at_key=True)
+    for i, item in enumerate(node.value if node is not None and isinstance(node.value, list) else ()):
+        if isinstance(item.value, str) and item.value not in served:
+            message = f"the engine does not serve {item.shown} with this model"
+            message += ", over chat the proxy does" if item.value == "responses" else ""
+            document.add((*path, i), "wrong-model", message, expected=f"one of: {', '.join(served)}", hint=hint)
+
+
+def _device(document: Document, name: str) -> Literal["cpu", "cuda"]:
+    return "cuda" if document.text("providers", name, "device") == "cuda" else "cpu"
