@@ -42,9 +42,6 @@ providers:
   #   dialect: mindie
   #   base_url: https://10.0.0.8:1025
   #   tls: {ca: ca.pem}             # relative to this file's folder
-  # gpu:
-  #   engine: local                 # an ONNX model on this machine
-  #   model_dir: models/qwen3       # relative to this file's folder
 
 # What clients can ask for. A name with * is a pattern: its targets get the name that the client asked for.
 models:
