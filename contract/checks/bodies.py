@@ -90,6 +90,11 @@ def _header(outcome: Outcome, wanted: Mapping[str, str | None]) -> Problems:
     return problems
 
 
+def _status(outcome: Outcome, wanted: list[int]) -> Problems:
+    got = outcome.answer.status
+    return [] if got in wanted else [f"the status is {got}, expected {' or '.join(map(str, wanted))}"]
+
+
 def _without(outcome: Outcome, texts: list[str]) -> Problems:
     return [f"the reply contains {text!r}" for text in texts if text in outcome.text]
 
@@ -119,6 +124,17 @@ BODIES: Mapping[str, Rule] = {
         _by_path(lambda got, number: isinstance(got, int | float) and got >= number, "expected at least"),
         _BY_PATH,
     ),
+    "at_most": Rule(
+        "the number at each path is that or less",
+        _by_path(lambda got, number: isinstance(got, int | float) and got <= number, "expected at most"),
+        _BY_PATH,
+    ),
+    "differs": Rule(
+        "the value at each path is there, and another than the one given",
+        _by_path(lambda got, other: got is not ABSENT and not equal(got, other), "expected other than"),
+        _BY_PATH,
+    ),
+    "status": Rule("the status is one of these", _status, {"type": "array", "items": {"type": "integer"}, "minItems": 1}),
     "present": Rule("each path leads to a value", _present, _PATHS),
     "absent": Rule("no path leads to a value other than null", _absent, _PATHS),
     "unique": Rule("the values at a path with [*] are all different", _unique, {"type": "string"}),

@@ -40,6 +40,10 @@ def _plain_lines(outcome: Outcome, _: Any) -> Problems:
     return [f"a line that does not begin with `data: `: {short(line)}" for line in wrong[:3]]
 
 
+def _no_mark(outcome: Outcome, _: Any) -> Problems:
+    return ["a byte order mark before the first event"] if outcome.answer.body.startswith(b"\xef\xbb\xbf") else []
+
+
 def _done(outcome: Outcome, _: Any) -> Problems:
     places = [place for place, event in enumerate(outcome.events) if event.data == DONE]
     if not places:
@@ -138,6 +142,44 @@ def _choices(outcome: Outcome) -> list[Json]:
     return [choice for choices in lists for choice in choices if isinstance(choice, dict)]
 
 
+def _call_deltas(outcome: Outcome) -> list[tuple[Any, Json]]:
+    """(choice's index, delta of a tool call), in order."""
+    found = []
+    for choice in _choices(outcome):
+        delta = choice.get("delta")
+        calls = delta.get("tool_calls") if isinstance(delta, dict) else None
+        found += [(choice.get("index"), call) for call in calls or () if isinstance(call, dict)]
+    return found
+
+
+def _call_indexes(outcome: Outcome, _: Any) -> Problems:
+    """Every delta of a call has its index; the calls of a choice are numbered 0, 1, ... as they come."""
+    seen: dict[Any, list[Any]] = {}
+    for choice, call in _call_deltas(outcome):
+        index, known = call.get("index"), seen.setdefault(choice, [])
+        if not isinstance(index, int) or isinstance(index, bool):
+            return [f"a tool call's delta has the index {short(index)}"]
+        if index not in known:
+            known.append(index)
+    return [f"the calls have the indexes {known}" for known in seen.values() if known != list(range(len(known)))]
+
+
+def _ids_once(outcome: Outcome, _: Any) -> Problems:
+    """Clients add the pieces up: an id or a name that comes twice is doubled."""
+    told: dict[tuple[Any, Any], int] = {}
+    for choice, call in _call_deltas(outcome):
+        function = call.get("function")
+        named = isinstance(function, dict) and function.get("name")
+        key = (choice, call.get("index"))
+        told[key] = told.get(key, 0) + bool(call.get("id") or named)
+    return [f"call {key[1]} tells its id or name {times} times" for key, times in told.items() if times != 1]
+
+
+def _usage_elsewhere_null(outcome: Outcome, _: Any) -> Problems:
+    without = [place for place, body in enumerate(outcome.objects) if "usage" not in body]
+    return [f"{len(without)} chunks have no usage: null"] if without else []
+
+
 def _usage_last(outcome: Outcome, _: Any) -> Problems:
     bearers = [place for place, body in enumerate(outcome.objects) if isinstance(body.get("usage"), dict)]
     if len(bearers) != 1:
@@ -210,6 +252,7 @@ _PAIRS: Mapping[str, tuple[str, ...]] = {
 EVENTS: Mapping[str, Rule] = {
     "sse.framing": Rule("a stream of server-sent events in UTF-8, each a JSON object, ended in order", _framing),
     "sse.plain_lines": Rule("every line is `data: ...` or blank", _plain_lines),
+    "sse.no_bom": Rule("no byte order mark comes first", _no_mark),
     "done": Rule("[DONE] comes once, last", _done),
     "no_done": Rule("no [DONE] comes", _no_done),
     "one_terminal": Rule("each choice, or the response, ends exactly once, and nothing follows", _one_terminal),
@@ -220,6 +263,9 @@ EVENTS: Mapping[str, Rule] = {
     "ids_stable": Rule("id, model and created stay the same", _same_ids),
     "role_first_only": Rule("a choice tells its role in its first delta only", _role_first),
     "usage_last": Rule("one chunk carries the usage: the last, with no choices", _usage_last),
+    "usage_elsewhere_null": Rule("every other chunk says usage: null", _usage_elsewhere_null),
+    "tool_indexes": Rule("the deltas of tool calls have indexes that count from 0", _call_indexes),
+    "tool_ids_once": Rule("a streamed tool call tells its id and its name once", _ids_once),
     "no_usage": Rule("no usage comes", _no_usage),
     "deltas_equal_final": Rule("the deltas add up to the final texts, arguments and items", _sums),
     "items_paired": Rule("every item and part that is added is done once", _paired),

@@ -32,7 +32,15 @@ def _requests(outcome: Outcome, number: int) -> Problems:
 def _fits(outcome: Outcome, _: Any) -> Problems:
     if not outcome.sent:
         return ["nothing was sent upstream"]
-    return fits(f"{outcome.upstream}/chat.request", outcome.upstream_profile, outcome.sent[-1].body)
+    sent = outcome.sent[-1]
+    protocol = next((name for name in ("responses", "embeddings") if sent.path.endswith(f"/{name}")), "chat")
+    if isinstance(sent.body, dict) and "messages" not in sent.body and protocol == "chat":
+        protocol = next((name for key, name in _BY_KEY.items() if key in sent.body), protocol)
+    return fits(f"{outcome.upstream}/{protocol}.request", outcome.upstream_profile, sent.body)
+
+
+_BY_KEY = {"prompt": "completions", "input": "embeddings"}
+"""What an address that serves several protocols is asked for."""
 
 
 def _equals(received: Received, wanted: Mapping[str, Any]) -> Problems:
