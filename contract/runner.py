@@ -142,6 +142,7 @@ class Run:
             profile=self.target.judged_by,
             protocol=step.request.get("protocol", case.protocol),
             model=self.target.model,
+            key=self.target.key or "",
             request=body,
             answer=answer,
             saved=saved,
@@ -233,7 +234,7 @@ def _events(name: str, outcome: Outcome) -> list[str]:
 def _found(
     check: Check, known: Mapping[str, Rule], outcome: Outcome, prefix: str = "", *, cooperation: bool = False
 ) -> CheckResult:
-    given = filled(check.arg, {"model": outcome.model, "saved": outcome.saved})
+    given = filled(check.arg, {"model": outcome.model, "saved": outcome.saved, "key": outcome.key})
     problems = tuple(known[check.name].find(outcome, given))
     return CheckResult(
         prefix + check.name, check.level, "broken" if problems else "held", problems, cooperation=cooperation

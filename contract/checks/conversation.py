@@ -48,6 +48,10 @@ def _contains(outcome: Outcome, words: list[str]) -> Problems:
     return [f"the text does not contain {word!r}: {short(text)}" for word in words if word.lower() not in text]
 
 
+def _text_is(outcome: Outcome, wanted: str) -> Problems:
+    return [f"the text is {short(text)}" for text in outcome.said.texts or [""] if text != wanted]
+
+
 def _lacks(outcome: Outcome, words: list[str]) -> Problems:
     text = "".join(outcome.said.texts)
     return [f"the text contains {word!r}" for word in words if word in text]
@@ -155,6 +159,7 @@ CONVERSATION: Mapping[str, Rule] = {
     "has_text": Rule("every choice has a text, unless its tokens ran out first", _has_text),
     "no_text": Rule("no choice has a text", _no_text),
     "text_contains": Rule("the text contains these words, in any case", _contains, _WORDS),
+    "text_is": Rule("every text is this one, to the letter", _text_is, {"type": "string"}),
     "text_lacks": Rule("the text contains none of these", _lacks, _WORDS),
     "usage_adds_up": Rule("the usage is told, in whole numbers, and its parts make its total", _usage),
     "tools_called": Rule("these tools are called, in this order", _called, _WORDS),

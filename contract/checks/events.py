@@ -58,6 +58,16 @@ def _no_done(outcome: Outcome, _: Any) -> Problems:
     return ["[DONE] ends a stream that failed"] if any(event.data == DONE for event in outcome.events) else []
 
 
+def _stream_or_error(outcome: Outcome, _: Any) -> Problems:
+    if outcome.answer.status >= 400 or outcome.is_sse:
+        return _one_terminal(outcome, None) if outcome.is_sse else []
+    return ["neither a stream nor an error"]
+
+
+def _ends_broken(outcome: Outcome, _: Any) -> Problems:
+    return [] if outcome.answer.broken else ["the reply ends in order"]
+
+
 def _one_terminal(outcome: Outcome, _: Any) -> Problems:
     if outcome.protocol == "responses":
         return _one_last_word(outcome)
@@ -255,6 +265,8 @@ EVENTS: Mapping[str, Rule] = {
     "sse.no_bom": Rule("no byte order mark comes first", _no_mark),
     "done": Rule("[DONE] comes once, last", _done),
     "no_done": Rule("no [DONE] comes", _no_done),
+    "stream_or_error": Rule("the reply is a stream that ends, or an error's status", _stream_or_error),
+    "ends_broken": Rule("the connection breaks off", _ends_broken),
     "one_terminal": Rule("each choice, or the response, ends exactly once, and nothing follows", _one_terminal),
     "terminal": Rule("the last event is of one of these types", _terminal, _NAMES),
     "event_equals_type": Rule("the SSE event name is the object's type", _names),
