@@ -35,9 +35,13 @@ def _framing(outcome: Outcome, _: Any) -> Problems:
 
 
 def _plain_lines(outcome: Outcome, _: Any) -> Problems:
+    if "\r" in outcome.text:
+        return ["a carriage return"]
     lines = outcome.text.split("\n")
     wrong = [line for line in lines if line and not line.startswith("data: ")]
-    return [f"a line that does not begin with `data: `: {short(line)}" for line in wrong[:3]]
+    problems = [f"a line that does not begin with `data: `: {short(line)}" for line in wrong[:3]]
+    several = any(first and second for first, second in zip(lines, lines[1:], strict=False))
+    return [*problems, "an event of several lines"] if several else problems
 
 
 def _no_mark(outcome: Outcome, _: Any) -> Problems:
@@ -128,7 +132,7 @@ def _same_ids(outcome: Outcome, _: Any) -> Problems:
 def _told(outcome: Outcome) -> list[Json]:
     if outcome.protocol == "responses":
         return [body for body in outcome.objects if isinstance(body.get("response"), dict)]
-    return [body for body in outcome.objects if body.get("choices")]
+    return [body for body in outcome.objects if body.get("choices") and body.get("id") != ""]
 
 
 def _envelope(outcome: Outcome, body: Json) -> Json:
@@ -261,7 +265,7 @@ _PAIRS: Mapping[str, tuple[str, ...]] = {
 
 EVENTS: Mapping[str, Rule] = {
     "sse.framing": Rule("a stream of server-sent events in UTF-8, each a JSON object, ended in order", _framing),
-    "sse.plain_lines": Rule("every line is `data: ...` or blank", _plain_lines),
+    "sse.plain_lines": Rule("every event is one line `data: ...` and a blank one", _plain_lines),
     "sse.no_bom": Rule("no byte order mark comes first", _no_mark),
     "done": Rule("[DONE] comes once, last", _done),
     "no_done": Rule("no [DONE] comes", _no_done),

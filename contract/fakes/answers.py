@@ -129,7 +129,7 @@ def call(ask: Ask) -> Answer:
 
 def attend(ask: Ask) -> Answer:
     """What a model would do: call the tool that it must call, tell what tools said, call those that the user names;
-    else JSON where the request wants it, reasoning where it wants that, and text."""
+    else JSON where the request wants it, reasoning where it wants that, and text as long as it may be; count where told to."""
     choice = ask.body.get("tool_choice")
     if _forces(choice):
         return _calling(ask, _tools(ask), 1)
@@ -138,9 +138,24 @@ def attend(ask: Ask) -> Answer:
     asked = _last_user_text(ask) if choice != "none" else ""
     named = [tool for tool in _tools(ask) if re.search(rf"\b{re.escape(str(tool.get('name')))}\b", asked)]
     if named:
-        return _calling(ask, named, len(named))
-    said = filled(ask) if _wants_json(ask) else say(ask)
+        return _calling(ask, named, 1 if ask.body.get("parallel_tool_calls") is False else len(named))
+    said = filled(ask) if _wants_json(ask) else _bounded(ask, _count(ask) or say(ask))
     return replace(said, reasoning=THOUGHTS) if _wants_reasoning(ask) else said
+
+
+def _count(ask: Ask) -> Answer | None:
+    """A long answer, for who asks to count up to hundreds."""
+    wanted = re.search(r"\bcount\b.*\bhundred\b", _last_user_text(ask), re.IGNORECASE)
+    return Answer(text=" ".join(map(str, range(1, 201)))) if wanted else None
+
+
+def _bounded(ask: Ask, said: Answer) -> Answer:
+    """No longer than the request allows: words stand for tokens."""
+    limit = ask.body.get("max_completion_tokens", ask.body.get("max_tokens"))
+    words = re.findall(r"\s*\S+|\s+$", said.text)
+    if not isinstance(limit, int) or len(words) <= limit:
+        return said
+    return replace(said, text="".join(words[:limit]), finish="length")
 
 
 def filled(ask: Ask) -> Answer:

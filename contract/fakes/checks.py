@@ -72,7 +72,7 @@ def body_of(dialect: Dialect, profile: str, raw: bytes) -> Json:
     status = dialect.malformed
     try:
         body = json.loads(raw)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         refuse(dialect, profile, Problem(status, f"Bad request: json: {error}", code=dialect.invalid_json))
     if not isinstance(body, dict):
         refuse(dialect, profile, Problem(status, "Bad request: json: the body is not an object"))

@@ -184,7 +184,7 @@ class FakeProvider:
         self._number += 1
         try:
             body = json.loads(raw)
-        except ValueError:
+        except (ValueError, RecursionError):
             body = None
         query, headers = dict(request.query), request.headers
         received = Received(self._number, request.method, request.path, query, headers, body, raw)
