@@ -139,7 +139,9 @@ def checks() -> None:
 @app.command(epilog="Example: dragoman contract faults --dialect mindie")
 def faults(
     dialect: Annotated[DialectName | None, typer.Option(help="Only the fake of this dialect.")] = None,
-    first: Annotated[bool, typer.Option("--first", help="Look for one case that notices a fault, not for all.")] = False,
+    first: Annotated[
+        bool, typer.Option("--first", help="Look for one case that notices a fault, not for all.")
+    ] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the table as JSON.")] = None,
     cases: CasesFolder = None,
 ) -> None:

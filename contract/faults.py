@@ -35,7 +35,10 @@ HARMLESS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "split-utf8": (_EVERYWHERE, "a stream may be cut into pieces anywhere"),
     "huge-event": (_EVERYWHERE, "no reference bounds the size of an event"),
     "list-content": (("databricks",), "Databricks' reasoning models write content as a list"),
-    "role-every-delta": (("databricks", "azure", "mindie"), "only OpenAI's reference keeps the role to the first delta"),
+    "role-every-delta": (
+        ("databricks", "azure", "mindie"),
+        "only OpenAI's reference keeps the role to the first delta",
+    ),
     "empty-tool-calls": (("mindie",), "MindIE always writes the list"),
     "empty-choices": (("azure",), "Azure's services write such chunks"),
     "plural-object": (("databricks",), "Databricks' reference has the plural"),
@@ -105,8 +108,8 @@ FAULTS: tuple[Fault, ...] = tuple(_faults())
 
 
 async def baseline(dialect: str, behaviour: str, cases: Sequence[Case]) -> list[Case]:
-    """The cases that pass against a well-behaved fake and hope for an answer: only these can notice anything. Those that
-    look at bodies come first."""
+    """The cases that pass against a well-behaved fake and hope for an answer: only these can notice anything. Those
+    that look at bodies come first."""
     hopeful = [case for case in cases if case.dialect == dialect and not case.upstreams and _wants_answer(case)]
     async with FakeProvider(dialect, behaviour=behaviour) as fake:
         http = Http(_PATIENCE * 20)

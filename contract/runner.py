@@ -2,8 +2,8 @@
 
 A case is tried again once where the model did not cooperate. The first 401 or 403 ends the run: every other case would
 get the same. A case with `probe` that finds nothing at its protocol's address makes the other cases of the protocol
-skip, and skips itself. Cases run one after the other unless more `concurrency` is asked for; a proxy that is driven through its fake is
-always asked by one case at a time.
+skip, and skips itself. Cases run one after the other unless more `concurrency` is asked for; a proxy that is driven
+through its fake is always asked by one case at a time.
 """
 
 from __future__ import annotations

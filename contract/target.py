@@ -26,7 +26,8 @@ IMAGE = f"data:image/png;base64,{_PIXEL}"
 @dataclass(frozen=True, slots=True)
 class Target:
     """An endpoint of one dialect. `base_url` is what the dialect's own clients take; `without` are the capabilities
-    that it has not (without `max_tokens` it is called `max_completion_tokens`); `upstream` is the dialect of the fake behind it, where it is a proxy that the suite drives."""
+    that it has not (without `max_tokens`, that bound is called `max_completion_tokens`); `upstream` is the dialect of
+    the fake behind it, where it is a proxy that the suite drives."""
 
     base_url: str
     dialect: str

@@ -150,7 +150,9 @@ BODIES: Mapping[str, Rule] = {
         {"type": "object", "required": ["schema"], "properties": {"schema": {"const": "reply"}}},
     ),
     "contains_any": Rule("one of these texts is in the reply", _contains_any, _PATHS),
-    "status": Rule("the status is one of these", _status, {"type": "array", "items": {"type": "integer"}, "minItems": 1}),
+    "status": Rule(
+        "the status is one of these", _status, {"type": "array", "items": {"type": "integer"}, "minItems": 1}
+    ),
     "present": Rule("each path leads to a value", _present, _PATHS),
     "absent": Rule("no path leads to a value other than null", _absent, _PATHS),
     "unique": Rule("the values at a path with [*] are all different", _unique, {"type": "string"}),

@@ -129,7 +129,8 @@ def call(ask: Ask) -> Answer:
 
 def attend(ask: Ask) -> Answer:
     """What a model would do: call the tool that it must call, tell what tools said, call those that the user names;
-    else JSON where the request wants it, reasoning where it wants that, and text as long as it may be; count where told to."""
+    else JSON where the request wants it, reasoning where it wants that, and text as long as it may be; count where
+    told to."""
     choice = ask.body.get("tool_choice")
     if _forces(choice):
         return _calling(ask, _tools(ask), 1)

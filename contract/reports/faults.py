@@ -13,7 +13,7 @@ _SHOWN = 3
 
 
 def as_json(rows: Sequence[Row]) -> str:
-    """A list of objects: fault, about, dialect, baseline, cases (that notice it), asked, and allowed, why it is no fault."""
+    """A list of objects: fault, about, dialect, baseline, cases that notice it, asked, and allowed: why it is none."""
     found = [
         {
             "fault": row.fault.name,

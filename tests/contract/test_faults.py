@@ -46,13 +46,16 @@ def test_the_table() -> None:
     assert "| `cut` | breaks off | openai | `a/b`, `a/c`, `a/d`, and 1 more (of 9) |" in text
     assert "| `cut` | breaks off | mindie | **nothing** |" in text
     told = json.loads(as_json(rows))
-    assert [(row["dialect"], len(row["cases"]), row["allowed"]) for row in told] == [("openai", 4, None), ("mindie", 0, None)]
+    assert [(row["dialect"], len(row["cases"]), row["allowed"]) for row in told] == [
+        ("openai", 4, None),
+        ("mindie", 0, None),
+    ]
 
 
 async def test_a_fault_that_nothing_notices_is_missed(tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text(
-        "protocol: chat\nsource: none\ncases:\n- {id: chat/one/x, title: x, level: MUST, max_tokens: 9, steps: [{request: "
-        "{body: {messages: [{role: user, content: x}]}}, expect: {status: 200}}]}\n",
+        "protocol: chat\nsource: none\ncases:\n- {id: chat/one/x, title: x, level: MUST, max_tokens: 9, steps: "
+        "[{request: {body: {messages: [{role: user, content: x}]}}, expect: {status: 200}}]}\n",
         "utf-8",
     )
     rows = await faults.table(["openai"], load_cases(tmp_path), first=True)
