@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from dragoman.contract.model import Json
@@ -40,7 +41,7 @@ def _plain_lines(outcome: Outcome, _: Any) -> Problems:
     lines = outcome.text.split("\n")
     wrong = [line for line in lines if line and not line.startswith("data: ")]
     problems = [f"a line that does not begin with `data: `: {short(line)}" for line in wrong[:3]]
-    several = any(first and second for first, second in zip(lines, lines[1:], strict=False))
+    several = any(first and second for first, second in pairwise(lines))
     return [*problems, "an event of several lines"] if several else problems
 
 

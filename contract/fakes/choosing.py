@@ -83,7 +83,7 @@ _DIRECTIVE = re.compile(r"\bfake:([A-Za-z0-9_-]+(?:\([^)]*\))?)")
 
 
 def named(body: Mapping[str, Any], model: str) -> str | None:
-    """What the request itself asks for: `fake:NAME` in the last user message or input, or the model `fake-NAME`; a model
+    """What the request asks for: `fake:NAME` in the last user message or input, or the model `fake-NAME`; a model
     `no-such-NAME` does not exist."""
     users = [message for message in objects(body.get("messages")) if message.get("role") == "user"]
     found = _DIRECTIVE.findall(text_of(users[-1]) if users else " ".join(map(str, inputs_of(body))))

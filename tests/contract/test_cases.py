@@ -16,9 +16,9 @@ from dragoman.contract.transport import Http
 
 CASES = load_cases()
 SERVED = {
-    "openai": {"chat", "models"},
-    "databricks": {"chat"},
-    "azure": {"chat", "models"},
+    "openai": {"chat", "embeddings", "models"},
+    "databricks": {"chat", "embeddings"},
+    "azure": {"chat", "embeddings", "models"},
     "mindie": {"chat", "models"},
 }
 """What the fakes speak."""

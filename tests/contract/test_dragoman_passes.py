@@ -22,40 +22,40 @@ KEY = "sk-contract"
 BASES = {"openai": "/v1", "databricks": "", "azure": "", "mindie": "/mindie"}
 PROFILES = {"mindie": "documented"}
 
-PROTOCOLS: dict[str, dict[str, set[str]]] = {
-    upstream: {
-        "openai": {"chat", "responses", "models"},
-        "databricks": {"chat", "responses"},
-        "azure": {"chat", "models"},
-        "mindie": {"chat", "models"},
-    }
-    for upstream in DIALECTS
+SERVED = {
+    "openai": {"chat", "responses", "embeddings", "models"},
+    "databricks": {"chat", "responses", "embeddings"},
+    "azure": {"chat", "embeddings", "models"},
+    "mindie": {"chat", "models"},
 }
-"""Provider -> client -> what dragoman serves."""
+"""Client -> what dragoman serves, whatever is behind it, but for embeddings: MindIE has none."""
+CALLED = {"openai": ["chat", "embeddings"], "databricks": ["chat", "embeddings"], "azure": ["chat", "embeddings"]}
+"""Provider -> the protocols that dragoman asks it for, where it is not chat alone."""
 
 PROVIDER_LACKS = {
     "openai": set[str](),
-    "databricks": {"seed", "penalties", "parallel_off", "dimensions", "tokens", "logprobs_of_completions"},
-    "azure": {"n", "logprobs", "stream_usage", "reasoning", "parallel_off", "tokens"},
+    "databricks": {"seed", "penalties", "parallel_off", "dimensions", "tokens"},
+    "azure": {"n", "logprobs", "stream_usage", "reasoning", "parallel_off", "tokens", "instruction"},
     "mindie": {"parallel_off"},
 }
 """What the providers' APIs do not have, and dragoman therefore refuses by name."""
 
 CLIENT_LACKS = {
-    "openai": {"store"},
+    "openai": set[str](),
     "databricks": {"strict_fields"},
     "azure": set[str](),
     "mindie": {"tools"},
 }
-"""What dragoman serves otherwise: unknown fields pass through, no response is kept, MindIE's reference has no tools."""
+"""What dragoman serves otherwise: unknown fields pass through, MindIE's reference has no tools."""
 
 
 def configuration(upstream: str, base_url: str) -> dict[str, Any]:
     kind = {"kind": "provisioned-throughput"} if upstream == "databricks" else {}
+    provider = {"dialect": upstream, "base_url": base_url, "api_key": "sk-upstream", **kind}
     return {
         "server": {"default_model": "m"},
         "keys": [{"name": "contract", "key": KEY, "models": ["*"]}],
-        "providers": {"p": {"dialect": upstream, "base_url": base_url, "api_key": "sk-upstream", **kind}},
+        "providers": {"p": {**provider, "protocols": CALLED.get(upstream, ["chat"])}},
         "models": {"m": {"targets": [{"provider": "p", "model": "fake-model"}]}},
     }
 
@@ -68,7 +68,7 @@ async def results(url: str, client: str, upstream: str, fake: Fake) -> list[Resu
         key=KEY,
         profile=PROFILES.get(client, ""),
         without=frozenset(PROVIDER_LACKS[upstream] | CLIENT_LACKS[client]),
-        protocols=frozenset(PROTOCOLS[upstream][client]),
+        protocols=frozenset(SERVED[client] - ({"embeddings"} if upstream == "mindie" else set())),
         upstream=upstream,
     )
     mine: list[Case] = [case for case in CASES if case.dialect == client and case.level != "MAY"]
