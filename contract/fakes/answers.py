@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from .samples import sample
@@ -40,7 +40,8 @@ WEATHER: Json = {
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request as the fake's model sees it, and how it is to behave. `number` counts the fake's requests from 1."""
+    """One request as the fake's model sees it, and how it is to behave. `number` counts the fake's requests from 1;
+    `body` is a request of Responses as chat, `asked` as it came."""
 
     dialect: str
     profile: str
@@ -51,6 +52,7 @@ class Ask:
     origin: str
     args: Mapping[str, float | str]
     protocol: str = "chat"
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
     def figure(self, name: str) -> float:
         return float(self.args[name])

@@ -15,13 +15,18 @@ from .errors import Problem, json_reply, native, phrase, text_reply
 from .forms import FORMS, documents, frames
 from .framing import Framing
 from .odd import ODD
+from .responses import response_documents
 from .vectors import EDITS, vector_documents
 from .wire import Reply
 
 __all__ = ["BEHAVIOURS", "Behaviour"]
 
 
-_DOCUMENTS: Mapping[str, Callable[[Answer, Ask], list[Json]]] = {"chat": documents, "embeddings": vector_documents}
+_DOCUMENTS: Mapping[str, Callable[[Answer, Ask], list[Json]]] = {
+    "chat": documents,
+    "embeddings": vector_documents,
+    "responses": response_documents,
+}
 
 
 def _as_is(found: list[Json], _ask: Ask) -> list[Json]:
@@ -31,9 +36,9 @@ def _as_is(found: list[Json], _ask: Ask) -> list[Json]:
 @dataclass(frozen=True, slots=True)
 class Behaviour:
     """One way to answer. Either `whole` is the reply, or it is made in three steps: `answer` says what the model said,
-    `edit` alters the JSON (`vectors` that of embeddings), `framing` the bytes. `args` are the arguments with their
-    defaults (a default that is a number wants a number), `only` the dialects that have this, where not all do; `stream`
-    overrides the request's."""
+    `edit` alters the JSON of chat (`vectors` that of embeddings), `framing` the bytes. `args` are the arguments with
+    their defaults (a default that is a number wants a number), `only` the dialects that have this, where not all do;
+    `stream` overrides the request's."""
 
     about: str
     answer: Callable[[Ask], Answer] = answers.say
@@ -52,7 +57,7 @@ class Behaviour:
             return self.whole(ask)
         if self.stream is not None:
             ask = replace(ask, stream=self.stream)
-        edit = self.vectors if ask.protocol == "embeddings" else self.edit
+        edit = {"chat": self.edit, "embeddings": self.vectors}.get(ask.protocol, _as_is)
         found = frames(edit(_DOCUMENTS[ask.protocol](self.answer(ask), ask), ask), ask)
         steps = tuple(found) if self.framing is None else self.framing(found, ask)
         return Reply(self.status, {**_headers(ask), **self.headers}, steps)

@@ -26,6 +26,7 @@ __all__ = [
     "body_of",
     "check_batch",
     "check_key",
+    "check_previous",
     "check_schema",
     "check_version",
     "refuse",
@@ -115,6 +116,13 @@ def check_batch(dialect: Dialect, profile: str, body: Json, protocol: str, model
     if most is not None and isinstance(given, list) and len(given) > most:
         text = f"Input embeddings size is too large, exceeding {most} limit for {model}"
         refuse(dialect, profile, Problem(400, text, code="BAD_REQUEST"))
+
+
+def check_previous(dialect: Dialect, profile: str, body: Json) -> None:
+    """The fakes keep nothing, so that no response can be gone on from."""
+    if (name := body.get("previous_response_id")) is not None:
+        text = f"Previous response with id '{name}' not found."
+        refuse(dialect, profile, Problem(400, text, ("previous_response_id",), name, "previous_response_not_found"))
 
 
 @cache

@@ -60,7 +60,11 @@ _CHAT = re.compile(r"/v1/chat/completions")
 DIALECTS: Mapping[str, Dialect] = {
     "openai": Dialect(
         "openai",
-        {"chat": (_CHAT,), "embeddings": (re.compile(r"/v1/embeddings"),)},
+        {
+            "chat": (_CHAT,),
+            "responses": (re.compile(r"/v1/responses"),),
+            "embeddings": (re.compile(r"/v1/embeddings"),),
+        },
         400,
         root="/v1",
         info={"/v1/models": _models("dragoman")},
@@ -72,6 +76,7 @@ DIALECTS: Mapping[str, Dialect] = {
                 re.compile(r"/serving-endpoints/(?P<model>[^/]+)/invocations"),
                 re.compile(r"/serving-endpoints/chat/completions"),
             ),
+            "responses": (re.compile(r"/serving-endpoints/responses"),),
             "embeddings": (re.compile(r"/serving-endpoints/embeddings"),),
         },
         400,

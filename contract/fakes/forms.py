@@ -103,7 +103,11 @@ def frames(found: list[Json], ask: Ask) -> list[bytes]:
     """The same as bytes: SSE events and `[DONE]`, or one JSON text."""
     if not ask.stream:
         return [as_json(document) for document in found]
-    return [*(b"data: " + as_json(document) + b"\n\n" for document in found), DONE]
+    return [*(_named(document, ask) + b"data: " + as_json(document) + b"\n\n" for document in found), DONE]
+
+
+def _named(document: Json, ask: Ask) -> bytes:
+    return f"event: {document['type']}\n".encode() if ask.protocol == "responses" else b""
 
 
 def as_json(value: Any) -> bytes:

@@ -22,6 +22,7 @@ from .choosing import Chosen, Misuse, named, parse
 from .dialects import DIALECTS, MODEL, Dialect
 from .errors import Problem, json_reply, native
 from .forms import FORMS
+from .responses import as_chat
 from .wire import Reply, play
 
 __all__ = ["FakeProvider", "Received"]
@@ -210,6 +211,7 @@ class FakeProvider:
         if self.validate:
             checks.check_schema(row, profile, body, protocol)
             checks.check_batch(row, profile, body, protocol, model)
+            checks.check_previous(row, profile, body)
         return self._behave(received, body, model, protocol)
 
     def _elsewhere(self, received: Received) -> Reply:
@@ -228,7 +230,8 @@ class FakeProvider:
         ask = Ask(
             dialect=self.dialect,
             profile=self.profile,
-            body=body,
+            body=as_chat(body) if protocol == "responses" else body,
+            asked=body,
             model=model,
             number=received.number,
             stream=protocol != "embeddings" and (unasked if stream is None else bool(stream)),
