@@ -43,6 +43,7 @@ HARMLESS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "empty-choices": (("azure",), "Azure's services write such chunks"),
     "plural-object": (("databricks",), "Databricks' reference has the plural"),
     "eos-token": (("mindie",), "MindIE's reference has the word"),
+    "vectors-as-floats": (("databricks",), "Databricks has no other encoding"),
     "usage-in-last": (("databricks", "azure", "mindie"), "the usage comes with the ending there"),
 }
 """Fault -> the dialects in which it is allowed, and why."""

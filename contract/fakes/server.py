@@ -211,7 +211,9 @@ class FakeProvider:
         if self.validate:
             checks.check_schema(row, profile, body, protocol)
             checks.check_batch(row, profile, body, protocol, model)
-            checks.check_previous(row, profile, body)
+            if protocol == "responses":
+                checks.check_previous(row, profile, body)
+                checks.check_outputs(row, profile, body)
         return self._behave(received, body, model, protocol)
 
     def _elsewhere(self, received: Received) -> Reply:

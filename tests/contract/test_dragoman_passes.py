@@ -29,7 +29,11 @@ SERVED = {
     "mindie": {"chat", "models"},
 }
 """Client -> what dragoman serves, whatever is behind it, but for embeddings: MindIE has none."""
-CALLED = {"openai": ["chat", "embeddings"], "databricks": ["chat", "embeddings"], "azure": ["chat", "embeddings"]}
+CALLED = {
+    "openai": ["chat", "responses", "embeddings"],
+    "databricks": ["chat", "embeddings"],
+    "azure": ["chat", "embeddings"],
+}
 """Provider -> the protocols that dragoman asks it for, where it is not chat alone."""
 
 PROVIDER_LACKS = {
