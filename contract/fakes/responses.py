@@ -139,7 +139,7 @@ def _events(answer: Answer, ask: Ask, items: list[Json]) -> Iterator[Json]:
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}
     for place, item in enumerate(items):
-        empty = {"arguments": ""} if item["type"] == "function_call" else {"content": []}
+        empty: Json = {"arguments": ""} if item["type"] == "function_call" else {"content": []}
         yield _event("output_item.added", place, item={**item, **empty, "status": "in_progress"})
         grown = _arguments if item["type"] == "function_call" else _parts
         yield from grown(place, item)
@@ -163,7 +163,7 @@ def _parts(place: int, item: Json) -> Iterator[Json]:
     for number, part in enumerate(item["content"]):
         kind = part["type"]
         key, where = ("refusal" if kind == "refusal" else "text"), {"item_id": item["id"], "content_index": number}
-        more = {"logprobs": []} if kind == "output_text" else {}
+        more: Json = {"logprobs": []} if kind == "output_text" else {}
         yield _event("content_part.added", place, **where, part={**part, key: ""})
         for piece in _pieces(part[key]):
             yield _event(f"{kind}.delta", place, **where, delta=piece, **more)
