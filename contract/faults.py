@@ -58,7 +58,9 @@ _SPELLED = {
 """With arguments that show them in as little time as they need."""
 _BAD = ("fail", "error", "warn")
 _CASES_AT_A_TIME = 16
-_PATIENCE = 0.5
+_PATIENCE = 10.0
+_HANGING = {"hang": 0.5, "hang-after-headers": 0.5, "stall": 0.5}
+"""Faults that nobody notices sooner than patience ends: seconds."""
 _ENOUGH = 12
 
 
@@ -113,7 +115,7 @@ async def baseline(dialect: str, behaviour: str, cases: Sequence[Case]) -> list[
     that look at bodies come first."""
     hopeful = [case for case in cases if case.dialect == dialect and not case.upstreams and _wants_answer(case)]
     async with FakeProvider(dialect, behaviour=behaviour) as fake:
-        http = Http(_PATIENCE * 20)
+        http = Http(_PATIENCE)
         try:
             results = await Run(_target(fake), http, concurrency=_CASES_AT_A_TIME).results(hopeful)
         finally:
@@ -130,7 +132,7 @@ async def noticed(dialect: str, fault: Fault, cases: Sequence[Case], *, first: b
     """The ids of those of these cases that notice the fault; with `first` no more than one is looked for, and not long
     where the dialect allows it."""
     async with FakeProvider(dialect, behaviour=fault.behaviour) as fake:
-        http = Http(_PATIENCE * 20 if fault.harmless(dialect) else _PATIENCE)
+        http = Http(_HANGING.get(fault.name, _PATIENCE))
         run = Run(_target(fake), http, concurrency=_CASES_AT_A_TIME)
         try:
             if first:
