@@ -173,8 +173,8 @@ class Provider(Part):
     """The vendor's variant of the protocols that this provider speaks. Only the engine litellm goes without."""
     base_url: BaseUrl | None = None
     """The address without what the dialect appends: openai `/chat/completions` (so end it with /v1), databricks
-    `/serving-endpoints/...`, azure `/chat/completions`, mindie `/v1/chat/completions`; other protocols likewise. litellm
-    knows the addresses of its vendors."""
+    `/serving-endpoints/...`, azure `/chat/completions`, mindie `/v1/chat/completions`; other protocols likewise.
+    litellm knows the addresses of its vendors."""
     api_key: Secret | None = None
     """The provider's key or token. Write `${NAME}` or `${file:/run/secrets/name}`, not the key."""
     auth: Text | None = None

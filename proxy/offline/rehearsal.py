@@ -13,7 +13,7 @@ from dragoman.adapters.call import Call
 from dragoman.proxy.clock import Clock
 from dragoman.proxy.config.models import Provider, Timeouts
 from dragoman.proxy.over_http import HttpUpstream
-from dragoman.proxy.over_litellm.upstream import LitellmUpstream, arguments
+from dragoman.proxy.over_litellm.upstream import FUNCTIONS, LitellmUpstream, arguments
 from dragoman.proxy.upstream import Upstream
 
 __all__ = ["LitellmRehearsal", "Rehearsal", "Request", "rehearsed"]
@@ -91,4 +91,5 @@ class LitellmRehearsal(LitellmUpstream):
     """What litellm's function would be called with. Only litellm knows what it would send."""
 
     async def prepare(self, call: Call, *, stream: bool, passed: Mapping[str, str]) -> Request:
-        return Request("CALL", "litellm.acompletion", {}, orjson.dumps(arguments(self._provider, call)))
+        function = f"litellm.{FUNCTIONS[call.path]}"
+        return Request("CALL", function, {}, orjson.dumps(arguments(self._provider, call)))

@@ -20,9 +20,13 @@ from dragoman.proxy.config.models import Provider, Timeouts
 
 from .failures import answered, fault_of
 
-__all__ = ["LitellmUpstream", "Stream", "Whole", "arguments"]
+__all__ = ["FUNCTIONS", "LitellmUpstream", "Stream", "Whole", "arguments"]
 
 _CUT = "the stream was cut short"
+FUNCTIONS: Mapping[str, str] = {"/chat/completions": "acompletion", "/embeddings": "aembedding"}
+"""By the path of the call."""
+
+_OFF: Mapping[str, JsonObject] = {"/chat/completions": {"_skip_mcp_handler": True}}
 _JSON, _SSE = "application/json", "text/event-stream"
 
 
@@ -30,7 +34,7 @@ def arguments(provider: Provider, call: Call) -> JsonObject:
     """What litellm's function is called with, credentials and address aside. The model says the vendor first, always:
     nothing behind it counts as one."""
     model = f"{provider.vendor}/{call.body['model']}" if provider.vendor else call.body["model"]
-    return {**call.body, "model": model}
+    return {**call.body, **_OFF.get(call.path, {}), "model": model}
 
 
 class LitellmUpstream:
@@ -42,7 +46,7 @@ class LitellmUpstream:
         self._connect = timeouts.connect
         self._closing: set[asyncio.Task[None]] = set()
         self._fixed: JsonObject = {name: secret.get_secret_value() for name, secret in provider.parameters.items()}
-        self._fixed |= {"timeout": timeouts.total, "max_retries": 0, "num_retries": 0, "_skip_mcp_handler": True}
+        self._fixed |= {"timeout": timeouts.total, "max_retries": 0, "num_retries": 0}
         if provider.api_key is not None:
             self._fixed["api_key"] = provider.api_key.get_secret_value()
         if provider.base_url is not None:
@@ -55,7 +59,8 @@ class LitellmUpstream:
 
         CONNECT.set(self._connect)
         try:
-            reply = await load().acompletion(**arguments(self._provider, call), **self._fixed)
+            function = getattr(load(), FUNCTIONS[call.path])
+            reply = await function(**arguments(self._provider, call), **self._fixed)
         except asyncio.CancelledError as stop:
             raise clock.verdict(stop) from None
         except Exception as error:  # noqa: BLE001 - whatever it is, litellm could not make the call
