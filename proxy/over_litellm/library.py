@@ -18,7 +18,7 @@ from typing import Any
 
 from .blindness import blind
 
-__all__ = ["CONNECT", "load"]
+__all__ = ["CONNECT", "disconnect", "load"]
 
 CONNECT: ContextVar[float] = ContextVar("connect")
 """Seconds in which a connection has to stand, for the calls of the current task."""
@@ -62,6 +62,18 @@ def load() -> Any:
     return litellm
 
 
+async def disconnect() -> None:
+    """Close the connections of the current event loop, if the library was loaded at all."""
+    if load.cache_info().currsize:
+        await _disconnected(load())
+
+
+async def _disconnected(litellm: Any) -> None:
+    await litellm.module_level_aclient.close()
+    await litellm.close_litellm_async_clients()
+    litellm.in_memory_llm_clients_cache.flush_cache()
+
+
 async def _tried(litellm: Any) -> None:
     """Make it load what it loads at its first calls: one that it answers itself, and one to where nobody listens."""
     call = {
@@ -75,6 +87,7 @@ async def _tried(litellm: Any) -> None:
     with contextlib.suppress(litellm.exceptions.openai.APIError), socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # taken, and not listened on
         await litellm.acompletion(**call, api_base=f"http://127.0.0.1:{nobody.getsockname()[1]}")
+    await _disconnected(litellm)
 
 
 def _careful(create: Callable[..., Any]) -> Callable[..., Any]:

@@ -38,9 +38,13 @@ def arguments(provider: Provider, call: Call) -> JsonObject:
 
 
 class LitellmUpstream:
-    """One provider. The library is loaded before the first call."""
+    """One provider. The library is loaded before the first call; its connections, which all share, are closed with the
+    last one."""
+
+    _made = 0
 
     def __init__(self, name: str, provider: Provider, timeouts: Timeouts) -> None:
+        LitellmUpstream._made += 1
         self._name = name
         self._provider = provider
         self._connect = timeouts.connect
@@ -72,6 +76,11 @@ class LitellmUpstream:
     async def close(self) -> None:
         if self._closing:
             await asyncio.wait(self._closing)
+        LitellmUpstream._made -= 1
+        if LitellmUpstream._made == 0:
+            from .library import disconnect
+
+            await disconnect()
 
     def _failed(self, error: Exception) -> Whole:
         fault = fault_of(error, self._name)
@@ -178,6 +187,10 @@ def _finishes(chunk: Mapping[str, Any]) -> bool:
     return any(choice.get("finish_reason") for choice in chunk.get("choices", ()))
 
 
+def _says_nothing(chunk: Mapping[str, Any]) -> bool:
+    return all(choice.get("delta") == {} for choice in chunk.get("choices", ())) and not _finishes(chunk)
+
+
 def _event(body: JsonObject) -> bytes:
     return b"data: %b\n\n" % orjson.dumps(body)
 
@@ -192,6 +205,6 @@ def _plain(reply: Any) -> JsonObject:
             choice["message"].setdefault("content", None)
         if "delta" in choice:
             choice.setdefault("finish_reason", None)
-    if "usage" in body and all(choice.get("delta") == {} for choice in body["choices"]) and not _finishes(body):
+    if "usage" in body and body.get("object") == "chat.completion.chunk" and _says_nothing(body):
         body["choices"] = []
     return body

@@ -124,9 +124,9 @@ class Messages:
 @pytest.fixture
 async def fake() -> AsyncIterator[Messages]:
     messages = Messages()
-    runner = web.ServerRunner(web.Server(messages, handler_cancellation=True))
+    runner = web.ServerRunner(web.Server(messages, handler_cancellation=True), shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, shutdown_timeout=0.1)
+    site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     messages.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     yield messages
