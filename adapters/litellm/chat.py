@@ -12,6 +12,7 @@ from dragoman.adapters.fit import HUB_CHAT, fit
 from dragoman.adapters.native_errors import read_fault
 from dragoman.adapters.validation import judge
 
+from .addresses import refuse_addresses
 from .closed import close
 
 __all__ = ["CALLED"]
@@ -23,6 +24,7 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     body = begin(request, ctx)
     body["model"] = ctx.target.model
     body.pop("stream_options", None)
+    refuse_addresses(body)
     close(body, ctx, HUB_CHAT)
     if body.get("stream") is True:
         body["stream_options"] = {"include_usage": True}

@@ -96,3 +96,22 @@ async def test_secrets_stay_out_of_the_log(proxy: Any, fake: Messages) -> None:
     made = await proxy()
     _, body = await ask(made)
     assert KEY not in str(body) and KEY not in made.log.getvalue().decode()
+
+
+@pytest.mark.parametrize(
+    "address", ["http://169.254.169.254/latest", "https://host/a.png", "gs://bucket/x", "FILE:///etc/passwd"]
+)
+async def test_addresses_in_messages_are_not_fetched(proxy: Any, fake: Messages, address: str) -> None:
+    part = {"type": "image_url", "image_url": {"url": address}}
+    status, body = await ask(await proxy(), messages=[{"role": "user", "content": [part]}])
+    assert (status, body["error"]["param"]) == (400, "messages[0].content[0].image_url.url")
+    assert not fake.requests
+
+
+async def test_data_in_messages_goes_on(proxy: Any, fake: Messages) -> None:
+    fake.says(WHOLE)
+    part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    text = {"type": "text", "text": "https://host is an address"}
+    status, _ = await ask(await proxy(), messages=[{"role": "user", "content": [text, part]}])
+    assert status == 200
+    assert [part["type"] for part in fake.requests[0][2]["messages"][0]["content"]] == ["text", "image"]
