@@ -30,6 +30,7 @@ from .commandline import (
     report,
 )
 from .export import export
+from .importing.commands import app as imports
 from .offline.commands import register
 
 __all__ = ["app", "main"]
@@ -215,3 +216,4 @@ def version() -> None:
 register(app)
 app.add_typer(contract)
 app.command(epilog="Example: dragoman export Qwen3-0.6B models/qwen3 --precision int4")(export)
+app.add_typer(imports)

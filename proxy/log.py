@@ -17,6 +17,7 @@ from structlog.typing import EventDict, FilteringBoundLogger, Processor, Wrapped
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 
+from .config.masks import is_secret
 from .config.models import Config
 
 __all__ = ["Log", "Mask", "Note", "Outcome", "logger", "secrets"]
@@ -46,7 +47,10 @@ def _forms(secret: str) -> Iterator[str]:
 def secrets(config: Config) -> list[str]:
     """Every secret that the configuration holds."""
     found = [key.key.get_secret_value() for key in config.keys]
-    return found + [provider.api_key.get_secret_value() for provider in config.providers.values() if provider.api_key]
+    for provider in config.providers.values():
+        given = {"api_key": provider.api_key, **provider.parameters}
+        found += [secret.get_secret_value() for name, secret in given.items() if secret and is_secret((name,))]
+    return found
 
 
 class Log(FilteringBoundLogger, Protocol):

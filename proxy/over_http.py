@@ -43,7 +43,7 @@ class HttpUpstream:
 
     def __init__(self, name: str, provider: Provider, timeouts: Timeouts, auth: Mapping[str, str]) -> None:
         self._name = name
-        self._base = urlsplit(provider.base_url).path.rstrip("/")
+        self._base = urlsplit(provider.address).path.rstrip("/")
         self._fixed = CIMultiDict(provider.headers)
         self._fixed.update(_FIXED)
         self._fixed.update(auth)
@@ -55,7 +55,7 @@ class HttpUpstream:
             resolver=aiohttp.ThreadedResolver(),
             ssl=_tls_context(provider),
         )
-        self._client = HttpClient(URL(provider.base_url, encoded=True), connector, timeouts.connect)
+        self._client = HttpClient(URL(provider.address, encoded=True), connector, timeouts.connect)
 
     async def open(self, call: Call, *, stream: bool, passed: Headers, clock: Clock) -> HttpIncoming:
         query = _query(call.query) if call.query else ""

@@ -19,6 +19,7 @@ from dragoman.adapters.dialect import Dialect
 
 from .config.models import Config
 from .config.values import time_text
+from .engines import engines_ready
 from .log import Mask, logger, secrets
 from .server import Gateway, GatewayServer
 from .state import RouterState
@@ -108,6 +109,10 @@ async def start(
         )
     mask = Mask(secrets(config))
     log = logger(mask, log_format, log_level, log_stream)
+    try:
+        await engines_ready(config)
+    except ImportError as error:
+        raise CannotServe(str(error)) from None
     state = _state(config, dialects, random)
     try:
         store = await _store(config, log)

@@ -12,12 +12,13 @@ from dragoman.adapters.dialect import Called, Dialect
 from dragoman.adapters.extras import ExtraParameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.listing import Listed, Task
+from dragoman.adapters.litellm import LITELLM
 from dragoman.adapters.suggestions import did_you_mean
 
 from .config.models import Config, Model, PolicyChoice, Provider, TargetChoice, Timeouts
 from .config.names import match, upstream_name
+from .engines import connected
 from .keys import Caller, Keys
-from .over_http import HttpUpstream
 from .upstream import Upstream
 
 __all__ = ["Candidate", "ProviderState", "RouterState"]
@@ -68,7 +69,7 @@ class RouterState:
         config: Config,
         dialects: Mapping[str, Dialect],
         random: Random | None = None,
-        connect: UpstreamFactory = HttpUpstream,
+        connect: UpstreamFactory = connected,
     ) -> None:
         self.keys = Keys(config.keys)
         self._random = random or Random()
@@ -209,7 +210,7 @@ def _no_deployment(deployment: str) -> Fault:
 def _provider(
     name: str, provider: Provider, config: Config, dialects: Mapping[str, Dialect], connect: UpstreamFactory
 ) -> ProviderState:
-    dialect = dialects[provider.dialect]
+    dialect = LITELLM if provider.engine == "litellm" else dialects[str(provider.dialect)]
     timeouts = provider.timeouts or config.timeouts
     wanted: list[str] = list(provider.protocols)
     called = {protocol: verbs for protocol, verbs in dialect.called.items() if protocol in wanted}

@@ -39,8 +39,8 @@ def _as_is(found: list[Json], _ask: Ask) -> list[Json]:
 class Behaviour:
     """One way to answer. Either `whole` is the reply, or it is made in three steps: `answer` says what the model said,
     `edit` alters the JSON of chat and completions (`vectors` that of embeddings, `events` that of Responses), `framing`
-    the bytes. `args` are the arguments with their defaults (a default that is a number wants a number), `only` the dialects that
-    have this, where not all do; `stream` overrides the request's."""
+    the bytes. `args` are the arguments with their defaults (a default that is a number wants a number), `only` the
+    dialects that have this, where not all do; `stream` overrides the request's."""
 
     about: str
     answer: Callable[[Ask], Answer] = answers.say

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .access import judge_access
 from .document import Document
+from .engines import judge_engines
 from .literals import warn_of_literals
 from .models import Config
 from .problems import ConfigErrors, Problem
@@ -52,6 +53,7 @@ def _judged(document: Document, env: Mapping[str, str], folder: Path, insecure: 
     place_store(document, folder)
     config = shaped(document)
     judge_access(document, insecure)
+    judge_engines(document)
     judge_providers(document, insecure)
     judge_models(document)
     judge_timeouts(document, "timeouts")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from .values import (
     NO_BOOL,
@@ -16,11 +16,13 @@ from .values import (
     HeaderName,
     HeaderValue,
     Label,
+    LitellmArgument,
     ModelName,
     ModelPattern,
     Seconds,
     Secret,
     UpstreamModel,
+    Vendor,
     Version,
 )
 
@@ -158,11 +160,24 @@ class Timeouts(Part):
 
 
 class Provider(Part):
-    dialect: Dialect
-    """The vendor's variant of the protocols that this provider speaks."""
-    base_url: BaseUrl
+    model_config = ConfigDict(
+        json_schema_extra={"if": {"required": ["engine"]}, "then": {}, "else": {"required": ["dialect", "base_url"]}}
+    )
+
+    engine: Literal["litellm"] | None = None
+    """What answers, where it is no address of a dialect: litellm, the library, for providers without a dialect here.
+    It needs `pip install 'dragoman[litellm]'`."""
+    vendor: Vendor | None = None
+    """litellm's word for the provider, as anthropic, bedrock or gemini. Unset: each target's model begins with it, as
+    `anthropic/claude-sonnet-4-5`; litellm only."""
+    parameters: dict[LitellmArgument, SecretStr] = {}
+    """What litellm needs beside key and address, as aws_region_name or vertex_project; litellm only."""
+    dialect: Dialect | None = None
+    """The vendor's variant of the protocols that this provider speaks. Only the engine litellm goes without."""
+    base_url: BaseUrl | None = None
     """The address without what the dialect appends: openai `/chat/completions` (so end it with /v1), databricks
-    `/serving-endpoints/...`, azure `/chat/completions`, mindie `/v1/chat/completions`; other protocols likewise."""
+    `/serving-endpoints/...`, azure `/chat/completions`, mindie `/v1/chat/completions`; other protocols likewise.
+    litellm knows the addresses of its vendors."""
     api_key: Secret | None = None
     """The provider's key or token. Write `${NAME}` or `${file:/run/secrets/name}`, not the key."""
     auth: Text | None = None
@@ -187,6 +202,11 @@ class Provider(Part):
     """Instead of the timeouts of the whole file."""
     policy: PolicyChoice = PolicyChoice()
     """The policy toward this provider."""
+
+    @property
+    def address(self) -> str:
+        """The base address; empty where an engine answers."""
+        return self.base_url or ""
 
 
 class TargetChoice(Part):

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from dragoman.adapters.dialect import Dialect
+from dragoman.adapters.litellm import LITELLM
 from dragoman.adapters.registry import dialects
 
 from .document import Document, did_you_mean
@@ -26,6 +27,9 @@ def judge_providers(document: Document, insecure: bool) -> None:
         if dialect is not None:
             _judge_dialect(document, name, dialect)
             _judge_address(document, name, dialect.name)
+        called = LITELLM if document.text("providers", name, "engine") == "litellm" else dialect
+        if called is not None:
+            _judge_protocols(document, name, called)
         _judge_plain_http(document, name, insecure)
         if document.mapping("providers", name, "tls").keys() & {"cert", "key"} == {"key"}:
             message = "a private key without a certificate"
@@ -47,7 +51,6 @@ def _judge_dialect(document: Document, name: str, dialect: Dialect) -> None:
             message = f"the dialect {dialect.name} has no {key} {node.shown if node else chosen}"
             hint = did_you_mean(chosen, known)
             document.add(("providers", name, key), f"unknown-{key}", message, expected=_one_of(known), hint=hint)
-    _judge_protocols(document, name, dialect)
 
 
 def _judge_protocols(document: Document, name: str, dialect: Dialect) -> None:
@@ -55,7 +58,8 @@ def _judge_protocols(document: Document, name: str, dialect: Dialect) -> None:
     known = tuple(dialect.called)
     for i, item in enumerate(node.value if node is not None and isinstance(node.value, list) else ()):
         if isinstance(item.value, str) and item.value not in known:
-            message = f"providers of the dialect {dialect.name} are not called with {item.shown}"
+            what = f"the engine {dialect.name}" if dialect is LITELLM else f"the dialect {dialect.name}"
+            message = f"providers of {what} are not called with {item.shown}"
             path = ("providers", name, "protocols", i)
             document.add(path, "unknown-protocol", message, expected=_one_of(known))
 

@@ -19,11 +19,13 @@ __all__ = [
     "HeaderName",
     "HeaderValue",
     "Label",
+    "LitellmArgument",
     "ModelName",
     "ModelPattern",
     "Seconds",
     "Secret",
     "UpstreamModel",
+    "Vendor",
     "Version",
     "is_name",
     "is_pattern",
@@ -40,6 +42,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,255}")
 _PATTERN = re.compile(r"[A-Za-z0-9*][A-Za-z0-9._:/@*-]{0,255}")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VENDOR = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_ARGUMENT = re.compile(
+    r"(aws|vertex|azure|watsonx|oci|sap|gigachat)_[a-z0-9_]{1,60}|api_version|organization|project_id|region_name|space_id|tenant_id"
+)
 _VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(-preview)?")
 _OWN_HEADERS = re.compile(
     r"(proxy-.*|authorization|api-key|x-api-key|cookie|host|content-(length|type|encoding)|accept(-encoding)?|user-agent"
@@ -190,6 +196,19 @@ def _version(text: str) -> str:
     return text
 
 
+def _vendor(text: str) -> str:
+    if not _VENDOR.fullmatch(text):
+        _refuse("bad-name", "this is no vendor of litellm's", "lower case letters, digits, _ and -, as in bedrock")
+    return text
+
+
+def _argument(text: str) -> str:
+    if not _ARGUMENT.fullmatch(text):
+        hint = "the key goes into api_key, the address into base_url"
+        _refuse("bad-name", f"litellm is not given {text}", "credentials and places, as aws_region_name", hint)
+    return text
+
+
 def _like(pattern: re.Pattern[str]) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": f"^(?:{pattern.pattern})$"})
 
@@ -213,6 +232,8 @@ Label = Annotated[str, AfterValidator(_label), _like(_LABEL)]
 UpstreamModel = Annotated[str, AfterValidator(_upstream_model)]
 BaseUrl = Annotated[str, AfterValidator(_base_url), WithJsonSchema({"type": "string", "pattern": r"^https?://\S+$"})]
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
+Vendor = Annotated[str, AfterValidator(_vendor), _like(_VENDOR)]
+LitellmArgument = Annotated[str, AfterValidator(_argument), _like(_ARGUMENT)]
 HeaderName = Annotated[str, AfterValidator(_header_name)]
 HeaderValue = Annotated[str, AfterValidator(_header_value)]
 Version = Annotated[str, AfterValidator(_version), _like(_VERSION)]

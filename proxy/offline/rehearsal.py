@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
+import orjson
+
 from dragoman.adapters.call import Call
 from dragoman.proxy.clock import Clock
 from dragoman.proxy.config.models import Provider, Timeouts
 from dragoman.proxy.over_http import HttpUpstream
+from dragoman.proxy.over_litellm.upstream import FUNCTIONS, LitellmUpstream, arguments
+from dragoman.proxy.upstream import Upstream
 
-__all__ = ["Rehearsal", "Request"]
+__all__ = ["LitellmRehearsal", "Rehearsal", "Request", "rehearsed"]
 
 _OF_TRANSPORT = ("Host", "Content-Length")
 
@@ -25,6 +29,13 @@ class Request:
     url: str
     headers: Mapping[str, str]
     body: bytes
+
+
+def rehearsed(name: str, provider: Provider, timeouts: Timeouts, auth: Mapping[str, str]) -> Upstream:
+    """The rehearsal of what the provider has for an upstream."""
+    if provider.engine == "litellm":
+        return LitellmRehearsal(name, provider, timeouts)
+    return Rehearsal(name, provider, timeouts, auth)
 
 
 class _Stop(Exception):
@@ -57,7 +68,7 @@ class Rehearsal(HttpUpstream):
     def __init__(self, name: str, provider: Provider, timeouts: Timeouts, auth: Mapping[str, str]) -> None:
         super().__init__(name, provider, timeouts, auth)
         self._real = self._client
-        origin = "{0.scheme}://{0.netloc}".format(urlsplit(provider.base_url))
+        origin = "{0.scheme}://{0.netloc}".format(urlsplit(provider.address))
         self._client: Any = _Stage(self._real.host, origin)
 
     async def prepare(self, call: Call, *, stream: bool, passed: Mapping[str, str]) -> Request:
@@ -74,3 +85,11 @@ class Rehearsal(HttpUpstream):
     async def close(self) -> None:
         await super().close()
         await self._real.close()
+
+
+class LitellmRehearsal(LitellmUpstream):
+    """What litellm's function would be called with. Only litellm knows what it would send."""
+
+    async def prepare(self, call: Call, *, stream: bool, passed: Mapping[str, str]) -> Request:
+        function = f"litellm.{FUNCTIONS[call.path]}"
+        return Request("CALL", function, {}, orjson.dumps(arguments(self._provider, call)))
