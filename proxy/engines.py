@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 
 from .config.models import Config, Provider, Timeouts
+from .credentials import Credentials
 from .over_http import HttpUpstream
 from .over_litellm.upstream import LitellmUpstream
 from .upstream import Upstream
@@ -13,11 +13,11 @@ from .upstream import Upstream
 __all__ = ["connected", "engines_ready"]
 
 
-def connected(name: str, provider: Provider, timeouts: Timeouts, auth: Mapping[str, str]) -> Upstream:
-    """The upstream for a provider; `auth` are its credentials as headers."""
+def connected(name: str, provider: Provider, timeouts: Timeouts, credentials: Credentials) -> Upstream:
+    """The upstream for a provider. litellm has its own way to show a key."""
     if provider.engine == "litellm":
         return LitellmUpstream(name, provider, timeouts)
-    return HttpUpstream(name, provider, timeouts, auth)
+    return HttpUpstream(name, provider, timeouts, credentials)
 
 
 async def engines_ready(config: Config) -> None:

@@ -12,7 +12,7 @@ from dragoman.adapters.dialect import Dialect, Served
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.suggestions import did_you_mean
 
-__all__ = ["ADDRESSES", "INFORMATION", "STORED", "Route", "Routes"]
+__all__ = ["ADDRESSES", "AZURE_OPENAI", "INFORMATION", "STORED", "Route", "Routes"]
 
 ADDRESSES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("openai", "chat"): ("/v1/chat/completions", "/openai/v1/chat/completions"),
@@ -44,6 +44,13 @@ ADDRESSES: Mapping[tuple[str, str], tuple[str, ...]] = {
 }
 """(dialect, protocol) -> patterns of paths; `{name}` is one segment. Where a dialect has `protocol_of`, its addresses
 with a name in them serve all of its protocols."""
+
+AZURE_OPENAI: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("openai", "chat"): ("/openai/deployments/{name}/chat/completions",),
+    ("openai", "embeddings"): ("/openai/deployments/{name}/embeddings",),
+    ("openai", "responses"): ("/openai/responses",),
+}
+"""The same for clients of Azure OpenAI, whose form of address `adapters/openai/azure_addresses.py` reads."""
 
 STORED = frozenset({("openai", "responses")})
 """Those whose replies are kept: their clients find each again below the address that made it."""
@@ -111,7 +118,7 @@ class Routes:
                 profile = profiles.get(name) or ("documented" if name == "mindie" else "actual")
                 spoken = every.setdefault(name, {})
                 route = spoken[protocol] = Route(dialect, protocol, dialect.served[protocol], profile)
-                self._add(route, patterns, spoken)
+                self._add(route, (*patterns, *AZURE_OPENAI.get((name, protocol), ())), spoken)
 
         for (name, _), patterns in INFORMATION.items():
             kin = next((route for route in self._by_segment.values() if route.dialect.name == name), None)

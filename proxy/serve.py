@@ -17,8 +17,10 @@ from structlog.typing import FilteringBoundLogger
 from dragoman.adapters import dialects as all_dialects
 from dragoman.adapters.dialect import Dialect
 
+from .config.keyfile import BadKeyFile
 from .config.models import Config
 from .config.values import time_text
+from .credentials import Watch
 from .engines import engines_ready
 from .log import Mask, logger, secrets
 from .server import Gateway, GatewayServer
@@ -113,7 +115,7 @@ async def start(
         await engines_ready(config)
     except ImportError as error:
         raise CannotServe(str(error)) from None
-    state = _state(config, dialects, random)
+    state = _state(config, dialects, random, Watch(mask.learn, log.warning))
     try:
         store = await _store(config, log)
     except CannotServe:
@@ -181,11 +183,13 @@ def _in_fast_loop(main: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         return runner.run(main())
 
 
-def _state(config: Config, dialects: Mapping[str, Dialect], random: Random | None) -> RouterState:
+def _state(config: Config, dialects: Mapping[str, Dialect], random: Random | None, watch: Watch) -> RouterState:
     try:
-        return RouterState(config, dialects, random)
-    except OSError as error:  # the TLS files, ssl.SSLError included
-        raise CannotServe(f"a provider's TLS files cannot be read: {error}") from None
+        return RouterState(config, dialects, random, watch=watch)
+    except OSError as error:  # ssl.SSLError included
+        raise CannotServe(f"a provider's TLS files or key file cannot be read: {error}") from None
+    except BadKeyFile as error:
+        raise CannotServe(f"a provider's key file holds no key: {error}") from None
 
 
 async def _store(config: Config, log: FilteringBoundLogger) -> ResponseStore | None:

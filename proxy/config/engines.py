@@ -16,7 +16,10 @@ before it are 1.82.7 and 1.82.8, which steal credentials."""
 
 _INSTALL = "pip install 'dragoman[litellm]'"
 _OF_LITELLM = ("vendor", "parameters")
-_OF_ADDRESSES = ("dialect", "profile", "auth", "kind", "api_version", "tls", "pool")
+_OF_ADDRESSES = (
+    *("dialect", "profile", "auth", "kind", "address", "api_version"),
+    *("api_key_file", "oauth", "proxy", "tls", "pool"),
+)
 
 
 def judge_engines(document: Document) -> None:

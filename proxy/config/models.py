@@ -19,6 +19,7 @@ from .values import (
     LitellmArgument,
     ModelName,
     ModelPattern,
+    ProxyUrl,
     Seconds,
     Secret,
     UpstreamModel,
@@ -32,6 +33,7 @@ __all__ = [
     "Key",
     "Limits",
     "Model",
+    "OAuth",
     "PolicyChoice",
     "Pool",
     "Provider",
@@ -118,6 +120,28 @@ class Tls(Part):
     """A PEM file with the private key of `cert`, where that file does not hold it."""
 
 
+class OAuth(Part):
+    """OAuth 2.0 client credentials."""
+
+    token_url: BaseUrl
+    """The token endpoint: `https://login.microsoftonline.com/TENANT/oauth2/v2.0/token`, or a Databricks workspace's
+    `/oidc/v1/token`."""
+    client_id: Text
+    """The application's, or service principal's, id."""
+    client_secret: Secret
+    """Its secret. Write `${NAME}`, not the secret."""
+    scope: Text | None = None
+    """What to ask for: Azure `https://cognitiveservices.azure.com/.default` or `https://ml.azure.com/.default`,
+    Databricks `all-apis`."""
+    audience: Text | None = None
+    """For endpoints that ask for one."""
+    auth_style: Literal["body", "basic"] = "body"
+    """Where id and secret go: in the form, or in the header Authorization."""
+    ca: Text | None = None
+    """A PEM file with the authorities to trust for `token_url`. Default: `tls` of the provider where both have one
+    address, else the system's authorities."""
+
+
 class Limits(Part):
     max_tokens: Count | None = None
     """The most tokens that the provider generates for one request."""
@@ -180,18 +204,29 @@ class Provider(Part):
     litellm knows the addresses of its vendors."""
     api_key: Secret | None = None
     """The provider's key or token. Write `${NAME}` or `${file:/run/secrets/name}`, not the key."""
+    api_key_file: Text | None = None
+    """A file with the key, instead of `api_key`; a change of the file takes effect without a restart."""
+    oauth: OAuth | None = None
+    """Where to get access tokens, instead of a key."""
     auth: Text | None = None
-    """How the key is presented: bearer; for azure also api-key, or both (its default)."""
+    """How the key is presented: bearer; for openai also api-key (the default of the address azure-openai), for azure
+    api-key, or both (its default). Tokens of `oauth` go as bearer."""
     profile: Profile = "actual"
     """Which variant of the dialect the provider speaks: as documented, or as its servers do; mindie also `native`."""
     protocols: list[Literal["chat", "responses", "completions", "embeddings"]] = ["chat"]
     """The protocols that the provider is used for."""
     kind: Literal["pay-per-token", "provisioned-throughput"] | None = None
     """The kind of the endpoints; databricks only."""
+    address: Literal["azure-openai"] | None = None
+    """How calls are addressed, where it is not the usual way. azure-openai: `base_url` is a resource of Azure OpenAI,
+    `https://NAME.openai.azure.com`, models are its deployments, and `api_version` goes with every call; openai only."""
     api_version: Version | None = None
-    """The API version to ask for; azure only. Default: 2024-05-01-preview."""
+    """The API version to ask for. azure: by default 2024-05-01-preview; the address azure-openai needs one."""
     headers: dict[HeaderName, HeaderValue] = {}
     """Headers to send with every request, beside those that dragoman sets itself."""
+    proxy: ProxyUrl | None = None
+    """The HTTP proxy between here and the provider, its token endpoint included: `http://user:password@host:3128`. The
+    environment's proxies are not used; write `${HTTPS_PROXY}` to name one."""
     tls: Tls = Tls()
     """Certificates for https addresses."""
     limits: Limits = Limits()
@@ -204,7 +239,7 @@ class Provider(Part):
     """The policy toward this provider."""
 
     @property
-    def address(self) -> str:
+    def base_address(self) -> str:
         """The base address; empty where an engine answers."""
         return self.base_url or ""
 

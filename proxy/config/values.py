@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from .urls import BadUrl, check_base_url
+from .urls import BadUrl, check_base_url, check_proxy_url
 
 __all__ = [
     "FROM_FILE",
@@ -22,6 +22,7 @@ __all__ = [
     "LitellmArgument",
     "ModelName",
     "ModelPattern",
+    "ProxyUrl",
     "Seconds",
     "Secret",
     "UpstreamModel",
@@ -166,6 +167,14 @@ def _base_url(text: str) -> str:
         _refuse("bad-url", error.message, error.expected, error.hint)
 
 
+def _proxy_url(value: SecretStr) -> SecretStr:
+    try:
+        check_proxy_url(value.get_secret_value())
+    except BadUrl as error:
+        _refuse("bad-url", error.message, error.expected, error.hint)
+    return value
+
+
 def _secret(value: SecretStr) -> SecretStr:
     text = value.get_secret_value()
     if not text:
@@ -180,7 +189,11 @@ def _header_name(text: str) -> str:
     if not _TOKEN.fullmatch(text):
         _refuse("bad-header", "this is not a valid header name")
     if _OWN_HEADERS.fullmatch(text):
-        _refuse("bad-header", f"dragoman sets the header {text} itself", hint="credentials go into api_key and auth")
+        _refuse(
+            "bad-header",
+            f"dragoman sets the header {text} itself",
+            hint="credentials go into api_key, api_key_file or oauth",
+        )
     return text
 
 
@@ -231,6 +244,9 @@ ModelPattern = Annotated[str, AfterValidator(_pattern), _like(_PATTERN)]
 Label = Annotated[str, AfterValidator(_label), _like(_LABEL)]
 UpstreamModel = Annotated[str, AfterValidator(_upstream_model)]
 BaseUrl = Annotated[str, AfterValidator(_base_url), WithJsonSchema({"type": "string", "pattern": r"^https?://\S+$"})]
+ProxyUrl = Annotated[
+    SecretStr, AfterValidator(_proxy_url), WithJsonSchema({"type": "string", "pattern": r"^http://\S+$"})
+]
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
 Vendor = Annotated[str, AfterValidator(_vendor), _like(_VENDOR)]
 LitellmArgument = Annotated[str, AfterValidator(_argument), _like(_ARGUMENT)]

@@ -17,6 +17,7 @@ from dragoman.adapters.changes import Change
 from dragoman.adapters.extras import extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_object
+from dragoman.proxy.config.keyfile import BadKeyFile
 from dragoman.proxy.config.models import Config, Key
 from dragoman.proxy.config.names import match
 from dragoman.proxy.keys import ANYONE, Caller
@@ -117,8 +118,9 @@ async def explain(config: Config, inquiry: Inquiry, random: Random | None = None
     plan = Plan(inquiry.speech.route({str(name): profile for name, profile in config.server.profiles.items()}))
     try:
         state = RouterState(config, dialects, random or Likeliest(), rehearsed)
-    except OSError as error:  # ssl.SSLError included
-        raise Misuse(f"a provider's TLS files cannot be used: {error}; look at `tls` of the providers") from None
+    except (OSError, BadKeyFile) as error:  # ssl.SSLError included
+        text = f"a provider's files cannot be used: {error}; look at `tls` and `api_key_file` of the providers"
+        raise Misuse(text) from None
     call = Call("POST", "", {})
     try:
         body = inquiry.body()
