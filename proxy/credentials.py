@@ -7,9 +7,9 @@ lines as of now, and nothing waits for them where there are any.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
 from .config.keyfile import BadKeyFile, Stamp, read_key, stamp_of
@@ -94,7 +94,7 @@ class KeyFile:
         self._take(*_found(path, None))
 
     def lines(self) -> bytes:
-        if time.monotonic() >= self._next and self._task is None:
+        if monotonic() >= self._next and self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._look())
         return self._lines
 
@@ -117,13 +117,13 @@ class KeyFile:
             self._take(*await asyncio.to_thread(_found, self._path, self._stamp))
             self._complaint = ""
         except (OSError, BadKeyFile) as error:
-            self._next = time.monotonic() + _LOOK_AFTER
+            self._next = monotonic() + _LOOK_AFTER
             self._complain(error.strerror or "unreadable" if isinstance(error, OSError) else str(error))
         finally:
             self._task = None
 
     def _take(self, stamp: Stamp, key: str | None) -> None:
-        self._next = time.monotonic() + _LOOK_AFTER
+        self._next = monotonic() + _LOOK_AFTER
         self._stamp = stamp
         if key is not None:
             self._watch.learn(self._owner, key)

@@ -48,14 +48,14 @@ class HttpClient:
     def __init__(
         self, origin: URL, connector: aiohttp.TCPConnector, connect_timeout: float, proxy: URL | None = None
     ) -> None:
-        way, auth = bare(proxy)
+        way, shown = bare(proxy)
         self._connector = connector
-        self._peer = _Peer("POST", origin, loop=asyncio.get_running_loop(), proxy=way, proxy_auth=auth)
+        self._peer = _Peer("POST", origin, loop=asyncio.get_running_loop(), proxy=way, proxy_headers=shown)
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout)
         self.host: str = self._peer.headers["Host"]
         relayed = way is not None and not self._peer.is_ssl()
         self.prefix = str(origin.origin()) if relayed else ""
-        self.to_proxy = f"Proxy-Authorization: {auth.encode()}\r\n" if relayed and auth is not None else ""
+        self.to_proxy = "".join(f"{name}: {value}\r\n" for name, value in shown.items()) if relayed else ""
 
     async def send(self, head: bytes, body: bytes) -> HttpResponse:
         """The answer, as soon as its head is there. Raises what `mishaps.ERRORS` lists, and CancelledError."""
@@ -102,11 +102,11 @@ class HttpResponse:
             connection.release()
 
 
-def bare(proxy: URL | None) -> tuple[URL | None, aiohttp.BasicAuth | None]:
-    """A proxy's address without what no error may show, and that by itself."""
+def bare(proxy: URL | None) -> tuple[URL | None, dict[str, str]]:
+    """A proxy's address without user and password, which no error shall show, and the headers that hold those."""
     if proxy is None or proxy.user is None:
-        return proxy, None
-    return proxy.with_user(None), aiohttp.BasicAuth(proxy.user, proxy.password or "", "utf-8")
+        return proxy, {}
+    return proxy.with_user(None), {"Proxy-Authorization": aiohttp.encode_basic_auth(proxy.user, proxy.password or "")}
 
 
 class Connector(aiohttp.TCPConnector):

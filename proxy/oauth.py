@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from random import uniform
+from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import quote_plus, urlsplit
 
@@ -89,7 +89,7 @@ class TokenSource:
         self._task: asyncio.Task[None] | None = None
 
     def lines(self) -> bytes | None:
-        now = time.monotonic()
+        now = monotonic()
         if now < self._ageing:
             return self._lines
         self._start(now)
@@ -97,19 +97,19 @@ class TokenSource:
 
     async def obtain(self) -> bytes:
         await self._refreshed()
-        if time.monotonic() < self._expiry:
+        if monotonic() < self._expiry:
             return self._lines
         raise self._fault()
 
     async def instead_of(self, refused: bytes) -> bytes | None:
-        now = time.monotonic()
+        now = monotonic()
         if self._lines == refused and self._task is None and now >= self._next_refusal:
             self._next_refusal = now + _BETWEEN_REFUSALS
             self._watch.warn("token_refused", provider=self._owner, instead="another one is asked for")
             self._start(now)
         if self._lines == refused:
             await self._refreshed()
-        return None if self._lines == refused or time.monotonic() >= self._expiry else self._lines
+        return None if self._lines == refused or monotonic() >= self._expiry else self._lines
 
     async def close(self) -> None:
         if self._task is not None:
@@ -143,7 +143,7 @@ class TokenSource:
     def _failed(self, failure: NoToken) -> None:
         first, longest = self._pauses
         pause = min(first * 2 ** min(self._failures, 16), longest) * uniform(0.75, 1.0)
-        now = time.monotonic()
+        now = monotonic()
         self._next_try = now + pause
         self._failures += 1
         self._failure = failure
@@ -155,7 +155,7 @@ class TokenSource:
         text = f"upstream {self._owner}: no access token: {self._failure.reason}"
         if self._failure.refused:
             return Fault("upstream_auth_failed", text, code="upstream_auth_unavailable")
-        wait = max(1.0, round(self._next_try - time.monotonic()))
+        wait = float(round(max(1.0, self._next_try - monotonic())))
         return Fault("upstream_unavailable", text, code="upstream_auth_unavailable", retry_after=wait)
 
 
@@ -169,7 +169,9 @@ class TokenEndpoint:
         self._form = _form(oauth)
         self._headers = {"Accept": "application/json", **_basic(oauth)}
         proxy = None if provider.proxy is None else URL(provider.proxy.get_secret_value())
-        self._proxy, self._proxy_auth = bare(proxy)
+        self._proxy, self._to_proxy = bare(proxy)
+        if self._url.scheme == "http":  # there is no tunnel then, and the proxy reads the call's own headers
+            self._headers |= self._to_proxy
         self._ssl = tls_context(_tls(provider, oauth))
 
     async def __call__(self) -> Token:
@@ -191,7 +193,7 @@ class TokenEndpoint:
                 data=self._form,
                 headers=self._headers,
                 proxy=self._proxy,
-                proxy_auth=self._proxy_auth,
+                proxy_headers=self._to_proxy,
                 allow_redirects=False,
             ) as response,
         ):

@@ -58,8 +58,8 @@ STORED = frozenset({("openai", "responses")})
 _OPERATIONS = frozenset({"compact", "input_tokens"})  # OpenAI has them where ids stand; they are not served
 
 INFORMATION: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("openai", "models"): ("/v1/models", "/openai/v1/models"),
-    ("openai", "model"): ("/v1/models/{name}", "/openai/v1/models/{name}"),
+    ("openai", "models"): ("/v1/models", "/openai/v1/models", "/openai/models"),
+    ("openai", "model"): ("/v1/models/{name}", "/openai/v1/models/{name}", "/openai/models/{name}"),
     ("databricks", "models"): ("/api/2.0/serving-endpoints", "/databricks/api/2.0/serving-endpoints"),
     ("databricks", "model"): ("/api/2.0/serving-endpoints/{name}", "/databricks/api/2.0/serving-endpoints/{name}"),
     ("azure", "info"): ("/info", "/azure/info", "/models/info", "/azure/models/info"),

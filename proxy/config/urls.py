@@ -6,7 +6,7 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 __all__ = ["APPENDED", "BadUrl", "check_base_url", "check_proxy_url", "is_loopback", "overlap"]
 
@@ -78,6 +78,8 @@ def check_proxy_url(url: str) -> None:
     host = parts.netloc.rpartition("@")[2] if plain else ""
     if not plain or parts.scheme != "http" or port == 0 or not _HOST.fullmatch(host.removesuffix(f":{port}")):
         raise BadUrl("this is no address of an HTTP proxy", form, "percent-encode what is special in the password")
+    if ":" in unquote(parts.username or ""):
+        raise BadUrl("the user's name in the address of the proxy holds a colon, which HTTP has no way to say", form)
     if parts.path not in ("", "/") or "?" in url or "#" in url or parts.netloc.count("@") > 1:
         raise BadUrl(
             "the address of the proxy goes on after the port", form, "percent-encode what is special in the password"

@@ -33,11 +33,11 @@ class Request:
     body: bytes
 
 
-def rehearsed(name: str, provider: Provider, timeouts: Timeouts, auth: Mapping[str, str]) -> Upstream:
+def rehearsed(name: str, provider: Provider, timeouts: Timeouts, credentials: Credentials) -> Upstream:
     """The rehearsal of what the provider has for an upstream."""
     if provider.engine == "litellm":
         return LitellmRehearsal(name, provider, timeouts)
-    return Rehearsal(name, provider, timeouts, auth)
+    return Rehearsal(name, provider, timeouts, credentials)
 
 
 class _Stop(Exception):
