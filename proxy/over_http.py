@@ -68,8 +68,14 @@ class HttpUpstream:
         query = _query(call.query) if call.query else ""
         head = self._head(call.method, call.path, query, stream, tuple(call.headers.items()))
         body = orjson.dumps(call.body)
+        rest = b"%bContent-Length: %d\r\n\r\n" % (self._passed(passed), len(body))
         try:
-            response = await self._sent(head, b"%bContent-Length: %d\r\n\r\n" % (self._passed(passed), len(body)), body)
+            shown = self._credentials.lines()
+            if shown is None:
+                shown = await self._credentials.obtain()
+            response = await self._client.send(head + shown + rest, body)
+            if response.status == 401:
+                response = await self._asked_again(response, shown, (head, rest, body))
         except asyncio.CancelledError as stop:
             raise clock.verdict(stop) from None
         except ERRORS as error:
@@ -86,23 +92,20 @@ class HttpUpstream:
         await self._credentials.close()
         await self._client.close()
 
-    async def _sent(self, head: bytes, rest: bytes, body: bytes) -> HttpResponse:
-        credentials = self._credentials
-        shown = credentials.lines()
-        if shown is None:
-            shown = await credentials.obtain()
-        response = await self._client.send(b"%b%b%b" % (head, shown, rest), body)
-        if response.status != 401:
-            return response
+    async def _asked_again(
+        self, response: HttpResponse, shown: bytes, call: tuple[bytes, bytes, bytes]
+    ) -> HttpResponse:
+        """The answer to the call with other credentials, or the refusal where there are none."""
+        head, rest, body = call
         try:
-            others = await credentials.instead_of(shown)
+            others = await self._credentials.instead_of(shown)
         except BaseException:
             response.close()
             raise
         if others is None:
             return response
         response.close()
-        return await self._client.send(b"%b%b%b" % (head, others, rest), body)
+        return await self._client.send(head + others + rest, body)
 
     def _written(self, method: str, path: str, query: str, stream: bool, said: tuple[tuple[str, str], ...]) -> bytes:
         """The head, but for what differs from call to call. Whatever the call says, the provider's credentials and what
