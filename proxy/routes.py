@@ -47,6 +47,7 @@ with a name in them serve all of its protocols."""
 
 AZURE_OPENAI: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("openai", "chat"): ("/openai/deployments/{name}/chat/completions",),
+    ("openai", "completions"): ("/openai/deployments/{name}/completions",),
     ("openai", "embeddings"): ("/openai/deployments/{name}/embeddings",),
     ("openai", "responses"): ("/openai/responses",),
 }

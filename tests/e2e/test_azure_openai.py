@@ -59,19 +59,34 @@ async def test_responses(locked: Any, dialect: str) -> None:
         await client.responses.delete(reply.id)
 
 
+def only(fake: FakeProvider, protocol: str) -> Config:
+    """One model, `m`, at this provider."""
+    address = {"dialect": fake.dialect, "base_url": fake.base_url}
+    provider = {**address, "api_key": "sk-upstream", "protocols": [protocol]}
+    models = {"m": {"targets": [{"provider": "p"}]}}
+    return Config.model_validate({"server": {"port": 0}, "keys": KEYS, "providers": {"p": provider}, "models": models})
+
+
 @pytest.mark.parametrize("dialect", ["openai", "databricks", "azure"])
 async def test_embeddings(build: Any, dialect: str) -> None:
-    house = await build(keys=KEYS)
-    given = house.fakes[dialect]
-    provider = {"dialect": dialect, "base_url": given.base_url, "api_key": "sk-upstream", "protocols": ["embeddings"]}
-    models = {"vectors": {"targets": [{"provider": "p"}]}}
-    config = {"server": {"port": 0}, "keys": KEYS, "providers": {"p": provider}, "models": models}
-    running = await start(Config.model_validate(config))
+    running = await start(only((await build()).fakes[dialect], "embeddings"))
     async with azure(running.url) as client:
-        found = await client.embeddings.create(model="vectors", input=["a", "b"])
+        found = await client.embeddings.create(model="m", input=["a", "b"])
     await running.stop()
     assert [one.index for one in found.data] == [0, 1]
     assert found.data[0].embedding
+
+
+@pytest.mark.parametrize("dialect", ["openai", "databricks"])
+async def test_completions(build: Any, dialect: str) -> None:
+    running = await start(only((await build()).fakes[dialect], "completions"))
+    async with azure(running.url) as client:
+        whole = await client.completions.create(model="m", prompt="a")
+        stream = await client.completions.create(model="m", prompt="a", stream=True)
+        text = "".join([chunk.choices[0].text async for chunk in stream if chunk.choices])
+    await running.stop()
+    assert text == whole.choices[0].text
+    assert text
 
 
 async def test_a_deployment_of_the_client_is_the_model(locked: Any) -> None:

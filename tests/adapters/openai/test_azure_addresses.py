@@ -34,6 +34,7 @@ def test_the_deployment_is_the_model(model: str | None) -> None:
     ("protocol", "path", "body"),
     [
         ("chat", "/deployments/d/chat/completions", {"messages": MESSAGES}),
+        ("completions", "/deployments/d/completions", {"prompt": "x"}),
         ("embeddings", "/deployments/d/embeddings", {"input": "x"}),
         ("responses", "/responses", {"model": "d", "input": "x"}),
     ],
@@ -55,6 +56,7 @@ def test_v1_wants_none(query: dict[str, str]) -> None:
 
 CALLS = [
     ("chat", {"messages": MESSAGES}, "/openai/deployments/a%2Fb/chat/completions"),
+    ("completions", {"prompt": "x"}, "/openai/deployments/a%2Fb/completions"),
     ("embeddings", {"input": "x"}, "/openai/deployments/a%2Fb/embeddings"),
     ("responses", {"input": "x"}, "/openai/responses"),
 ]
