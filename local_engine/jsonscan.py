@@ -117,9 +117,10 @@ class CallObject:
         if not self._raw and char in SPACE:
             return []
         mine = self._value.take(char)
+        shown = self._key in ARGUMENTS and (self._raw or char)[0] == "{"
         if mine:
-            self._raw += char
-        told = self._argue(char) if mine and self._key in ARGUMENTS and self._raw[0] == "{" else []
+            self._raw = "{" if shown else self._raw + char
+        told = self._argue(char) if mine and shown else []
         if not self._value.done:
             return told
         self.state = State.MEMBER
