@@ -8,15 +8,11 @@ from typing import Any
 import pytest
 from hub_rig import CPU, Json, make_folder
 
-from dragoman import schemas
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import judge
 from dragoman.local_engine.engine import Engine
 from dragoman.local_engine.hub import HubEngine, whole
 
-pytestmark = pytest.mark.skipif(
-    "hub/completions.request" not in schemas.names(), reason="the hub has no schemas for completions"
-)
 A = {"logit_bias": {"65": 100}, "temperature": 0}
 
 
