@@ -169,6 +169,17 @@ def test_a_lazy_guide_wakes_at_the_marker(engine: Engine) -> None:
         mask.accept(ord("x"))
 
 
+async def test_one_call_is_all_where_calls_are_not_parallel(hub: HubEngine) -> None:
+    assert hub._planner is not None
+    for parallel in (True, False):
+        asked: Json = {"tools": [tool("clock")], "parallel_tool_calls": parallel}
+        plan = hub._planner.plan({"model": "m", "messages": HI, **asked})
+        assert plan.generation.mask is not None
+        mask = plan.generation.mask()
+        ends = [mask.accept(token) for token in b'<tool_call>\n{"name": "clock", "arguments": {}}\n</tool_call>']
+        assert not any(ends[:-1]) and ends[-1] is not parallel
+
+
 async def test_free_choice_of_tools_is_guided_after_the_marker(engine: Engine) -> None:
     """A bias that writes the marker is enough: the rest is a valid call of a tool of the request."""
     hub = HubEngine(engine)
