@@ -130,7 +130,7 @@ class Dialogues:
         dialogue = Dialogue()
         if chance.random() < 0.15:
             self._say(dialogue, "system", chance.choice(self._corpus.systems))
-        kinds = chance.sample(self._corpus.tools, chance.randint(1, 3)) if chance.random() < 0.4 else []
+        kinds = chance.sample(self._corpus.tools, chance.randint(1, 3)) if chance.random() < 0.3 else []
         dialogue.tools = [(chance.choice(kind.names), chance.choice(kind.parameters)) for kind in kinds]
         for _ in range(chance.choice((1, 1, 2, 3))):
             self._exchange(dialogue, kinds)
@@ -145,10 +145,10 @@ class Dialogues:
         draw = self._random.random()
         if kinds and draw < 0.7:
             return self._tool(dialogue, kinds)
-        if draw < 0.22:
+        if draw < 0.15:
             language = self._random.choice((*["en"] * 7, "es", "it", "zh"))
             question, answer = self.off_topic(language), self._corpus.off_topic[language].answer
-        elif draw < 0.34:
+        elif draw < 0.27:
             question, answer = self._random.choice(self._talk)
         else:
             question, answer = self._fact()
