@@ -60,8 +60,9 @@ class Target:
     """What an adapter may know of the upstream that a request goes to.
 
     `model` is the upstream's name for it, `lacks` are hub fields that it cannot serve, `limits` are maxima by field
-    name, `kind` is Databricks' endpoint kind, `api_version` and `deployment` are Azure's. `summarised_reasoning`
-    is true where what a reply tells of the model's reasoning is a summary of it.
+    name, `kind` is Databricks' endpoint kind, `api_version` and `deployment` are Azure's. `address` is the dialect's
+    form of address, None the usual one. `summarised_reasoning` is true where what a reply tells of the model's
+    reasoning is a summary of it.
     """
 
     model: str
@@ -72,6 +73,7 @@ class Target:
     kind: str | None = None
     api_version: str | None = None
     deployment: str | None = None
+    address: str | None = None
     summarised_reasoning: bool = False
 
 

@@ -54,7 +54,8 @@ class Called:
 class Dialect:
     """A vendor's variant of the protocols.
 
-    `auth` names the ways to present a key, the first being the default: header name -> template.
+    `auth` names the ways to present a key, the first being the default: header name -> template. `addresses` are the
+    forms of address that its providers may have beside the usual one, each with its own default of `auth`.
     `forwarded` are the provider's response headers that its clients rely on. `deployment_header` is the request header
     with which its clients pick one of a model's targets. `summarised_reasoning` is true where what a reply tells of the
     model's reasoning is a summary of it. `keeps_responses` is true where providers may keep responses, and continue
@@ -73,3 +74,10 @@ class Dialect:
     keeps_responses: bool = False
     protocol_of: Callable[[Call, Callable[[str], str | None]], str] | None = None
     information: Mapping[str, Information] = field(default_factory=dict)
+    addresses: Mapping[str, str] = field(default_factory=dict)
+
+    def presented(self, address: str | None, *, token: bool) -> str:
+        """The word of `auth` where the configuration has none: a token is always a bearer's."""
+        if token:
+            return "bearer"
+        return next(iter(self.auth)) if address is None else self.addresses[address]

@@ -136,6 +136,28 @@ def checks() -> None:
         print(f"{name:<22} {rule.about}")
 
 
+@app.command(epilog="Example: dragoman contract faults --dialect mindie")
+def faults(
+    dialect: Annotated[DialectName | None, typer.Option(help="Only the fake of this dialect.")] = None,
+    first: Annotated[
+        bool, typer.Option("--first", help="Look for one case that notices a fault, not for all.")
+    ] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the table as JSON.")] = None,
+    cases: CasesFolder = None,
+) -> None:
+    """Show which cases notice each way in which the fakes can misbehave. Status 1 where a fault goes unnoticed."""
+    import asyncio
+
+    from .faults import DIALECTS, table
+    from .reports.faults import as_json, as_markdown
+
+    rows = asyncio.run(table([dialect] if dialect else DIALECTS, _chosen(cases, [], "MAY"), first=first))
+    if json_file is not None:
+        json_file.write_text(as_json(rows), "utf-8")
+    print(as_markdown(rows), end="")
+    raise typer.Exit(1 if any(row.missed for row in rows) else 0)
+
+
 @app.command(epilog="Example: dragoman contract report a.json b.json --html matrix.html")
 def report(
     files: Annotated[list[Path], typer.Argument(help="JSON reports, one for each target.")],

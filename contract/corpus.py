@@ -90,7 +90,7 @@ def _cases(text: Json, around: Json) -> Iterator[Case]:
 
 def _each(text: Json, values: Mapping[str, Any]) -> Json:
     """The text with ${each.*} filled in; other placeholders wait for their values."""
-    kept = {"model": "${model}", "n": "${n}", "saved": _Later("saved"), "image": "${image}"}
+    kept = {"model": "${model}", "key": "${key}", "n": "${n}", "saved": _Later("saved"), "image": "${image}"}
     return {key: filled(value, {**kept, "each": values}) for key, value in text.items() if key != "each"}
 
 
@@ -121,6 +121,7 @@ def _case(text: Json, around: Json, protocol: str, dialect: str) -> Case:
         needs=frozenset(text.get("needs", ())),
         max_tokens=text.get("max_tokens", 0),
         upstreams=tuple(text.get("upstreams", ())),
+        profiles=tuple(text.get("profiles", ())),
         probe=text.get("probe", False),
     )
 

@@ -75,7 +75,8 @@ class Case:
     """One case for one dialect.
 
     `needs` are capabilities of the model or endpoint, `upstreams` the dialects of the fake that the case drives (empty:
-    the case needs none). `max_tokens` bounds what the whole case may make the model write.
+    the case needs none), `profiles` those in which it holds (empty: all). `max_tokens` bounds what the whole case may
+    make the model write.
     """
 
     id: str
@@ -88,6 +89,7 @@ class Case:
     needs: frozenset[str] = frozenset()
     max_tokens: int = 0
     upstreams: tuple[str, ...] = ()
+    profiles: tuple[str, ...] = ()
     probe: bool = False
 
     @property

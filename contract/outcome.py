@@ -48,6 +48,7 @@ class Outcome:
     model: str
     request: Json
     answer: Answer
+    key: str = ""
     saved: Mapping[str, Any] = field(default_factory=dict)
     sent: Sequence[Received] = ()
     upstream: str | None = None

@@ -2,8 +2,8 @@
 
 A case is tried again once where the model did not cooperate. The first 401 or 403 ends the run: every other case would
 get the same. A case with `probe` that finds nothing at its protocol's address makes the other cases of the protocol
-skip. Cases run one after the other unless more `concurrency` is asked for; a proxy that is driven through its fake is
-always asked by one case at a time.
+skip, and skips itself. Cases run one after the other unless more `concurrency` is asked for; a proxy that is driven
+through its fake is always asked by one case at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .model import Case, Check, Step
 from .outcome import Outcome, Received
 from .paths import ABSENT, at
 from .target import Target, written
-from .values import Missing
+from .values import Missing, filled
 from .verdicts import CheckResult, Result, StepResult, verdict_of
 from .wire import Answer, Exchange, Transport, Unreachable
 
@@ -96,6 +96,8 @@ class Run:
                 break
             result = replace(await self._tried(case), attempts=attempt)
         self._learn(case, result)
+        if case.probe and case.protocol in self.unserved:
+            result = Result(case, "skip", self.unserved[case.protocol], result.steps)
         return replace(result, seconds=time.monotonic() - started)
 
     def _stopped(self, case: Case) -> str:
@@ -140,6 +142,7 @@ class Run:
             profile=self.target.judged_by,
             protocol=step.request.get("protocol", case.protocol),
             model=self.target.model,
+            key=self.target.key or "",
             request=body,
             answer=answer,
             saved=saved,
@@ -170,6 +173,10 @@ def skipped(case: Case, target: Target) -> str:
         return f"it is about {case.dialect}"
     if target.protocols and case.protocol not in target.protocols:
         return f"{case.protocol} was not asked for"
+    if case.profiles and target.judged_by not in case.profiles:
+        return f"it is about the profile {' or '.join(case.profiles)}"
+    if "key" in case.needs and target.key is None:
+        return "it needs a key, so that one can be wrong"
     missing = sorted(case.needs & target.without)
     if missing:
         return f"it needs {', '.join(missing)}"
@@ -227,7 +234,8 @@ def _events(name: str, outcome: Outcome) -> list[str]:
 def _found(
     check: Check, known: Mapping[str, Rule], outcome: Outcome, prefix: str = "", *, cooperation: bool = False
 ) -> CheckResult:
-    problems = tuple(known[check.name].find(outcome, check.arg))
+    given = filled(check.arg, {"model": outcome.model, "saved": outcome.saved, "key": outcome.key})
+    problems = tuple(known[check.name].find(outcome, given))
     return CheckResult(
         prefix + check.name, check.level, "broken" if problems else "held", problems, cooperation=cooperation
     )

@@ -143,7 +143,7 @@ def _status(report: Json, judgement: Judgement, worse: list[str] | None) -> int:
     for pattern in judgement.unknown:
         _say(f"the expectations name {pattern}, which fits no case of this run")
     counts = report["counts"]
-    if counts["error"] and not counts["pass"] + counts["warn"] + counts["fail"]:
+    if counts["error"] + counts["skip"] and not counts["pass"] + counts["warn"] + counts["fail"]:
         return UNREACHABLE
     if worse is None:
         return FAILURES if judgement.unexpected or judgement.surprises else OK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +26,8 @@ IMAGE = f"data:image/png;base64,{_PIXEL}"
 @dataclass(frozen=True, slots=True)
 class Target:
     """An endpoint of one dialect. `base_url` is what the dialect's own clients take; `without` are the capabilities
-    that it has not; `upstream` is the dialect of the fake behind it, where it is a proxy that the suite drives."""
+    that it has not (without `max_tokens`, that bound is called `max_completion_tokens`); `upstream` is the dialect of
+    the fake behind it, where it is a proxy that the suite drives."""
 
     base_url: str
     dialect: str
@@ -46,9 +48,8 @@ def written(step: Step, case: Case, target: Target, saved: Mapping[str, Any]) ->
     """The request as bytes, and its body as JSON, empty where it has none. Raises Missing."""
     text = step.request
     text = merge_patch(text, text.get("for", {}).get(case.dialect, {}))
-    text = filled(
-        {k: v for k, v in text.items() if k != "for"}, {"model": target.model, "saved": saved, "image": IMAGE}
-    )
+    values = {"model": target.model, "saved": saved, "image": IMAGE, "key": target.key or ""}
+    text = filled({k: v for k, v in text.items() if k != "for"}, values)
     protocol = text.get("protocol", case.protocol)
     path = text.get("path") or path_of(case.dialect, protocol, target.model)
     raw, body = _body(text, path, target)
@@ -61,13 +62,17 @@ def written(step: Step, case: Case, target: Target, saved: Mapping[str, Any]) ->
 
 def _body(text: Json, path: str, target: Target) -> tuple[bytes, Json]:
     if "raw" in text:
-        return str(text["raw"]).encode(), {}
+        raw = text["raw"]
+        return b64decode(raw["$base64"]) if isinstance(raw, dict) else str(raw).encode(), {}
     body = text.get("body")
     if body is None:
         return b"", {}
     named = target.dialect == "databricks" and path == path_of("databricks", "chat", target.model)
     if isinstance(body, dict) and "model" not in body and text.get("model", True) and not named:
         body = {"model": target.model, **body}
+    if isinstance(body, dict) and "max_tokens" in body and "max_tokens" in target.without:
+        body = {**body, "max_completion_tokens": body["max_tokens"]}
+        del body["max_tokens"]
     return json.dumps(body, ensure_ascii=False).encode(), body if isinstance(body, dict) else {}
 
 

@@ -57,9 +57,9 @@ def with_tools(
     return "\n".join([body, f"calls: {opening}{_calls(form, mark, parallel)}", *_functions(form, functions)])
 
 
-def call_after_marker(form: Form, functions: Sequence[Function], mark: Mark) -> str:
+def call_after_marker(form: Form, functions: Sequence[Function], mark: Mark, *, parallel: bool = True) -> str:
     """A grammar of what follows the opening marker, up to the closing one."""
-    calls = _after_marker(form, mark, parallel=not form.close or form.payload == "python")
+    calls = _after_marker(form, mark, parallel=parallel and (not form.close or form.payload == "python"))
     if form.payload == "python" and form.close:
         calls += f" {mark(form.close)}"
     return "\n".join([f"start: {SPACE} {calls}", *_functions(form, functions)])

@@ -45,7 +45,10 @@ class Guide:
 
 
 class LazyGuide:
-    """Free text until a marker, then a grammar to its end, then free text again. Reasoning is free throughout."""
+    """Free text until a marker, then a grammar to its end, then free text again, or the end of it all if `once`.
+
+    Text before `until`, the end of the reasoning, is free throughout.
+    """
 
     def __init__(
         self,
@@ -54,10 +57,13 @@ class LazyGuide:
         token_bytes: Callable[[int], bytes],
         tokenize: Callable[[bytes], list[int]],
         until: str = "",
+        *,
+        once: bool = False,
     ) -> None:
         self._begin = begin
         self._marker = marker.encode()
         self._until = until.encode()
+        self._once = once
         self._bytes = token_bytes
         self._tokenize = tokenize
         self._tail = b""
@@ -68,9 +74,9 @@ class LazyGuide:
 
     def accept(self, token: int) -> bool:
         if self._guide is not None:
-            if self._guide.accept(token):
-                self._guide = None
-            return False
+            complete = self._guide.accept(token)
+            self._guide = None if complete else self._guide
+            return complete and self._once
         self._tail += self._bytes(token)
         if self._until:
             if self._until not in self._tail:
@@ -116,12 +122,14 @@ class Guides:
         matcher = self._compiled(grammar, path)
         return lambda: Guide(matcher.deep_copy())
 
-    def lazy(self, grammar: str, marker: str, thinking: Marks | None, path: Path) -> Callable[[], TokenMask]:
+    def lazy(
+        self, grammar: str, marker: str, thinking: Marks | None, path: Path, *, once: bool = False
+    ) -> Callable[[], TokenMask]:
         """The same for text that is free until the marker; `thinking` has to be closed first."""
         matcher = self._compiled(grammar, path)
         until = thinking.close if thinking else ""
         words = self._table()
-        return lambda: LazyGuide(matcher.deep_copy, marker, self._bytes, words.tokenize_bytes, until)
+        return lambda: LazyGuide(matcher.deep_copy, marker, self._bytes, words.tokenize_bytes, until, once=once)
 
     def _compiled(self, grammar: str, path: Path) -> LLMatcher:
         from llguidance import LLMatcher

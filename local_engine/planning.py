@@ -152,13 +152,14 @@ class Planner:
             if wanted is None:
                 return None
             return self._guides.guide(with_reasoning(f"body: {wanted}", marks, mark, opened=opened), path)
+        parallel = request.get("parallel_tool_calls") is not False and not choosing.legacy
         if not choosing.forced and wanted is None:
             if not form.open:
                 return None
-            grammar = call_after_marker(form, choosing.functions, mark)
-            return self._guides.lazy(grammar, form.open, marks if opened else None, choosing.path)
+            grammar = call_after_marker(form, choosing.functions, mark, parallel=parallel)
+            thinking = marks if opened else None
+            return self._guides.lazy(grammar, form.open, thinking, choosing.path, once=not parallel)
         otherwise = None if choosing.forced else wanted
-        parallel = request.get("parallel_tool_calls") is not False and not choosing.legacy
         rules = with_tools(form, choosing.functions, mark, parallel=parallel, otherwise=otherwise)
         return self._guides.guide(with_reasoning(rules, marks, mark, opened=opened), path or choosing.path)
 

@@ -31,6 +31,7 @@ from .commandline import (
     report,
 )
 from .export import export
+from .importing.commands import app as imports
 from .offline.commands import register
 
 __all__ = ["app", "main"]
@@ -218,3 +219,4 @@ register(app)
 app.add_typer(contract)
 app.command(epilog="Example: dragoman chat 'What is dragoman?'")(chat)
 app.command(epilog="Example: dragoman export Qwen3-0.6B models/qwen3 --precision int4")(export)
+app.add_typer(imports)

@@ -10,20 +10,35 @@ from typing import Any
 
 from structlog.typing import FilteringBoundLogger
 
-from .config.models import Provider, Timeouts
+from .config.models import Config, Provider, Timeouts
+from .credentials import Credentials
 from .over_http import HttpUpstream
+from .over_litellm.upstream import LitellmUpstream
 from .over_local.supervisor import EngineError
 from .over_local.upstream import LocalUpstream
 from .upstream import Upstream
 
-__all__ = ["connected", "described", "start_engines"]
+__all__ = ["connected", "described", "engines_ready", "start_engines"]
 
 
-def connected(name: str, provider: Provider, timeouts: Timeouts, auth: Mapping[str, str]) -> Upstream:
-    """The upstream for a provider; `auth` are its credentials as headers."""
-    if provider.engine == "local":
-        return LocalUpstream(name, provider, timeouts)
-    return HttpUpstream(name, provider, timeouts, auth)
+def connected(name: str, provider: Provider, timeouts: Timeouts, credentials: Credentials) -> Upstream:
+    """The upstream for a provider. litellm has its own way to show a key, the local engine needs none."""
+    match provider.engine:
+        case "local":
+            return LocalUpstream(name, provider, timeouts)
+        case "litellm":
+            return LitellmUpstream(name, provider, timeouts)
+        case None:
+            return HttpUpstream(name, provider, timeouts, credentials)
+
+
+async def engines_ready(config: Config) -> None:
+    """Load what the routes need, which takes seconds, off the event loop. Raises ImportError, its text for users."""
+    used = {target.provider for model in config.models.values() for target in model.targets}
+    if any(config.providers[name].engine == "litellm" for name in used):
+        from .over_litellm.library import load
+
+        await asyncio.to_thread(load)
 
 
 async def start_engines(upstreams: Iterable[Upstream], log: FilteringBoundLogger) -> None:

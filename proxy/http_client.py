@@ -10,6 +10,9 @@ ClientSession: cookies, redirects, middlewares, timers and a writing task for ea
     body      when its last byte was parsed the connection goes back to the pool, unless the request is not sent by then
     close     whoever leaves before that breaks the connection off
 
+Through an HTTP proxy, https goes by a tunnel that the connector asks for (CONNECT), and every request of plain http
+goes to the proxy itself: its target is then a whole address, and it carries the credentials for the proxy.
+
 A pooled connection on which anything came unasked is not used again. Nothing is sent twice here: whether a failed
 request is tried once more is decided where the fault is known (`mishaps.chance_of`).
 """
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import cached_property
+from typing import Any
 
 import aiohttp
 from aiohttp.client_reqrep import ConnectionKey
@@ -28,20 +32,30 @@ from yarl import URL
 
 from dragoman.adapters.call import Headers
 
-__all__ = ["HttpClient", "HttpResponse"]
+__all__ = ["Connector", "HttpClient", "HttpResponse", "bare"]
 
 _JOINED = 64 * 1024  # a body up to this size is copied behind its head, to be written with it
 _SWITCHING = 101
 
 
 class HttpClient:
-    """The connections to one origin, made by `connector`, each within `connect_timeout` seconds."""
+    """The connections to one origin, made by `connector`, each within `connect_timeout` seconds; through `proxy` where
+    one is given, whose address may hold a user and a password.
 
-    def __init__(self, origin: URL, connector: aiohttp.BaseConnector, connect_timeout: float) -> None:
+    A head that is sent names `host`, and has `prefix` before the path and `to_proxy` among its headers.
+    """
+
+    def __init__(
+        self, origin: URL, connector: aiohttp.BaseConnector, connect_timeout: float, proxy: URL | None = None
+    ) -> None:
+        way, shown = bare(proxy)
         self._connector = connector
-        self._peer = _Peer("POST", origin, loop=asyncio.get_running_loop())
+        self._peer = _Peer("POST", origin, loop=asyncio.get_running_loop(), proxy=way, proxy_headers=shown)
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout)
         self.host: str = self._peer.headers["Host"]
+        relayed = way is not None and not self._peer.is_ssl()
+        self.prefix = str(origin.origin()) if relayed else ""
+        self.to_proxy = "".join(f"{name}: {value}\r\n" for name, value in shown.items()) if relayed else ""
 
     async def send(self, head: bytes, body: bytes) -> HttpResponse:
         """The answer, as soon as its head is there. Raises what `mishaps.ERRORS` lists, and CancelledError."""
@@ -86,6 +100,21 @@ class HttpResponse:
             connection.close()
         else:
             connection.release()
+
+
+def bare(proxy: URL | None) -> tuple[URL | None, dict[str, str]]:
+    """A proxy's address without user and password, which no error shall show, and the headers that hold those."""
+    if proxy is None or proxy.user is None:
+        return proxy, {}
+    return proxy.with_user(None), {"Proxy-Authorization": aiohttp.encode_basic_auth(proxy.user, proxy.password or "")}
+
+
+class Connector(aiohttp.TCPConnector):
+    """aiohttp's, where a tunnel through a proxy is part of connecting, and bounded like it."""
+
+    async def _create_proxy_connection(self, req: Any, traces: Any, timeout: Any) -> Any:  # noqa: ASYNC109
+        async with asyncio.timeout(timeout.sock_connect):
+            return await super()._create_proxy_connection(req, traces, timeout)
 
 
 class _Peer(aiohttp.ClientRequest):

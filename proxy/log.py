@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Literal, Protocol
+from urllib.parse import unquote, urlsplit
 
 import orjson
 import structlog
@@ -17,17 +18,33 @@ from structlog.typing import EventDict, FilteringBoundLogger, Processor, Wrapped
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 
+from .config.masks import is_secret
 from .config.models import Config
 
 __all__ = ["Log", "Mask", "Note", "Outcome", "logger", "secrets"]
 
 Outcome = Literal["ok", "fault", "client_left"]
+_KEPT = 4
 
 
 class Mask:
-    """Takes secrets out of bytes and text, by content."""
+    """Takes secrets out of bytes and text, by content: those given, and those learned while the proxy runs."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._given = tuple(secrets)
+        self._learned: dict[str, tuple[str, ...]] = {}
+        self._make()
+
+    def learn(self, owner: str, secret: str) -> None:
+        """A secret that takes the place of the owner's last one, which may still be on its way somewhere: of each
+        owner the latest few are kept."""
+        known = self._learned.get(owner, ())
+        if secret not in known:
+            self._learned[owner] = (*known, secret)[-_KEPT:]
+            self._make()
+
+    def _make(self) -> None:
+        secrets = (*self._given, *(secret for known in self._learned.values() for secret in known))
         forms = {form for secret in secrets if secret for form in _forms(secret)}
         pattern = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
         self._bytes = re.compile(pattern.encode()) if pattern else None
@@ -46,7 +63,18 @@ def _forms(secret: str) -> Iterator[str]:
 def secrets(config: Config) -> list[str]:
     """Every secret that the configuration holds."""
     found = [key.key.get_secret_value() for key in config.keys]
-    return found + [provider.api_key.get_secret_value() for provider in config.providers.values() if provider.api_key]
+    for provider in config.providers.values():
+        given = {"api_key": provider.api_key, **provider.parameters}
+        given |= {"client_secret": provider.oauth.client_secret} if provider.oauth else {}
+        found += [secret.get_secret_value() for name, secret in given.items() if secret and is_secret((name,))]
+    return found + list(_proxy_passwords(config))
+
+
+def _proxy_passwords(config: Config) -> Iterator[str]:
+    """As they stand in the address, and as they are."""
+    for provider in config.providers.values():
+        if provider.proxy is not None and (password := urlsplit(provider.proxy.get_secret_value()).password):
+            yield from (password, unquote(password))
 
 
 class Log(FilteringBoundLogger, Protocol):

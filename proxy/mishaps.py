@@ -17,7 +17,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from dragoman.adapters.faults import Fault, Kind
 
-__all__ = ["ERRORS", "Chance", "chance_of", "fault_of"]
+__all__ = ["ERRORS", "PROXY_REFUSED", "Chance", "chance_of", "fault_of", "mishap_of"]
 
 
 class Mishap(NamedTuple):
@@ -30,12 +30,15 @@ class Mishap(NamedTuple):
 _UNREACHABLE: Kind = "upstream_unreachable"
 _INVALID: Kind = "upstream_invalid_response"
 _LATE: Kind = "upstream_timeout"
+PROXY_REFUSED = "upstream_proxy_refused"
 
 # The first row that fits counts.
 _MISHAPS = (
     Mishap(aiohttp.ConnectionTimeoutError, _LATE, "upstream_connect_timeout", "no connection in time"),
     Mishap(aiohttp.ClientConnectorCertificateError, _UNREACHABLE, "upstream_tls_failed", "TLS certificate refused"),
     Mishap(aiohttp.ClientConnectorSSLError, _UNREACHABLE, "upstream_tls_failed", "the TLS handshake failed"),
+    Mishap(aiohttp.ClientProxyConnectionError, _UNREACHABLE, "upstream_unreachable", "no connection to its HTTP proxy"),
+    Mishap(aiohttp.ClientHttpProxyError, _UNREACHABLE, PROXY_REFUSED, "its HTTP proxy refuses"),
     Mishap(aiohttp.ClientConnectorDNSError, _UNREACHABLE, "upstream_unreachable", "its name is not known"),
     Mishap(aiohttp.ClientConnectorError, _UNREACHABLE, "upstream_unreachable", "no connection"),
     Mishap(aiohttp.ServerTimeoutError, _LATE, "upstream_timeout", "no answer in time"),
@@ -56,12 +59,17 @@ ERRORS = (aiohttp.ClientError, HttpProcessingError, asyncio.TimeoutError, OSErro
 
 def fault_of(error: BaseException, provider: str) -> Fault:
     """The fault for an exception in ERRORS. Its text never holds an address or anything the upstream sent."""
+    mishap = mishap_of(error)
+    return Fault(mishap.kind, f"upstream {provider}: {mishap.text}", code=mishap.code)
+
+
+def mishap_of(error: BaseException) -> Mishap:
+    """The row for an exception in ERRORS, the reason in its text."""
     if isinstance(error.__cause__, ssl.SSLError) and not isinstance(error, aiohttp.ClientConnectorError):
         error = error.__cause__  # an alert after the handshake: no certificate was sent, for instance
     for mishap in _MISHAPS:
         if isinstance(error, mishap.error):
-            text = f"upstream {provider}: {mishap.text}{_reason(error)}"
-            return Fault(mishap.kind, text, code=mishap.code)
+            return mishap._replace(text=f"{mishap.text}{_reason(error)}")
     raise TypeError(f"not an error of the HTTP client: {error!r}")
 
 
@@ -69,6 +77,8 @@ def _reason(error: BaseException) -> str:
     """What the TLS library or the operating system says about it, in parentheses."""
     inner = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
     words = getattr(inner, "verify_message", None) or getattr(inner, "reason", None)
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        words = str(error.status)
     if words is None and isinstance(inner, OSError) and inner.errno:
         words = os.strerror(inner.errno)  # its own text may hold the address
     return f" ({words})" if isinstance(words, str) and words else ""

@@ -3,13 +3,15 @@
 Nothing that a client sends can choose the host, the scheme or the credentials: the address is the provider's base
 address with the call's path after it, as text that is checked and never normalised. Redirects are not followed, cookies
 not kept, environment proxies not used.
+
+Credentials may change while the proxy runs, so they are no part of the head that is kept for each address. Where the
+upstream answers 401 and others can be had, it is asked once more with those: nothing of the 401 has gone to the client.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-import ssl
 from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import quote, urlsplit
@@ -25,9 +27,11 @@ from dragoman.adapters.faults import Fault
 
 from .clock import Clock
 from .config.models import Provider, Timeouts
-from .http_client import HttpClient, HttpResponse
+from .credentials import Credentials
+from .http_client import Connector, HttpClient, HttpResponse
 from .inflate import BadEncoding, Inflater, TooMuch, codec
-from .mishaps import ERRORS, fault_of
+from .mishaps import ERRORS, PROXY_REFUSED, fault_of
+from .trust import tls_context
 from .upstream import REPLY_LIMIT
 
 __all__ = ["HttpIncoming", "HttpUpstream"]
@@ -39,35 +43,40 @@ _LINGER = 0.1  # seconds to wait for the end of a body whose stream has ended
 
 
 class HttpUpstream:
-    """One provider. Made inside a running event loop; `auth` are the credentials as headers. `connector` is another
-    way to it than TCP."""
+    """One provider. Made inside a running event loop. `connector` is another way to it than TCP."""
 
     def __init__(
         self,
         name: str,
         provider: Provider,
         timeouts: Timeouts,
-        auth: Mapping[str, str],
+        credentials: Credentials,
         connector: aiohttp.BaseConnector | None = None,
     ) -> None:
         self._name = name
-        self._base = urlsplit(provider.address).path.rstrip("/")
+        self._base = urlsplit(provider.base_address).path.rstrip("/")
         self._fixed = CIMultiDict(provider.headers)
         self._fixed.update(_FIXED)
-        self._fixed.update(auth)
+        self._credentials = credentials
+        self._own = CIMultiDict(dict.fromkeys((*self._fixed, *credentials.templates), ""))
         self._lingering: set[asyncio.Task[None]] = set()
         self._head = lru_cache(maxsize=256)(self._written)
-        origin = URL(provider.address, encoded=True)
-        self._client = HttpClient(origin, connector or _over_tcp(provider), timeouts.connect)
+        origin = URL(provider.base_address, encoded=True)
+        proxy = None if provider.proxy is None else URL(provider.proxy.get_secret_value())
+        self._client = HttpClient(origin, connector or _over_tcp(provider), timeouts.connect, proxy)
 
     async def open(self, call: Call, *, stream: bool, passed: Headers, clock: Clock) -> HttpIncoming:
         query = _query(call.query) if call.query else ""
         head = self._head(call.method, call.path, query, stream, tuple(call.headers.items()))
         body = orjson.dumps(call.body)
+        rest = b"%bContent-Length: %d\r\n\r\n" % (self._passed(passed), len(body))
         try:
-            response = await self._client.send(
-                b"%b%bContent-Length: %d\r\n\r\n" % (head, self._passed(passed), len(body)), body
-            )
+            shown = self._credentials.lines()
+            if shown is None:
+                shown = await self._credentials.obtain()
+            response = await self._client.send(head + shown + rest, body)
+            if response.status == 401:
+                response = await self._asked_again(response, shown, (head, rest, body))
         except asyncio.CancelledError as stop:
             raise clock.verdict(stop) from None
         except ERRORS as error:
@@ -81,23 +90,42 @@ class HttpUpstream:
     async def close(self) -> None:
         for task in self._lingering:
             task.cancel()
+        await self._credentials.close()
         await self._client.close()
+
+    async def _asked_again(
+        self, response: HttpResponse, shown: bytes, call: tuple[bytes, bytes, bytes]
+    ) -> HttpResponse:
+        """The answer to the call with other credentials, or the refusal where there are none."""
+        head, rest, body = call
+        try:
+            others = await self._credentials.instead_of(shown)
+        except BaseException:
+            response.close()
+            raise
+        if others is None:
+            return response
+        response.close()
+        return await self._client.send(head + others + rest, body)
 
     def _written(self, method: str, path: str, query: str, stream: bool, said: tuple[tuple[str, str], ...]) -> bytes:
         """The head, but for what differs from call to call. Whatever the call says, the provider's credentials and what
         HTTP needs have the last word."""
-        target = self._target(path, query)
+        client = self._client
+        target = client.prefix + self._target(path, query)
         headers = CIMultiDict(said)
         headers.update(self._fixed, Accept="text/event-stream" if stream else "application/json")
+        for name in self._credentials.templates:
+            headers.popall(name, None)
         lines = (f"{name}: {value}\r\n" for name, value in headers.items())
-        return f"{method} {target} HTTP/1.1\r\nHost: {self._client.host}\r\n{''.join(lines)}".encode()
+        return f"{method} {target} HTTP/1.1\r\nHost: {client.host}\r\n{client.to_proxy}{''.join(lines)}".encode()
 
     def _passed(self, passed: Headers) -> bytes:
         """A client's headers; what could end a line, and what the provider's own headers say, stays here."""
         lines = [
             f"{name}: {value}\r\n"
             for name, value in passed.items()
-            if name not in self._fixed and _VALUE.fullmatch(value)
+            if name not in self._own and _VALUE.fullmatch(value)
         ]
         return "".join(lines).encode("utf-8", "surrogateescape")
 
@@ -125,6 +153,8 @@ class HttpIncoming:
         self.whole = "Content-Length" in self.headers or "Transfer-Encoding" in self.headers
         if 300 <= self.status < 400:
             raise self._invalid("it redirects, which is not followed", "upstream_redirect")
+        if self.status == 407:
+            raise Fault("upstream_unreachable", f"upstream {name}: its HTTP proxy refuses (407)", code=PROXY_REFUSED)
         self._inflater: Inflater | None = None
         if encoding := self.headers.get("Content-Encoding"):
             try:
@@ -211,20 +241,10 @@ def _query(query: Mapping[str, str]) -> str:
     return "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query.items())
 
 
-def _over_tcp(provider: Provider) -> aiohttp.TCPConnector:
-    return aiohttp.TCPConnector(
+def _over_tcp(provider: Provider) -> Connector:
+    return Connector(
         limit=provider.pool.connections,
         keepalive_timeout=provider.pool.idle,
         resolver=aiohttp.ThreadedResolver(),
-        ssl=_tls_context(provider),
+        ssl=tls_context(provider.tls),
     )
-
-
-def _tls_context(provider: Provider) -> ssl.SSLContext | bool:
-    tls = provider.tls
-    if tls.ca is None and tls.cert is None:
-        return True
-    context = ssl.create_default_context(cafile=tls.ca)
-    if tls.cert is not None:
-        context.load_cert_chain(tls.cert, tls.key)
-    return context

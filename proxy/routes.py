@@ -12,7 +12,7 @@ from dragoman.adapters.dialect import Dialect, Served
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.suggestions import did_you_mean
 
-__all__ = ["ADDRESSES", "INFORMATION", "STORED", "Route", "Routes"]
+__all__ = ["ADDRESSES", "AZURE_OPENAI", "INFORMATION", "STORED", "Route", "Routes"]
 
 ADDRESSES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("openai", "chat"): ("/v1/chat/completions", "/openai/v1/chat/completions"),
@@ -45,14 +45,22 @@ ADDRESSES: Mapping[tuple[str, str], tuple[str, ...]] = {
 """(dialect, protocol) -> patterns of paths; `{name}` is one segment. Where a dialect has `protocol_of`, its addresses
 with a name in them serve all of its protocols."""
 
+AZURE_OPENAI: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("openai", "chat"): ("/openai/deployments/{name}/chat/completions",),
+    ("openai", "completions"): ("/openai/deployments/{name}/completions",),
+    ("openai", "embeddings"): ("/openai/deployments/{name}/embeddings",),
+    ("openai", "responses"): ("/openai/responses",),
+}
+"""The same for clients of Azure OpenAI, whose form of address `adapters/openai/azure_addresses.py` reads."""
+
 STORED = frozenset({("openai", "responses")})
 """Those whose replies are kept: their clients find each again below the address that made it."""
 
 _OPERATIONS = frozenset({"compact", "input_tokens"})  # OpenAI has them where ids stand; they are not served
 
 INFORMATION: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("openai", "models"): ("/v1/models", "/openai/v1/models"),
-    ("openai", "model"): ("/v1/models/{name}", "/openai/v1/models/{name}"),
+    ("openai", "models"): ("/v1/models", "/openai/v1/models", "/openai/models"),
+    ("openai", "model"): ("/v1/models/{name}", "/openai/v1/models/{name}", "/openai/models/{name}"),
     ("databricks", "models"): ("/api/2.0/serving-endpoints", "/databricks/api/2.0/serving-endpoints"),
     ("databricks", "model"): ("/api/2.0/serving-endpoints/{name}", "/databricks/api/2.0/serving-endpoints/{name}"),
     ("azure", "info"): ("/info", "/azure/info", "/models/info", "/azure/models/info"),
@@ -111,7 +119,7 @@ class Routes:
                 profile = profiles.get(name) or ("documented" if name == "mindie" else "actual")
                 spoken = every.setdefault(name, {})
                 route = spoken[protocol] = Route(dialect, protocol, dialect.served[protocol], profile)
-                self._add(route, patterns, spoken)
+                self._add(route, (*patterns, *AZURE_OPENAI.get((name, protocol), ())), spoken)
 
         for (name, _), patterns in INFORMATION.items():
             kin = next((route for route in self._by_segment.values() if route.dialect.name == name), None)

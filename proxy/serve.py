@@ -17,9 +17,11 @@ from structlog.typing import FilteringBoundLogger
 from dragoman.adapters import dialects as all_dialects
 from dragoman.adapters.dialect import Dialect
 
+from .config.keyfile import BadKeyFile
 from .config.models import Config
 from .config.values import time_text
-from .engines import described, start_engines
+from .credentials import Watch
+from .engines import described, engines_ready, start_engines
 from .hints import next_steps
 from .log import Mask, logger, secrets
 from .over_local.supervisor import EngineError
@@ -116,7 +118,11 @@ async def start(
         )
     mask = Mask(secrets(config))
     log = logger(mask, log_format, log_level, log_stream)
-    state = _state(config, dialects, random)
+    try:
+        await engines_ready(config)
+    except ImportError as error:
+        raise CannotServe(str(error)) from None
+    state = _state(config, dialects, random, Watch(mask.learn, log.warning))
     try:
         await _engines(state, log)
         store = await _store(config, log)
@@ -188,11 +194,13 @@ def _in_fast_loop(main: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         return runner.run(main())
 
 
-def _state(config: Config, dialects: Mapping[str, Dialect], random: Random | None) -> RouterState:
+def _state(config: Config, dialects: Mapping[str, Dialect], random: Random | None, watch: Watch) -> RouterState:
     try:
-        return RouterState(config, dialects, random)
-    except OSError as error:  # the TLS files, ssl.SSLError included
-        raise CannotServe(f"a provider's TLS files cannot be read: {error}") from None
+        return RouterState(config, dialects, random, watch=watch)
+    except OSError as error:  # ssl.SSLError included
+        raise CannotServe(f"a provider's TLS files or key file cannot be read: {error}") from None
+    except BadKeyFile as error:
+        raise CannotServe(f"a provider's key file holds no key: {error}") from None
 
 
 async def _engines(state: RouterState, log: FilteringBoundLogger) -> None:

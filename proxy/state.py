@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from random import Random
 
 from dragoman.adapters.call import Policy, Target
@@ -12,12 +13,15 @@ from dragoman.adapters.dialect import Called, Dialect
 from dragoman.adapters.extras import ExtraParameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.listing import Listed, Task
+from dragoman.adapters.litellm import LITELLM
 from dragoman.adapters.suggestions import did_you_mean
 
 from .config.models import Config, Model, PolicyChoice, Provider, TargetChoice, Timeouts
 from .config.names import match, upstream_name
+from .credentials import NONE, SILENT, Credentials, Fixed, KeyFile, Watch
 from .engines import connected
 from .keys import Caller, Keys
+from .oauth import TokenEndpoint, TokenSource
 from .upstream import Upstream
 
 __all__ = ["Candidate", "ProviderState", "RouterState"]
@@ -58,11 +62,12 @@ class _Entry:
     task: str | None
 
 
-UpstreamFactory = Callable[[str, Provider, Timeouts, Mapping[str, str]], Upstream]
+UpstreamFactory = Callable[[str, Provider, Timeouts, Credentials], Upstream]
 
 
 class RouterState:
-    """Providers, models and keys. Made inside a running event loop; `close` it when its last exchange is over."""
+    """Providers, models and keys. Made inside a running event loop; `close` it when its last exchange is over. `watch`
+    is told of credentials that change. Raises OSError, or BadKeyFile, for files that cannot be used."""
 
     def __init__(
         self,
@@ -70,13 +75,15 @@ class RouterState:
         dialects: Mapping[str, Dialect],
         random: Random | None = None,
         connect: UpstreamFactory = connected,
+        watch: Watch = SILENT,
     ) -> None:
         self.keys = Keys(config.keys)
         self._random = random or Random()
         self._since = int(time.time())
         self._default = config.server.default_model
         self._providers = {
-            name: _provider(name, provider, config, dialects, connect) for name, provider in config.providers.items()
+            name: _provider(name, provider, config, dialects, connect, watch)
+            for name, provider in config.providers.items()
         }
         self._models = {name: self._entry(config, name, model) for name, model in config.models.items()}
 
@@ -201,6 +208,7 @@ class RouterState:
             kind=configured.kind,
             api_version=configured.api_version,
             deployment=choice.deployment,
+            address=configured.address,
             summarised_reasoning=provider.dialect.summarised_reasoning,
         )
         return Candidate(provider, target, choice)
@@ -212,21 +220,30 @@ def _no_deployment(deployment: str) -> Fault:
 
 
 def _provider(
-    name: str, provider: Provider, config: Config, dialects: Mapping[str, Dialect], connect: UpstreamFactory
+    name: str,
+    provider: Provider,
+    config: Config,
+    dialects: Mapping[str, Dialect],
+    connect: UpstreamFactory,
+    watch: Watch,
 ) -> ProviderState:
-    dialect = dialects[provider.dialect or _ENGINES_SPEAK]
+    dialect = LITELLM if provider.engine == "litellm" else dialects[provider.dialect or _ENGINES_SPEAK]
     timeouts = provider.timeouts or config.timeouts
     wanted: list[str] = list(provider.protocols)
     called = {protocol: verbs for protocol, verbs in dialect.called.items() if protocol in wanted}
-    upstream = connect(name, provider, timeouts, _credentials(dialect, provider))
+    upstream = connect(name, provider, timeouts, _credentials(name, dialect, provider, watch))
     return ProviderState(name, dialect, called, provider.profile, timeouts, upstream)
 
 
-def _credentials(dialect: Dialect, provider: Provider) -> dict[str, str]:
-    if provider.api_key is None or not dialect.auth:
-        return {}
-    templates = dialect.auth[provider.auth or next(iter(dialect.auth))]
-    return {header: template.format(provider.api_key.get_secret_value()) for header, template in templates.items()}
+def _credentials(name: str, dialect: Dialect, provider: Provider, watch: Watch) -> Credentials:
+    if not dialect.auth:
+        return NONE
+    templates = dialect.auth[provider.auth or dialect.presented(provider.address, token=provider.oauth is not None)]
+    if provider.oauth is not None:
+        return TokenSource(name, templates, TokenEndpoint(provider, provider.oauth), watch)
+    if provider.api_key_file is not None:
+        return KeyFile(name, templates, Path(provider.api_key_file), watch)
+    return NONE if provider.api_key is None else Fixed(templates, provider.api_key.get_secret_value())
 
 
 def _merged(base: Policy, *choices: PolicyChoice) -> Policy:

@@ -3,9 +3,9 @@ shall happen to parameters that the API does not define, and which deployment is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 
+from dragoman.adapters.api_version import check_api_version
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.extras import EXTRA_PARAMETERS, extra_parameters
 from dragoman.adapters.faults import Fault
@@ -18,18 +18,10 @@ __all__ = ["DEFAULT_API_VERSION", "DEPLOYMENT", "call_headers", "check_version",
 DEFAULT_API_VERSION = "2024-05-01-preview"
 DEPLOYMENT = "azureml-model-deployment"
 
-_VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(-preview)?")
-
 
 def check_version(call: Call) -> None:
     """Raise Fault unless the client's query has a version of the right form."""
-    version = call.query.get("api-version")
-    if version is None:
-        text = "the query parameter api-version is required, as in ?api-version=2024-05-01-preview"
-        raise Fault("invalid_request", text, ("api-version",), code="missing_required_parameter")
-    if not _VERSION.fullmatch(version):
-        text = "api-version must have the form YYYY-MM-DD or YYYY-MM-DD-preview"
-        raise Fault("invalid_request", text, ("api-version",), version, code="invalid_value")
+    check_api_version(call.query.get("api-version"), DEFAULT_API_VERSION)
 
 
 def settle_extras(body: JsonObject, rules: Judge, call: Call, ctx: Context) -> None:

@@ -90,8 +90,23 @@ def _header(outcome: Outcome, wanted: Mapping[str, str | None]) -> Problems:
     return problems
 
 
+def _if_ok(outcome: Outcome, wanted: Mapping[str, str]) -> Problems:
+    """A proxy may make of an odd reply a good one, or an error: nothing between."""
+    side = wanted["schema"] if outcome.answer.status < 400 else "error"
+    return fits(f"{outcome.dialect}/{outcome.protocol}.{side}", outcome.profile, outcome.body)
+
+
+def _status(outcome: Outcome, wanted: list[int]) -> Problems:
+    got = outcome.answer.status
+    return [] if got in wanted else [f"the status is {got}, expected {' or '.join(map(str, wanted))}"]
+
+
 def _without(outcome: Outcome, texts: list[str]) -> Problems:
     return [f"the reply contains {text!r}" for text in texts if text in outcome.text]
+
+
+def _contains_any(outcome: Outcome, texts: list[str]) -> Problems:
+    return [] if any(text in outcome.text for text in texts) else [f"the reply has none of {short(texts)}"]
 
 
 def fits(schema: str, profile: str, value: Any) -> Problems:
@@ -118,6 +133,25 @@ BODIES: Mapping[str, Rule] = {
         "the number at each path is that or more",
         _by_path(lambda got, number: isinstance(got, int | float) and got >= number, "expected at least"),
         _BY_PATH,
+    ),
+    "at_most": Rule(
+        "the number at each path is that or less",
+        _by_path(lambda got, number: isinstance(got, int | float) and got <= number, "expected at most"),
+        _BY_PATH,
+    ),
+    "differs": Rule(
+        "the value at each path is there, and another than the one given",
+        _by_path(lambda got, other: got is not ABSENT and not equal(got, other), "expected other than"),
+        _BY_PATH,
+    ),
+    "if_ok": Rule(
+        "a success fits the schema of that side, a failure that of errors",
+        _if_ok,
+        {"type": "object", "required": ["schema"], "properties": {"schema": {"const": "reply"}}},
+    ),
+    "contains_any": Rule("one of these texts is in the reply", _contains_any, _PATHS),
+    "status": Rule(
+        "the status is one of these", _status, {"type": "array", "items": {"type": "integer"}, "minItems": 1}
     ),
     "present": Rule("each path leads to a value", _present, _PATHS),
     "absent": Rule("no path leads to a value other than null", _absent, _PATHS),

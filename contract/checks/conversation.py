@@ -19,17 +19,24 @@ _NUMBER = {"type": "integer", "minimum": 0}
 _NAMES = (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens"))
 
 
+_OWN_WORDS: Mapping[str, Mapping[str, str]] = {"mindie": {"eos_token": "stop"}}
+"""What a dialect says in place of OpenAI's word."""
+
+
 def _finish(outcome: Outcome, allowed: list[str]) -> Problems:
     finishes = outcome.said.finishes
     if not finishes:
         return ["nothing was said"]
-    wrong = [finish for finish in finishes if finish not in allowed]
+    own = _OWN_WORDS.get(outcome.dialect, {})
+    wrong = [finish for finish in finishes if own.get(str(finish), finish) not in allowed]
     return [f"the ending is {short(finish)}, expected {' or '.join(allowed)}" for finish in wrong]
 
 
 def _has_text(outcome: Outcome, _: Any) -> Problems:
-    texts = outcome.said.texts
-    return [] if texts and all(text.strip() for text in texts) else ["no text, or an empty one"]
+    turns = outcome.said.turns.values()
+    cut = ("length", "max_output_tokens")
+    empty = [turn for turn in turns if not turn.text.strip() and turn.finishes[-1:] not in ([word] for word in cut)]
+    return ["no text, or an empty one"] if empty or not turns else []
 
 
 def _no_text(outcome: Outcome, _: Any) -> Problems:
@@ -39,6 +46,10 @@ def _no_text(outcome: Outcome, _: Any) -> Problems:
 def _contains(outcome: Outcome, words: list[str]) -> Problems:
     text = "".join(outcome.said.texts).lower()
     return [f"the text does not contain {word!r}: {short(text)}" for word in words if word.lower() not in text]
+
+
+def _text_is(outcome: Outcome, wanted: str) -> Problems:
+    return [f"the text is {short(text)}" for text in outcome.said.texts or [""] if text != wanted]
 
 
 def _lacks(outcome: Outcome, words: list[str]) -> Problems:
@@ -72,6 +83,11 @@ def _called(outcome: Outcome, names: list[str]) -> Problems:
 def _calls(outcome: Outcome, least: int) -> Problems:
     number = len(outcome.said.calls)
     return [] if number >= least else [f"{number} tool calls, expected {least} or more"]
+
+
+def _calls_at_most(outcome: Outcome, most: int) -> Problems:
+    number = len(outcome.said.calls)
+    return [] if number <= most else [f"{number} tool calls, expected {most} or fewer"]
 
 
 def _no_calls(outcome: Outcome, _: Any) -> Problems:
@@ -140,13 +156,15 @@ CONVERSATION: Mapping[str, Rule] = {
     "finish_reason": Rule(
         "every choice ends for one of these reasons (Responses: its status or reason)", _finish, _WORDS
     ),
-    "has_text": Rule("every choice has a text", _has_text),
+    "has_text": Rule("every choice has a text, unless its tokens ran out first", _has_text),
     "no_text": Rule("no choice has a text", _no_text),
     "text_contains": Rule("the text contains these words, in any case", _contains, _WORDS),
+    "text_is": Rule("every text is this one, to the letter", _text_is, {"type": "string"}),
     "text_lacks": Rule("the text contains none of these", _lacks, _WORDS),
     "usage_adds_up": Rule("the usage is told, in whole numbers, and its parts make its total", _usage),
     "tools_called": Rule("these tools are called, in this order", _called, _WORDS),
     "tool_calls": Rule("that many tool calls or more", _calls, _NUMBER),
+    "tool_calls_at_most": Rule("that many tool calls or fewer", _calls_at_most, _NUMBER),
     "no_tool_calls": Rule("no tool is called", _no_calls),
     "tool_args_json": Rule("arguments are JSON objects that fit the tool's parameters", _arguments),
     "tool_ids_unique": Rule("every tool call has an id of its own", _call_ids),

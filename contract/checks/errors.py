@@ -19,7 +19,7 @@ _TEXT = {"type": "string", "minLength": 1}
 _MESSAGES: Mapping[str, tuple[str, ...]] = {
     "openai": ("error.message",),
     "databricks": ("message",),
-    "azure": ("message", "error.message"),
+    "azure": ("message", "error.message", "detail", "detail[0].msg"),
     "mindie": ("error",),
 }
 
@@ -45,7 +45,7 @@ def _names(outcome: Outcome, wanted: str) -> Problems:
     """The error says which field is wrong, in the place that the dialect has for it, or in its message."""
     places = _PLACES[outcome.dialect](outcome.body)
     leaf = wanted.split(".")[-1].split("[")[0]
-    named = any(place in (wanted, leaf) or place.startswith((f"{wanted}[", f"{wanted}.")) for place in places)
+    named = any(place == wanted or leaf in re.split(r"[.\[\]]+", place) for place in places)
     if named or re.search(rf"\b{re.escape(leaf)}\b", _message(outcome.dialect, outcome.body)):
         return []
     return [f"it does not name {wanted}: {short(outcome.text, 200)}"]

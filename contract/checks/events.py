@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from dragoman.contract.model import Json
@@ -35,9 +36,17 @@ def _framing(outcome: Outcome, _: Any) -> Problems:
 
 
 def _plain_lines(outcome: Outcome, _: Any) -> Problems:
+    if "\r" in outcome.text:
+        return ["a carriage return"]
     lines = outcome.text.split("\n")
     wrong = [line for line in lines if line and not line.startswith("data: ")]
-    return [f"a line that does not begin with `data: `: {short(line)}" for line in wrong[:3]]
+    problems = [f"a line that does not begin with `data: `: {short(line)}" for line in wrong[:3]]
+    several = any(first and second for first, second in pairwise(lines))
+    return [*problems, "an event of several lines"] if several else problems
+
+
+def _no_mark(outcome: Outcome, _: Any) -> Problems:
+    return ["a byte order mark before the first event"] if outcome.answer.body.startswith(b"\xef\xbb\xbf") else []
 
 
 def _done(outcome: Outcome, _: Any) -> Problems:
@@ -52,6 +61,16 @@ def _done(outcome: Outcome, _: Any) -> Problems:
 
 def _no_done(outcome: Outcome, _: Any) -> Problems:
     return ["[DONE] ends a stream that failed"] if any(event.data == DONE for event in outcome.events) else []
+
+
+def _stream_or_error(outcome: Outcome, _: Any) -> Problems:
+    if outcome.answer.status >= 400 or outcome.is_sse:
+        return _one_terminal(outcome, None) if outcome.is_sse else []
+    return ["neither a stream nor an error"]
+
+
+def _ends_broken(outcome: Outcome, _: Any) -> Problems:
+    return [] if outcome.answer.broken else ["the reply ends in order"]
 
 
 def _one_terminal(outcome: Outcome, _: Any) -> Problems:
@@ -114,7 +133,7 @@ def _same_ids(outcome: Outcome, _: Any) -> Problems:
 def _told(outcome: Outcome) -> list[Json]:
     if outcome.protocol == "responses":
         return [body for body in outcome.objects if isinstance(body.get("response"), dict)]
-    return [body for body in outcome.objects if body.get("choices")]
+    return [body for body in outcome.objects if body.get("choices") and body.get("id") != ""]
 
 
 def _envelope(outcome: Outcome, body: Json) -> Json:
@@ -136,6 +155,44 @@ def _role_first(outcome: Outcome, _: Any) -> Problems:
 def _choices(outcome: Outcome) -> list[Json]:
     lists = [body["choices"] for body in outcome.objects if isinstance(body.get("choices"), list)]
     return [choice for choices in lists for choice in choices if isinstance(choice, dict)]
+
+
+def _call_deltas(outcome: Outcome) -> list[tuple[Any, Json]]:
+    """(choice's index, delta of a tool call), in order."""
+    found = []
+    for choice in _choices(outcome):
+        delta = choice.get("delta")
+        calls = delta.get("tool_calls") if isinstance(delta, dict) else None
+        found += [(choice.get("index"), call) for call in calls or () if isinstance(call, dict)]
+    return found
+
+
+def _call_indexes(outcome: Outcome, _: Any) -> Problems:
+    """Every delta of a call has its index; the calls of a choice are numbered 0, 1, ... as they come."""
+    seen: dict[Any, list[Any]] = {}
+    for choice, call in _call_deltas(outcome):
+        index, known = call.get("index"), seen.setdefault(choice, [])
+        if not isinstance(index, int) or isinstance(index, bool):
+            return [f"a tool call's delta has the index {short(index)}"]
+        if index not in known:
+            known.append(index)
+    return [f"the calls have the indexes {known}" for known in seen.values() if known != list(range(len(known)))]
+
+
+def _ids_once(outcome: Outcome, _: Any) -> Problems:
+    """Clients add the pieces up: an id or a name that comes twice is doubled."""
+    told: dict[tuple[Any, Any], int] = {}
+    for choice, call in _call_deltas(outcome):
+        function = call.get("function")
+        named = isinstance(function, dict) and function.get("name")
+        key = (choice, call.get("index"))
+        told[key] = told.get(key, 0) + bool(call.get("id") or named)
+    return [f"call {key[1]} tells its id or name {times} times" for key, times in told.items() if times != 1]
+
+
+def _usage_elsewhere_null(outcome: Outcome, _: Any) -> Problems:
+    without = [place for place, body in enumerate(outcome.objects) if "usage" not in body]
+    return [f"{len(without)} chunks have no usage: null"] if without else []
 
 
 def _usage_last(outcome: Outcome, _: Any) -> Problems:
@@ -209,9 +266,12 @@ _PAIRS: Mapping[str, tuple[str, ...]] = {
 
 EVENTS: Mapping[str, Rule] = {
     "sse.framing": Rule("a stream of server-sent events in UTF-8, each a JSON object, ended in order", _framing),
-    "sse.plain_lines": Rule("every line is `data: ...` or blank", _plain_lines),
+    "sse.plain_lines": Rule("every event is one line `data: ...` and a blank one", _plain_lines),
+    "sse.no_bom": Rule("no byte order mark comes first", _no_mark),
     "done": Rule("[DONE] comes once, last", _done),
     "no_done": Rule("no [DONE] comes", _no_done),
+    "stream_or_error": Rule("the reply is a stream that ends, or an error's status", _stream_or_error),
+    "ends_broken": Rule("the connection breaks off", _ends_broken),
     "one_terminal": Rule("each choice, or the response, ends exactly once, and nothing follows", _one_terminal),
     "terminal": Rule("the last event is of one of these types", _terminal, _NAMES),
     "event_equals_type": Rule("the SSE event name is the object's type", _names),
@@ -220,6 +280,9 @@ EVENTS: Mapping[str, Rule] = {
     "ids_stable": Rule("id, model and created stay the same", _same_ids),
     "role_first_only": Rule("a choice tells its role in its first delta only", _role_first),
     "usage_last": Rule("one chunk carries the usage: the last, with no choices", _usage_last),
+    "usage_elsewhere_null": Rule("every other chunk says usage: null", _usage_elsewhere_null),
+    "tool_indexes": Rule("the deltas of tool calls have indexes that count from 0", _call_indexes),
+    "tool_ids_once": Rule("a streamed tool call tells its id and its name once", _ids_once),
     "no_usage": Rule("no usage comes", _no_usage),
     "deltas_equal_final": Rule("the deltas add up to the final texts, arguments and items", _sums),
     "items_paired": Rule("every item and part that is added is done once", _paired),

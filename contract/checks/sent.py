@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -32,7 +33,15 @@ def _requests(outcome: Outcome, number: int) -> Problems:
 def _fits(outcome: Outcome, _: Any) -> Problems:
     if not outcome.sent:
         return ["nothing was sent upstream"]
-    return fits(f"{outcome.upstream}/chat.request", outcome.upstream_profile, outcome.sent[-1].body)
+    sent = outcome.sent[-1]
+    protocol = next((name for name in ("responses", "embeddings") if sent.path.endswith(f"/{name}")), "chat")
+    if isinstance(sent.body, dict) and "messages" not in sent.body and protocol == "chat":
+        protocol = next((name for key, name in _BY_KEY.items() if key in sent.body), protocol)
+    return fits(f"{outcome.upstream}/{protocol}.request", outcome.upstream_profile, sent.body)
+
+
+_BY_KEY = {"prompt": "completions", "input": "embeddings"}
+"""What an address that serves several protocols is asked for."""
 
 
 def _equals(received: Received, wanted: Mapping[str, Any]) -> Problems:
@@ -63,6 +72,22 @@ def _header(received: Received, wanted: Mapping[str, str | None]) -> Problems:
     return problems
 
 
+def _header_lacks(received: Received, text: str) -> Problems:
+    return [f"the header {name} has it" for name, value in received.headers.items() if text and text in value]
+
+
+def _in_order(received: Received, texts: list[str]) -> Problems:
+    """Each text comes somewhere after the one before it."""
+    messages = at(received.body, "messages")
+    text = json.dumps(messages, ensure_ascii=False) if isinstance(messages, list) else ""
+    place = 0
+    for one in texts:
+        place = text.find(one, place)
+        if place < 0:
+            return [f"{one} does not come after what should be before it: {short(text, 300)}"]
+    return []
+
+
 def _path(received: Received, pattern: str) -> Problems:
     return [] if re.fullmatch(pattern, received.path) else [f"the path is {received.path}, expected {pattern}"]
 
@@ -89,6 +114,8 @@ SENT: Mapping[str, Rule] = {
     "present": Rule("each path leads to a value", _last(_present), _PATHS),
     "absent": Rule("no path leads to a value", _last(_absent), _PATHS),
     "header": Rule("each header matches its pattern; null: it was not sent", _last(_header), _BY_PATH),
+    "header_lacks": Rule("no header has this text in it", _last(_header_lacks), {"type": "string"}),
+    "in_order": Rule("these texts come in the messages, in this order", _last(_in_order), _PATHS),
     "path": Rule("the path matches, wholly", _last(_path), {"type": "string"}),
     "query": Rule("each query parameter matches its pattern", _last(_query), _BY_PATH),
     "roles": Rule("the messages have these roles, in this order", _last(_roles), _PATHS),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from .samples import sample
@@ -42,7 +42,8 @@ WEATHER: Json = {
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request as the fake's model sees it, and how it is to behave. `number` counts the fake's requests from 1."""
+    """One request as the fake's model sees it, and how it is to behave. `number` counts the fake's requests from 1;
+    `body` is a request of Responses as chat, `asked` as it came."""
 
     dialect: str
     profile: str
@@ -53,6 +54,7 @@ class Ask:
     origin: str
     args: Mapping[str, float | str]
     protocol: str = "chat"
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
     def figure(self, name: str) -> float:
         return float(self.args[name])
@@ -137,7 +139,8 @@ def call(ask: Ask) -> Answer:
 
 def attend(ask: Ask) -> Answer:
     """What a model would do: call the tool that it must call, tell what tools said, call those that the user names;
-    else JSON where the request wants it, reasoning where it wants that, and text."""
+    else JSON where the request wants it, reasoning where it wants that, and text as long as it may be; count where
+    told to."""
     choice = ask.body.get("tool_choice")
     if _forces(choice):
         return _calling(ask, _tools(ask), 1)
@@ -146,9 +149,24 @@ def attend(ask: Ask) -> Answer:
     asked = _last_user_text(ask) if choice != "none" else ""
     named = [tool for tool in _tools(ask) if re.search(rf"\b{re.escape(str(tool.get('name')))}\b", asked)]
     if named:
-        return _calling(ask, named, len(named))
-    said = filled(ask) if _wants_json(ask) else say(ask)
+        return _calling(ask, named, 1 if ask.body.get("parallel_tool_calls") is False else len(named))
+    said = filled(ask) if _wants_json(ask) else _bounded(ask, _count(ask) or say(ask))
     return replace(said, reasoning=THOUGHTS) if _wants_reasoning(ask) else said
+
+
+def _count(ask: Ask) -> Answer | None:
+    """A long answer, for who asks to count up to hundreds."""
+    wanted = re.search(r"\bcount\b.*\bhundred\b", _last_user_text(ask), re.IGNORECASE)
+    return Answer(text=" ".join(map(str, range(1, 201)))) if wanted else None
+
+
+def _bounded(ask: Ask, said: Answer) -> Answer:
+    """No longer than the request allows: words stand for tokens."""
+    limit = ask.body.get("max_completion_tokens", ask.body.get("max_tokens"))
+    words = re.findall(r"\s*\S+|\s+$", said.text)
+    if not isinstance(limit, int) or len(words) <= limit:
+        return said
+    return replace(said, text="".join(words[:limit]), finish="length")
 
 
 def filled(ask: Ask) -> Answer:

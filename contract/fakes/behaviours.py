@@ -15,8 +15,9 @@ from .errors import Problem, json_reply, native, phrase, text_reply
 from .forms import FORMS, documents, frames
 from .framing import Framing
 from .odd import ODD
+from .responses import response_documents
 from .texts import text_documents
-from .vectors import EDITS, vector_documents
+from .vectors import EDITS, EMBEDDING, vector_documents
 from .wire import Reply
 
 __all__ = ["BEHAVIOURS", "Behaviour"]
@@ -26,6 +27,7 @@ _DOCUMENTS: Mapping[str, Callable[[Answer, Ask], list[Json]]] = {
     "chat": documents,
     "completions": text_documents,
     "embeddings": vector_documents,
+    "responses": response_documents,
 }
 
 
@@ -36,14 +38,15 @@ def _as_is(found: list[Json], _ask: Ask) -> list[Json]:
 @dataclass(frozen=True, slots=True)
 class Behaviour:
     """One way to answer. Either `whole` is the reply, or it is made in three steps: `answer` says what the model said,
-    `edit` alters the JSON (`vectors` that of embeddings), `framing` the bytes. `args` are the arguments with their
-    defaults (a default that is a number wants a number), `only` the dialects that have this, where not all do; `stream`
-    overrides the request's."""
+    `edit` alters the JSON of chat and completions (`vectors` that of embeddings, `events` that of Responses), `framing`
+    the bytes. `args` are the arguments with their defaults (a default that is a number wants a number), `only` the
+    dialects that have this, where not all do; `stream` overrides the request's."""
 
     about: str
     answer: Callable[[Ask], Answer] = answers.say
     edit: Edit = _as_is
     vectors: Edit = _as_is
+    events: Edit = _as_is
     framing: Framing | None = None
     whole: Callable[[Ask], Reply] | None = None
     args: Mapping[str, float | str] = field(default_factory=dict)
@@ -57,7 +60,7 @@ class Behaviour:
             return self.whole(ask)
         if self.stream is not None:
             ask = replace(ask, stream=self.stream)
-        edit = self.vectors if ask.protocol == "embeddings" else self.edit
+        edit = {"embeddings": self.vectors, "responses": self.events}.get(ask.protocol, self.edit)
         found = frames(edit(_DOCUMENTS[ask.protocol](self.answer(ask), ask), ask), ask)
         steps = tuple(found) if self.framing is None else self.framing(found, ask)
         return Reply(self.status, {**_headers(ask), **self.headers}, steps)
@@ -156,7 +159,10 @@ _CUTS = {
     "cut": Behaviour("connection reset in the middle", framing=framing.cut),
     "cut-fin": Behaviour("connection closed in the middle, against HTTP's framing", framing=framing.cut_fin),
     "cut-clean": Behaviour(
-        "ends in order, with no finish reason and no [DONE]", edit=edits.unfinished, framing=framing.no_done
+        "ends in order, with no finish reason and no [DONE]",
+        edit=edits.unfinished,
+        events=edits.first_half,
+        framing=framing.no_done,
     ),
     "cut-before": Behaviour("connection closed with no reply", framing=framing.cut_before),
     "cut-body": Behaviour(
@@ -258,7 +264,7 @@ _BODIES = {
     "two-lengths": Behaviour("two Content-Length headers", whole=framing.raw_reply(b"Content-Length: 99")),
     "extra-bytes": Behaviour("a second reply that nobody asked for", whole=framing.raw_reply(more=_SMUGGLED)),
 }
-_VECTORS = {name: Behaviour(about, vectors=edit) for name, (about, edit) in EDITS.items()}
+_VECTORS = {name: Behaviour(about, vectors=edit, only=EMBEDDING) for name, (about, edit) in EDITS.items()}
 _STATUSES = (400, 401, 403, 404, 408, 409, 413, 422, 424, 429, 500, 502, 503, 504, 529)
 _ERRORS = {
     **{f"status-{status}": _status(status) for status in _STATUSES},

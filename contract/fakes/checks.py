@@ -15,7 +15,7 @@ import jsonschema_rs
 
 from dragoman.schemas import load
 
-from .answers import Json
+from .answers import Json, objects
 from .dialects import Dialect
 from .errors import Problem, json_reply, native
 from .odd import ODD
@@ -26,6 +26,8 @@ __all__ = [
     "body_of",
     "check_batch",
     "check_key",
+    "check_outputs",
+    "check_previous",
     "check_schema",
     "check_version",
     "refuse",
@@ -72,7 +74,7 @@ def body_of(dialect: Dialect, profile: str, raw: bytes) -> Json:
     status = dialect.malformed
     try:
         body = json.loads(raw)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         refuse(dialect, profile, Problem(status, f"Bad request: json: {error}", code=dialect.invalid_json))
     if not isinstance(body, dict):
         refuse(dialect, profile, Problem(status, "Bad request: json: the body is not an object"))
@@ -115,6 +117,23 @@ def check_batch(dialect: Dialect, profile: str, body: Json, protocol: str, model
     if most is not None and isinstance(given, list) and len(given) > most:
         text = f"Input embeddings size is too large, exceeding {most} limit for {model}"
         refuse(dialect, profile, Problem(400, text, code="BAD_REQUEST"))
+
+
+def check_outputs(dialect: Dialect, profile: str, body: Json) -> None:
+    """Outputs are of calls in the same input."""
+    items = objects(body.get("input"))
+    called = {item.get("call_id") for item in items if item.get("type") == "function_call"}
+    for item in items:
+        if item.get("type") == "function_call_output" and item.get("call_id") not in called:
+            text = f"No tool call found for function call output with call_id {item.get('call_id')}."
+            refuse(dialect, profile, Problem(400, text, ("input",)))
+
+
+def check_previous(dialect: Dialect, profile: str, body: Json) -> None:
+    """The fakes keep nothing, so that no response can be gone on from."""
+    if (name := body.get("previous_response_id")) is not None:
+        text = f"Previous response with id '{name}' not found."
+        refuse(dialect, profile, Problem(400, text, ("previous_response_id",), name, "previous_response_not_found"))
 
 
 @cache

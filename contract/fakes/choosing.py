@@ -83,12 +83,14 @@ _DIRECTIVE = re.compile(r"\bfake:([A-Za-z0-9_-]+(?:\([^)]*\))?)")
 
 
 def named(body: Mapping[str, Any], model: str) -> str | None:
-    """What the request itself asks for: `fake:NAME` in the last user message, prompt or input, or the model
-    `fake-NAME`."""
+    """What the request asks for: `fake:NAME` in the last user message, prompt or input, or the model `fake-NAME`; a
+    model `no-such-NAME` does not exist."""
     users = [message for message in objects(body.get("messages")) if message.get("role") == "user"]
     given = text_of(users[-1]) if users else " ".join([*prompts_of(body)[-1:], *map(str, inputs_of(body))])
     found = _DIRECTIVE.findall(given)
     if found:
         return str(found[-1])
+    if model.startswith("no-such-"):
+        return "model-not-found"
     name = model.removeprefix("fake-")
     return name if name != model and name.replace("_", "-") in BEHAVIOURS else None

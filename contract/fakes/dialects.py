@@ -65,6 +65,7 @@ DIALECTS: Mapping[str, Dialect] = {
         {
             "chat": (_CHAT,),
             "completions": (re.compile(r"/v1/completions"),),
+            "responses": (re.compile(r"/v1/responses"),),
             "embeddings": (re.compile(r"/v1/embeddings"),),
         },
         400,
@@ -79,6 +80,7 @@ DIALECTS: Mapping[str, Dialect] = {
                 re.compile(r"/serving-endpoints/chat/completions"),
             ),
             "completions": (re.compile(r"/serving-endpoints/completions"),),
+            "responses": (re.compile(r"/serving-endpoints/responses"),),
             "embeddings": (re.compile(r"/serving-endpoints/embeddings"),),
         },
         400,

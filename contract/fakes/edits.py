@@ -17,6 +17,7 @@ __all__ = [
     "each",
     "empty_choices",
     "every",
+    "first_half",
     "huge",
     "id_varies",
     "index_from_one",
@@ -81,6 +82,11 @@ def unfinished(documents: list[Json], ask: Ask) -> list[Json]:
     """No finish reason on any choice, nor anything after the last text."""
     for _, choice in _parts(documents):
         choice["finish_reason"] = None
+    return documents[: len(documents) // 2] if ask.stream else documents
+
+
+def first_half(documents: list[Json], ask: Ask) -> list[Json]:
+    """Only what comes before the ending."""
     return documents[: len(documents) // 2] if ask.stream else documents
 
 

@@ -103,7 +103,11 @@ def frames(found: list[Json], ask: Ask) -> list[bytes]:
     """The same as bytes: SSE events and `[DONE]`, or one JSON text."""
     if not ask.stream:
         return [as_json(document) for document in found]
-    return [*(b"data: " + as_json(document) + b"\n\n" for document in found), DONE]
+    return [*(_named(document, ask) + b"data: " + as_json(document) + b"\n\n" for document in found), DONE]
+
+
+def _named(document: Json, ask: Ask) -> bytes:
+    return f"event: {document['type']}\n".encode() if ask.protocol == "responses" else b""
 
 
 def as_json(value: Any) -> bytes:
@@ -118,11 +122,21 @@ def _envelope(ask: Ask, form: Form, kind: str, choices: list[Json]) -> Json:
 def _completion(answer: Answer, ask: Ask, form: Form) -> Json:
     finish = form.finish.get(answer.finish, answer.finish)
     choices: list[Json] = [
-        {"index": index, "message": _message(answer, form), "finish_reason": finish, **form.choice}
+        {"index": index, "message": _message(answer, form), "finish_reason": finish}
+        | {**form.choice, **_logprobs(ask, answer.text)}
         for index in range(ask.choices)
     ]
     whole = _envelope(ask, form, form.completion, choices)
     return {**whole, "usage": _usage(answer, ask, form, ask.choices), **(answer.extra or {})}
+
+
+def _logprobs(ask: Ask, text: str) -> Json:
+    """Words stand for tokens; each is as likely as the next. Azure's API has none."""
+    if ask.body.get("logprobs") is not True or not text or ask.dialect == "azure":
+        return {}
+    tokens: list[Json] = [{"token": piece, "logprob": -0.25, "bytes": [*piece.encode()]} for piece in pieces(text)]
+    others = int(ask.body.get("top_logprobs") or 0)
+    return {"logprobs": {"content": [{**token, "top_logprobs": [token] * others} for token in tokens], "refusal": None}}
 
 
 def _message(answer: Answer, form: Form) -> Json:
@@ -159,7 +173,9 @@ def _chunks(answer: Answer, ask: Ask, form: Form) -> list[Json]:
 
 def _choice_chunks(answer: Answer, ask: Ask, form: Form, index: int) -> list[Json]:
     def chunk(delta: Json, finish: str | None = None) -> Json:
-        choice = {"index": index, "delta": delta, "finish_reason": finish, **form.choice}
+        said = delta.get("content")
+        told = _logprobs(ask, said if isinstance(said, str) else "")
+        choice = {"index": index, "delta": delta, "finish_reason": finish, **form.choice, **told}
         return _envelope(ask, form, "chat.completion.chunk", [choice])
 
     deltas = list(_deltas(answer, form))

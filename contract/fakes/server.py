@@ -22,6 +22,7 @@ from .choosing import Chosen, Misuse, named, parse
 from .dialects import DIALECTS, MODEL, Dialect
 from .errors import Problem, json_reply, native
 from .forms import FORMS
+from .responses import as_chat
 from .wire import Reply, play
 
 __all__ = ["FakeProvider", "Received"]
@@ -185,7 +186,7 @@ class FakeProvider:
         self._number += 1
         try:
             body = json.loads(raw)
-        except ValueError:
+        except (ValueError, RecursionError):
             body = None
         query, headers = dict(request.query), request.headers
         received = Received(self._number, request.method, request.path, query, headers, body, raw)
@@ -211,6 +212,9 @@ class FakeProvider:
         if self.validate:
             checks.check_schema(row, profile, body, protocol)
             checks.check_batch(row, profile, body, protocol, model)
+            if protocol == "responses":
+                checks.check_previous(row, profile, body)
+                checks.check_outputs(row, profile, body)
         return self._behave(received, body, model, protocol)
 
     def _elsewhere(self, received: Received) -> Reply:
@@ -229,7 +233,8 @@ class FakeProvider:
         ask = Ask(
             dialect=self.dialect,
             profile=self.profile,
-            body=body,
+            body=as_chat(body) if protocol == "responses" else body,
+            asked=body,
             model=model,
             number=received.number,
             stream=protocol != "embeddings" and (unasked if stream is None else bool(stream)),

@@ -15,6 +15,7 @@ from .answers import Answer, Ask, Json
 
 __all__ = [
     "EDITS",
+    "EMBEDDING",
     "VectorEdit",
     "inputs_of",
     "vector_documents",
@@ -28,6 +29,8 @@ _TOPS: Mapping[str, tuple[str, ...]] = {
     "databricks": ("id", "object", "model", "data", "usage"),
     "azure": ("id", "object", "data", "model", "usage"),
 }
+EMBEDDING = tuple(_TOPS)
+"""The dialects that have embeddings."""
 
 
 def vector_of(given: Any, dimensions: int = DIMENSIONS) -> list[float]:

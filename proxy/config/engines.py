@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from .document import Document
+from .litellm import judge_litellm, judge_targets
 from .local import judge_local
 from .shape import described, fragment
 
@@ -20,6 +21,7 @@ class _Engine(NamedTuple):
     judge: Callable[[Document, str], None]
 
 
+_OF_ADDRESSES = ("address", "api_key_file", "oauth", "proxy")
 _ENGINES: Mapping[str, _Engine] = {
     "local": _Engine(
         ("model_dir", "device", "device_index", "threads", "slots", "queue", "context"),
@@ -34,9 +36,15 @@ _ENGINES: Mapping[str, _Engine] = {
             "headers",
             "tls",
             "pool",
+            *_OF_ADDRESSES,
         ),
         judge_local,
-    )
+    ),
+    "litellm": _Engine(
+        ("vendor", "parameters"),
+        ("dialect", "profile", "auth", "kind", "api_version", "tls", "pool", *_OF_ADDRESSES),
+        judge_litellm,
+    ),
 }
 
 
@@ -52,6 +60,7 @@ def judge_engines(document: Document) -> None:
         if chosen is not None:
             _refuse(document, name, chosen.without, "{} is for addresses, which an engine has not")
             chosen.judge(document, name)
+    judge_targets(document)
 
 
 def _judge_addressed(document: Document, name: str) -> None:

@@ -17,7 +17,8 @@ _LONG = 16  # characters from which on a literal is taken for a real secret
 def warn_of_literals(document: Document) -> None:
     """Warn of secrets that stand in the file. To be called before variables are put in."""
     for path, _, text in document.texts():
-        literal = is_secret(path, text) and len(text) >= _LONG and "headers" not in path
+        proxy = path[-1:] == ("proxy",) and "${" in text
+        literal = is_secret(path, text) and len(text) >= _LONG and "headers" not in path and not proxy
         if literal or looks_secret(text):
             message = "a secret stands in the file, for everyone who can read it"
             hint = f'put it into the environment and write "${{{_variable(path)}}}", or "${{file:/run/secrets/...}}"'
@@ -29,4 +30,5 @@ def _variable(path: Path) -> str:
     if path[0] == "keys":
         return "DRAGOMAN_KEY"
     named = path[0] == "providers" and len(path) > 2 and not looks_secret(str(path[1]))
-    return re.sub(r"\W", "_", f"{path[1]}_API_KEY").upper() if named else "API_KEY"
+    what = path[-1] if path[-1] in ("client_secret", "proxy") else "API_KEY"
+    return re.sub(r"\W", "_", f"{path[1]}_{what}").upper() if named else "API_KEY"

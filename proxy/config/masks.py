@@ -26,6 +26,10 @@ def is_secret(path: Path, text: str = "") -> bool:
         path = path[:-1]
     if not path or _VARIABLES.fullmatch(text):
         return False
+    if str(path[-1]).endswith(("_file", "_url")):
+        return False
+    if path[-1] == "proxy":
+        return "@" in text
     headers = len(path) > 1 and path[-2] == "headers"
     return headers or (path[0] == "keys" and path[-1] == "key") or _SECRET_NAME.search(str(path[-1])) is not None
 

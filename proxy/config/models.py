@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from .values import (
     NO_BOOL,
@@ -16,11 +16,14 @@ from .values import (
     HeaderName,
     HeaderValue,
     Label,
+    LitellmArgument,
     ModelName,
     ModelPattern,
+    ProxyUrl,
     Seconds,
     Secret,
     UpstreamModel,
+    Vendor,
     Version,
 )
 
@@ -30,6 +33,7 @@ __all__ = [
     "Key",
     "Limits",
     "Model",
+    "OAuth",
     "PolicyChoice",
     "Pool",
     "Provider",
@@ -116,6 +120,28 @@ class Tls(Part):
     """A PEM file with the private key of `cert`, where that file does not hold it."""
 
 
+class OAuth(Part):
+    """OAuth 2.0 client credentials."""
+
+    token_url: BaseUrl
+    """The token endpoint: `https://login.microsoftonline.com/TENANT/oauth2/v2.0/token`, or a Databricks workspace's
+    `/oidc/v1/token`."""
+    client_id: Text
+    """The application's, or service principal's, id."""
+    client_secret: Secret
+    """Its secret. Write `${NAME}`, not the secret."""
+    scope: Text | None = None
+    """What to ask for: Azure `https://cognitiveservices.azure.com/.default` or `https://ml.azure.com/.default`,
+    Databricks `all-apis`."""
+    audience: Text | None = None
+    """For endpoints that ask for one."""
+    auth_style: Literal["body", "basic"] = "body"
+    """Where id and secret go: in the form, or in the header Authorization."""
+    ca: Text | None = None
+    """A PEM file with the authorities to trust for `token_url`. Default: `tls` of the provider where both have one
+    address, else the system's authorities."""
+
+
 class Limits(Part):
     max_tokens: Count | None = None
     """The most tokens that the provider generates for one request."""
@@ -162,9 +188,10 @@ class Provider(Part):
         json_schema_extra={"if": {"required": ["engine"]}, "then": {}, "else": {"required": ["dialect", "base_url"]}}
     )
 
-    engine: Literal["local"] | None = None
-    """What answers, where it is no address of a dialect: local, an ONNX model on this machine. It needs
-    `uv pip install 'dragoman[local]'`, or [gpu]."""
+    engine: Literal["local", "litellm"] | None = None
+    """What answers, where it is no address of a dialect: local, an ONNX model on this machine (it needs
+    `pip install 'dragoman[local]'`, or [gpu]); litellm, the library, for providers without a dialect here (it needs
+    `pip install 'dragoman[litellm]'`)."""
     model_dir: Text | None = None
     """The model's folder. Relative paths begin at the configuration file's folder. Default: dragoman-mini, the small
     model that comes with dragoman; local only."""
@@ -180,25 +207,42 @@ class Provider(Part):
     """How many further sequences wait; what is beyond is refused with 429; local only."""
     context: Annotated[int, Field(ge=2), NO_BOOL] | None = None
     """The longest text in tokens, question and answer together. Default: the model's, at most 8192; local only."""
+    vendor: Vendor | None = None
+    """litellm's word for the provider, as anthropic, bedrock or gemini. Unset: each target's model begins with it, as
+    `anthropic/claude-sonnet-4-5`; litellm only."""
+    parameters: dict[LitellmArgument, SecretStr] = {}
+    """What litellm needs beside key and address, as aws_region_name or vertex_project; litellm only."""
     dialect: Dialect | None = None
     """The vendor's variant of the protocols that this provider speaks. Engines go without."""
     base_url: BaseUrl | None = None
     """The address without what the dialect appends: openai `/chat/completions` (so end it with /v1), databricks
-    `/serving-endpoints/...`, azure `/chat/completions`, mindie `/v1/chat/completions`; other protocols likewise."""
+    `/serving-endpoints/...`, azure `/chat/completions`, mindie `/v1/chat/completions`; other protocols likewise.
+    litellm knows the addresses of its vendors."""
     api_key: Secret | None = None
     """The provider's key or token. Write `${NAME}` or `${file:/run/secrets/name}`, not the key."""
+    api_key_file: Text | None = None
+    """A file with the key, instead of `api_key`; a change of the file takes effect without a restart."""
+    oauth: OAuth | None = None
+    """Where to get access tokens, instead of a key."""
     auth: Text | None = None
-    """How the key is presented: bearer; for azure also api-key, or both (its default)."""
+    """How the key is presented: bearer; for openai also api-key (the default of the address azure-openai), for azure
+    api-key, or both (its default). Tokens of `oauth` go as bearer."""
     profile: Profile = "actual"
     """Which variant of the dialect the provider speaks: as documented, or as its servers do; mindie also `native`."""
     protocols: list[Literal["chat", "responses", "completions", "embeddings"]] = ["chat"]
     """The protocols that the provider is used for."""
     kind: Literal["pay-per-token", "provisioned-throughput"] | None = None
     """The kind of the endpoints; databricks only."""
+    address: Literal["azure-openai"] | None = None
+    """How calls are addressed, where it is not the usual way. azure-openai: `base_url` is a resource of Azure OpenAI,
+    `https://NAME.openai.azure.com`, models are its deployments, and `api_version` goes with every call; openai only."""
     api_version: Version | None = None
-    """The API version to ask for; azure only. Default: 2024-05-01-preview."""
+    """The API version to ask for. azure: by default 2024-05-01-preview; the address azure-openai needs one."""
     headers: dict[HeaderName, HeaderValue] = {}
     """Headers to send with every request, beside those that dragoman sets itself."""
+    proxy: ProxyUrl | None = None
+    """The HTTP proxy between here and the provider, its token endpoint included: `http://user:password@host:3128`. The
+    environment's proxies are not used; write `${HTTPS_PROXY}` to name one."""
     tls: Tls = Tls()
     """Certificates for https addresses."""
     limits: Limits = Limits()
@@ -211,9 +255,9 @@ class Provider(Part):
     """The policy toward this provider."""
 
     @property
-    def address(self) -> str:
-        """The base address. An engine's stands for its socket."""
-        return self.base_url or f"http://{self.engine}/v1"
+    def base_address(self) -> str:
+        """The base address. That of the engine local stands for its socket; litellm has none."""
+        return self.base_url or ("http://local/v1" if self.engine == "local" else "")
 
 
 class TargetChoice(Part):

@@ -29,15 +29,29 @@ providers:
     base_url: https://api.openai.com/v1
     api_key: ${OPENAI_API_KEY}
     protocols: [chat, responses, embeddings]
+    # api_key_file: /run/secrets/openai         # instead of api_key; read again when it changes
+    # proxy: http://me:${PROXY_PASSWORD}@proxy.example.com:3128
   # lakehouse:
   #   dialect: databricks
   #   base_url: https://adb-1234567890123456.7.azuredatabricks.net
-  #   api_key: ${DATABRICKS_TOKEN}
+  #   api_key: ${DATABRICKS_TOKEN}  # or a service principal's tokens:
+  #   # oauth:
+  #   #   token_url: https://adb-1234567890123456.7.azuredatabricks.net/oidc/v1/token
+  #   #   client_id: ${DATABRICKS_CLIENT_ID}
+  #   #   client_secret: ${DATABRICKS_CLIENT_SECRET}
+  #   #   scope: all-apis
+  #   #   auth_style: basic
   #   kind: pay-per-token           # or provisioned-throughput
   # foundry:
   #   dialect: azure
   #   base_url: https://my-resource.services.ai.azure.com/models
   #   api_key: ${AZURE_INFERENCE_CREDENTIAL}
+  # azure-openai:
+  #   dialect: openai
+  #   address: azure-openai         # a target's model is the name of a deployment
+  #   base_url: https://my-resource.openai.azure.com
+  #   api_version: 2024-10-21
+  #   api_key: ${AZURE_OPENAI_API_KEY}
   # ascend:
   #   dialect: mindie
   #   base_url: https://10.0.0.8:1025

@@ -6,23 +6,25 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-__all__ = ["APPENDED", "BadUrl", "check_base_url", "is_loopback", "overlap"]
+__all__ = ["APPENDED", "BadUrl", "check_base_url", "check_proxy_url", "is_loopback", "overlap"]
 
 APPENDED: Mapping[str, str] = {
     "openai": "/chat/completions",
     "databricks": "/serving-endpoints/<model>/invocations",
     "azure": "/chat/completions",
     "mindie": "/v1/chat/completions",
+    "azure-openai": "/openai/deployments/<model>/chat/completions",
 }
-"""What a dialect puts behind the base address of a provider, to call chat."""
+"""What a dialect, or an address form of one, puts behind the base address of a provider, to call chat."""
 
 _TAILS: Mapping[str, re.Pattern[str]] = {
     "openai": re.compile(r"(?<=/v1)/v1$|/chat(/completions)?$|/completions$|/embeddings$"),
     "databricks": re.compile(r"/serving-endpoints(/.*)?$"),
     "azure": re.compile(r"/chat(/completions)?$|/embeddings$"),
     "mindie": re.compile(r"/v1(/chat(/completions)?)?$"),
+    "azure-openai": re.compile(r"/openai(/.*)?$"),
 }
 _PATH = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*")
 _DOTS = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)
@@ -62,10 +64,32 @@ def check_base_url(url: str) -> str:
     return url
 
 
-def overlap(dialect: str, url: str) -> str | None:
-    """The address without the part that the dialect appends itself, or None where there is no such part."""
+def check_proxy_url(url: str) -> None:
+    """Raises BadUrl unless this is `http://[user[:password]@]host[:port]`."""
+    form = "http://host:port, with user:password@ before the host where the proxy asks for them"
+    if url.startswith("https://"):
+        raise BadUrl("a proxy that is itself reached by https is not supported", form)
+    plain = url.isascii() and url.isprintable() and not set(url) & set(" \\\"'<>`{}|^")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        plain = False
+    host = parts.netloc.rpartition("@")[2] if plain else ""
+    if not plain or parts.scheme != "http" or port == 0 or not _HOST.fullmatch(host.removesuffix(f":{port}")):
+        raise BadUrl("this is no address of an HTTP proxy", form, "percent-encode what is special in the password")
+    if ":" in unquote(parts.username or ""):
+        raise BadUrl("the user's name in the address of the proxy holds a colon, which HTTP has no way to say", form)
+    if parts.path not in ("", "/") or "?" in url or "#" in url or parts.netloc.count("@") > 1:
+        raise BadUrl(
+            "the address of the proxy goes on after the port", form, "percent-encode what is special in the password"
+        )
+
+
+def overlap(form: str, url: str) -> str | None:
+    """The address without the part that a dialect, or a form of address, appends itself; None where there is none."""
     bare = url.rstrip("/")
-    shorter = _TAILS[dialect].sub("", bare)
+    shorter = _TAILS[form].sub("", bare)
     return None if shorter == bare else shorter
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from .urls import BadUrl, check_base_url
+from .urls import BadUrl, check_base_url, check_proxy_url
 
 __all__ = [
     "FROM_FILE",
@@ -19,11 +19,14 @@ __all__ = [
     "HeaderName",
     "HeaderValue",
     "Label",
+    "LitellmArgument",
     "ModelName",
     "ModelPattern",
+    "ProxyUrl",
     "Seconds",
     "Secret",
     "UpstreamModel",
+    "Vendor",
     "Version",
     "is_name",
     "is_pattern",
@@ -40,6 +43,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,255}")
 _PATTERN = re.compile(r"[A-Za-z0-9*][A-Za-z0-9._:/@*-]{0,255}")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VENDOR = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_ARGUMENT = re.compile(
+    r"(aws|vertex|azure|watsonx|oci|sap|gigachat)_[a-z0-9_]{1,60}|api_version|organization|project_id|region_name|space_id|tenant_id"
+)
 _VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(-preview)?")
 _OWN_HEADERS = re.compile(
     r"(proxy-.*|authorization|api-key|x-api-key|cookie|host|content-(length|type|encoding)|accept(-encoding)?|user-agent"
@@ -160,6 +167,14 @@ def _base_url(text: str) -> str:
         _refuse("bad-url", error.message, error.expected, error.hint)
 
 
+def _proxy_url(value: SecretStr) -> SecretStr:
+    try:
+        check_proxy_url(value.get_secret_value())
+    except BadUrl as error:
+        _refuse("bad-url", error.message, error.expected, error.hint)
+    return value
+
+
 def _secret(value: SecretStr) -> SecretStr:
     text = value.get_secret_value()
     if not text:
@@ -174,7 +189,11 @@ def _header_name(text: str) -> str:
     if not _TOKEN.fullmatch(text):
         _refuse("bad-header", "this is not a valid header name")
     if _OWN_HEADERS.fullmatch(text):
-        _refuse("bad-header", f"dragoman sets the header {text} itself", hint="credentials go into api_key and auth")
+        _refuse(
+            "bad-header",
+            f"dragoman sets the header {text} itself",
+            hint="credentials go into api_key, api_key_file or oauth",
+        )
     return text
 
 
@@ -187,6 +206,19 @@ def _header_value(text: str) -> str:
 def _version(text: str) -> str:
     if not _VERSION.fullmatch(text):
         _refuse("bad-version", "this is no version of the Azure API", "YYYY-MM-DD or YYYY-MM-DD-preview")
+    return text
+
+
+def _vendor(text: str) -> str:
+    if not _VENDOR.fullmatch(text):
+        _refuse("bad-name", "this is no vendor of litellm's", "lower case letters, digits, _ and -, as in bedrock")
+    return text
+
+
+def _argument(text: str) -> str:
+    if not _ARGUMENT.fullmatch(text):
+        hint = "the key goes into api_key, the address into base_url"
+        _refuse("bad-name", f"litellm is not given {text}", "credentials and places, as aws_region_name", hint)
     return text
 
 
@@ -212,7 +244,12 @@ ModelPattern = Annotated[str, AfterValidator(_pattern), _like(_PATTERN)]
 Label = Annotated[str, AfterValidator(_label), _like(_LABEL)]
 UpstreamModel = Annotated[str, AfterValidator(_upstream_model)]
 BaseUrl = Annotated[str, AfterValidator(_base_url), WithJsonSchema({"type": "string", "pattern": r"^https?://\S+$"})]
+ProxyUrl = Annotated[
+    SecretStr, AfterValidator(_proxy_url), WithJsonSchema({"type": "string", "pattern": r"^http://\S+$"})
+]
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
+Vendor = Annotated[str, AfterValidator(_vendor), _like(_VENDOR)]
+LitellmArgument = Annotated[str, AfterValidator(_argument), _like(_ARGUMENT)]
 HeaderName = Annotated[str, AfterValidator(_header_name)]
 HeaderValue = Annotated[str, AfterValidator(_header_value)]
 Version = Annotated[str, AfterValidator(_version), _like(_VERSION)]

@@ -17,6 +17,7 @@ from dragoman.adapters.changes import Change
 from dragoman.adapters.extras import extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_object
+from dragoman.proxy.config.keyfile import BadKeyFile
 from dragoman.proxy.config.models import Config, Key
 from dragoman.proxy.config.names import match
 from dragoman.proxy.keys import ANYONE, Caller
@@ -25,7 +26,7 @@ from dragoman.proxy.state import Candidate, RouterState
 
 from .asked import Question, Written, ask, refusal, write
 from .misuse import Misuse, unknown
-from .rehearsal import Rehearsal, Request
+from .rehearsal import LitellmRehearsal, Rehearsal, Request, rehearsed
 from .speech import Asking, Speech
 
 __all__ = ["Inquiry", "Likeliest", "Plan", "Stop", "explain", "key_of"]
@@ -116,9 +117,10 @@ async def explain(config: Config, inquiry: Inquiry, random: Random | None = None
     caller = _caller(key_of(config, inquiry.key))
     plan = Plan(inquiry.speech.route({str(name): profile for name, profile in config.server.profiles.items()}))
     try:
-        state = RouterState(config, dialects, random or Likeliest(), Rehearsal)
-    except OSError as error:  # ssl.SSLError included
-        raise Misuse(f"a provider's TLS files cannot be used: {error}; look at `tls` of the providers") from None
+        state = RouterState(config, dialects, random or Likeliest(), rehearsed)
+    except (OSError, BadKeyFile) as error:  # ssl.SSLError included
+        text = f"a provider's files cannot be used: {error}; look at `tls` and `api_key_file` of the providers"
+        raise Misuse(text) from None
     call = Call("POST", "", {})
     try:
         body = inquiry.body()
@@ -182,7 +184,7 @@ def _share(stop: Stop, drawn: list[Stop], total: float) -> float:
 
 async def _prepared(stop: Stop, question: Question) -> Request:
     upstream = stop.candidate.provider.upstream
-    assert isinstance(upstream, Rehearsal) and stop.written is not None
+    assert isinstance(upstream, Rehearsal | LitellmRehearsal) and stop.written is not None
     headers = question.call.headers
     passed = {name: headers[name] for name in _PASSED if name in headers}
     call = stop.written.call

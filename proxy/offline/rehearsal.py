@@ -7,24 +7,37 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
+import orjson
+
 from dragoman.adapters.call import Call
 from dragoman.proxy.clock import Clock
 from dragoman.proxy.config.models import Provider, Timeouts
+from dragoman.proxy.credentials import Credentials, Fixed
 from dragoman.proxy.over_http import HttpUpstream
+from dragoman.proxy.over_litellm.upstream import FUNCTIONS, LitellmUpstream, arguments
+from dragoman.proxy.upstream import Upstream
 
-__all__ = ["Rehearsal", "Request"]
+__all__ = ["LitellmRehearsal", "Rehearsal", "Request", "rehearsed"]
 
+_HIDDEN = "***"
 _OF_TRANSPORT = ("Host", "Content-Length")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What would be sent; credentials are in `headers`."""
+    """What would be sent; credentials are in `headers`, or stars where they are not known before the call."""
 
     method: str
     url: str
     headers: Mapping[str, str]
     body: bytes
+
+
+def rehearsed(name: str, provider: Provider, timeouts: Timeouts, credentials: Credentials) -> Upstream:
+    """The rehearsal of what the provider has for an upstream."""
+    if provider.engine == "litellm":
+        return LitellmRehearsal(name, provider, timeouts)
+    return Rehearsal(name, provider, timeouts, credentials)
 
 
 class _Stop(Exception):
@@ -33,7 +46,9 @@ class _Stop(Exception):
 
 
 class _Stage:
-    """Stands in for the HTTP client, and stops the play."""
+    """Stands in for the HTTP client, and stops the play. What is for a proxy on the way is not shown."""
+
+    prefix = to_proxy = ""
 
     def __init__(self, host: str, origin: str) -> None:
         self.host = host
@@ -52,12 +67,13 @@ class _Stage:
 
 
 class Rehearsal(HttpUpstream):
-    """Made inside a running event loop, as the real one; it opens no connection."""
+    """Made inside a running event loop, as the real one; it opens no connection and asks for no token."""
 
-    def __init__(self, name: str, provider: Provider, timeouts: Timeouts, auth: Mapping[str, str]) -> None:
-        super().__init__(name, provider, timeouts, auth)
+    def __init__(self, name: str, provider: Provider, timeouts: Timeouts, credentials: Credentials) -> None:
+        known = credentials if isinstance(credentials, Fixed) else Fixed(credentials.templates, _HIDDEN)
+        super().__init__(name, provider, timeouts, known)
         self._real = self._client
-        origin = "{0.scheme}://{0.netloc}".format(urlsplit(provider.address))
+        origin = "{0.scheme}://{0.netloc}".format(urlsplit(provider.base_address))
         self._client: Any = _Stage(self._real.host, origin)
 
     async def prepare(self, call: Call, *, stream: bool, passed: Mapping[str, str]) -> Request:
@@ -74,3 +90,11 @@ class Rehearsal(HttpUpstream):
     async def close(self) -> None:
         await super().close()
         await self._real.close()
+
+
+class LitellmRehearsal(LitellmUpstream):
+    """What litellm's function would be called with. Only litellm knows what it would send."""
+
+    async def prepare(self, call: Call, *, stream: bool, passed: Mapping[str, str]) -> Request:
+        function = f"litellm.{FUNCTIONS[call.path]}"
+        return Request("CALL", function, {}, orjson.dumps(arguments(self._provider, call)))

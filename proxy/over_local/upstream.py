@@ -12,6 +12,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.local_engine import embedded
 from dragoman.proxy.clock import Clock
 from dragoman.proxy.config.models import Provider, Timeouts
+from dragoman.proxy.credentials import NONE
 from dragoman.proxy.over_http import HttpIncoming, HttpUpstream
 
 from .supervisor import Supervisor
@@ -28,7 +29,7 @@ class LocalUpstream:
     def __init__(self, name: str, provider: Provider, timeouts: Timeouts) -> None:
         self.engine = Supervisor(name, [*arguments(provider)])
         connector = aiohttp.UnixConnector(str(self.engine.socket), limit=0)  # the engine's queue is the limit
-        self._http = HttpUpstream(name, provider, timeouts, {}, connector)
+        self._http = HttpUpstream(name, provider, timeouts, NONE, connector)
 
     async def open(self, call: Call, *, stream: bool, passed: Headers, clock: Clock) -> HttpIncoming:
         try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dragoman.adapters.call import Call, Context, JsonObject, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.dialect import Dialect
-from dragoman.proxy.routes import ADDRESSES, INFORMATION, Routes
+from dragoman.proxy.routes import ADDRESSES, AZURE_OPENAI, INFORMATION, Routes
 from dragoman.schemas import load, names
 
 from .events import event_kinds
@@ -65,11 +65,16 @@ def _facts(dialect: Dialect) -> Iterator[str]:
     for protocol in dialect.served:
         addresses = ", ".join(f"`POST {path}`" for path in ADDRESSES[dialect.name, protocol])
         yield f"- Addresses that dragoman serves ({protocol}): {addresses}."
+        if azures := AZURE_OPENAI.get((dialect.name, protocol)):
+            addresses = ", ".join(f"`POST {path}?api-version=...`" for path in azures)
+            yield f"- The same for clients of Azure OpenAI ({protocol}): {addresses}."
     if dialect.protocol_of is not None:
         yield "- An address with `{name}` serves every protocol of the dialect: the body says which is asked for."
     for protocol in dialect.called:
         address = _called(dialect, protocol)
         yield f"- Address that dragoman calls ({protocol}), behind the provider's base address: {address}."
+        for form in dialect.addresses:
+            yield f"- With `address: {form}` ({protocol}): {_called(dialect, protocol, form)}."
     for what in dialect.information:
         addresses = ", ".join(f"`GET {path}`" for path in INFORMATION[dialect.name, what])
         yield f"- Addresses that tell of models ({what}): {addresses}."
@@ -80,12 +85,16 @@ def _facts(dialect: Dialect) -> Iterator[str]:
     yield from table(["`auth`", "Headers"], [_auth(dialect, word) for word in dialect.auth])
 
 
-def _called(dialect: Dialect, protocol: str) -> str:
+def _called(dialect: Dialect, protocol: str, form: str | None = None) -> str:
     request = {"model": "MODEL", **_LEAST[protocol]}
-    ctx = Context("documented", Call("POST", "/", {}), Receipt(), Target("MODEL"), request)
+    ctx = Context("documented", Call("POST", "/", {}), Receipt(), _target(form), request)
     call = dialect.called[protocol].write_request(request, ctx)
     query = "&".join(f"{name}={value}" for name, value in call.query.items())
     return code(f"{call.method} {call.path}{'?' if query else ''}{query}")
+
+
+def _target(form: str | None) -> Target:
+    return Target("MODEL") if form is None else Target("MODEL", address=form, api_version="VERSION")
 
 
 def _auth(dialect: Dialect, word: str) -> list[str]:

@@ -23,6 +23,28 @@ import importlib, sys
 importlib.import_module(sys.argv[1])
 print(*sys.modules)
 """
+SERVER = """
+import asyncio, sys
+from dragoman.proxy.config.load import check_text
+from dragoman.proxy.serve import start
+
+config = check_text(sys.argv[1], "x.yaml", {}).config
+
+async def run():
+    running = await start(config)
+    running.stopping_now.set()
+    await running.stop()
+
+asyncio.run(run())
+print(*sys.modules)
+"""
+WITHOUT_ENGINE = """
+server: {port: 0, drain: {delay: 1ms}}
+providers:
+  p: {dialect: openai, base_url: "http://127.0.0.1:9/v1"}
+  unused: {engine: litellm, vendor: anthropic}
+models: {m: {targets: [{provider: p}]}}
+"""
 
 
 def loaded(script: str, name: str) -> set[str]:
@@ -45,6 +67,12 @@ def test_the_sans_io_part_loads_no_io(package: str) -> None:
 )
 def test_starting_the_proxy_loads_nothing_heavy(module: str) -> None:
     assert not loaded(ONE, module) & HEAVY
+
+
+def test_a_server_without_an_engine_loads_nothing_heavy() -> None:
+    modules = loaded(SERVER, WITHOUT_ENGINE)
+    assert "dragoman" in modules
+    assert not modules & {"litellm", "onnxruntime", "openai"}
 
 
 def test_a_heavy_module_would_be_seen() -> None:

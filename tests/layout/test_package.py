@@ -19,6 +19,7 @@ SOURCES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*
 TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *(ROOT / "docs").rglob("*.md")])
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 MOST_LINES = 400
+TRAINING = {"torch"}
 
 MACHINE_PATH = re.compile(r"(?<![\w.])/(home|root|Users|work|workspace|mnt)/|\b[A-Z]:\\", re.ASCII)
 
@@ -54,7 +55,12 @@ def test_folder_is_installed_under_dragoman(folder: str) -> None:
 
 @pytest.mark.parametrize("file", [file for file in SOURCES if holds_code(file)], ids=module_name)
 def test_module_exports_what_it_says(file: Path) -> None:
-    module = importlib.import_module(module_name(file))
+    try:
+        module = importlib.import_module(module_name(file))
+    except ModuleNotFoundError as missing:
+        if missing.name not in TRAINING:
+            raise
+        pytest.skip(f"{missing.name} is not installed: only the training of dragoman-mini needs it")
     assert hasattr(module, "__all__"), f"{module.__name__} has no __all__"
     assert list(module.__all__) == list(dict.fromkeys(module.__all__)), "a name stands twice"
     assert not [name for name in module.__all__ if not hasattr(module, name)], "__all__ names what is not there"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.validation import judge
 from dragoman.local_engine.embeddings import Embedder, batches
+from dragoman.local_engine.engine import Options
 from dragoman.local_engine.export.tokens import byte_tokenizer
+from dragoman.local_engine.hub import HubEngine
 from dragoman.local_engine.places import FolderError
 
 TABLE = np.random.RandomState(2).standard_normal((272, 8)).astype(np.float32)
@@ -77,3 +81,36 @@ def test_groups_hold_each_text_once_and_stay_small(lengths: list[int], most: int
     groups = list(batches(lengths, most))
     assert sorted(index for group in groups for index in group) == list(range(len(lengths)))
     assert all(len(group) == 1 or len(group) * max(lengths[i] for i in group) <= most for group in groups)
+
+
+async def test_embeddings_in_the_hubs_form(encoder: Path) -> None:
+    (encoder / "dragoman.json").write_text('{"name": "table"}', "utf-8")
+    hub = await HubEngine.load(encoder, Options(device="cpu"))
+    assert (hub.verbs, hub.name) == (("embeddings",), "table")
+    found = await hub.embeddings({"model": "m", "input": ["one", "x"]})
+    judge("hub/embeddings.reply").check(found)
+    assert found["usage"] == {"prompt_tokens": 4, "total_tokens": 4}
+    wanted = Embedder.load(encoder, "cpu").embed([TEXTS[0], TEXTS[2]])
+    np.testing.assert_allclose([one["embedding"] for one in found["data"]], wanted, rtol=1e-6)
+    packed = await hub.embeddings({"model": "m", "input": TEXTS[2], "encoding_format": "base64"})
+    np.testing.assert_array_equal(np.frombuffer(base64.b64decode(packed["data"][0]["embedding"]), "<f4"), wanted[1])
+
+
+@pytest.mark.parametrize(
+    ("asked", "path"),
+    [
+        ({"input": "x" * 31}, ("input", 0)),
+        ({"input": [[5], [272]]}, ("input", 1)),
+        ({"input": []}, ("input",)),
+        ({"dimensions": 4}, ("dimensions",)),
+        ({"encoding_format": "int8"}, ("encoding_format",)),
+        ({"input_type": "query"}, ("input_type",)),
+    ],
+)
+async def test_embeddings_that_are_refused(encoder: Path, asked: dict[str, Any], path: tuple[Any, ...]) -> None:
+    hub = await HubEngine.load(encoder, Options(device="cpu"))
+    with pytest.raises(Fault) as refused:
+        await hub.embeddings({"model": "m", "input": "x", **asked})
+    assert refused.value.path == path
+    with pytest.raises(Fault, match="does not serve chat"):
+        await anext(aiter(hub.chat({"model": "m", "messages": []})))

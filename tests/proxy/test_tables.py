@@ -16,6 +16,7 @@ from dragoman.adapters import dialects as known
 from dragoman.adapters.call import Call
 from dragoman.adapters.faults import KINDS, Fault, Kind
 from dragoman.proxy.config.models import Provider, Timeouts
+from dragoman.proxy.credentials import NONE
 from dragoman.proxy.log import Mask, logger
 from dragoman.proxy.mishaps import ERRORS, chance_of, fault_of
 from dragoman.proxy.over_http import HttpUpstream
@@ -120,7 +121,7 @@ PATHS = {
 @pytest.mark.parametrize("path", PATHS)
 async def test_addresses_are_joined_and_never_normalised(path: str) -> None:
     provider = Provider(dialect="openai", base_url="https://host/base/")
-    up = HttpUpstream("p", provider, Timeouts(), {})
+    up = HttpUpstream("p", provider, Timeouts(), NONE)
     try:
         if PATHS[path]:
             assert up._target(path, "a=b") == f"/base{path}?a=b"
@@ -133,7 +134,7 @@ async def test_addresses_are_joined_and_never_normalised(path: str) -> None:
 
 async def test_what_could_end_a_header_line_stays_here() -> None:
     provider = Provider(dialect="openai", base_url="https://host", headers={"X-Own": "provider"})
-    up = HttpUpstream("p", provider, Timeouts(), {})
+    up = HttpUpstream("p", provider, Timeouts(), NONE)
     try:
         passed = {"a": "1", "b": "x\r\nEvil: 1", "c": "\0", "d": "caf\udce9", "x-own": "client"}
         assert up._passed(passed) == b"a: 1\r\nd: caf\xe9\r\n"

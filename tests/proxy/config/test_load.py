@@ -65,9 +65,18 @@ def test_the_starter_file_is_good_with_every_suggestion_taken() -> None:
     """Prose begins with a capital letter, what can be uncommented does not."""
     text = re.sub(r"^( *)# ([ a-z-])", r"\1\2", STARTER[STARTER.index("\nserver:") :], flags=re.MULTILINE)
     text = text.replace("tls: {ca: ca.pem}", "tls: {}")
-    env = dict.fromkeys(("OPENAI_API_KEY", "DATABRICKS_TOKEN", "AZURE_INFERENCE_CREDENTIAL", "DRAGOMAN_KEY"), "x")
+    text = re.sub("^ +api_key_file: .*\n", "", text, flags=re.MULTILINE)  # instead of a key that is there
+    names = (
+        "OPENAI_API_KEY",
+        "DATABRICKS_TOKEN",
+        "AZURE_INFERENCE_CREDENTIAL",
+        "DRAGOMAN_KEY",
+        "PROXY_PASSWORD",
+        "AZURE_OPENAI_API_KEY",
+    )
+    env = dict.fromkeys(names, "x")
     config = check_text(text, "dragoman.yaml", env).config
-    assert list(config.providers) == ["openai", "lakehouse", "foundry", "ascend"]
+    assert list(config.providers) == ["openai", "lakehouse", "foundry", "azure-openai", "ascend"]
     assert list(config.models) == ["gpt-*", "text-embedding-*", "fast", "careful"]
     assert [key.name for key in config.keys] == ["me"]
 

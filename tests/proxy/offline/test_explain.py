@@ -268,6 +268,24 @@ async def test_what_is_explained_is_what_is_sent() -> None:
     assert {name.lower(): value for name, value in told.request.headers.items()} == sent
 
 
+async def test_no_token_is_asked_for_and_no_key_of_a_file_shown(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("canary-key")
+    oauth = {"token_url": "https://127.0.0.1:9/token", "client_id": "me", "client_secret": "canary-secret"}
+    for credential in ({"oauth": oauth}, {"api_key_file": str(key)}):
+        given = {"dialect": "azure", "base_url": "https://host/models", "auth": "bearer", **credential}
+        config = Config.model_validate(
+            {"providers": {"p": {**given, "proxy": "http://me:canary@host:1"}}, "models": {"m": TARGETS}}
+        )
+        data = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}]}).encode()
+        told = await explain(config, Inquiry(Speech.parse("--from", "openai/chat"), data))
+        assert told.request is not None
+        assert told.request.url.startswith("https://host/models/chat/completions")
+        assert told.request.headers["Authorization"] == "Bearer ***"
+        assert "canary" not in repr(told.request)
+
+
+TARGETS = {"targets": [{"provider": "p"}]}
 JSON = {"content-type": "application/json"}
 
 

@@ -64,7 +64,7 @@ MISUSES = [
         '--key: there is no key "k"; there are: none',
     ),
     (("explain", "--config", "good.yaml", "--message", "x", "--from", "openai/x"), "there is no protocol"),
-    (("explain", "--config", "tls.yaml", "--message", "x", "--model", "m"), "a provider's TLS files cannot be used"),
+    (("explain", "--config", "tls.yaml", "--message", "x", "--model", "m"), "a provider's files cannot be used"),
     (("call", "--config", "none.yaml"), "none.yaml: error[no-file]"),
     (("call", "--config", "good.yaml", "--message", "x", "--key", "k"), '--key: there is no key "k"'),
     (("call", "--config", "good.yaml", "nothing.json"), "cannot read nothing.json"),

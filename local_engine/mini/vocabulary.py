@@ -1,0 +1,60 @@
+"""The tokenizer: byte-level BPE learnt from the corpus, so that any UTF-8 text has tokens."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from .corpus import Corpus
+from .dialogue import Dialogue, call_text, json_answer, render
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+__all__ = ["END", "END_ID", "SIZE", "encode", "learn_tokenizer", "tokenizer_config"]
+
+SIZE = 1536
+END = "<|end|>"
+END_ID = 0
+SPECIALS = (END, "<|user|>", "<|assistant|>", "<|system|>", "<|tool|>", "<|tools|>")
+VISIBLE = ("<tool_call>", "</tool_call>")
+"""Tokens of their own that stay in the text, for whoever parses tool calls."""
+
+
+def learn_tokenizer(corpus: Corpus) -> Tokenizer:
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    digits, level = pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, level])
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=SIZE - len(VISIBLE),
+        special_tokens=[AddedToken(word, special=True, normalized=False) for word in SPECIALS],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    texts = [form for text in corpus.texts() for form in (text, text.lower())]
+    calls = [call_text(name, {word: ""}) for kind in corpus.tools for name in kind.names for word in kind.parameters]
+    tokenizer.train_from_iterator([*texts, *calls, json_answer("")], trainer)
+    tokenizer.add_tokens([AddedToken(word, special=False, normalized=False) for word in VISIBLE])
+    if tokenizer.get_vocab_size() != SIZE:
+        raise ValueError(f"the corpus gives {tokenizer.get_vocab_size()} tokens, {SIZE} are needed")
+    return tokenizer
+
+
+def tokenizer_config() -> str:
+    return (
+        json.dumps({"eos_token": END, "pad_token": END, "tokenizer_class": "PreTrainedTokenizerFast"}, indent=1) + "\n"
+    )
+
+
+def encode(tokenizer: Tokenizer, dialogue: Dialogue) -> tuple[list[int], list[bool]]:
+    """The tokens of a conversation, and which of them the model says."""
+    ids: list[int] = []
+    said: list[bool] = []
+    for text, trained in render(dialogue):
+        piece = tokenizer.encode(text, add_special_tokens=False).ids
+        ids += piece
+        said += [trained] * len(piece)
+    return ids, said

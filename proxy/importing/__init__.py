@@ -1,0 +1,1 @@
+"""Configurations of other proxies, turned into ours."""

@@ -1,0 +1,117 @@
+"""Neither a client nor the environment steers litellm; it does nothing beside the call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aiohttp
+import pytest
+
+from .conftest import KEY, Messages, message
+
+WHOLE = message({"type": "text", "text": "hello"})
+WORDS: dict[str, Any] = {
+    "api_base": "http://127.0.0.1:9",
+    "base_url": "http://127.0.0.1:9",
+    "api_key": "stolen",
+    "custom_llm_provider": "openai",
+    "extra_headers": {"x-evil": "1"},
+    "headers": {"x-evil": "1"},
+    "mock_response": "made up",
+    "mock_delay": 5,
+    "fallbacks": ["openai/gpt-5"],
+    "num_retries": 5,
+    "model_list": [],
+    "litellm_metadata": {},
+    "metadata": {"user_api_key": "x"},
+    "logger_fn": "print",
+    "input_cost_per_token": 1,
+    "aws_secret_access_key": "x",
+    "vertex_credentials": "/etc/passwd",
+    "ssl_verify": False,
+    "client": {},
+    "timeout": 0.001,
+    "acompletion": False,
+    "_skip_mcp_handler": False,
+    "extra_body": {"x-evil": 1},
+    "allowed_openai_params": ["x"],
+}
+
+
+async def ask(proxy: Any, **body: Any) -> tuple[int, dict[str, Any]]:
+    asked = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **body}
+    async with aiohttp.ClientSession() as session, session.post(f"{proxy.url}/chat/completions", json=asked) as reply:
+        return reply.status, await reply.json()
+
+
+@pytest.mark.parametrize("policy", ["pass-through", "drop"])
+async def test_no_word_of_a_client_gets_through(proxy: Any, fake: Messages, policy: str) -> None:
+    fake.says(WHOLE)
+    made = await proxy(policy={"extra_parameters": policy})
+    for word, value in WORDS.items():
+        fake.requests.clear()
+        status, body = await ask(made, **{word: value})
+        if status == 400:
+            assert body["error"]["param"] == word and not fake.requests
+            continue
+        assert (status, body["choices"][0]["message"]["content"]) == (200, "hello"), word
+        [(path, headers, sent)] = fake.requests
+        assert path == "/v1/messages" and headers["x-api-key"] == KEY and "x-evil" not in headers
+        assert sent.keys() == {"model", "messages", "max_tokens"}, word
+
+
+async def test_a_model_of_a_client_never_names_a_vendor(proxy: Any, fake: Messages) -> None:
+    fake.says(WHOLE)
+    made = await proxy(models={"*": {"targets": [{"provider": "any"}]}})
+    for model in ("openai/gpt-5", "ollama/x", "azure/x", "bedrock/x"):
+        status, _ = await ask(made, model=model)
+        assert status == 200
+        assert fake.requests[-1][2]["model"] == model
+
+
+async def test_the_environment_is_not_looked_at(proxy: Any, fake: Messages, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-of-the-environment")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("ANTHROPIC_API_BASE", "http://127.0.0.1:9")
+    fake.says(WHOLE)
+    made = await proxy(provider={"api_key": None})
+    status, body = await ask(made)
+    assert (status, body["error"]["code"]) == (502, "upstream_auth_failed")
+    assert not fake.requests
+
+
+async def test_everything_of_its_own_is_off(proxy: Any) -> None:
+    await proxy()
+    from dragoman.proxy.over_litellm.library import load
+
+    litellm = load()
+    assert not (litellm.callbacks or litellm.success_callback or litellm.failure_callback or litellm.telemetry)
+    assert not (litellm.num_retries or litellm.model_fallbacks or litellm.drop_params or litellm.cache)
+    assert litellm.os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] == "True"
+    assert "PATH" not in litellm.os.environ
+
+
+async def test_secrets_stay_out_of_the_log(proxy: Any, fake: Messages) -> None:
+    fake.says(KEY.encode(), status=500)
+    made = await proxy()
+    _, body = await ask(made)
+    assert KEY not in str(body) and KEY not in made.log.getvalue().decode()
+
+
+@pytest.mark.parametrize(
+    "address", ["http://169.254.169.254/latest", "https://host/a.png", "gs://bucket/x", "FILE:///etc/passwd"]
+)
+async def test_addresses_in_messages_are_not_fetched(proxy: Any, fake: Messages, address: str) -> None:
+    part = {"type": "image_url", "image_url": {"url": address}}
+    status, body = await ask(await proxy(), messages=[{"role": "user", "content": [part]}])
+    assert (status, body["error"]["param"]) == (400, "messages[0].content[0].image_url.url")
+    assert not fake.requests
+
+
+async def test_data_in_messages_goes_on(proxy: Any, fake: Messages) -> None:
+    fake.says(WHOLE)
+    part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    text = {"type": "text", "text": "https://host is an address"}
+    status, _ = await ask(await proxy(), messages=[{"role": "user", "content": [text, part]}])
+    assert status == 200
+    assert [part["type"] for part in fake.requests[0][2]["messages"][0]["content"]] == ["text", "image"]

@@ -1,0 +1,205 @@
+"""dragoman-mini as it is shipped: what the folder holds, what the model says through the engine, and its corpus."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from dragoman.local_engine.detok import load_tokenizer
+from dragoman.local_engine.folder import open_folder
+from dragoman.local_engine.mini import FOLDER
+from dragoman.local_engine.mini.corpus import load_corpus, normal
+from dragoman.local_engine.mini.dialogue import Dialogue, Dialogues, call_text, render, tool_schema
+from dragoman.local_engine.mini.evaluate import Asker, evaluate
+from dragoman.local_engine.mini.plan import Plan
+from dragoman.local_engine.mini.train import train
+from dragoman.local_engine.mini.vocabulary import END, END_ID, SIZE, encode
+from dragoman.local_engine.ports import Decoder
+
+MOST_BYTES = 2_000_000
+CORPUS = load_corpus()
+TOKENIZER = load_tokenizer(FOLDER / "tokenizer.json")
+WEATHER = [("get_weather", "city")]
+
+
+@pytest.fixture(scope="module")
+def ask() -> Iterator[Asker]:
+    with Asker() as asker:
+        yield asker
+
+
+def user(*questions: str) -> list[Dialogue]:
+    return [Dialogue([{"role": "user", "content": question}]) for question in questions]
+
+
+def shipped() -> set[Path]:
+    """The files of the folder that pyproject.toml puts into the wheel."""
+    settings = tomllib.loads((FOLDER.parents[1] / "pyproject.toml").read_text("utf-8"))
+    patterns = settings["tool"]["setuptools"]["package-data"]["dragoman.local_engine.mini"]
+    return {file for pattern in ["*.py", *patterns] for file in FOLDER.glob(pattern)}
+
+
+def test_the_wheel_holds_the_folder() -> None:
+    here = {file for file in FOLDER.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
+    assert shipped() == here
+
+
+def test_the_folder_is_small() -> None:
+    assert sum(file.stat().st_size for file in shipped()) <= MOST_BYTES
+
+
+def test_the_folder_opens() -> None:
+    folder = open_folder(FOLDER)
+    assert isinstance(folder.ports, Decoder)
+    assert (folder.ports.layout, folder.ports.vocab, folder.context) == ("slots", SIZE, 2048)
+    assert folder.eos == {END_ID} == {TOKENIZER.token_to_id(END)}
+    assert folder.template == (FOLDER / "chat_template.jinja").read_text("utf-8")
+
+
+@given(st.text())
+def test_any_text_has_tokens(text: str) -> None:
+    ids = TOKENIZER.encode(text, add_special_tokens=False).ids
+    assert TOKENIZER.decode(ids, skip_special_tokens=False) == text
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Which dialects does dragoman speak?", "Four: openai, databricks, azure and mindie."),
+        ("What does dragoman init do?", "It writes a commented dragoman.yaml to begin with."),
+        (
+            "What does the policy unsupported mean?",
+            "For a known field that the target lacks: refuse (default) or drop.",
+        ),
+        ("Which licence does dragoman have?", "Apache-2.0."),
+    ],
+)
+def test_it_knows_dragoman(ask: Asker, question: str, answer: str) -> None:
+    assert ask(user(question)) == [answer]
+
+
+def test_it_declines_what_it_does_not_know(ask: Asker) -> None:
+    [english, spanish] = ask(user("Who was Mozart?", "¿Cuál es la capital de Perú?"))
+    assert english == CORPUS.off_topic["en"].answer
+    assert spanish == CORPUS.off_topic["es"].answer
+
+
+def test_it_greets_in_four_languages(ask: Asker) -> None:
+    greetings = ask(user("Hello", "Hola", "Ciao", "你好"))
+    assert [greeting.split(" ")[0] for greeting in greetings] == ["Hello!", "¡Hola!", "Ciao!", "你好！我是"]
+    assert all("dragoman-mini" in greeting for greeting in greetings)
+
+
+def test_it_calls_a_tool(ask: Asker) -> None:
+    [said] = ask([Dialogue([{"role": "user", "content": "What is the weather in Paris?"}], WEATHER)])
+    call = said.removeprefix("<tool_call>\n").removesuffix("\n</tool_call>")
+    assert json.loads(call) == {"name": "get_weather", "arguments": {"city": "Paris"}}
+
+
+def test_it_tells_what_the_tool_said(ask: Asker) -> None:
+    messages = [
+        {"role": "user", "content": "What is the weather in Paris?"},
+        {"role": "assistant", "content": call_text("get_weather", {"city": "Paris"})},
+        {"role": "tool", "content": "sunny"},
+    ]
+    assert ask([Dialogue(messages, WEATHER)]) == ["The tool says: sunny"]
+
+
+def test_it_goes_on_after_thanks_and_system_messages(ask: Asker) -> None:
+    first = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello! I am dragoman-mini."}]
+    system = {"role": "system", "content": "You are a helpful assistant."}
+    question = {"role": "user", "content": "What is the hub?"}
+    hub = next(fact.answer for fact in CORPUS.facts if "What is the hub?" in fact.asked)
+    thanks = {"role": "user", "content": "Thanks"}
+    assert ask([Dialogue([system, question]), Dialogue([*first, thanks])]) == [hub, "You are welcome."]
+
+
+def test_the_template_writes_what_was_trained() -> None:
+    environment = ImmutableSandboxedEnvironment()
+    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False}
+    template = environment.from_string((FOLDER / "chat_template.jinja").read_text("utf-8"))
+    source = Dialogues(CORPUS, 1)
+    for dialogue in (source.draw() for _ in range(100)):
+        tools = [tool_schema(*tool) for tool in dialogue.tools]
+        text = "".join(piece for piece, _ in render(dialogue))
+        assert template.render(messages=dialogue.messages, tools=tools) == text
+    asked = template.render(messages=user("Hi")[0].messages, add_generation_prompt=True)
+    assert asked == "<|user|>Hi<|end|><|assistant|>"
+
+
+def test_the_template_writes_calls_and_parts() -> None:
+    template = ImmutableSandboxedEnvironment().from_string((FOLDER / "chat_template.jinja").read_text("utf-8"))
+    function = {"name": "get_weather", "arguments": {"city": "Paris"}}
+    for arguments in ({"city": "Paris"}, '{"city": "Paris"}'):
+        calls = [{"id": "1", "type": "function", "function": function | {"arguments": arguments}}]
+        messages = [
+            {"role": "user", "content": [{"type": "text", "text": "A"}, {"type": "text", "text": "B"}]},
+            {"role": "assistant", "content": None, "tool_calls": calls},
+        ]
+        call = call_text("get_weather", {"city": "Paris"})
+        assert template.render(messages=messages) == f"<|user|>AB<|end|><|assistant|>{call}<|end|>"
+
+
+def test_a_question_has_one_answer_and_one_place() -> None:
+    answers = {(normal(question), fact.answer) for fact in CORPUS.pairs for question in (*fact.asked, *fact.held_out)}
+    repeated = {question for question, count in Counter(question for question, _ in answers).items() if count > 1}
+    assert not repeated
+    trained = {normal(question) for fact in CORPUS.pairs for question in fact.asked}
+    assert not trained & CORPUS.held_out()
+    assert all(fact.held_out and len(fact.asked) >= 4 for fact in CORPUS.pairs)
+
+
+def test_held_out_questions_are_never_drawn() -> None:
+    source = Dialogues(CORPUS, 2)
+    drawn = {
+        normal(message["content"])
+        for _ in range(5000)
+        for message in source.draw().messages
+        if message["role"] == "user"
+    }
+    assert len(drawn) > 5000
+    assert not drawn & CORPUS.held_out()
+    words = {place.lower() for place in CORPUS.held_out_places}
+    assert not {question for question in drawn if words & set(question.split())}
+
+
+def test_a_seed_draws_the_same_conversations() -> None:
+    first, second, other = (Dialogues(CORPUS, seed) for seed in (3, 3, 4))
+    drawn = [first.draw() for _ in range(20)]
+    assert drawn == [second.draw() for _ in range(20)] != [other.draw() for _ in range(20)]
+
+
+def test_what_the_model_says_is_what_is_learnt() -> None:
+    ids, said = encode(TOKENIZER, Dialogue([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]))
+    learnt = [token for token, own in zip(ids, said, strict=True) if own]
+    assert TOKENIZER.decode(learnt, skip_special_tokens=False) == "Ho<|end|>"
+
+
+@pytest.mark.heavy
+def test_the_model_card_tells_what_the_command_prints() -> None:
+    card = (FOLDER / "README.md").read_text("utf-8")
+    scores = evaluate()
+    for score in scores:
+        assert f"| {score.kind} | {score.right} | {score.asked} | {score.share:.1%} |" in card
+    assert next(score for score in scores if score.kind == "trained questions").share >= 0.98
+
+
+@pytest.mark.heavy
+def test_training_a_part_of_the_corpus(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="training needs torch")
+    part = replace(CORPUS, facts=CORPUS.facts[:12], small_talk=CORPUS.small_talk[12:16])
+    train(tmp_path / "model", Plan(steps=150), part)
+    with Asker(tmp_path / "model") as ask:
+        pairs = [(question, fact.answer) for fact in part.facts for question in fact.asked]
+        answers = ask(user(*(question for question, _ in pairs)))
+    right = sum(said == answer for said, (_, answer) in zip(answers, pairs, strict=True))
+    assert right / len(pairs) >= 0.9

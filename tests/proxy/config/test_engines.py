@@ -1,0 +1,83 @@
+"""Providers that litellm answers for: what they need, and what is not for them."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+import pytest
+
+from dragoman.proxy.config import litellm as engines
+from dragoman.proxy.config.load import check_text
+from dragoman.proxy.config.problems import ConfigErrors, Problem
+
+GOOD = """\
+providers: {any: {engine: litellm, vendor: anthropic, api_key: "${K}"}}
+models: {m: {targets: [{provider: any, model: claude}]}}
+"""
+
+
+def problems(text: str) -> list[Problem]:
+    try:
+        check_text(text, "x.yaml", {"K": "key"})
+    except ConfigErrors as errors:
+        return errors.problems
+    return []
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "version", lambda name: "1.106.2")
+
+
+def test_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(engines, "version", missing)
+    [problem] = problems(GOOD)
+    assert (problem.place, problem.code) == ("x.yaml:1:27", "missing-extra")
+    assert problem.hint == "pip install 'dragoman[litellm]'"
+
+
+def test_a_provider_that_no_route_uses_needs_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "version", lambda name: "0.1")
+    other = 'other: {dialect: openai, base_url: "https://h/v1"}'
+    text = GOOD.replace("providers: {", f"providers: {{{other}, ").replace("provider: any", "provider: other")
+    assert not problems(text)
+
+
+@pytest.mark.parametrize(
+    ("version", "good"),
+    [
+        ("1.82.7", False),
+        ("1.82.8", False),
+        ("1.106.1", False),
+        ("1.106.2", True),
+        ("1.109.9", True),
+        ("1.110.0", False),
+    ],
+)
+def test_versions(monkeypatch: pytest.MonkeyPatch, version: str, good: bool) -> None:
+    monkeypatch.setattr(engines, "version", lambda name: version)
+    assert [problem.code for problem in problems(GOOD)] == ([] if good else ["untested-version"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("vendor: anthropic", "dialect: openai, vendor: anthropic", "wrong-engine"),
+        ("vendor: anthropic", "vendor: anthropic, parameters: {mock_response: x}", "bad-name"),
+        ("vendor: anthropic", "vendor: anthropic, parameters: {api_key: x}", "bad-name"),
+        ("vendor: anthropic", "vendor: anthropic, protocols: [responses]", "unknown-protocol"),
+        ("vendor: anthropic, ", "", "no-vendor"),
+        ("engine: litellm, ", 'dialect: openai, base_url: "https://h/v1", ', "wrong-engine"),
+    ],
+)
+@pytest.mark.usefixtures("installed")
+def test_what_does_not_fit(old: str, new: str, code: str) -> None:
+    assert code in [problem.code for problem in problems(GOOD.replace(old, new))]
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_target_may_say_the_vendor() -> None:
+    assert not problems(GOOD.replace("vendor: anthropic, ", "").replace("model: claude", "model: anthropic/claude"))
