@@ -37,6 +37,15 @@ def load_cases(folder: Path = BUILT_IN) -> tuple[Case, ...]:
 
     Raises CaseErrors with all that is wrong in all files.
     """
+    return _built_in() if folder == BUILT_IN else _loaded(folder)
+
+
+@cache
+def _built_in() -> tuple[Case, ...]:
+    return _loaded(BUILT_IN)
+
+
+def _loaded(folder: Path) -> tuple[Case, ...]:
     problems: list[str] = []
     cases: list[Case] = []
     for file in sorted(folder.rglob("*.yaml")):

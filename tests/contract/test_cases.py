@@ -16,8 +16,8 @@ from dragoman.contract.transport import Http
 
 CASES = load_cases()
 SERVED = {
-    "openai": {"chat", "responses", "embeddings", "models"},
-    "databricks": {"chat", "responses", "embeddings"},
+    "openai": {"chat", "responses", "completions", "embeddings", "models"},
+    "databricks": {"chat", "responses", "completions", "embeddings"},
     "azure": {"chat", "embeddings", "models"},
     "mindie": {"chat", "models"},
 }

@@ -23,24 +23,26 @@ BASES = {"openai": "/v1", "databricks": "", "azure": "", "mindie": "/mindie"}
 PROFILES = {"mindie": "documented"}
 
 SERVED = {
-    "openai": {"chat", "responses", "embeddings", "models"},
-    "databricks": {"chat", "responses", "embeddings"},
+    "openai": {"chat", "responses", "completions", "embeddings", "models"},
+    "databricks": {"chat", "responses", "completions", "embeddings"},
     "azure": {"chat", "embeddings", "models"},
     "mindie": {"chat", "models"},
 }
-"""Client -> what dragoman serves, whatever is behind it, but for embeddings: MindIE has none."""
+"""Client -> what dragoman serves, whatever is behind it, but for embeddings: MindIE has none. Chat stands in for completions."""
 CALLED = {
-    "openai": ["chat", "responses", "embeddings"],
-    "databricks": ["chat", "embeddings"],
+    "openai": ["chat", "responses", "completions", "embeddings"],
+    "databricks": ["chat", "completions", "embeddings"],
     "azure": ["chat", "embeddings"],
 }
 """Provider -> the protocols that dragoman asks it for, where it is not chat alone."""
 
+CHAT_LACKS = {"several_prompts", "echo", "completion_logprobs"}
+"""What chat cannot do where it stands in for completions."""
 PROVIDER_LACKS = {
     "openai": set[str](),
-    "databricks": {"seed", "penalties", "parallel_off", "dimensions", "tokens"},
-    "azure": {"n", "logprobs", "stream_usage", "reasoning", "parallel_off", "tokens", "instruction"},
-    "mindie": {"parallel_off"},
+    "databricks": {"seed", "penalties", "parallel_off", "dimensions", "tokens", "completion_logprobs"},
+    "azure": {"n", "logprobs", "stream_usage", "reasoning", "parallel_off", "tokens", "instruction"} | CHAT_LACKS,
+    "mindie": {"parallel_off"} | CHAT_LACKS,
 }
 """What the providers' APIs do not have, and dragoman therefore refuses by name."""
 
@@ -60,6 +62,7 @@ def configuration(upstream: str, base_url: str) -> dict[str, Any]:
         "server": {"default_model": "m"},
         "keys": [{"name": "contract", "key": KEY, "models": ["*"]}],
         "providers": {"p": {**provider, "protocols": CALLED.get(upstream, ["chat"])}},
+        "policy": {"emulate_completions": True},
         "models": {"m": {"targets": [{"provider": "p", "model": "fake-model"}]}},
     }
 
@@ -77,6 +80,7 @@ async def results(url: str, client: str, upstream: str, fake: Fake) -> list[Resu
     )
     mine: list[Case] = [case for case in CASES if case.dialect == client and case.level != "MAY"]
     http = Http(20)
+    await fake.begin(())
     asked = await Run(target, http, concurrency=8).results([case for case in mine if not case.upstreams])
     driven = await Run(target, http, fake).results([case for case in mine if case.upstreams])
     await http.close()
