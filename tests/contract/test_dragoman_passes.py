@@ -28,7 +28,8 @@ SERVED = {
     "azure": {"chat", "embeddings", "models"},
     "mindie": {"chat", "models"},
 }
-"""Client -> what dragoman serves, whatever is behind it, but for embeddings: MindIE has none. Chat stands in for completions."""
+"""Client -> what dragoman serves, whatever is behind it, but for embeddings: MindIE has none.
+Chat stands in for completions."""
 CALLED = {
     "openai": ["chat", "responses", "completions", "embeddings"],
     "databricks": ["chat", "completions", "embeddings"],
@@ -38,6 +39,7 @@ CALLED = {
 
 CHAT_LACKS = {"several_prompts", "echo", "completion_logprobs"}
 """What chat cannot do where it stands in for completions."""
+
 PROVIDER_LACKS = {
     "openai": set[str](),
     "databricks": {"seed", "penalties", "parallel_off", "dimensions", "tokens", "completion_logprobs"},
