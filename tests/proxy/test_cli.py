@@ -19,6 +19,7 @@ from typer.testing import CliRunner, Result
 import dragoman
 from dragoman import schemas
 from dragoman.contract import fakes
+from dragoman.local_engine import embedded
 from dragoman.proxy import serve
 from dragoman.proxy.cli import app
 from dragoman.proxy.config.models import Config
@@ -177,6 +178,13 @@ def test_serve_takes_its_options_from_the_environment(
     assert (config.server.port, options["insecure"]) == (99, True)
 
 
+@pytest.fixture
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the extra for the local engine is not installed."""
+    monkeypatch.setattr(embedded, "can_answer", lambda: False)
+
+
+@pytest.mark.usefixtures("no_engine")
 def test_serve_without_a_file(served: list[tuple[Config, dict[str, Any]]]) -> None:
     result = dragoman_("serve", OPENAI_API_KEY="sk-x", DATABRICKS_HOST="h")
     assert result.exit_code == 0
@@ -185,6 +193,7 @@ def test_serve_without_a_file(served: list[tuple[Config, dict[str, Any]]]) -> No
     assert list(served[0][0].models) == ["*"]
 
 
+@pytest.mark.usefixtures("no_engine")
 def test_serve_with_nothing_says_what_to_do(served: list[tuple[Config, dict[str, Any]]]) -> None:
     result = dragoman_("serve")
     assert (result.exit_code, result.stdout, served) == (2, "", [])
@@ -255,9 +264,9 @@ def test_the_installed_command(elsewhere: Path) -> None:
 
 def test_a_port_that_kubernetes_sets_is_no_port(elsewhere: Path) -> None:
     script = "from dragoman.proxy.cli import main; main()"
-    run = python("-c", script, "serve", DRAGOMAN_PORT="tcp://10.0.0.1:80")
+    run = python("-c", script, "serve", "--config", "none.yaml", DRAGOMAN_PORT="tcp://10.0.0.1:80")
     assert run.returncode == 2
-    assert "there is nothing to serve" in run.stderr
+    assert "none.yaml: error[no-file]" in run.stderr
 
 
 def test_interrupted_is_status_130(elsewhere: Path) -> None:

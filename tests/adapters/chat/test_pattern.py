@@ -41,7 +41,7 @@ def chunk(form: str, text: str, *, ascii_only: bool = True, **more: Any) -> byte
 def read(events: list[bytes], usage: bool, short: bool) -> tuple[list[Any], bytes, Any]:
     """The outputs, their bytes for a client, and the receipt's changes."""
     request = {"stream": True, "stream_options": {"include_usage": usage}}
-    ctx = Context("actual", Call("POST", "/", request), Receipt(), Target("m"), request)
+    ctx = Context("actual", Call("POST", "/", request), Receipt(), Target("m"), request, clock=lambda: 1.0)
     reader, writer = (
         dialects["openai"].called["chat"].read_stream(ctx),
         dialects["openai"].served["chat"].write_stream(ctx),

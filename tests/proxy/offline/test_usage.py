@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from dragoman.local_engine import embedded
+
 Run = Callable[..., Result]
 
 PAIR = ("translate", "--from", "openai/chat", "--to", "mindie/chat")
@@ -72,7 +74,8 @@ MISUSES = [
 
 
 @pytest.mark.parametrize(("args", "told"), MISUSES, ids=lambda value: " ".join(value)[:60] if value else "")
-def test_misuse(args: tuple[str, ...], told: str, run: Run, elsewhere: Path) -> None:
+def test_misuse(args: tuple[str, ...], told: str, run: Run, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "can_answer", lambda: False)
     (elsewhere / "bad.yaml").write_text("sever: 1\n")
     (elsewhere / "good.yaml").write_text(GOOD)
     (elsewhere / "tls.yaml").write_text(GOOD.replace('v1"', 'v1", tls: {ca: bad.yaml}'))
