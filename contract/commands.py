@@ -163,9 +163,12 @@ def report(
     files: Annotated[list[Path], typer.Argument(help="JSON reports, one for each target.")],
     html: Annotated[Path | None, typer.Option(help="Write the matrix as one HTML file.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write the matrix as Markdown.")] = None,
+    brief: Annotated[
+        bool, typer.Option("--brief", help="Keep the wire logs of failures alone in the HTML file.")
+    ] = False,
 ) -> None:
     """Make one matrix, targets x cases, of several reports."""
-    from .reports.document import NotAReport, read_report
+    from .reports.document import NotAReport, read_report, shortened
     from .reports.markdown import matrix
 
     try:
@@ -175,7 +178,7 @@ def report(
     if html is not None:
         from .reports.html import page
 
-        html.write_text(page(reports), "utf-8")
+        html.write_text(page([shortened(told) for told in reports] if brief else reports), "utf-8")
     if markdown is not None:
         markdown.write_text(matrix(reports), "utf-8")
     if html is None and markdown is None:

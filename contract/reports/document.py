@@ -18,7 +18,7 @@ from dragoman.contract.target import Target
 from dragoman.contract.verdicts import VERDICTS, CheckResult, Result, StepResult
 from dragoman.contract.wire import Answer, Asked, Exchange
 
-__all__ = ["NotAReport", "curl_of", "document", "dumped", "read_report"]
+__all__ = ["NotAReport", "curl_of", "document", "dumped", "read_report", "shortened"]
 
 VERSION = 1
 _LONGEST = 20_000
@@ -140,3 +140,11 @@ def _cut(text: str) -> str:
 
 def dumped(report: Json) -> str:
     return json.dumps(report, indent=1, ensure_ascii=False)
+
+
+def shortened(report: Json) -> Json:
+    """The report with the requests and replies of cases that failed or got no reply, and of no other."""
+    kept = ("fail", "error")
+    return report | {
+        "cases": [case if case["verdict"] in kept else case | {"steps": []} for case in report["cases"]],
+    }

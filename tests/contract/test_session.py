@@ -180,6 +180,19 @@ def test_a_matrix_of_several_reports(fake: FakeProvider, cases: Path, tmp_path: 
     assert html.read_text("utf-8").count('"name": "bad"') == 1
 
 
+def test_a_brief_matrix_has_the_wire_logs_of_what_went_wrong_alone(
+    fake: FakeProvider, cases: Path, tmp_path: Path
+) -> None:
+    one, html = tmp_path / "one.json", tmp_path / "matrix.html"
+    run(fake, cases, "--json", str(one))
+    assert runner.invoke(app, ["report", str(one), "--html", str(html), "--brief"]).exit_code == 0
+    shown = html.read_text("utf-8").partition('id="reports"')[2].partition(">")[2].partition("</script>")[0]
+    told = {case["id"]: case for case in json.loads(shown)[0]["cases"]}
+    assert told["chat/text/plain"]["verdict"] == "pass"
+    assert told["chat/text/plain"]["steps"] == []
+    assert told["chat/text/broken"]["steps"][0]["exchange"]["answer"]["status"] == 200
+
+
 def test_a_file_that_is_no_report_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     file.write_text('{"report": 1}', "utf-8")
