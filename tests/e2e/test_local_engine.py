@@ -112,11 +112,12 @@ async def test_the_openai_client(engine_house: Any, subtests: pytest.Subtests) -
             *_, last = [chunk async for chunk in stream]
             assert last.usage is not None and last.usage.completion_tokens == 5
         with subtests.test("responses"):
-            response = await client.responses.create(model="tiny", input="hello", max_output_tokens=20)
+            response = await client.responses.create(model="tiny", input="hello", max_output_tokens=20, temperature=0)
             assert response.status == "incomplete" and response.incomplete_details
             assert response.usage is not None and response.usage.output_tokens == 20
         with subtests.test("a stream of responses"):
-            events = await client.responses.create(model="tiny", input="hello", max_output_tokens=20, stream=True)
+            asked = {"model": "tiny", "input": "hello", "max_output_tokens": 20, "temperature": 0}
+            events: Any = await client.responses.create(**asked, stream=True)
             kinds = [event.type async for event in events]
             assert kinds[0] == "response.created" and kinds[-1] == "response.incomplete"
             assert "response.output_text.delta" in kinds
