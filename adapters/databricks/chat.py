@@ -24,22 +24,14 @@ from dragoman.adapters.validation import judge
 
 from .endpoint import invocations, say_stream
 from .faults import WORDS, read_fault
+from .finish import FINISH
 
 __all__ = ["CALLED"]
 
 READING = Reading(
     "databricks",
     words=WORDS,
-    finish={
-        "end_turn": "stop",
-        "stop_sequence": "stop",
-        "STOP": "stop",
-        "max_tokens": "length",
-        "MAX_TOKENS": "length",
-        "tool_use": "tool_calls",
-        "SAFETY": "content_filter",
-        "refusal": "content_filter",
-    },
+    finish=FINISH,
     empty_arguments_come_first=True,
 )
 

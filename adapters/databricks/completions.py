@@ -25,6 +25,7 @@ from dragoman.adapters.validation import judge
 
 from .endpoint import invocations, name_endpoint, say_stream, settle_stream
 from .faults import WORDS, error_event, read_fault, write_fault
+from .finish import FINISH
 from .in_turn import InTurnWriter
 
 __all__ = ["CALLED", "SERVED"]
@@ -32,15 +33,7 @@ __all__ = ["CALLED", "SERVED"]
 READING = Reading(
     "databricks",
     words=WORDS,
-    finish={
-        "end_turn": "stop",
-        "stop_sequence": "stop",
-        "STOP": "stop",
-        "max_tokens": "length",
-        "MAX_TOKENS": "length",
-        "SAFETY": "content_filter",
-        "refusal": "content_filter",
-    },
+    finish=FINISH,
     known=FINISH_WORDS,
 )
 
