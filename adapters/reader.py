@@ -8,7 +8,7 @@ from .call import Context, JsonObject
 from .chat.reading import Reading
 from .faults import Fault
 from .native_errors import read_error_object, read_stray_text
-from .streams import Output
+from .streams import Output, Run
 from .validation import judge
 
 __all__ = ["FailingReader"]
@@ -34,6 +34,9 @@ class FailingReader:
     @property
     def ended(self) -> bool:
         return self.state == "ended"
+
+    def run(self, data: bytes, at: int) -> Run | None:
+        return None
 
     def _text(self, text: bytes, raw: bytes | None) -> list[Output]:
         return self._end(read_stray_text(text))

@@ -70,6 +70,11 @@ class Framer:
         self._name = b""
         self._size = 0
 
+    @property
+    def between_events(self) -> bool:
+        """True where the next byte begins an event."""
+        return not (self._fresh or self._cr or self._tail or self._data or self._name)
+
     def feed(self, data: bytes) -> list[Item]:
         """The items that these bytes complete. Raises TooLong."""
         if self._cr or b"\r" in data:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -9,7 +10,7 @@ from .call import JsonObject
 from .faults import Fault
 from .sse import Item
 
-__all__ = ["Chunk", "End", "Output", "StreamReader", "StreamWriter"]
+__all__ = ["Chunk", "End", "Output", "Run", "StreamReader", "StreamWriter", "each"]
 
 
 @dataclass(slots=True)
@@ -28,6 +29,28 @@ class End:
 Output: TypeAlias = Chunk | End | Fault
 
 
+@dataclass(slots=True)
+class Run:
+    """Chunks that came together and differ in nothing but their texts: `count` of them, `size` bytes of the read.
+
+    `data` is the events that tell them in hub form, `chunks` makes them one by one.
+    """
+
+    data: bytes
+    size: int
+    count: int
+    chunks: Callable[[], list[Chunk]]
+
+
+def each(outputs: Iterable[Output | Run]) -> Iterator[Output]:
+    """The outputs one by one."""
+    for output in outputs:
+        if isinstance(output, Run):
+            yield from output.chunks()
+        else:
+            yield output
+
+
 class StreamReader(Protocol):
     """`read_stream`: a provider's events in, hub chunks and one terminal out. It alone decides completeness."""
 
@@ -37,6 +60,10 @@ class StreamReader(Protocol):
 
     def feed(self, item: Item) -> list[Output]:
         """Take one item that the SSE framer found."""
+
+    def run(self, data: bytes, at: int) -> Run | None:
+        """The short way: what begins at this place of the bytes, where an event begins, if it can be told at a glance.
+        Bytes that were taken so are not fed."""
 
     def close(self, cut: Fault | None = None) -> list[Output]:
         """The bytes ended; `cut` tells how, where they did not end cleanly."""
@@ -52,3 +79,6 @@ class StreamWriter(Protocol):
     """True once the connection must be broken off instead of closed cleanly."""
 
     def write(self, output: Output) -> bytes: ...
+
+    def write_run(self, run: Run) -> bytes:
+        """What `write` gives for its chunks."""

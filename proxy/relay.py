@@ -1,6 +1,8 @@
 """From an upstream's bytes to hub outputs: one list for each read, so that each read makes one write.
 
-Who is complete and who is cut short, only the stream reader says; here is just the order of things.
+Who is complete and who is cut short, only the stream reader says; here is just the order of things. Most of a stream is
+chunks that differ in nothing but their text: where the reader tells them at a glance they are taken as one Run, and not
+framed. A read may hold a whole stream: its first events are fed one by one, until the reader knows what to look for.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import AsyncIterator
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import FIELDS, Framer, Item, Stray, TooLong
-from dragoman.adapters.streams import Chunk, End, Output, StreamReader
+from dragoman.adapters.streams import Chunk, End, Output, Run, StreamReader
 
 from .clock import Clock
 from .config.models import Timeouts
@@ -18,10 +20,12 @@ from .upstream import Incoming
 
 __all__ = ["outputs_of", "outputs_of_reply"]
 
+_FIRST = 4  # events of a read that are fed one by one where no run begins
+
 
 async def outputs_of(
     incoming: Incoming, reader: StreamReader, clock: Clock, timeouts: Timeouts
-) -> AsyncIterator[list[Output]]:
+) -> AsyncIterator[list[Output | Run]]:
     """What the reader makes of each read, up to and with its terminal. Raises no Fault: it is the last output."""
     framer = Framer()
     begun = False
@@ -30,9 +34,9 @@ async def outputs_of(
             clock.enter("inter_token", timeouts.inter_token)
         try:
             data = await incoming.chunk()
-            outputs = _fed(reader, framer.feed(data)) if data else _closing(framer, reader)
+            outputs: list[Output | Run] = _read(framer, reader, data) if data else [*_closing(framer, reader)]
         except Fault as cut:
-            yield _closing(framer, reader, cut)
+            yield [*_closing(framer, reader, cut)]
             return
         except TooLong as error:
             yield [Fault("upstream_invalid_response", str(error), code="upstream_response_too_large")]
@@ -45,6 +49,25 @@ async def outputs_of(
 def outputs_of_reply(chunks: list[JsonObject]) -> list[Output]:
     """A reply that came whole, as a stream."""
     return [*(Chunk(chunk) for chunk in chunks), End()]
+
+
+def _read(framer: Framer, reader: StreamReader, data: bytes) -> list[Output | Run]:
+    outputs: list[Output | Run] = []
+    at = 0
+    for _ in range(_FIRST):
+        run = reader.run(data, at) if framer.between_events else None
+        if run is not None:
+            outputs.append(run)
+            at += run.size
+            break
+        end = data.find(b"\n\n", at) + 2
+        if end < 2 or end == len(data):
+            break
+        outputs += _fed(reader, framer.feed(data[at:end]))
+        at = end
+    if at < len(data):
+        outputs += _fed(reader, framer.feed(data[at:]))
+    return outputs
 
 
 def _fed(reader: StreamReader, items: list[Item]) -> list[Output]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from aiohttp import web
 
@@ -12,7 +12,7 @@ from dragoman.adapters.chat.restream import restream
 from dragoman.adapters.completions.restream import restream_text
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.restream import restream_response
-from dragoman.adapters.streams import Chunk, Output, StreamWriter
+from dragoman.adapters.streams import Chunk, Output, Run, StreamWriter, each
 
 from .attempts import Asked, Attempt, first_answer, open_upstream
 from .config.models import Server
@@ -79,33 +79,40 @@ class StreamAnswer:
         timeouts = attempt.candidate.provider.timeouts
         async for outputs in outputs_of(incoming, reader, asked.clock, timeouts):
             if translator is not None:
-                outputs = [made for output in outputs for made in translator.feed(output)]
+                outputs = [made for output in each(outputs) for made in translator.feed(output)]
                 if not outputs:
                     continue
             if isinstance(outputs[0], Fault) and not self._down.written:
                 raise outputs[0]
             await self._write(outputs)
 
-    async def _write(self, outputs: list[Output]) -> None:
+    async def _write(self, outputs: Sequence[Output | Run]) -> None:
         note, turn = self._asked.note, self._asked.turn
         if turn is not None:
-            outputs = await turn.passed(outputs)
-        data = b"".join(map(self._writer.write, outputs))
-        for output in outputs:
-            if isinstance(output, Chunk):
-                note.events += 1
-                if usage := usage_of(output.body):
-                    note.usage = usage
-            elif isinstance(output, Fault):
-                note.failed(output)
-                data = self._mask(data)
-                if turn is not None:
-                    note.cause = await turn.failed(self._writer, self._mask) or note.cause
+            outputs = await turn.passed(list(each(outputs)))
+        data = b"".join(map(self._written, outputs))
+        last = outputs[-1]
+        if isinstance(last, Fault):
+            note.failed(last)
+            data = self._mask(data)
+            if turn is not None:
+                note.cause = await turn.failed(self._writer, self._mask) or note.cause
         if note.events and note.first_token_ms is None:
             note.first_token_ms = note.elapsed_ms()
         if data:
             await self._down.write(data)
             note.bytes = self._down.written
+
+    def _written(self, output: Output | Run) -> bytes:
+        note = self._asked.note
+        if isinstance(output, Run):
+            note.events += output.count
+            return self._writer.write_run(output)
+        if isinstance(output, Chunk):
+            note.events += 1
+            if usage := usage_of(output.body):
+                note.usage = usage
+        return self._writer.write(output)
 
     def _headers(self) -> dict[str, str]:
         headers = answer_headers(self._asked, self._attempt, self._incoming)

@@ -3,34 +3,60 @@
 Most chunks of a stream are the same bytes but for the text. Where a JSON string stands in a JSON text, any other JSON
 string may stand, and nothing else changes: so a chunk is of the pattern when it begins and ends like the first one and
 what lies between is one JSON string. That the string is the text of the choice is tried out when the pattern is made.
+
+A run is such chunks one after the other, as `data: ` blocks. It is cut apart at what stands between two texts. That
+each piece is the inside of one JSON string is seen from its bytes; the pieces are not decoded unless somebody asks.
 """
 
 from __future__ import annotations
+
+import re
+from functools import partial
 
 import orjson
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.edits import replace
 from dragoman.adapters.paths import Path, lookup
-from dragoman.adapters.streams import Chunk
+from dragoman.adapters.streams import Chunk, Run
 
 __all__ = ["Pattern"]
 
 _TRIAL = "\x00 trial"
+_HEAD, _TAIL = b"data: ", b"\n\n"  # of an event
+_INSIDE = re.compile(
+    rb'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u(?:[0-9a-ce-fA-CE-F][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}))*+'
+)
+"""What may stand between the quotes of a JSON string; the halves of a surrogate pair are left to the long way."""
 
 
 class Pattern:
     """The bytes around a text, and the chunk in hub form that they make with one."""
 
-    __slots__ = ("_after", "_before", "_body", "_choice", "_cut", "_from", "_inner", "_key", "_same")
+    __slots__ = (
+        "_after",
+        "_before",
+        "_body",
+        "_choice",
+        "_cut",
+        "_from",
+        "_head",
+        "_inner",
+        "_key",
+        "_mended",
+        "_same",
+        "_tail",
+    )
 
     def __init__(self, before: bytes, after: bytes, body: JsonObject, same: bool, text: tuple[str, ...]) -> None:
         self._before, self._after = before, after
+        self._head, self._tail = _HEAD + before, after + _TAIL
         self._from, self._cut = len(before) - 1, 1 - len(after)  # the quotes are the string's
         self._body = body
         self._choice: JsonObject = body["choices"][0]
         self._same = same
         self._key, self._inner = text[0], text[1] if len(text) > 1 else None
+        self._mended: tuple[bytes, bytes] | None = None
 
     @classmethod
     def of(cls, body: JsonObject, raw: bytes, same: bool, place: tuple[str, ...]) -> Pattern | None:
@@ -59,5 +85,57 @@ class Pattern:
             text = orjson.loads(raw[self._from : self._cut or None])
         except orjson.JSONDecodeError:
             return None
+        return self._chunk(text, raw if self._same else None)
+
+    def run(self, data: bytes, at: int) -> Run | None:
+        """The events of the pattern that begin at this place, as far as they go."""
+        head, tail = self._head, self._tail
+        if not data.startswith(head, at):
+            return None
+        if data.endswith(tail) and _INSIDE.fullmatch(data, at + len(head), len(data) - len(tail)):
+            return self._run(data[at:], [data[at + len(head) : -len(tail)]])
+        *texts, last = data[at + len(head) :].split(tail + head)
+        text, ended, rest = last.partition(tail)
+        if ended:
+            texts.append(text)
+        end = len(data) - (len(rest) if ended else len(head) + len(last))
+        return self._run(data[at:end], texts) if texts and all(map(_INSIDE.fullmatch, texts)) else None
+
+    def _run(self, data: bytes, texts: list[bytes]) -> Run | None:
+        """The run of these texts, which `data` is the events of."""
+        if not _is_utf8(data):
+            return None
+        written = data if self._same else self._rewritten(texts)
+        return Run(written, len(data), len(texts), partial(self._chunks, texts))
+
+    def _rewritten(self, texts: list[bytes]) -> bytes:
+        """The events of the mended chunks, written like any other chunk."""
+        if self._mended is None:
+            before, _, after = orjson.dumps(self._chunk(_TRIAL).body).rpartition(orjson.dumps(_TRIAL)[1:-1])
+            self._mended = _HEAD + before, after + _TAIL
+        head, tail = self._mended
+        if any(b"\\" in text for text in texts):
+            texts = [orjson.dumps(text)[1:-1] for text in _decoded(texts)]
+        return head + (tail + head).join(texts) + tail
+
+    def _chunks(self, texts: list[bytes]) -> list[Chunk]:
+        return [self._chunk(text) for text in _decoded(texts)]
+
+    def _chunk(self, text: str, raw: bytes | None = None) -> Chunk:
         choice = {**self._choice, self._key: text if self._inner is None else {self._inner: text}}
-        return Chunk({**self._body, "choices": [choice]}, raw if self._same else None)
+        return Chunk({**self._body, "choices": [choice]}, raw)
+
+
+def _decoded(texts: list[bytes]) -> list[str]:
+    decoded: list[str] = orjson.loads(b'["%b"]' % b'","'.join(texts))
+    return decoded
+
+
+def _is_utf8(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -32,7 +32,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.reader import FailingReader
 from dragoman.adapters.sse import Event, Item
-from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.adapters.streams import Chunk, End, Output, Run
 from dragoman.adapters.validation import judge
 
 from .chunks import ChunkMender
@@ -82,6 +82,11 @@ class ChatReader(FailingReader):
             return _TABLE[self.state, kind](self, payload, raw)
         except Fault as fault:
             return self._end(fault)
+
+    def run(self, data: bytes, at: int) -> Run | None:
+        """Chunks of text like the last one."""
+        pattern = self._mender.pattern
+        return pattern.run(data, at) if pattern is not None and self.state == "open" else None
 
     def close(self, cut: Fault | None = None) -> list[Output]:
         """The bytes ended; `cut` tells how, where they did not end cleanly."""

@@ -9,7 +9,7 @@ import orjson
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.streams import Chunk, Output
+from dragoman.adapters.streams import Chunk, Output, Run
 
 __all__ = ["EventWriter", "RenderingWriter", "UsagePlace"]
 
@@ -43,6 +43,15 @@ class EventWriter:
             return self._rest() + _event(self._fault_event(output))
         return self._rest() + _DONE
 
+    def write_run(self, run: Run) -> bytes:
+        if not self._closed:
+            return self._run(run)
+        self.dropped += run.count
+        return b""
+
+    def _run(self, run: Run) -> bytes:
+        return run.data
+
     def _chunk(self, chunk: Chunk) -> bytes:
         return b"data: " + (chunk.raw or orjson.dumps(chunk.body)) + b"\n\n"
 
@@ -69,6 +78,9 @@ class RenderingWriter(EventWriter):
         self._render = render
         self._usage = usage
         self._held: JsonObject | None = None
+
+    def _run(self, run: Run) -> bytes:
+        return b"".join(map(self._chunk, run.chunks()))
 
     def _chunk(self, chunk: Chunk) -> bytes:
         body = {key: value for key, value in chunk.body.items() if key != "usage"}

@@ -23,7 +23,7 @@ import orjson
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.adapters.streams import Chunk, End, Output, Run
 
 from .accumulator import Accumulator
 from .events import TERMINALS, error_event, lifecycle
@@ -65,6 +65,9 @@ class ResponsesWriter:
         if isinstance(output, End):
             output = Fault("internal", "the stream ended before its last event", code="stream_unfinished")
         return self._failure(output)
+
+    def write_run(self, run: Run) -> bytes:
+        return b"".join(map(self.write, run.chunks()))
 
     def _chunk(self, chunk: Chunk) -> bytes:
         event = chunk.body

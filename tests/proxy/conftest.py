@@ -18,7 +18,7 @@ from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.dialect import Called, Dialect, Served
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import Item
-from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.adapters.streams import Chunk, End, Output, Run
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.serve import Running, start
 
@@ -46,6 +46,9 @@ class _Writer:
         self.dropped = 0
         self.aborts = False
         self._aborts_on_fault = aborts
+
+    def write_run(self, run: Run) -> bytes:
+        return b"".join(map(self.write, run.chunks()))
 
     def write(self, output: Output) -> bytes:
         if isinstance(output, Chunk):
@@ -84,6 +87,9 @@ class _Reader:
     def __init__(self) -> None:
         self.ended = False
         self._finished = False
+
+    def run(self, data: bytes, at: int) -> Run | None:
+        return None
 
     def feed(self, item: Item) -> list[Output]:
         data = getattr(item, "data", None) or getattr(item, "text", b"")
