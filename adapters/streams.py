@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+import orjson
+
 from .call import JsonObject
+from .edits import replace
 from .faults import Fault
+from .paths import Path
 from .sse import Item
 
-__all__ = ["Chunk", "End", "Output", "Run", "StreamReader", "StreamWriter", "each"]
+__all__ = ["Chunk", "End", "Output", "Run", "StreamReader", "StreamTranslator", "StreamWriter", "Surroundings"]
+
+_MARK = "\x00 text"
 
 
 @dataclass(slots=True)
@@ -29,26 +35,64 @@ class End:
 Output: TypeAlias = Chunk | End | Fault
 
 
-@dataclass(slots=True)
 class Run:
-    """Chunks that came together and differ in nothing but their texts: `count` of them, `size` bytes of the read.
+    """Chunks that came together and are alike but for their texts.
 
-    `data` is the events that tell them in hub form, `chunks` makes them one by one.
+    `body` is one of them, and `place` where its text stands; runs of the same stream have the very same body. `texts`
+    are the insides of JSON strings. `size` is how many bytes of a read they took, and `data` those bytes, where they
+    are the chunks as events in hub form.
     """
 
-    data: bytes
-    size: int
-    count: int
-    chunks: Callable[[], list[Chunk]]
+    __slots__ = ("_said", "body", "data", "place", "size", "texts")
+
+    def __init__(
+        self, body: JsonObject, place: Path, texts: list[bytes], size: int = 0, data: bytes | None = None
+    ) -> None:
+        self.body = body
+        self.place = place
+        self.texts = texts
+        self.size = size
+        self.data = data
+        self._said: list[str] | None = None
+
+    def said(self) -> list[str]:
+        """The texts themselves."""
+        if self._said is None:
+            self._said = orjson.loads(b'["%b"]' % b'","'.join(self.texts))
+        return self._said
+
+    def chunks(self) -> list[Chunk]:
+        """One by one."""
+        return [Chunk(self._with(text)) for text in self.said()]
+
+    def _with(self, text: str) -> JsonObject:
+        body = self.body.copy()
+        replace(body, self.place, text)
+        return body
 
 
-def each(outputs: Iterable[Output | Run]) -> Iterator[Output]:
-    """The outputs one by one."""
-    for output in outputs:
-        if isinstance(output, Run):
-            yield from output.chunks()
-        else:
-            yield output
+class Surroundings:
+    """What is written before and after the texts of runs. It is made anew only where a run has another body."""
+
+    def __init__(self) -> None:
+        self._body: JsonObject | None = None
+        self._around = b"", b""
+
+    def of(self, run: Run) -> tuple[bytes, bytes]:
+        """The JSON text of a chunk, cut where its text stands."""
+        if run.body is not self._body:
+            body = run.body.copy()
+            replace(body, run.place, _MARK)
+            before, _, after = orjson.dumps(body).rpartition(orjson.dumps(_MARK)[1:-1])
+            self._body, self._around = run.body, (before, after)
+        return self._around
+
+    @staticmethod
+    def texts(run: Run) -> list[bytes]:
+        """As they are written in a text that is made here, however they came."""
+        if any(b"\\" in text for text in run.texts):
+            return [orjson.dumps(text)[1:-1] for text in run.said()]
+        return run.texts
 
 
 class StreamReader(Protocol):
@@ -82,3 +126,14 @@ class StreamWriter(Protocol):
 
     def write_run(self, run: Run) -> bytes:
         """What `write` gives for its chunks."""
+        return b"".join(map(self.write, run.chunks()))
+
+
+class StreamTranslator(Protocol):
+    """Outputs of the provider's protocol in, those of the client's out; its terminal is the last."""
+
+    def feed(self, output: Output) -> list[Output]: ...
+
+    def feed_run(self, run: Run) -> Sequence[Output | Run]:
+        """What `feed` gives for its chunks."""
+        return [made for chunk in run.chunks() for made in self.feed(chunk)]

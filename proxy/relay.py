@@ -46,7 +46,7 @@ async def outputs_of(
             yield outputs
 
 
-def outputs_of_reply(chunks: list[JsonObject]) -> list[Output]:
+def outputs_of_reply(chunks: list[JsonObject]) -> list[Output | Run]:
     """A reply that came whole, as a stream."""
     return [*(Chunk(chunk) for chunk in chunks), End()]
 

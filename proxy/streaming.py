@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from aiohttp import web
 
@@ -12,7 +12,7 @@ from dragoman.adapters.chat.restream import restream
 from dragoman.adapters.completions.restream import restream_text
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.restream import restream_response
-from dragoman.adapters.streams import Chunk, Output, Run, StreamWriter, each
+from dragoman.adapters.streams import Chunk, Output, Run, StreamTranslator, StreamWriter
 
 from .attempts import Asked, Attempt, first_answer, open_upstream
 from .config.models import Server
@@ -23,7 +23,7 @@ from .replies import SSE, answer_headers, read_reply, served_context
 from .state import Candidate
 from .upstream import Incoming
 
-__all__ = ["StreamAnswer"]
+__all__ = ["StreamAnswer", "translated"]
 
 
 class StreamAnswer:
@@ -79,17 +79,17 @@ class StreamAnswer:
         timeouts = attempt.candidate.provider.timeouts
         async for outputs in outputs_of(incoming, reader, asked.clock, timeouts):
             if translator is not None:
-                outputs = [made for output in each(outputs) for made in translator.feed(output)]
+                outputs = translated(translator, outputs)
                 if not outputs:
                     continue
             if isinstance(outputs[0], Fault) and not self._down.written:
                 raise outputs[0]
             await self._write(outputs)
 
-    async def _write(self, outputs: Sequence[Output | Run]) -> None:
+    async def _write(self, outputs: list[Output | Run]) -> None:
         note, turn = self._asked.note, self._asked.turn
         if turn is not None:
-            outputs = await turn.passed(list(each(outputs)))
+            outputs = await turn.passed(outputs)
         data = b"".join(map(self._written, outputs))
         last = outputs[-1]
         if isinstance(last, Fault):
@@ -106,7 +106,7 @@ class StreamAnswer:
     def _written(self, output: Output | Run) -> bytes:
         note = self._asked.note
         if isinstance(output, Run):
-            note.events += output.count
+            note.events += len(output.texts)
             return self._writer.write_run(output)
         if isinstance(output, Chunk):
             note.events += 1
@@ -120,6 +120,14 @@ class StreamAnswer:
         headers["Cache-Control"] = "no-cache"
         headers["X-Accel-Buffering"] = "no"
         return headers
+
+
+def translated(translator: StreamTranslator, outputs: list[Output | Run]) -> list[Output | Run]:
+    """Outputs of the provider's protocol in the client's."""
+    made: list[Output | Run] = []
+    for output in outputs:
+        made += translator.feed_run(output) if isinstance(output, Run) else translator.feed(output)
+    return made
 
 
 def usage_of(event: JsonObject) -> JsonObject | None:

@@ -11,7 +11,6 @@ each piece is the inside of one JSON string is seen from its bytes; the pieces a
 from __future__ import annotations
 
 import re
-from functools import partial
 
 import orjson
 
@@ -37,26 +36,21 @@ class Pattern:
         "_after",
         "_before",
         "_body",
-        "_choice",
         "_cut",
         "_from",
         "_head",
-        "_inner",
-        "_key",
-        "_mended",
+        "_place",
         "_same",
         "_tail",
     )
 
-    def __init__(self, before: bytes, after: bytes, body: JsonObject, same: bool, text: tuple[str, ...]) -> None:
+    def __init__(self, before: bytes, after: bytes, body: JsonObject, same: bool, place: Path) -> None:
         self._before, self._after = before, after
         self._head, self._tail = _HEAD + before, after + _TAIL
         self._from, self._cut = len(before) - 1, 1 - len(after)  # the quotes are the string's
         self._body = body
-        self._choice: JsonObject = body["choices"][0]
         self._same = same
-        self._key, self._inner = text[0], text[1] if len(text) > 1 else None
-        self._mended: tuple[bytes, bytes] | None = None
+        self._place = place
 
     @classmethod
     def of(cls, body: JsonObject, raw: bytes, same: bool, place: tuple[str, ...]) -> Pattern | None:
@@ -75,7 +69,7 @@ class Pattern:
         if lookup(wanted, path) != said:
             return None
         replace(wanted, path, _TRIAL)
-        return cls(before, after, body, same, place) if tried == wanted else None
+        return cls(before, after, body, same, path) if tried == wanted else None
 
     def match(self, raw: bytes) -> Chunk | None:
         """The chunk in these bytes, if they are of the pattern."""
@@ -85,7 +79,9 @@ class Pattern:
             text = orjson.loads(raw[self._from : self._cut or None])
         except orjson.JSONDecodeError:
             return None
-        return self._chunk(text, raw if self._same else None)
+        body = self._body.copy()
+        replace(body, self._place, text)
+        return Chunk(body, raw if self._same else None)
 
     def run(self, data: bytes, at: int) -> Run | None:
         """The events of the pattern that begin at this place, as far as they go."""
@@ -103,32 +99,7 @@ class Pattern:
 
     def _run(self, data: bytes, texts: list[bytes]) -> Run | None:
         """The run of these texts, which `data` is the events of."""
-        if not _is_utf8(data):
-            return None
-        written = data if self._same else self._rewritten(texts)
-        return Run(written, len(data), len(texts), partial(self._chunks, texts))
-
-    def _rewritten(self, texts: list[bytes]) -> bytes:
-        """The events of the mended chunks, written like any other chunk."""
-        if self._mended is None:
-            before, _, after = orjson.dumps(self._chunk(_TRIAL).body).rpartition(orjson.dumps(_TRIAL)[1:-1])
-            self._mended = _HEAD + before, after + _TAIL
-        head, tail = self._mended
-        if any(b"\\" in text for text in texts):
-            texts = [orjson.dumps(text)[1:-1] for text in _decoded(texts)]
-        return head + (tail + head).join(texts) + tail
-
-    def _chunks(self, texts: list[bytes]) -> list[Chunk]:
-        return [self._chunk(text) for text in _decoded(texts)]
-
-    def _chunk(self, text: str, raw: bytes | None = None) -> Chunk:
-        choice = {**self._choice, self._key: text if self._inner is None else {self._inner: text}}
-        return Chunk({**self._body, "choices": [choice]}, raw)
-
-
-def _decoded(texts: list[bytes]) -> list[str]:
-    decoded: list[str] = orjson.loads(b'["%b"]' % b'","'.join(texts))
-    return decoded
+        return Run(self._body, self._place, texts, len(data), data if self._same else None) if _is_utf8(data) else None
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -9,16 +9,17 @@ import orjson
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.streams import Chunk, Output, Run
+from dragoman.adapters.streams import Chunk, Output, Run, StreamWriter, Surroundings
 
 __all__ = ["EventWriter", "RenderingWriter", "UsagePlace"]
 
 UsagePlace: TypeAlias = Literal["beside the finish", "nowhere"]
 
 _DONE = b"data: [DONE]\n\n"
+_EVENT = b"data: %b%b%b\n\n"
 
 
-class EventWriter:
+class EventWriter(StreamWriter):
     """`write_stream` of chat. `fault_event` gives the object that tells a client of a failure; no `[DONE]` follows it,
     so that no client takes a broken stream for a whole one."""
 
@@ -30,6 +31,7 @@ class EventWriter:
         self._fault_event = fault_event
         self._aborts_on_fault = aborts_on_fault
         self._closed = False
+        self._surroundings = Surroundings()
 
     def write(self, output: Output) -> bytes:
         if self._closed:
@@ -46,11 +48,14 @@ class EventWriter:
     def write_run(self, run: Run) -> bytes:
         if not self._closed:
             return self._run(run)
-        self.dropped += run.count
+        self.dropped += len(run.texts)
         return b""
 
     def _run(self, run: Run) -> bytes:
-        return run.data
+        if run.data is not None:
+            return run.data
+        before, after = self._surroundings.of(run)
+        return b"".join([_EVENT % (before, text, after) for text in self._surroundings.texts(run)])
 
     def _chunk(self, chunk: Chunk) -> bytes:
         return b"data: " + (chunk.raw or orjson.dumps(chunk.body)) + b"\n\n"

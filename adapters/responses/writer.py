@@ -23,7 +23,7 @@ import orjson
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.streams import Chunk, End, Output, Run
+from dragoman.adapters.streams import Chunk, End, Output, Run, StreamWriter, Surroundings
 
 from .accumulator import Accumulator
 from .events import TERMINALS, error_event, lifecycle
@@ -35,7 +35,7 @@ _DONE = b"data: [DONE]\n\n"
 Render: TypeAlias = Callable[[JsonObject], JsonObject | None]
 
 
-class ResponsesWriter:
+class ResponsesWriter(StreamWriter):
     """`write_stream` of Responses. `error_body` gives the body of an error, whose `error` the events repeat, and whose
     other keys the `error` event has too. `render` gives an event in the dialect's form, the very same where the two
     agree, or None to leave it out. `failed` is the response of a stream that a fault has ended, where one had begun.
@@ -53,6 +53,7 @@ class ResponsesWriter:
         self._number = 0
         self._closed = False
         self._end_is_due = False
+        self._surroundings = Surroundings()
 
     def write(self, output: Output) -> bytes:
         if self._closed:
@@ -67,7 +68,15 @@ class ResponsesWriter:
         return self._failure(output)
 
     def write_run(self, run: Run) -> bytes:
-        return b"".join(map(self.write, run.chunks()))
+        """A run of deltas, whose texts are added up at once."""
+        if self._closed or self._render is not None:
+            return super().write_run(run)
+        self._accumulator.add({**run.body, "delta": "".join(run.said())})
+        before, after = self._surroundings.of(run)
+        event = _head(run.body["type"]) + before + b"%b" + after[:-1] + b',"sequence_number":%d}\n\n'
+        texts, first = self._surroundings.texts(run), self._number
+        self._number += len(texts)
+        return b"".join([event % (text, number) for number, text in enumerate(texts, first)])
 
     def _chunk(self, chunk: Chunk) -> bytes:
         event = chunk.body

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.responses.base import in_progress
-from dragoman.adapters.streams import Output
+from dragoman.adapters.streams import StreamTranslator
 
 from .chat_to_completions import ChatToCompletions
 from .chat_to_responses import ChatToResponses
@@ -18,13 +17,7 @@ from .requests import chat_request, responses_request
 from .responses_to_chat import ResponsesToChat
 from .tools import originals
 
-__all__ = ["Bridge", "StreamTranslator", "bridges"]
-
-
-class StreamTranslator(Protocol):
-    """Outputs of the provider's protocol in, those of the client's out; its terminal is the last."""
-
-    def feed(self, output: Output) -> list[Output]: ...
+__all__ = ["Bridge", "bridges"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ End and a fault too. Completeness was decided by the reader of the chat stream.
 from __future__ import annotations
 
 from dragoman.adapters.call import Context
-from dragoman.adapters.streams import Chunk, Output
+from dragoman.adapters.streams import Chunk, Output, StreamTranslator
 
 from .prompts import text_choice
 
 __all__ = ["ChatToCompletions"]
 
 
-class ChatToCompletions:
+class ChatToCompletions(StreamTranslator):
     """Hub chat outputs in, hub completions outputs out."""
 
     def __init__(self, ctx: Context) -> None:

@@ -19,7 +19,7 @@ usage that came beside the finish or after it; a fault goes on unchanged. Nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
@@ -34,18 +34,19 @@ from dragoman.adapters.responses.events import (
     lifecycle,
     with_bytes,
 )
-from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.adapters.streams import Chunk, End, Output, Run, StreamTranslator
 
 from .open_items import OpenCall, OpenTurn
 from .tools import Original
 
 __all__ = ["ChatToResponses"]
 
+_CONTENT = ("choices", 0, "delta", "content")
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _NO_NAMES: Mapping[str, Original] = {}
 
 
-class ChatToResponses:
+class ChatToResponses(StreamTranslator):
     """Hub chat outputs in, hub Responses outputs out. Only choice 0 is translated.
 
     `base` is the response in progress, complete but for its output. `summary` says that reasoning is a summary of it.
@@ -83,6 +84,13 @@ class ChatToResponses:
             return self._chunk(output.body)
         self._ended = True
         return self._complete(output) if isinstance(output, End) else [output]
+
+    def feed_run(self, run: Run) -> Sequence[Output | Run]:
+        """Take a run of chunks. Where a text is open already, texts are a run of its deltas."""
+        choice, turn = run.body["choices"][0], self._turn
+        if turn is None or not turn.has_text or choice["index"] or choice.get("logprobs") or run.place != _CONTENT:
+            return super().feed_run(run)
+        return turn.write_run(run)
 
     def _chunk(self, body: JsonObject) -> list[Output]:
         out: list[Output] = [] if self._began else self._begin()

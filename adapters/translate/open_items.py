@@ -17,7 +17,7 @@ from dragoman.adapters.responses.events import (
     text_delta,
     text_done,
 )
-from dragoman.adapters.streams import Chunk, Output
+from dragoman.adapters.streams import Chunk, Output, Run
 
 from .tools import unboxed
 
@@ -73,6 +73,12 @@ class OpenTurn:
             self._logprobs += logprobs
             delta["logprobs"] = logprobs
         out.append(Chunk(delta))
+
+    def write_run(self, run: Run) -> list[Run]:
+        """Pieces for the open part, without log probabilities. An empty one is none."""
+        self._pieces += run.said()
+        texts = [text for text in run.texts if text]
+        return [Run(self._delta, ("delta",), texts)] if texts else []
 
     def annotate(self, annotation: JsonObject, out: list[Output]) -> None:
         """An annotation to the open part of output text."""

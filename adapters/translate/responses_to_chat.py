@@ -33,7 +33,7 @@ from dragoman.adapters.responses.events import (
     SUMMARY_TEXT,
     TextKind,
 )
-from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.adapters.streams import Chunk, End, Output, StreamTranslator
 
 from .replies import chat_usage, failure
 
@@ -50,7 +50,7 @@ _BY_PART = {kind.holder: kind for kind in _KEYS}
 _CALLS = {"function_call": ARGUMENTS, "custom_tool_call": INPUT}
 
 
-class ResponsesToChat:
+class ResponsesToChat(StreamTranslator):
     """Hub Responses outputs in, hub chat outputs out."""
 
     def __init__(self, ctx: Context) -> None:

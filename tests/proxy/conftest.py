@@ -18,7 +18,7 @@ from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.dialect import Called, Dialect, Served
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import Item
-from dragoman.adapters.streams import Chunk, End, Output, Run
+from dragoman.adapters.streams import Chunk, End, Output, Run, StreamWriter
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.serve import Running, start
 
@@ -39,16 +39,13 @@ def _write_fault(fault: Fault, ctx: Context) -> Reply:
     return Reply(fault.status, {"error": error}, headers)
 
 
-class _Writer:
+class _Writer(StreamWriter):
     content_type = "text/event-stream"
 
     def __init__(self, aborts: bool) -> None:
         self.dropped = 0
         self.aborts = False
         self._aborts_on_fault = aborts
-
-    def write_run(self, run: Run) -> bytes:
-        return b"".join(map(self.write, run.chunks()))
 
     def write(self, output: Output) -> bytes:
         if isinstance(output, Chunk):

@@ -16,11 +16,12 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.chat.pattern import Pattern
-from dragoman.adapters.streams import Output, Run, StreamReader, each
+from dragoman.adapters.streams import Output, Run, StreamReader
 from dragoman.adapters.translate.bridge import bridges
 from dragoman.proxy.clock import Clock
 from dragoman.proxy.config.models import Timeouts
 from dragoman.proxy.relay import outputs_of
+from dragoman.proxy.streaming import translated
 from dragoman.proxy.upstream import Incoming
 
 STREAMS = sorted((Path(__file__).parents[1] / "adapters" / "chat" / "fixtures" / "streams").glob("*.sse"))
@@ -67,7 +68,7 @@ def relayed(reads: list[bytes], client: str = "openai/chat", dialect: str = "ope
     runs = [output for output in outputs if isinstance(output, Run)]
     if protocol == "responses":
         translator = bridges["responses"].stream(request, ctx)
-        outputs = [told for output in each(outputs) for told in translator.feed(output)]
+        outputs = translated(translator, outputs)
     told = b"".join(writer.write_run(one) if isinstance(one, Run) else writer.write(one) for one in outputs)
     return Relayed(told, ctx.receipt.changes, runs)
 
@@ -119,12 +120,12 @@ def test_a_run_is_what_its_chunks_are(client: str, events: list[bytes], places: 
 def test_texts_that_come_together_are_one_run(mended: bool) -> None:
     events = [event({"role": "assistant", "content": ""}), *words(100), event({}, "stop"), DONE]
     found = relayed([b"".join(events)], usage=mended)
-    assert [run.count for run in found.runs] == [99]
+    assert [len(run.texts) for run in found.runs] == [99]
     assert found.told.count(b"data: {") == 102
 
 
 def test_a_run_ends_where_a_read_tears_an_event() -> None:
     raw = b"".join([event({"role": "assistant", "content": ""}), *words(10)])
     found = relayed([raw[:-20], raw[-20:], event({}, "stop") + DONE], usage=False)
-    assert [run.count for run in found.runs] == [8]
+    assert [len(run.texts) for run in found.runs] == [8]
     assert found.told == raw + event({}, "stop") + DONE
