@@ -39,11 +39,11 @@ class Run:
     """Chunks that came together and are alike but for their texts.
 
     `body` is one of them, and `place` where its text stands; runs of the same stream have the very same body. `texts`
-    are the insides of JSON strings. `size` is how many bytes of a read they took, and `data` those bytes, where they
-    are the chunks as events in hub form.
+    are the insides of JSON strings, `plain` where none has an escape. `size` is how many bytes of a read they took, and
+    `data` those bytes, where they are the chunks as events in hub form.
     """
 
-    __slots__ = ("_said", "body", "data", "place", "size", "texts")
+    __slots__ = ("body", "data", "place", "plain", "size", "texts")
 
     def __init__(
         self, body: JsonObject, place: Path, texts: list[bytes], size: int = 0, data: bytes | None = None
@@ -53,13 +53,14 @@ class Run:
         self.texts = texts
         self.size = size
         self.data = data
-        self._said: list[str] | None = None
+        self.plain = b"\\" not in b"".join(texts)
 
     def said(self) -> list[str]:
         """The texts themselves."""
-        if self._said is None:
-            self._said = orjson.loads(b'["%b"]' % b'","'.join(self.texts))
-        return self._said
+        if self.plain:
+            return [text.decode() for text in self.texts]
+        said: list[str] = orjson.loads(b'["%b"]' % b'","'.join(self.texts))
+        return said
 
     def chunks(self) -> list[Chunk]:
         """One by one."""
@@ -90,9 +91,7 @@ class Surroundings:
     @staticmethod
     def texts(run: Run) -> list[bytes]:
         """As they are written in a text that is made here, however they came."""
-        if any(b"\\" in text for text in run.texts):
-            return [orjson.dumps(text)[1:-1] for text in run.said()]
-        return run.texts
+        return run.texts if run.plain else [orjson.dumps(text)[1:-1] for text in run.said()]
 
 
 class StreamReader(Protocol):
