@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from .call import Call, JsonObject
 
-__all__ = ["Information", "Listed", "Task"]
+__all__ = ["Information", "Listed", "Task", "lists_as_openai"]
 
 Task: TypeAlias = Literal["chat", "completions", "embeddings"]
 
@@ -33,3 +33,19 @@ class Information:
 
     about: Literal["all", "named", "default"]
     write: Callable[[Sequence[Listed], Call], JsonObject]
+
+
+def lists_as_openai(owner: str) -> Mapping[str, Information]:
+    """The lists of dialects that have OpenAI's, from the OpenAI OpenAPI document 2.3: ListModelsResponse and Model."""
+
+    def entry(model: Listed) -> JsonObject:
+        return {"id": model.name, "object": "model", "created": model.since, "owned_by": owner}
+
+    def models(models: Sequence[Listed], _call: Call) -> JsonObject:
+        return {"object": "list", "data": [entry(model) for model in models]}
+
+    def model(models: Sequence[Listed], _call: Call) -> JsonObject:
+        (one,) = models
+        return entry(one)
+
+    return {"models": Information("all", models), "model": Information("named", model)}

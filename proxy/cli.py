@@ -199,10 +199,11 @@ def fake(
         fail("name a dialect (openai, databricks, azure or mindie), or recordings (--replay FOLDER)")
     try:
         if replay is not None:
-            fakes.run_replay(replay, port=port)
+            fakes.run(fakes.ReplayProvider(replay, port=port), fakes.ReplayProvider.introduction)
             return
         assert dialect is not None
-        fakes.run(dialect, port=port, behaviour=behaviour, api_key=api_key, profile=profile)
+        provider = fakes.FakeProvider(dialect, port=port, behaviour=behaviour, api_key=api_key, profile=profile)
+        fakes.run(provider, fakes.introduction)
     except ValueError as error:
         fail(str(error))
     except OSError as error:

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from dragoman import __version__
 from dragoman.adapters.call import Call, JsonObject
-from dragoman.adapters.listing import Information, Listed
+from dragoman.adapters.listing import Information, Listed, lists_as_openai
 
 __all__ = ["INFORMATION"]
 
-_OWNER = "MindIE Server"
 _UNKNOWN = (
     "docker_label",
     "max_batch_total_tokens",
@@ -23,19 +22,6 @@ _UNKNOWN = (
     "waiting_served_ratio",
     "max_input_length",
 )
-
-
-def _models(models: Sequence[Listed], _call: Call) -> JsonObject:
-    return {"object": "list", "data": [_entry(model) for model in models]}
-
-
-def _model(models: Sequence[Listed], _call: Call) -> JsonObject:
-    (model,) = models
-    return _entry(model)
-
-
-def _entry(model: Listed) -> JsonObject:
-    return {"id": model.name, "object": "model", "created": model.since, "owned_by": _OWNER}
 
 
 def _info(models: Sequence[Listed], _call: Call) -> JsonObject:
@@ -59,7 +45,6 @@ def _details(model: Listed) -> JsonObject:
 
 
 INFORMATION: Mapping[str, Information] = {
-    "models": Information("all", _models),
-    "model": Information("named", _model),
+    **lists_as_openai("MindIE Server"),
     "info": Information("all", _info),
 }

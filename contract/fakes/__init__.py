@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from .behaviours import BEHAVIOURS, Behaviour
 from .choosing import Misuse, listing
-from .replay import ReplayProvider, run_replay
-from .serve import introduction, run, serve
+from .replay import ReplayProvider
+from .serve import introduction, run
 from .server import FakeProvider, Received
 
 __all__ = [
@@ -24,6 +24,4 @@ __all__ = [
     "introduction",
     "listing",
     "run",
-    "run_replay",
-    "serve",
 ]

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,7 +21,7 @@ from dragoman.contract.wire import Answer
 
 from .wire import Close, Pause, Reply, Step, play
 
-__all__ = ["ReplayProvider", "run_replay"]
+__all__ = ["ReplayProvider"]
 
 _SHORTEST = 0.0005
 
@@ -41,6 +40,9 @@ class ReplayProvider:
     @property
     def origin(self) -> str:
         return f"http://{self.host}:{self.port}"
+
+    def introduction(self) -> str:
+        return f"{self.count} recordings of {self.folder} at {self.origin}: {_example(self.folder)}"
 
     async def __aenter__(self) -> Self:
         self._http = web.Server(self._serve, access_log=None)
@@ -93,21 +95,6 @@ def _steps(answer: Answer, *, timed: bool) -> Iterator[Step]:
         yield b""
     if answer.broken:
         yield Close()
-
-
-def run_replay(folder: Path, host: str = "127.0.0.1", port: int = 0, say: Callable[[str], object] = print) -> None:
-    """Serve recordings until SIGINT or SIGTERM. Raises ValueError, OSError where the port is taken."""
-    asyncio.run(_serving(folder, host, port, say))
-
-
-async def _serving(folder: Path, host: str, port: int, say: Callable[[str], object]) -> None:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    async with ReplayProvider(folder, port=port, host=host) as fake:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stopped.set)
-        say(f"{fake.count} recordings of {folder} at {fake.origin}: {_example(folder)}")
-        await stopped.wait()
 
 
 def _example(folder: Path) -> str:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar
 
 from .server import FakeProvider
 
-__all__ = ["introduction", "run", "serve"]
+__all__ = ["introduction", "run"]
+
+Fake = TypeVar("Fake", bound=AbstractAsyncContextManager[Any])
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _ADDRESSES = {
     "openai": "/v1/chat/completions",
@@ -18,51 +24,24 @@ _ADDRESSES = {
 }
 
 
-async def serve(
-    dialect: str,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    behaviour: str = "as-asked",
-    *,
-    profile: str = "actual",
-    api_key: str | None = None,
-    validate: bool = True,
-    say: Callable[[str], object] = print,
-) -> None:
-    """Run a fake until SIGINT or SIGTERM; `say` gets the introduction once it listens.
+def run(fake: Fake, introduction: Callable[[Fake], str], say: Callable[[str], object] = print) -> None:
+    """Run a fake until SIGINT or SIGTERM; `say` gets the introduction once it listens. Raises OSError where the port is
+    taken."""
+    asyncio.run(_until_a_signal(fake, introduction, say))
 
-    Raises ValueError for an unknown dialect, profile or behaviour, OSError where the port is taken.
-    """
-    fake = FakeProvider(
-        dialect, host=host, port=port, behaviour=behaviour, profile=profile, api_key=api_key, validate=validate
-    )
+
+async def _until_a_signal(fake: Fake, introduction: Callable[[Fake], str], say: Callable[[str], object]) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    signals = (signal.SIGINT, signal.SIGTERM)
     async with fake:
-        for number in signals:
+        for number in _SIGNALS:
             loop.add_signal_handler(number, stopped.set)
         try:
             say(introduction(fake))
             await stopped.wait()
         finally:
-            for number in signals:
+            for number in _SIGNALS:
                 loop.remove_signal_handler(number)
-
-
-def run(
-    dialect: str,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    behaviour: str = "as-asked",
-    *,
-    profile: str = "actual",
-    api_key: str | None = None,
-    validate: bool = True,
-    say: Callable[[str], object] = print,
-) -> None:
-    """`serve`, for callers that have no event loop."""
-    asyncio.run(serve(dialect, host, port, behaviour, profile=profile, api_key=api_key, validate=validate, say=say))
 
 
 def introduction(fake: FakeProvider) -> str:

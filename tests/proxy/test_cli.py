@@ -224,11 +224,13 @@ def test_serve_hands_over_the_status(elsewhere: Path, monkeypatch: pytest.Monkey
 
 
 def test_fake_passes_its_options_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[Any] = []
-    monkeypatch.setattr(fakes, "run", lambda *args, **options: calls.append((args, options)))
+    ran: list[fakes.FakeProvider] = []
+    monkeypatch.setattr(fakes, "run", lambda fake, *_: ran.append(fake))
     args = ("--port", "9", "--behaviour", "tools", "--profile", "native")
     assert dragoman_("fake", "mindie", *args, DRAGOMAN_FAKE_API_KEY="k").exit_code == 0
-    assert calls == [(("mindie",), {"port": 9, "behaviour": "tools", "api_key": "k", "profile": "native"})]
+    (fake,) = ran
+    assert (fake.dialect, fake.port, fake.behaviour) == ("mindie", 9, "tools")
+    assert (fake.api_key, fake.profile) == ("k", "native")
 
 
 def test_fake_explains_itself() -> None:

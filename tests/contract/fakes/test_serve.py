@@ -16,7 +16,8 @@ from dragoman.contract.fakes import FakeProvider, introduction
 from dragoman.proxy.config.models import Config
 
 PROGRAM = (
-    "from dragoman.contract.fakes import run; run('mindie', behaviour='length', say=lambda t: print(t, flush=True))"
+    "from dragoman.contract.fakes import FakeProvider, introduction, run\n"
+    "run(FakeProvider('mindie', behaviour='length'), introduction, lambda text: print(text, flush=True))"
 )
 
 
