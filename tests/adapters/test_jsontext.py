@@ -151,9 +151,9 @@ def test_depth(levels: int, ok: bool, opening: str, closing: str) -> None:
 
 @pytest.mark.parametrize("raw", [b"[" * 100_000, b'{"a":' * 100_000, b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"])
 def test_depth_is_answered_fast(raw: bytes) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert refused(raw).code == "json_too_deep"
-    assert time.perf_counter() - began < 0.05
+    assert time.process_time() - began < 0.05
 
 
 def test_a_byte_order_mark_is_skipped() -> None:

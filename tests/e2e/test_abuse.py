@@ -112,9 +112,9 @@ async def test_no_pattern_of_a_client_is_run(client: Any, dialect: str) -> None:
         rules = {f"p{i}": {"pattern": one, "default": "a" * 40} for i, one in enumerate(patterns[start : start + 10])}
         seconds: list[float] = []
         while not seconds or (seconds[-1] > QUICK and len(seconds) < 3):  # the machine may be busy
-            begun = time.perf_counter()
+            begun = time.process_time()
             answer = await client.ask("openai", tools=[tool({"type": "object", "properties": rules})])
-            seconds.append(time.perf_counter() - begun)
+            seconds.append(time.process_time() - begun)
             assert answer.status == 200
         assert seconds[-1] < QUICK
 

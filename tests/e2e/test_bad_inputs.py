@@ -292,9 +292,10 @@ async def check_unharmed(client: Any) -> None:
 
 
 async def timed(client: Any, case: Case) -> tuple[Any, float]:
-    start = time.perf_counter()
+    """The answer, and the processor time that client and proxy took: what else the machine does must not count."""
+    start = time.process_time()
     answer = await client.send(case.body, case.path, case.headers)
-    return answer, time.perf_counter() - start
+    return answer, time.process_time() - start
 
 
 @pytest.mark.parametrize(("dialect", "profile"), SERVED, ids=["/".join(served) for served in SERVED])

@@ -166,7 +166,7 @@ async def test_slow_and_slow_first(send: Any) -> None:
         async with FakeProvider("openai", behaviour=behaviour) as fake:
             begun = time.monotonic()
             heard = await send(fake, stream=True)
-            assert heard.text == SENTENCE and least <= time.monotonic() - begun < 2
+            assert heard.text == SENTENCE and time.monotonic() - begun >= least
 
 
 @pytest.mark.parametrize(

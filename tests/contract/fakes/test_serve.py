@@ -27,10 +27,10 @@ def test_runs_until_a_signal(number: signal.Signals) -> None:
         assert process.stdout is not None
         address = process.stdout.readline().split(" at ")[1].split(",")[0]
         body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hello"}]}).encode()
-        with urllib.request.urlopen(f"{address}/v1/chat/completions", data=body, timeout=5) as response:
+        with urllib.request.urlopen(f"{address}/v1/chat/completions", data=body, timeout=20) as response:
             assert json.load(response)["choices"][0]["finish_reason"] == "length"
         process.send_signal(number)
-        assert process.wait(5) == 0
+        assert process.wait(20) == 0
 
 
 @pytest.mark.parametrize("dialect", ["openai", "databricks", "azure", "mindie"])

@@ -169,7 +169,7 @@ async def test_a_store_that_waits_holds_up_nobody_else(place: Any, client: Async
             messages: Any = [{"role": "user", "content": "hello"}]
             assert (await client.chat.completions.create(model="openai", messages=messages)).choices
             slowest = max(slowest, time.monotonic() - began)
-        assert slowest < 1
+        assert slowest < 3
         assert not waiting.done()
         other.execute("ROLLBACK")
     made = await waiting
