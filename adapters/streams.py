@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+from uuid import uuid4
 
 import orjson
 
@@ -16,7 +17,7 @@ from .sse import Item
 
 __all__ = ["Chunk", "End", "Output", "Run", "StreamReader", "StreamTranslator", "StreamWriter", "Surroundings"]
 
-_MARK = "\x00 text"
+_MARK = uuid4().hex  # made here, so that no chunk has it
 
 
 @dataclass(slots=True)
@@ -84,7 +85,7 @@ class Surroundings:
         if run.body is not self._body:
             body = run.body.copy()
             replace(body, run.place, _MARK)
-            before, _, after = orjson.dumps(body).rpartition(orjson.dumps(_MARK)[1:-1])
+            before, _, after = orjson.dumps(body).partition(_MARK.encode())
             self._body, self._around = run.body, (before, after)
         return self._around
 

@@ -72,12 +72,12 @@ class Downstream:
         """Send bytes, the headers before them; wait while the client does not keep up. Raises ClientGone."""
         self._clock.enter("write", self._stall)
         try:
-            if self.response is None:
-                self._hold.cancel()
-                await self._commit()
-            elif self._task is not None:
+            if self._task is not None:  # it may not have begun yet: there is one head, and that is its
                 await self._task
                 self._task = None
+            elif self.response is None:
+                self._hold.cancel()
+                await self._commit()
             await self._response().write(data)
         except asyncio.CancelledError as stop:
             raise _stalled(self._clock.verdict(stop)) from None

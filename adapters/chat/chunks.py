@@ -25,7 +25,7 @@ class ChunkMender(Mender):
         self._choices: dict[int, _Choice] = {}
 
     def _is_text(self, choice: JsonObject) -> bool:
-        return bool(choice["delta"].keys() == _TEXT_ONLY)
+        return bool(choice["delta"].keys() == _TEXT_ONLY) and not choice.get("finish_reason")
 
     def _choice(self, body: JsonObject, choice: JsonObject) -> bool:
         index = choice.setdefault("index", 0)

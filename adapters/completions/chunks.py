@@ -27,7 +27,7 @@ class TextMender(Mender):
         return UsageTally(choices_of(ctx.request))
 
     def _is_text(self, choice: JsonObject) -> bool:
-        return True
+        return not choice.get("finish_reason")
 
     def _choice(self, body: JsonObject, choice: JsonObject) -> bool:
         same = choice.keys() >= {"index", "text", "logprobs", "finish_reason"}

@@ -88,7 +88,8 @@ class ChatToResponses(StreamTranslator):
     def feed_run(self, run: Run) -> Sequence[Output | Run]:
         """Take a run of chunks. Where a text is open already, texts are a run of its deltas."""
         choice, turn = run.body["choices"][0], self._turn
-        if turn is None or not turn.has_text or choice["index"] or choice.get("logprobs") or run.place != _CONTENT:
+        writes_on = turn is not None and turn.has_text and not self._ended
+        if turn is None or not writes_on or choice["index"] or choice.get("logprobs") or run.place != _CONTENT:
             return super().feed_run(run)
         return turn.write_run(run)
 

@@ -129,3 +129,23 @@ def test_a_run_ends_where_a_read_tears_an_event() -> None:
     found = relayed([raw[:-20], raw[-20:], event({}, "stop") + DONE], usage=False)
     assert [len(run.texts) for run in found.runs] == [8]
     assert found.told == raw + event({}, "stop") + DONE
+
+
+def test_a_text_stands_nowhere_else_in_its_chunk() -> None:
+    """Whatever else a chunk says: what marks the place of the text is not in it."""
+    odd = {"service_tier": "\x00 text", "system_fingerprint": "TEXT"}
+    raw = [event({"content": f"w{number}"}, created=number, **odd) for number in range(6)]
+    same = [event({"content": f"w{number}"}, created=9, usage=None, **odd) for number in range(6)]
+    for events in (raw, same):
+        whole = [event({"role": "assistant", "content": ""}), *events, event({}, "stop"), DONE]
+        by_byte = relayed([b"".join(whole)[i : i + 1] for i in range(len(b"".join(whole)))], usage=False)
+        assert relayed([b"".join(whole)], usage=False).told == by_byte.told
+
+
+def test_a_finish_reason_is_never_a_part_of_a_run() -> None:
+    two = [
+        event({"role": "assistant", "content": ""}),
+        event({"content": "b"}, "stop").replace(b'"index": 0', b'"index": 1'),
+    ]
+    finishing = [event({"content": f"a{number}"}, "stop") for number in range(4)]
+    assert relayed([b"".join([*two, *finishing, DONE])]).runs == []
