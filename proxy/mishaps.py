@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import ssl
 from typing import NamedTuple
 
@@ -79,7 +80,7 @@ def _reason(error: BaseException) -> str:
     words = getattr(inner, "verify_message", None) or getattr(inner, "reason", None)
     if isinstance(error, aiohttp.ClientHttpProxyError):
         words = str(error.status)
-    if words is None and isinstance(inner, OSError) and inner.errno:
+    if words is None and isinstance(inner, OSError) and inner.errno and not isinstance(inner, socket.gaierror):
         words = os.strerror(inner.errno)  # its own text may hold the address
     return f" ({words})" if isinstance(words, str) and words else ""
 

@@ -21,7 +21,9 @@ DEPLOYMENT = "azureml-model-deployment"
 
 def check_version(call: Call) -> None:
     """Raise Fault unless the client's query has a version of the right form."""
-    check_api_version(call.query.get("api-version"), DEFAULT_API_VERSION)
+    check_api_version(
+        call.query.get("api-version"), f"{DEFAULT_API_VERSION} (an OpenAI client's base URL ends with /v1)"
+    )
 
 
 def settle_extras(body: JsonObject, rules: Judge, call: Call, ctx: Context) -> None:

@@ -32,7 +32,7 @@ def litellm(
     with problems_shown():
         text, left = imported(file)
     report(left)
-    if output is None:
+    if output is None or str(output) == "-":
         print(text, end="")
         return
     try:

@@ -34,7 +34,8 @@ class Deployments:
         self._providers: dict[str, dict[str, Any]] = {}
         self._models: dict[str, list[dict[str, Any]]] = {}
         self._variables: dict[str, str] = {}
-        self._shares: dict[str, list[tuple[float | None, float | None, float | None]]] = {}
+        self._shares: dict[str, list[tuple[float | None, ...]]] = {}
+        self._weighted: dict[str, list[tuple[str | int, ...]]] = {}  # where weights stand
 
     def add(self, position: int) -> None:
         path = ("model_list", position, "litellm_params")
@@ -60,8 +61,10 @@ class Deployments:
             self._left(path, f"the vendor {found[0]} has no address of its own, and there is no api_base")
             return
         self._models.setdefault(name, []).append({"provider": self._named(found[0], provider), **target})
-        shares = [number(self._document, (*path, key)) for key in ("weight", "rpm", "tpm")]
-        self._shares.setdefault(name, []).append((shares[0], shares[1], shares[2]))
+        shares = tuple(number(self._document, (*path, key)) for key in ("weight", "rpm", "tpm"))
+        self._shares.setdefault(name, []).append(shares)
+        if shares[0] is not None:
+            self._weighted.setdefault(name, []).append((*path, "weight"))
         self._leave(path, found[0])
 
     def providers(self) -> dict[str, Any]:
@@ -70,6 +73,12 @@ class Deployments:
     def models(self) -> dict[str, Any]:
         """The targets of each name, with weights where LiteLLM would draw by weight, rpm or tpm."""
         for name, targets in self._models.items():
+            weighted = self._weighted.get(name, [])
+            if len(weighted) < len(targets):
+                for path in weighted:
+                    self._left(
+                        path, "weight: it counts where all deployments of the name have one, which is more than 0"
+                    )
             for kind in zip(*self._shares[name], strict=True):
                 if len(targets) > 1 and all(kind):
                     for target, share in zip(targets, kind, strict=True):

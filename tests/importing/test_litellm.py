@@ -58,3 +58,13 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path, text: str) -> None:
     result = CliRunner().invoke(app, ["import", "litellm", str(file)])
     assert (result.exit_code, result.stdout) == (2, "")
     assert str(file) in result.stderr
+
+
+def test_a_weight_that_others_lack_is_not_carried_and_told(tmp_path: Path) -> None:
+    entry = "  - {{model_name: m, litellm_params: {{model: openai/{}, api_key: os.environ/OPENAI_API_KEY{}}}}}\n"
+    file = tmp_path / "config.yaml"
+    file.write_text("model_list:\n" + entry.format("a", ", weight: 3") + entry.format("b", ""))
+    result = CliRunner().invoke(app, ["import", "litellm", str(file), "--output", "-"])
+    assert result.exit_code == 0
+    assert "weight" not in result.stdout
+    assert f"{file}:2:" in result.stderr and "it counts where all deployments of the name have one" in result.stderr
