@@ -11,6 +11,8 @@ from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, Output, Run, StreamWriter, Surroundings
 
+from .calls_in_turn import CallsInTurn
+
 __all__ = ["EventWriter", "RenderingWriter", "UsagePlace"]
 
 UsagePlace: TypeAlias = Literal["beside the finish", "nowhere"]
@@ -32,13 +34,15 @@ class EventWriter(StreamWriter):
         self._aborts_on_fault = aborts_on_fault
         self._closed = False
         self._surroundings = Surroundings()
+        self._calls = CallsInTurn()
 
     def write(self, output: Output) -> bytes:
         if self._closed:
             self.dropped += 1
             return b""
         if isinstance(output, Chunk):
-            return self._chunk(output)
+            chunk = self._calls.take(output)
+            return b"" if chunk is None else self._chunk(chunk)
         self._closed = True
         if isinstance(output, Fault):
             self.aborts = self._aborts_on_fault

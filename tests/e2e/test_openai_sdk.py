@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import openai
 import pytest
@@ -119,6 +119,22 @@ async def test_a_loop_with_parallel_tools(house: Any, client: AsyncOpenAI, diale
     assert sorted(results) == sorted(call.id for call in calls)
     if dialect == "databricks":
         assert results == [call.id for call in calls], "results follow the order of their calls"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("strict", [False, True])
+async def test_each_streamed_call_is_whole_when_the_helper_says_so(
+    client: AsyncOpenAI, dialect: str, strict: bool
+) -> None:
+    tools = [{**tool, "function": {**tool["function"], "strict": strict}} for tool in (WEATHER, TIME)]
+    async with client.chat.completions.stream(
+        model=dialect, messages=user("fake:parallel-tools the weather?"), tools=cast(Any, tools)
+    ) as stream:
+        done = [event async for event in stream if event.type == "tool_calls.function.arguments.done"]
+        final = await stream.get_final_completion()
+    calls = final.choices[0].message.tool_calls or ()
+    assert [event.arguments for event in done] == [call.function.arguments for call in calls]
+    assert all(isinstance(json.loads(event.arguments), dict) for event in done) and len(done) == 2
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -1,0 +1,87 @@
+"""Calls that stream in turns reach clients one after the other, whole, whatever comes between."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.adapters.chat.calls_in_turn import CallsInTurn
+from dragoman.adapters.streams import Chunk
+
+
+def chunk(*pieces: dict[str, Any], finish: str | None = None, index: int = 0, **delta: Any) -> Chunk:
+    if pieces:
+        delta["tool_calls"] = list(pieces)
+    return Chunk({"choices": [{"index": index, "delta": delta, "finish_reason": finish}]}, b"raw")
+
+
+def piece(index: int, arguments: str) -> dict[str, Any]:
+    return {"index": index, "function": {"arguments": arguments}}
+
+
+def told(chunks: list[Chunk]) -> list[tuple[int, str]]:
+    """Index and arguments of every piece, in the order in which a client gets them."""
+    turns = CallsInTurn()
+    passed = [made for one in chunks if (made := turns.take(one)) is not None]
+    choices = [choice for made in passed for choice in made.body["choices"]]
+    pieces = [piece for choice in choices for piece in choice["delta"].get("tool_calls", ())]
+    return [(piece["index"], piece["function"]["arguments"]) for piece in pieces]
+
+
+def test_calls_in_order_go_on_as_they_came() -> None:
+    chunks = [
+        chunk(piece(0, "")),
+        chunk(piece(0, "{}")),
+        chunk(piece(1, "{")),
+        chunk(piece(1, "}")),
+        chunk(finish="stop"),
+    ]
+    turns = CallsInTurn()
+    assert all(turns.take(one) is one for one in chunks)
+
+
+def test_a_call_waits_until_the_one_before_it_is_whole() -> None:
+    chunks = [chunk(piece(0, '{"a"')), chunk(piece(1, '{"b"')), chunk(piece(0, ":1}")), chunk(piece(1, ":2}"))]
+    assert told(chunks) == [(0, '{"a"'), (0, ":1}"), (1, '{"b"'), (1, ":2}")]
+
+
+def test_what_still_waits_comes_with_the_finish() -> None:
+    chunks = [
+        chunk(piece(0, "")),
+        chunk(piece(1, "{}")),
+        chunk(piece(2, "{}")),
+        chunk(content="x"),
+        chunk(finish="tool_calls"),
+    ]
+    assert told(chunks) == [(0, ""), (1, "{}"), (2, "{}")]
+
+
+def test_a_chunk_with_nothing_left_is_not_told_and_others_keep_the_rest() -> None:
+    turns = CallsInTurn()
+    assert turns.take(chunk(piece(0, "{"))) is not None
+    assert turns.take(chunk(piece(1, "{}"))) is None
+    beside = turns.take(chunk(piece(1, ""), content="x"))
+    assert beside is not None and beside.body["choices"][0]["delta"] == {"content": "x"}
+    assert beside.raw is None
+
+
+CALLS = st.lists(st.dictionaries(st.text(max_size=4), st.integers(), max_size=3), min_size=1, max_size=4)
+
+
+@given(CALLS, st.data())
+def test_nothing_is_lost_and_no_call_is_torn(calls: list[dict[str, int]], data: st.DataObject) -> None:
+    left = [list(json.dumps(call)) for call in calls]
+    chunks = []
+    while any(left):
+        index = data.draw(st.sampled_from([i for i, some in enumerate(left) if some]))
+        taken = data.draw(st.integers(1, len(left[index])))
+        chunks.append(chunk(piece(index, "".join(left[index][:taken]))))
+        del left[index][:taken]
+    found = told([*chunks, chunk(finish="tool_calls")])
+    order = list(dict.fromkeys(index for index, _ in found))
+    assert [index for index, _ in found] == sorted((index for index, _ in found), key=order.index)
+    whole = {index: "".join(text for one, text in found if one == index) for index in order}
+    assert {index: json.loads(text) for index, text in whole.items()} == dict(enumerate(calls))
