@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from random import uniform
 from typing import TypeVar
 
-from aiohttp import web
+from aiohttp.web_request import BaseRequest
 
 from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.dialect import Called
@@ -38,7 +38,7 @@ _T = TypeVar("_T")
 class Asked:
     """A client's request, and what goes with it through the exchange."""
 
-    request: web.BaseRequest
+    request: BaseRequest
     route: Route
     ctx: Context
     note: Note

@@ -5,6 +5,7 @@ What a command needs is imported inside it, so that `dragoman --help` is quick.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -50,6 +51,8 @@ app = typer.Typer(
 def main() -> None:
     if os.environ.get("DRAGOMAN_PORT", "").startswith("tcp://"):
         del os.environ["DRAGOMAN_PORT"]  # Kubernetes sets it so where a service is called dragoman
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would read the metadata of every package here
+    gc.set_threshold(50_000, 20, 100)  # what is imported stays, so it is seldom worth while to look for garbage in it
     app(prog_name="dragoman")
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from aiohttp import web
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response, StreamResponse
 
 from dragoman.adapters.faults import Fault
 
@@ -29,7 +30,7 @@ class ClientGone(Exception):
         self.fault = fault
 
 
-async def send_large(response: web.Response, request: web.BaseRequest, clock: Clock, stall: float) -> None:
+async def send_large(response: Response, request: BaseRequest, clock: Clock, stall: float) -> None:
     """Send a whole response that may have to wait for its client. Raises ClientGone."""
     if not isinstance(response.body, bytes) or len(response.body) <= _BUFFERED:
         return  # aiohttp sends it
@@ -53,7 +54,7 @@ class Downstream:
     __slots__ = ("_clock", "_head", "_hold", "_request", "_stall", "_task", "response", "written")
 
     def __init__(
-        self, request: web.BaseRequest, clock: Clock, head: Callable[[], Mapping[str, str]], hold: float, stall: float
+        self, request: BaseRequest, clock: Clock, head: Callable[[], Mapping[str, str]], hold: float, stall: float
     ) -> None:
         self._request = request
         self._clock = clock
@@ -61,7 +62,7 @@ class Downstream:
         self._stall = stall
         self._task: asyncio.Task[None] | None = None
         self._hold = asyncio.get_running_loop().call_later(hold, self._held_long_enough)
-        self.response: web.StreamResponse | None = None
+        self.response: StreamResponse | None = None
         self.written = 0
 
     @property
@@ -109,9 +110,9 @@ class Downstream:
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def _commit(self) -> None:
-        response = self.response = web.StreamResponse(headers=self._head())
+        response = self.response = StreamResponse(headers=self._head())
         await response.prepare(self._request)
 
-    def _response(self) -> web.StreamResponse:
+    def _response(self) -> StreamResponse:
         assert self.response is not None
         return self.response

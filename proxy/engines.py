@@ -8,12 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from structlog.typing import FilteringBoundLogger
-
 from .config.models import Config, Provider, Timeouts
 from .credentials import Credentials
+from .log import Log
 from .over_http import HttpUpstream
-from .over_litellm.upstream import LitellmUpstream
 from .over_local.supervisor import EngineError
 from .over_local.upstream import LocalUpstream
 from .upstream import Upstream
@@ -27,6 +25,8 @@ def connected(name: str, provider: Provider, timeouts: Timeouts, credentials: Cr
         case "local":
             return LocalUpstream(name, provider, timeouts)
         case "litellm":
+            from .over_litellm.upstream import LitellmUpstream
+
             return LitellmUpstream(name, provider, timeouts)
         case None:
             return HttpUpstream(name, provider, timeouts, credentials)
@@ -41,7 +41,7 @@ async def engines_ready(config: Config) -> None:
         await asyncio.to_thread(load)
 
 
-async def start_engines(upstreams: Iterable[Upstream], log: FilteringBoundLogger) -> None:
+async def start_engines(upstreams: Iterable[Upstream], log: Log) -> None:
     """Start every engine, all at once, and wait until they are ready. Raises EngineError, its text for users."""
     engines = [upstream.engine for upstream in upstreams if isinstance(upstream, LocalUpstream)]
     if not engines:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 
-from aiohttp import web
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response, StreamResponse
 
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.changes import Receipt
@@ -44,7 +45,7 @@ class Exchange:
 
     def __init__(
         self,
-        request: web.BaseRequest,
+        request: BaseRequest,
         request_id: str,
         path: str,
         route: Route,
@@ -64,7 +65,7 @@ class Exchange:
         self._log = log
         self._mask = mask
 
-    async def run(self) -> web.StreamResponse:
+    async def run(self) -> StreamResponse:
         """Raises only CancelledError, where the client has left."""
         try:
             return await self._answered()
@@ -79,7 +80,7 @@ class Exchange:
             self.clock.stop()
             self._log.exchange(self._asked.note.line())
 
-    async def _answered(self) -> web.StreamResponse:
+    async def _answered(self) -> StreamResponse:
         """An answer, whatever happens, unless the client is gone."""
         try:
             return await self._run()
@@ -93,10 +94,10 @@ class Exchange:
         except (ClientGone, ConnectionError):
             raise
         except Exception as error:  # noqa: BLE001 - a defect of ours: the client is told that there is one, no more
-            self._log.exception("defect", request_id=self._asked.note.request_id, exc_info=error)
+            self._log.error("defect", request_id=self._asked.note.request_id, exc_info=error)
             return await self._refuse(Fault("internal", "something went wrong in the proxy", code="internal_error"))
 
-    async def _run(self) -> web.StreamResponse:
+    async def _run(self) -> StreamResponse:
         asked = self._asked
         note, headers = asked.note, asked.request.headers
         caller = self._state.keys.caller(headers)
@@ -131,7 +132,7 @@ class Exchange:
         query = dict(request.query) if "?" in request.raw_path else _NO_QUERY
         return Call(call.method, call.path, body, query, request.headers)
 
-    async def _whole(self, attempt: Attempt) -> web.StreamResponse:
+    async def _whole(self, attempt: Attempt) -> StreamResponse:
         asked = self._asked
         self.clock.enter("answer", attempt.candidate.provider.timeouts.total)
         hub, incoming = await whole_reply(asked, attempt)
@@ -144,17 +145,17 @@ class Exchange:
         await send_large(response, asked.request, self.clock, self._server.write_stall)
         return response
 
-    async def _answer_stream(self, candidates: Iterator[Candidate]) -> web.StreamResponse:
+    async def _answer_stream(self, candidates: Iterator[Candidate]) -> StreamResponse:
         self._stream = StreamAnswer(self._asked, self._server, self._mask)
         await self._stream.send(candidates)
         return self._streamed(self._stream)
 
-    def _streamed(self, stream: StreamAnswer) -> web.StreamResponse:
+    def _streamed(self, stream: StreamAnswer) -> StreamResponse:
         assert stream.response is not None
         self._asked.note.status = stream.response.status
         return stream.response
 
-    async def _refuse(self, fault: Fault) -> web.StreamResponse:
+    async def _refuse(self, fault: Fault) -> StreamResponse:
         asked, note = self._asked, self._asked.note
         if self._stream is not None and self._stream.response is not None:  # too late for a status
             await self._stream.fail(fault)
@@ -169,7 +170,7 @@ class Exchange:
             response.force_close()
         return response
 
-    def _gone(self, fault: Fault | None) -> web.StreamResponse:
+    def _gone(self, fault: Fault | None) -> StreamResponse:
         """Nobody will read this, but aiohttp wants to have it."""
         asked, note = self._asked, self._asked.note
         if fault is not None:
@@ -179,4 +180,4 @@ class Exchange:
         if asked.request.transport is not None:
             asked.request.transport.abort()
         stream = self._stream
-        return web.Response(status=499) if stream is None or stream.response is None else stream.response
+        return Response(status=499) if stream is None or stream.response is None else stream.response

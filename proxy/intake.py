@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping
 
 from aiohttp import HttpVersion11
-from aiohttp.web import BaseRequest, RequestPayloadError
+from aiohttp.web_protocol import RequestPayloadError
+from aiohttp.web_request import BaseRequest
 
 from dragoman.adapters.faults import Fault
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 
-from aiohttp import web
-from structlog.typing import FilteringBoundLogger
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response, StreamResponse
 
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.changes import Receipt
@@ -24,7 +24,7 @@ from .clock import Clock
 from .conversation import store_fault
 from .downstream import ClientGone, send_large
 from .keys import Keys
-from .log import Note
+from .log import Log, Note
 from .routes import Route
 from .store.interface import ResponseStore, StoredResponse, StoreError
 from .store.items import input_items
@@ -37,16 +37,14 @@ _SHOWN = 100  # characters of a client's value in a message
 class Retrieval:
     """One request. Made inside the task that serves it."""
 
-    def __init__(self, request: web.BaseRequest, note: Note, route: Route, response_id: str, part: str) -> None:
+    def __init__(self, request: BaseRequest, note: Note, route: Route, response_id: str, part: str) -> None:
         self._request = request
         self._note = note
         self._route = route
         self._id = response_id
         self._verb = _VERBS[part][request.method]
 
-    async def run(
-        self, keys: Keys, store: ResponseStore | None, log: FilteringBoundLogger, stall: float
-    ) -> web.StreamResponse:
+    async def run(self, keys: Keys, store: ResponseStore | None, log: Log, stall: float) -> StreamResponse:
         """Answer, with one line in the log."""
         clock = Clock()
         try:
@@ -55,12 +53,12 @@ class Retrieval:
             return response
         except ClientGone:
             self._note.outcome = "client_left"
-            return web.Response(status=499)
+            return Response(status=499)
         finally:
             clock.stop()
             log.info("exchange", **self._note.line())
 
-    async def _answered(self, keys: Keys, store: ResponseStore | None) -> web.Response:
+    async def _answered(self, keys: Keys, store: ResponseStore | None) -> Response:
         note = self._note
         try:
             caller = keys.caller(self._request.headers)
@@ -75,14 +73,14 @@ class Retrieval:
             return self._refused(fault)
         return self._response(status, body, headers)
 
-    def _refused(self, fault: Fault, cause: BaseException | None = None) -> web.Response:
+    def _refused(self, fault: Fault, cause: BaseException | None = None) -> Response:
         self._note.failed(fault)
         self._note.cause = cause
         ctx = Context(self._route.profile, Call(self._request.method, "", {}), Receipt())
         reply = self._route.served.write_fault(fault, ctx)
         return self._response(reply.status, reply.body, reply.headers)
 
-    def _response(self, status: int, body: JsonObject, headers: Mapping[str, str]) -> web.Response:
+    def _response(self, status: int, body: JsonObject, headers: Mapping[str, str]) -> Response:
         data = encode(body)
         self._note.status, self._note.bytes = status, len(data)
         return as_response(status, data, {"x-request-id": self._note.request_id, **headers})

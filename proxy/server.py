@@ -12,10 +12,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from aiohttp import HttpVersion11, web
+from aiohttp import HttpVersion11
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.streams import EMPTY_PAYLOAD
-from aiohttp.web_protocol import ERROR, RequestHandler, _ErrInfo
+from aiohttp.web_protocol import ERROR, RequestHandler, RequestPayloadError, _ErrInfo
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response, StreamResponse
+from aiohttp.web_server import Server
 
 from dragoman.adapters.call import Call, Context
 from dragoman.adapters.changes import Receipt
@@ -66,7 +69,7 @@ class Gateway:
         self.log = log
         self._mask = mask
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def handle(self, request: BaseRequest) -> StreamResponse:
         identity = request_id(request.headers)
         path = path_of(request)
         try:
@@ -85,7 +88,7 @@ class Gateway:
         except Fault as fault:
             return self.refuse(request, fault, identity)
 
-    def refuse(self, request: web.BaseRequest, fault: Fault, identity: str, **headers: str) -> web.Response:
+    def refuse(self, request: BaseRequest, fault: Fault, identity: str, **headers: str) -> Response:
         """Answer a request that belongs to no exchange, in the dialect that its path speaks of."""
         route = self._routes.kin(path_of(request))
         reply = route.served.write_fault(fault, Context(route.profile, Call(request.method, "", {}), Receipt()))
@@ -101,7 +104,7 @@ class Gateway:
         for exchange in self.running:
             exchange.clock.interrupt(Fault(_STOPPING.kind, _STOPPING.message, code=_STOPPING.code))
 
-    async def _exchange(self, request: web.BaseRequest, identity: str, path: str, route: Route) -> web.StreamResponse:
+    async def _exchange(self, request: BaseRequest, identity: str, path: str, route: Route) -> StreamResponse:
         exchange = Exchange(request, identity, path, route, self.state, self.store, self._server, self.log, self._mask)
         self.running.add(exchange)
         self.idle.clear()
@@ -113,8 +116,8 @@ class Gateway:
                 self.idle.set()
 
     async def _stored(
-        self, request: web.BaseRequest, identity: str, route: Route, response_id: str, part: str
-    ) -> web.StreamResponse:
+        self, request: BaseRequest, identity: str, route: Route, response_id: str, part: str
+    ) -> StreamResponse:
         methods = METHODS.get(part)
         if methods is None:
             raise self._routes.unknown(path_of(request))
@@ -123,7 +126,7 @@ class Gateway:
         retrieval = Retrieval(request, Note(identity, route.dialect.name, route.protocol), route, response_id, part)
         return await retrieval.run(self.state.keys, self.store, self.log, self._server.write_stall)
 
-    def _tell(self, request: web.BaseRequest, identity: str, path: str, inquiry: Inquiry) -> web.Response:
+    def _tell(self, request: BaseRequest, identity: str, path: str, inquiry: Inquiry) -> Response:
         """Answer a question about models. Raises Fault."""
         if request.method not in ("GET", "HEAD"):
             return self._other_method(request, identity, "GET, HEAD")
@@ -133,14 +136,14 @@ class Gateway:
         self.log.info("told", request_id=identity, dialect=inquiry.dialect.name, key=caller.name, bytes=len(body))
         return as_response(200, body, {"x-request-id": identity})
 
-    def _other_method(self, request: web.BaseRequest, identity: str, allowed: str) -> web.Response:
+    def _other_method(self, request: BaseRequest, identity: str, allowed: str) -> Response:
         allow = f"{allowed}, OPTIONS"
         if request.method == "OPTIONS":
             return as_response(204, b"", {"x-request-id": identity, "Allow": allow})
         fault = Fault("method_not_allowed", f"this address takes {allow}", code="method_not_allowed")
         return self.refuse(request, fault, identity, Allow=allow)
 
-    def _health(self, request: web.BaseRequest, identity: str, path: str) -> web.Response:
+    def _health(self, request: BaseRequest, identity: str, path: str) -> Response:
         if request.method not in ("GET", "HEAD"):
             return self._other_method(request, identity, "GET, HEAD")
         draining = self.draining and path == "/ready"
@@ -148,7 +151,7 @@ class Gateway:
         return as_response(503 if draining else 200, encode(body), {"x-request-id": identity})
 
 
-class GatewayServer(web.Server):
+class GatewayServer(Server):
     """Makes a protocol for each connection. `header_timeout` bounds the time in which a request's head must come."""
 
     def __init__(self, gateway: Gateway, header_timeout: float) -> None:
@@ -182,7 +185,7 @@ class _Connection(RequestHandler):
         RequestHandler.data_received(self, data)
         self._begun = self._is_idle() and (self._begun or bool(data.strip(b"\r\n")))
         if self._messages and self._current_request is not None and isinstance(self._messages[-1][0], _ErrInfo):
-            self._current_request.content.set_exception(web.RequestPayloadError("the body is not valid"))
+            self._current_request.content.set_exception(RequestPayloadError("the body is not valid"))
 
     def _is_idle(self) -> bool:
         return self._waiter is not None and not self._waiter.done()
@@ -197,8 +200,8 @@ class _Connection(RequestHandler):
             super()._process_keepalive()
 
     def handle_error(
-        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
-    ) -> web.StreamResponse:
+        self, request: BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> StreamResponse:
         """Answer what the parser rejected, or what got past every other handler."""
         manager: Any = self._manager
         if manager is None or request.writer.output_size > 0:
@@ -214,14 +217,14 @@ class _Connection(RequestHandler):
         """Tell our own log, which masks secrets."""
         manager: Any = self._manager
         error = kwargs.get("exc_info")
-        if manager is not None and not isinstance(error, web.RequestPayloadError):
+        if manager is not None and not isinstance(error, RequestPayloadError):
             manager.gateway.log.error("defect", exc_info=error)
 
 
 def _request(
     message: Any, payload: Any, protocol: RequestHandler, writer: Any, task: asyncio.Task[None]
-) -> web.BaseRequest:
-    return web.BaseRequest(_ERROR if message is ERROR else message, payload, protocol, writer, task, protocol._loop)
+) -> BaseRequest:
+    return BaseRequest(_ERROR if message is ERROR else message, payload, protocol, writer, task, protocol._loop)
 
 
 def _rejected(status: int, exc: BaseException | None) -> Fault:

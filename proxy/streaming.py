@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from aiohttp import web
+from aiohttp.web_response import StreamResponse
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.chat.parameters import wants_usage
@@ -38,7 +38,7 @@ class StreamAnswer:
         self._down = Downstream(asked.request, asked.clock, self._headers, server.hold_headers, server.write_stall)
 
     @property
-    def response(self) -> web.StreamResponse | None:
+    def response(self) -> StreamResponse | None:
         """Once there is one, the exchange is committed: from then on only `fail` can tell of a fault."""
         return self._down.response
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import PackageNotFoundError, version
 
 from .document import Document
 
@@ -17,6 +16,8 @@ _INSTALL = "pip install 'dragoman[litellm]'"
 
 
 def judge_litellm(document: Document, name: str) -> None:
+    from importlib.metadata import PackageNotFoundError, version
+
     if _is_used(document, name):
         path = ("providers", name, "engine")
         try:

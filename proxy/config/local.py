@@ -1,16 +1,19 @@
-"""Providers that are a model folder on this machine."""
+"""Providers that are a model folder on this machine.
+
+What reads such folders is imported where there is one.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from dragoman.local_engine import embedded
-from dragoman.local_engine.folder import ModelFolder, open_folder
-from dragoman.local_engine.places import FolderError
-from dragoman.local_engine.ports import Decoder
 
 from .document import Document
+
+if TYPE_CHECKING:
+    from dragoman.local_engine.folder import ModelFolder
 
 __all__ = ["judge_local", "place_models"]
 
@@ -33,6 +36,8 @@ def place_models(document: Document, folder: Path) -> None:
 
 
 def judge_local(document: Document, name: str) -> None:
+    from dragoman.local_engine.ports import Decoder
+
     lacks = embedded.lacking()
     if lacks:
         message = f"the engine local needs what is not installed: {', '.join(lacks)}"
@@ -44,6 +49,9 @@ def judge_local(document: Document, name: str) -> None:
 
 def _folder(document: Document, name: str) -> ModelFolder | None:
     """What the model's folder holds, or None where that was complained about."""
+    from dragoman.local_engine.folder import open_folder
+    from dragoman.local_engine.places import FolderError
+
     path = ("providers", name, "model_dir")
     node, given = document.find(path), document.text(*path)
     if node is not None and given is None:

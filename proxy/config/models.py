@@ -1,6 +1,7 @@
 """The configuration file's shape. Python is the source here: `schemas/config.json` is generated from these models.
 
-What is judged here is each value by itself; `meaning.py` judges values by one another.
+What is judged here is each value by itself; the other modules judge values by one another. The texts below the fields
+are their descriptions there: `schema.py` reads them from this file, which takes too long to be done at every start.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ Count = Annotated[int, Field(gt=0), NO_BOOL]
 
 
 class Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Drain(Part):

@@ -5,9 +5,14 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
+from . import models
 from .models import Config
 from .values import size_text, time_text
 
@@ -19,7 +24,12 @@ _TEXT_OF = {"seconds": time_text, "bytes": size_text}
 
 def generate() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the configuration file."""
-    schema = _edited(Config.model_json_schema())
+    plain = Config.model_json_schema()
+    shapes = {"Config": plain, **plain["$defs"]}
+    for model, field, said in _descriptions():
+        fields = shapes[model]["properties"]
+        fields[field] = dict(sorted({**fields[field], "description": said}.items()))
+    schema = _edited(plain)
     schema["$defs"]["Variable"] = {
         "type": "string",
         "pattern": r"\$\{[^}]+\}",
@@ -37,6 +47,16 @@ def generate() -> dict[str, Any]:
 def text() -> str:
     """The file's text."""
     return json.dumps(generate(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _descriptions() -> Iterator[tuple[str, str, str]]:
+    """Model, field and the text below the field."""
+    classes = [node for node in ast.parse(inspect.getsource(models)).body if isinstance(node, ast.ClassDef)]
+    for model in classes:
+        for field, below in pairwise(model.body):
+            match field, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
+                    yield model.name, name, inspect.cleandoc(said)
 
 
 def _edited(schema: dict[str, Any]) -> dict[str, Any]:

@@ -23,9 +23,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from structlog.typing import FilteringBoundLogger
-
 from dragoman.adapters.faults import Fault
+from dragoman.proxy.log import Log
 
 from .process import EngineProcess
 
@@ -58,13 +57,13 @@ class Supervisor:
         self._down = asyncio.Event()
         self._process: EngineProcess | None = None
         self._watch: asyncio.Task[None] | None = None
-        self._log: FilteringBoundLogger | None = None
+        self._log: Log | None = None
 
     @property
     def pid(self) -> int | None:
         return None if self._process is None else self._process.pid
 
-    async def start(self, log: FilteringBoundLogger) -> dict[str, Any]:
+    async def start(self, log: Log) -> dict[str, Any]:
         """What /health tells once the model is there. Raises EngineError."""
         self._log = log
         process = await self._launched()

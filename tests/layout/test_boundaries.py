@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import subprocess
 import sys
+from pathlib import Path
 
+import aiohttp
 import pytest
+
+from dragoman.contract.fakes import FakeProvider
 
 ENGINE = {"jinja2", "llguidance", "numpy", "onnx", "onnxruntime", "tokenizers"}
 HEAVY = {"litellm", "openai", "rich", "prometheus_client", "opentelemetry"} | ENGINE
@@ -38,13 +44,22 @@ async def run():
 asyncio.run(run())
 print(*sys.modules)
 """
-WITHOUT_ENGINE = """
+OVER_HTTP = """
 server: {port: 0, drain: {delay: 1ms}}
+models: {m: {targets: [{provider: p}]}}
 providers:
   p: {dialect: openai, base_url: "http://127.0.0.1:9/v1"}
-  unused: {engine: litellm, vendor: anthropic}
-models: {m: {targets: [{provider: p}]}}
 """
+WITHOUT_ENGINE = f"{OVER_HTTP}  unused: {{engine: litellm, vendor: anthropic}}\n"
+COMMAND = """
+import sys
+from dragoman.proxy.cli import main
+try:
+    main()
+finally:
+    print(*sys.modules)
+"""
+NOT_TO_SERVE = ("typer.rich_utils", "aiohttp.web", "dragoman.local_engine.folder", "dragoman.proxy.over_litellm")
 
 
 def loaded(script: str, name: str) -> set[str]:
@@ -73,6 +88,35 @@ def test_a_server_without_an_engine_loads_nothing_heavy() -> None:
     modules = loaded(SERVER, WITHOUT_ENGINE)
     assert "dragoman" in modules
     assert not modules & {"litellm", "onnxruntime", "openai"}
+
+
+async def test_the_first_answer_needs_nothing_heavy(tmp_path: Path) -> None:
+    """The whole command: what it loads is most of the time from its start to its first answer."""
+    config = tmp_path / "dragoman.yaml"
+    async with FakeProvider("openai") as fake:
+        config.write_text(OVER_HTTP.replace("http://127.0.0.1:9/v1", fake.base_url))
+        words = (sys.executable, "-c", COMMAND, "serve", "--config", str(config), "--log-format", "json")
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*words, stdout=pipe, stderr=pipe)
+        try:
+            assert process.stderr is not None
+            url = re.search(r"http://\S+", (await process.stderr.readline()).decode())
+            assert url is not None
+            body = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
+            async with (
+                aiohttp.ClientSession() as session,
+                session.post(f"{url[0]}/v1/chat/completions", json=body) as answer,
+            ):
+                assert (answer.status, (await answer.json())["model"]) == (200, "m")
+            process.terminate()
+            said, _ = await asyncio.wait_for(process.communicate(), 20)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+    modules = set(said.decode().split())
+    assert {"dragoman.proxy.exchange", "aiohttp.web_response"} <= modules
+    assert modules & (HEAVY | {"structlog", "pygments", *NOT_TO_SERVE}) == set()
 
 
 def test_a_heavy_module_would_be_seen() -> None:

@@ -6,7 +6,6 @@ from importlib import metadata
 
 import pytest
 
-from dragoman.proxy.config import litellm as engines
 from dragoman.proxy.config.load import check_text
 from dragoman.proxy.config.problems import ConfigErrors, Problem
 
@@ -26,21 +25,21 @@ def problems(text: str) -> list[Problem]:
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "version", lambda name: "1.106.2")
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "1.106.2")
 
 
 def test_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(engines, "version", missing)
+    monkeypatch.setattr("importlib.metadata.version", missing)
     [problem] = problems(GOOD)
     assert (problem.place, problem.code) == ("x.yaml:1:27", "missing-extra")
     assert problem.hint == "pip install 'dragoman[litellm]'"
 
 
 def test_a_provider_that_no_route_uses_needs_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "version", lambda name: "0.1")
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.1")
     other = 'other: {dialect: openai, base_url: "https://h/v1"}'
     text = GOOD.replace("providers: {", f"providers: {{{other}, ").replace("provider: any", "provider: other")
     assert not problems(text)
@@ -58,7 +57,7 @@ def test_a_provider_that_no_route_uses_needs_no_extra(monkeypatch: pytest.Monkey
     ],
 )
 def test_versions(monkeypatch: pytest.MonkeyPatch, version: str, good: bool) -> None:
-    monkeypatch.setattr(engines, "version", lambda name: version)
+    monkeypatch.setattr("importlib.metadata.version", lambda name: version)
     assert [problem.code for problem in problems(GOOD)] == ([] if good else ["untested-version"])
 
 
