@@ -11,7 +11,7 @@ from typing import TypeVar
 from aiohttp.web_request import BaseRequest
 
 from dragoman.adapters.call import Call, Context, Target
-from dragoman.adapters.dialect import Called
+from dragoman.adapters.dialect import Batching, Called
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.translate.bridge import Bridge, bridges
 
@@ -58,6 +58,10 @@ class Attempt:
     call: Call
     bridge: Bridge | None = None
     parts: tuple[Attempt, ...] = ()
+
+    @property
+    def batching(self) -> Batching | None:
+        return self.called.batching if self.bridge is None else self.bridge.batching
 
 
 def never() -> bool:
@@ -133,12 +137,13 @@ def written(ctx: Context, protocol: str, candidate: Candidate, turn: Turn | None
     if turn is not None:
         may_keep = bridge is None and provider.dialect.keeps_responses
         ctx = turn.continued(ctx, provider.name, may_keep)
-    parts = called.batching.split(ctx) if called.batching is not None else [ctx]
+    batching = (bridge or called).batching
+    parts = batching.split(ctx) if batching is not None else [ctx]
     if len(parts) == 1:
         return _attempt(candidate, called, ctx, bridge)
     target = mended(ctx.target)
-    attempts = tuple(_attempt(candidate, called, part._replace(target=target)) for part in parts)
-    return Attempt(candidate, called, ctx, attempts[0].call, parts=attempts)
+    attempts = tuple(_attempt(candidate, called, part._replace(target=target), bridge) for part in parts)
+    return Attempt(candidate, called, ctx, attempts[0].call, bridge, attempts)
 
 
 def _attempt(candidate: Candidate, called: Called, ctx: Context, bridge: Bridge | None = None) -> Attempt:

@@ -31,7 +31,7 @@ async def whole_reply(asked: Asked, attempt: Attempt) -> tuple[JsonObject, Incom
 
     Raises Fault.
     """
-    batching = attempt.called.batching
+    batching = attempt.batching
     if batching is None or not attempt.parts:
         return await _one(asked, attempt)
     try:

@@ -18,6 +18,7 @@ from .attempts import Asked, Attempt, first_answer, open_upstream
 from .config.models import Server
 from .downstream import Downstream
 from .log import Mask
+from .parts import whole_reply
 from .relay import outputs_of, outputs_of_reply
 from .replies import SSE, answer_headers, read_reply, served_context
 from .state import Candidate
@@ -58,19 +59,32 @@ class StreamAnswer:
         asked = self._asked
         self._attempt, self._incoming = attempt, None
         self._writer = asked.route.served.write_stream(served_context(asked, attempt))
+        if attempt.parts:
+            return await self._joined(attempt)
         asked.clock.enter("first_token", attempt.candidate.provider.timeouts.first_token)
         incoming = self._incoming = await open_upstream(asked, attempt)
         try:
             if incoming.status >= 400 or incoming.media_type not in (SSE, ""):
-                reply = await read_reply(asked, attempt, incoming)
-                await self._write(outputs_of_reply(_RESTREAM[asked.route.protocol](reply, asked.ctx.request)))
+                await self._tell(await read_reply(asked, attempt, incoming))
             else:
                 await self._relay(attempt, incoming)
-            await self._down.end(broken=self._writer.aborts)
+                await self._down.end(broken=self._writer.aborts)
         except BaseException:
             incoming.close()
             raise
         incoming.finish()
+
+    async def _joined(self, attempt: Attempt) -> None:
+        """Several replies that come whole, as one stream."""
+        self._asked.clock.enter("answer", attempt.candidate.provider.timeouts.total)
+        reply, self._incoming = await whole_reply(self._asked, attempt)
+        await self._tell(reply)
+
+    async def _tell(self, reply: JsonObject) -> None:
+        """A reply that came whole."""
+        asked = self._asked
+        await self._write(outputs_of_reply(_RESTREAM[asked.route.protocol](reply, asked.ctx.request)))
+        await self._down.end(broken=self._writer.aborts)
 
     async def _relay(self, attempt: Attempt, incoming: Incoming) -> None:
         asked, bridge = self._asked, attempt.bridge

@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.adapters.call import JsonObject
 
-__all__ = ["UsageTally", "hub_usage"]
+__all__ = ["UsageTally", "hub_usage", "summed"]
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _OTHER_NAMES = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
@@ -31,6 +31,19 @@ def hub_usage(reported: Any) -> JsonObject | None:
         details = usage.get("completion_tokens_details") or {}
         usage["completion_tokens_details"] = {"reasoning_tokens": usage.pop("reasoning_tokens"), **details}
     return usage
+
+
+def summed(usages: list[JsonObject]) -> JsonObject:
+    """The counts of several replies together, details included; of what is no count the latest holds."""
+    total: JsonObject = {}
+    for usage in usages:
+        for name, value in usage.items():
+            before = total.get(name)
+            if isinstance(value, dict):
+                total[name] = summed([before, value] if isinstance(before, dict) else [value])
+            else:
+                total[name] = value + (before or 0) if _count(value) is not None else value
+    return total
 
 
 class UsageTally:

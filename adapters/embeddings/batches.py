@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.chat.usage import summed
 from dragoman.adapters.dialect import Batching
 from dragoman.adapters.faults import Fault
 from dragoman.schemas import load
@@ -40,11 +41,7 @@ def join(replies: list[JsonObject], _ctx: Context) -> JsonObject:
         if len(item["embedding"]) != length:
             text = "the provider sent vectors of different lengths for one request"
             raise Fault("upstream_invalid_response", text, ("input", index), code="upstream_invalid_response")
-    usage: dict[str, Any] = {}
-    for reply in replies:
-        for name, count in reply["usage"].items():
-            usage[name] = usage.get(name, 0) + count if isinstance(count, int) else count
-    return {**replies[0], "data": data, "usage": usage}
+    return {**replies[0], "data": data, "usage": summed([reply["usage"] for reply in replies])}
 
 
 def _split_by(ctx: Context, schema: str) -> list[Context]:

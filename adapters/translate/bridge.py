@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.dialect import Batching
 from dragoman.adapters.responses.base import in_progress
 from dragoman.adapters.streams import StreamTranslator
 
@@ -15,6 +16,7 @@ from .prompts import chat_of_prompt, text_reply
 from .replies import chat_reply, responses_reply
 from .requests import chat_request, responses_request
 from .responses_to_chat import ResponsesToChat
+from .several import BATCHING
 from .tools import originals
 
 __all__ = ["Bridge", "bridges"]
@@ -23,12 +25,14 @@ __all__ = ["Bridge", "bridges"]
 @dataclass(frozen=True, slots=True)
 class Bridge:
     """`called` is the protocol that the provider speaks. `reply` and `stream` also get the client's request in hub
-    form; the context is that of the call."""
+    form; the context is that of the call. `batching` is there where one request may take several calls: it splits the
+    client's request, and joins replies in the client's protocol."""
 
     called: str
     request: Callable[[JsonObject, Context], JsonObject]
     reply: Callable[[JsonObject, JsonObject, Context], JsonObject]
     stream: Callable[[JsonObject, Context], StreamTranslator]
+    batching: Batching | None = None
 
 
 def _from_chat(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
@@ -56,6 +60,6 @@ def _stream_to_text(request: JsonObject, ctx: Context) -> StreamTranslator:
 bridges: Mapping[str, Bridge] = {
     "responses": Bridge("chat", chat_request, _from_chat, _stream_from_chat),
     "chat": Bridge("responses", responses_request, _to_chat_reply, _stream_to_chat),
-    "completions": Bridge("chat", chat_of_prompt, text_reply, _stream_to_text),
+    "completions": Bridge("chat", chat_of_prompt, text_reply, _stream_to_text, BATCHING),
 }
 """The protocol that a client speaks -> the bridge to one that may stand in for it."""

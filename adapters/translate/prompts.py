@@ -1,8 +1,8 @@
 """Completions over chat, in hub form: the prompt is what a user says, and what the assistant answers is the text.
 
 A chat model answers a prompt, it does not go on with it, so this is a loss, and it happens only where the policy
-`emulate_completions` asks for it. One prompt of text becomes one message; what has no place in chat follows the policy
-for unsupported fields (`adapters/fit.py`).
+`emulate_completions` asks for it. A prompt of text becomes one message; several are several calls (`several.py`). What
+has no place in chat follows the policy for unsupported fields (`adapters/fit.py`).
 """
 
 from __future__ import annotations
@@ -75,13 +75,9 @@ def _only_prompt(prompt: object) -> tuple[Path, str]:
         return ("prompt",), prompt
     if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str):
         return ("prompt", 0), prompt[0]
-    what = "no prompt" if prompt is None else "several prompts" if _texts(prompt) else "a prompt of tokens"
-    text = f"{what} cannot be served: a chat model stands in for completions, and takes one prompt of text"
+    what = "no prompt" if prompt is None else "a prompt of tokens"
+    text = f"{what} cannot be served: a chat model stands in for completions, and takes prompts of text"
     raise Fault("unsupported_parameter", text, ("prompt",), code="unsupported_parameter")
-
-
-def _texts(prompt: object) -> bool:
-    return isinstance(prompt, list) and all(isinstance(one, str) for one in prompt)
 
 
 def text_reply(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:

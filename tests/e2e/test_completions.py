@@ -85,15 +85,14 @@ SAYINGS: dict[str, tuple[dict[str, Any], list[tuple[int, str, str]]]] = {
     "batch of n": ({"prompt": ["a", "b"], "n": 2}, [(0, SENTENCE, "stop")] * 2 + [(1, SENTENCE, "stop")] * 2),
     "echo": ({"prompt": ["a", "b"], "echo": True}, [(0, "a" + SENTENCE, "stop"), (1, "b" + SENTENCE, "stop")]),
 }
-FOR_CHAT = ("text", "length", "content-filter", "n")
+FOR_CHAT = ("text", "length", "content-filter", "n", "batch", "batch of n")
 
 
 @pytest.mark.parametrize("dialect", CLIENTS)
 async def test_answers(client: Any, dialect: str, subtests: pytest.Subtests) -> None:
     rows = [(provider, saying) for provider in PROVIDERS for saying in SAYINGS]
-    rows += [
-        (provider, saying) for provider in STAND_INS for saying in FOR_CHAT if (provider, saying) != ("azure", "n")
-    ]
+    rows += [(provider, saying) for provider in STAND_INS for saying in FOR_CHAT]
+    rows = [row for row in rows if row not in (("azure", "n"), ("azure", "batch of n"))]
     asked = [
         ask(client, provider, "text", way, stream=stream, **SAYINGS[saying][0])
         for way, (provider, saying) in enumerate(rows)
@@ -296,7 +295,6 @@ async def test_chat_that_stands_in_is_a_loss(house: Any, sdk: AsyncOpenAI) -> No
 
 
 @pytest.mark.parametrize(("body", "param"), [
-    ({"prompt": ["a", "b"]}, "prompt"),
     ({"prompt": [1, 2]}, "prompt"),
     ({"prompt": [[1, 2]]}, "prompt"),
     ({"prompt": None}, "prompt"),
@@ -310,6 +308,36 @@ async def test_what_chat_cannot_stand_in_for(house: Any, sdk: AsyncOpenAI, body:
         await sdk.completions.create(model="mindie", **body)
     assert (caught.value.param, caught.value.code) == (param, "unsupported_parameter")
     assert house.fakes["mindie"].requests == []
+
+
+async def test_several_prompts_are_several_questions(house: Any, sdk: AsyncOpenAI) -> None:
+    raw = await sdk.completions.with_raw_response.create(model="mindie", prompt=["a", "b", "fake:length"], n=2)
+    reply, one = raw.parse(), await sdk.completions.create(model="mindie", prompt="a", n=2)
+    assert [choice.index for choice in reply.choices] == [0, 1, 2, 3, 4, 5]
+    assert [choice.finish_reason for choice in reply.choices] == ["stop"] * 4 + ["length"] * 2
+    assert reply.usage is not None and one.usage is not None
+    assert reply.usage.prompt_tokens > 2 * one.usage.prompt_tokens
+    assert all(f'converted;path="prompt[{i}]"' in raw.headers["x-dragoman-changes"] for i in range(3))
+    asked = sorted(received.body["messages"][0]["content"] for received in house.fakes["mindie"].requests)
+    assert asked == ["a", "a", "b", "fake:length"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_fault_of_one_prompt_is_all_there_is(house: Any, sdk: AsyncOpenAI, stream: bool) -> None:
+    wrong = "fake:mindie-422(param=messages[0].content)"
+    with pytest.raises(openai.UnprocessableEntityError) as caught:
+        await sdk.completions.create(model="mindie", prompt=["a", wrong], stream=stream)
+    assert caught.value.param == "prompt[1]"
+
+
+async def test_a_stream_of_several_prompts(house: Any, sdk: AsyncOpenAI) -> None:
+    stream = await sdk.completions.create(
+        model="mindie", prompt=["a", "b"], stream=True, stream_options={"include_usage": True}
+    )
+    chunks = [chunk async for chunk in stream]
+    assert [[choice.index for choice in chunk.choices] for chunk in chunks] == [[0], [1], []]
+    assert chunks[-1].usage is not None and chunks[-1].usage.completion_tokens > 0
+    assert [received.body.get("stream") for received in house.fakes["mindie"].requests] == [None, None]
 
 
 async def test_a_fault_in_the_message_is_told_of_the_prompt(house: Any, sdk: AsyncOpenAI) -> None:
