@@ -39,6 +39,10 @@ _REPLY_LEGEND = {
 }
 
 
+_NOTHING = "Nothing is lost: what was asked about is carried to every client."
+_EMULATED = "With the policy `emulate_completions`. The prompt becomes a message, always recorded as a loss."
+
+
 def losses_page(dialects: Mapping[str, Dialect]) -> str:
     served = [Client(dialect, served_profile(dialect)) for dialect in dialects.values()]
     every = [Client(dialect, profile) for dialect in dialects.values() for profile in dialect.profiles]
@@ -61,8 +65,18 @@ def losses_page(dialects: Mapping[str, Dialect]) -> str:
         *reply_table(every),
         *lines("### Streams"),
         *stream_table(every),
+        *lines("## Replies of completions", "### Whole replies"),
+        *reply_table(_serving(every, "completions"), "completions"),
+        *lines("### Streams"),
+        *stream_table(_serving(every, "completions"), "completions"),
+        *lines("## Replies of embeddings"),
+        *(reply_table(_serving(every, "embeddings"), "embeddings") or lines(_NOTHING)),
     ]
     return "\n".join(body).rstrip() + "\n"
+
+
+def _serving(clients: list[Client], protocol: str) -> list[Client]:
+    return [client for client in clients if protocol in client.dialect.served]
 
 
 def _introduction(served: list[Client]) -> Iterator[str]:
@@ -91,8 +105,11 @@ def _policy(policy: Policy) -> str:
 
 
 def _requests(served: list[Client], dialects: Mapping[str, Dialect], protocol: str) -> Iterator[str]:
-    asking = [client for client in served if protocol in client.dialect.served]
+    asking = _serving(served, protocol)
     for provider in dialects.values():
         if protocol in provider.called:
             yield from lines(f"### To {provider.name} ({protocol})")
+            yield from request_table(asking, provider, protocol)
+        elif protocol == "completions":
+            yield from lines(f"### To {provider.name} ({protocol}, for which chat stands in)", _EMULATED)
             yield from request_table(asking, provider, protocol)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dragoman.adapters.call import Call, Context, JsonObject, Target
@@ -15,32 +16,51 @@ from dragoman.adapters.sse import Event, Framer
 from dragoman.adapters.streams import Chunk, End, Output
 
 from .markdown import code, table
+from .other_samples import TEXTS, VECTORS, text_chunks, text_reply, vector_reply
 from .reply_samples import SAMPLES, chunks, reply
 from .trials import CARRIED, MODEL, Client, leaves
 from .words import literal
 
 __all__ = ["reply_table", "stream_table"]
 
-_Fate: TypeAlias = Callable[[Client, JsonObject, Path], str]
+_Fate: TypeAlias = Callable[[Client, str, JsonObject, Path], str]
 
 
-def reply_table(clients: Sequence[Client]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """Of one protocol: what is asked, and the whole reply in hub form that a sample is put into; the same as chunks,
+    where there are streams."""
+
+    samples: Mapping[str, tuple[JsonObject, Path]]
+    reply: Callable[[JsonObject], JsonObject]
+    chunks: Callable[[JsonObject], Iterable[JsonObject]] = lambda whole: ()
+
+
+_ANSWERS = {
+    "chat": _Answers(SAMPLES, reply, chunks),
+    "completions": _Answers(TEXTS, text_reply, text_chunks),
+    "embeddings": _Answers(VECTORS, vector_reply),
+}
+
+
+def reply_table(clients: Sequence[Client], protocol: str = "chat") -> list[str]:
     """The lines of the table of whole replies; clients that get the same share a column."""
-    return _table(clients, _whole)
+    return _table(clients, protocol, _whole)
 
 
-def stream_table(clients: Sequence[Client]) -> list[str]:
+def stream_table(clients: Sequence[Client], protocol: str = "chat") -> list[str]:
     """The same for streams."""
-    return _table(clients, _streamed)
+    return _table(clients, protocol, _streamed)
 
 
-def _table(clients: Sequence[Client], fate: _Fate) -> list[str]:
+def _table(clients: Sequence[Client], protocol: str, fate: _Fate) -> list[str]:
+    answers = _ANSWERS[protocol]
     columns: dict[tuple[str, ...], list[Client]] = {}
     for client in clients:
-        cells = [fate(client, reply(part), path) for part, path in SAMPLES.values()]
+        cells = [fate(client, protocol, answers.reply(part), path) for part, path in answers.samples.values()]
         columns.setdefault((client.dialect.name, *cells), []).append(client)
     titles = ["In the hub", *map(_title, columns.values())]
-    rows = [[label, *(cells[i] for cells in columns)] for i, label in enumerate(SAMPLES, 1)]
+    rows = [[label, *(cells[i] for cells in columns)] for i, label in enumerate(answers.samples, 1)]
     return table(titles, [row for row in rows if set(row[1:]) != {CARRIED}])
 
 
@@ -49,19 +69,19 @@ def _title(group: list[Client]) -> str:
     return name if len(profiles) == len(group[0].dialect.profiles) else f"{name}, {' and '.join(profiles)}"
 
 
-def _whole(client: Client, answer: JsonObject, path: Path) -> str:
+def _whole(client: Client, protocol: str, answer: JsonObject, path: Path) -> str:
     ctx = _context(client)
-    body = client.dialect.served["chat"].write_reply(copy.deepcopy(answer), ctx).body
+    body = client.dialect.served[protocol].write_reply(copy.deepcopy(answer), ctx).body
     return _word(lookup(answer, path), path, [body], ctx.receipt)
 
 
-def _streamed(client: Client, answer: JsonObject, path: Path) -> str:
+def _streamed(client: Client, protocol: str, answer: JsonObject, path: Path) -> str:
     value = lookup(answer, path)
     if value is None:
         return CARRIED  # what is not said cannot be lost
     ctx = _context(client)
-    writer = client.dialect.served["chat"].write_stream(ctx)
-    outputs: list[Output] = [*map(Chunk, chunks(answer)), End()]
+    writer = client.dialect.served[protocol].write_stream(ctx)
+    outputs: list[Output] = [*map(Chunk, _ANSWERS[protocol].chunks(answer)), End()]
     sent = b"".join(map(writer.write, outputs))
     data = [item.data for item in Framer().feed(sent) if isinstance(item, Event)]
     events = [_as_message(json.loads(text)) for text in data if text != b"[DONE]"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject, Policy, Target
@@ -11,6 +11,7 @@ from dragoman.adapters.changes import Change, Receipt
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, lookup
+from dragoman.adapters.translate.bridge import bridges
 
 from .questions import Question
 
@@ -54,7 +55,8 @@ class _Sent:
 
 
 def fate(client: Client, provider: Dialect, question: Question) -> str:
-    """One of the words of the table. Raises NotInDialect."""
+    """One of the words of the table. Where the provider does not have the protocol, another stands in for it; of a
+    request that becomes several, the first is looked at. Raises NotInDialect."""
     try:
         return _word(_send(client, provider, question, Policy()), question)
     except Fault:
@@ -74,7 +76,16 @@ def _send(client: Client, provider: Dialect, question: Question, policy: Policy)
     except Fault as fault:
         raise NotInDialect(f"{client.dialect.name} ({profile}): {fault.message}") from fault
     ctx = Context(PROVIDER_PROFILE, call, receipt, Target(MODEL, PROVIDER_PROFILE, policy), hub)
-    return _Sent(provider.called[question.protocol].write_request(hub, ctx).body, receipt)
+    called = provider.called.get(question.protocol)
+    if called is None:
+        bridge = bridges[question.protocol]
+        called = provider.called[bridge.called]
+        ctx = ctx._replace(target=replace(ctx.target, policy=replace(policy, emulate_completions=True)))
+        if bridge.batching is not None:
+            ctx = bridge.batching.split(ctx)[0]
+        hub = bridge.request(ctx.request, ctx)
+        ctx = ctx._replace(request=hub)
+    return _Sent(called.write_request(hub, ctx).body, ctx.receipt)
 
 
 def _word(sent: _Sent, question: Question) -> str:

@@ -80,3 +80,21 @@ def test_tables_of_answers() -> None:
     assert "| `reasoning_content` | as `content[].summary[].text` | lost |" in whole
     assert "| `finish_reason` `stop` | carried | `eos_token` |" in whole
     assert "| `usage` | beside the finish reason | left out |" in streamed
+
+
+def test_tables_of_other_protocols() -> None:
+    clients = [Client(dialects["openai"], "actual"), Client(dialects["databricks"], "documented")]
+    whole, streamed = ("\n".join(table(clients, "completions")) for table in (reply_table, stream_table))
+    assert "| `model` | carried | lost |" in whole
+    assert "| `usage` | carried | beside the finish reason |" in streamed
+    assert reply_table(clients, "embeddings") == []
+
+
+def test_chat_stands_in_for_completions() -> None:
+    def word(path: str, **body: Any) -> str:
+        return fate(OPENAI, dialects["mindie"], Question({"model": "m", **body}, (path,), protocol="completions"))
+
+    assert word("prompt", prompt=["a", "b"]) == "converted, less exact"
+    assert word("prompt", prompt=[1]) == "refused"
+    assert word("echo", prompt="a", echo=True) == "refused (lost)"
+    assert word("seed", prompt="a", seed=1) == "carried"
