@@ -82,8 +82,8 @@ def options(
 
 @app.command(
     epilog="Example: dragoman serve --config dragoman.yaml --env-file .env. Without a file, providers come from"
-    " OPENAI_API_KEY, DATABRICKS_HOST and DATABRICKS_TOKEN, AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL;"
-    " the small model dragoman-mini answers beside them."
+    " OPENAI_API_KEY, DATABRICKS_HOST and DATABRICKS_TOKEN, AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL,"
+    " AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY; the small model dragoman-mini answers beside them."
 )
 def serve(
     config: ConfigFile = None,

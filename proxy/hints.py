@@ -12,7 +12,8 @@ __all__ = ["found", "next_steps", "nothing"]
 
 _PROVIDERS = """no provider in the environment.
 Write a file (dragoman init) or name one (--config FILE); or set OPENAI_API_KEY, or DATABRICKS_HOST and
-DATABRICKS_TOKEN, or AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL."""
+DATABRICKS_TOKEN, or AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL, or AZURE_OPENAI_ENDPOINT and
+AZURE_OPENAI_API_KEY."""
 _ENGINE = f"""
 Or install the local engine, with which a small model answers at once: {embedded.INSTALL}"""
 

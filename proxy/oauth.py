@@ -21,6 +21,7 @@ import re
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from random import uniform
 from time import monotonic
 from typing import Any, NamedTuple
@@ -32,6 +33,7 @@ from yarl import URL
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any
 
+from .config.keyfile import BadKeyFile, read_key
 from .config.models import OAuth, Provider, Tls
 from .credentials import SILENT, Watch, rendered
 from .http_client import bare
@@ -162,12 +164,14 @@ class TokenSource:
 class TokenEndpoint:
     """Asks a provider's token endpoint. It is reached by the provider's proxy; who vouches for it is `oauth.ca`, the
     provider's own `tls` where both are at one address, else the system. Raises OSError for TLS files that cannot be
-    used."""
+    used, and OSError or BadKeyFile for a file that holds no secret. `learn` is told of the secrets in that file."""
 
-    def __init__(self, provider: Provider, oauth: OAuth) -> None:
+    def __init__(self, provider: Provider, oauth: OAuth, learn: Callable[[str], Any] = lambda secret: None) -> None:
         self._url = URL(oauth.token_url, encoded=True)
-        self._form = _form(oauth)
-        self._headers = {"Accept": "application/json", **_basic(oauth)}
+        self._oauth = oauth
+        self._learn = learn
+        learn(_secret(oauth))
+        self._headers = {"Accept": "application/json"}
         proxy = None if provider.proxy is None else URL(provider.proxy.get_secret_value())
         self._proxy, self._to_proxy = bare(proxy)
         if self._url.scheme == "http":  # there is no tunnel then, and the proxy reads the call's own headers
@@ -177,21 +181,27 @@ class TokenEndpoint:
     async def __call__(self) -> Token:
         """Raises NoToken."""
         try:
+            secret = await asyncio.to_thread(_secret, self._oauth)
+        except (OSError, BadKeyFile) as error:
+            why = error.strerror or "unreadable" if isinstance(error, OSError) else str(error)
+            raise NoToken("the client's secret cannot be read from its file", detail=why) from error
+        self._learn(secret)
+        try:
             async with asyncio.timeout(_PATIENCE):
-                status, body = await self._asked()
+                status, body = await self._asked(secret)
         except ERRORS as error:
             raise NoToken(f"the token endpoint: {mishap_of(error).text}") from error
         return _token(status, body)
 
-    async def _asked(self) -> tuple[int, bytes]:
+    async def _asked(self, secret: str) -> tuple[int, bytes]:
         connector = aiohttp.TCPConnector(ssl=self._ssl, resolver=aiohttp.ThreadedResolver())
         timeout, jar = aiohttp.ClientTimeout(total=None), aiohttp.DummyCookieJar()
         async with (
             aiohttp.ClientSession(connector=connector, timeout=timeout, cookie_jar=jar) as session,
             session.post(
                 self._url,
-                data=self._form,
-                headers=self._headers,
+                data=_form(self._oauth, secret),
+                headers={**self._headers, **_basic(self._oauth, secret)},
                 proxy=self._proxy,
                 proxy_headers=self._to_proxy,
                 allow_redirects=False,
@@ -205,19 +215,26 @@ class TokenEndpoint:
             return response.status, body
 
 
-def _form(oauth: OAuth) -> dict[str, str]:
+def _secret(oauth: OAuth) -> str:
+    """Raises OSError, BadKeyFile."""
+    if oauth.client_secret_file is not None:
+        return read_key(Path(oauth.client_secret_file))
+    return "" if oauth.client_secret is None else oauth.client_secret.get_secret_value()
+
+
+def _form(oauth: OAuth, secret: str) -> dict[str, str]:
     form = {"grant_type": "client_credentials"}
     if oauth.auth_style == "body":
-        form |= {"client_id": oauth.client_id, "client_secret": oauth.client_secret.get_secret_value()}
+        form |= {"client_id": oauth.client_id, "client_secret": secret}
     optional = {"scope": oauth.scope, "audience": oauth.audience}
     return form | {name: value for name, value in optional.items() if value is not None}
 
 
-def _basic(oauth: OAuth) -> dict[str, str]:
+def _basic(oauth: OAuth, secret: str) -> dict[str, str]:
     """RFC 6749, 2.3.1: both parts are form-encoded first."""
     if oauth.auth_style == "body":
         return {}
-    pair = f"{quote_plus(oauth.client_id)}:{quote_plus(oauth.client_secret.get_secret_value())}"
+    pair = f"{quote_plus(oauth.client_id)}:{quote_plus(secret)}"
     return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
 
 

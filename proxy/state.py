@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -240,7 +241,8 @@ def _credentials(name: str, dialect: Dialect, provider: Provider, watch: Watch) 
         return NONE
     templates = dialect.auth[provider.auth or dialect.presented(provider.address, token=provider.oauth is not None)]
     if provider.oauth is not None:
-        return TokenSource(name, templates, TokenEndpoint(provider, provider.oauth), watch)
+        endpoint = TokenEndpoint(provider, provider.oauth, partial(watch.learn, f"{name}.oauth"))
+        return TokenSource(name, templates, endpoint, watch)
     if provider.api_key_file is not None:
         return KeyFile(name, templates, Path(provider.api_key_file), watch)
     return NONE if provider.api_key is None else Fixed(templates, provider.api_key.get_secret_value())

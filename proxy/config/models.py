@@ -124,13 +124,23 @@ class Tls(Part):
 class OAuth(Part):
     """OAuth 2.0 client credentials."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"required": ["client_secret_file"]},
+            "then": {},
+            "else": {"required": ["client_secret"]},
+        }
+    )
+
     token_url: BaseUrl
     """The token endpoint: `https://login.microsoftonline.com/TENANT/oauth2/v2.0/token`, or a Databricks workspace's
     `/oidc/v1/token`."""
     client_id: Text
     """The application's, or service principal's, id."""
-    client_secret: Secret
+    client_secret: Secret | None = None
     """Its secret. Write `${NAME}`, not the secret."""
+    client_secret_file: Text | None = None
+    """A file with the secret, instead of `client_secret`; it is read for every token."""
     scope: Text | None = None
     """What to ask for: Azure `https://cognitiveservices.azure.com/.default` or `https://ml.azure.com/.default`,
     Databricks `all-apis`."""

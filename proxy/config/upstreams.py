@@ -22,7 +22,8 @@ __all__ = ["judge_providers", "judge_timeouts", "place_files"]
 _ONLY = {"kind": "databricks", "api_version": "azure", "address": "openai"}
 _ELSE = {"api_version": " and the address azure-openai"}
 _CREDENTIALS = ("api_key", "api_key_file", "oauth")
-_FILES = (("tls", "ca"), ("tls", "cert"), ("tls", "key"), ("oauth", "ca"), ("api_key_file",))
+_KEY_FILES = (("api_key_file",), ("oauth", "client_secret_file"))
+_FILES = (("tls", "ca"), ("tls", "cert"), ("tls", "key"), ("oauth", "ca"), *_KEY_FILES)
 
 
 def judge_providers(document: Document, insecure: bool) -> None:
@@ -81,9 +82,21 @@ def _judge_credentials(document: Document, name: str) -> None:
         message = f'"scope" is missing in providers.{name}.oauth'
         hint = "all-apis on Databricks; https://cognitiveservices.azure.com/.default for Azure OpenAI"
         document.add(("providers", name, "oauth"), "missing-key", message, hint=hint, at_key=True)
+    _judge_client_secret(document, name)
     if oauth and document.text("providers", name, "auth") not in (None, "bearer"):
         message = "access tokens are presented as bearer only"
         document.add(("providers", name, "auth"), "unknown-auth", message, hint="remove it", at_key=True)
+
+
+def _judge_client_secret(document: Document, name: str) -> None:
+    path = ("providers", name, "oauth")
+    found = [key for key in ("client_secret", "client_secret_file") if key in document.mapping(*path)]
+    if document.mapping(*path) and not found:
+        message = f'"client_secret" is missing in {".".join(path)}'
+        document.add(path, "missing-key", message, expected="a text", hint="or client_secret_file", at_key=True)
+    if len(found) > 1:
+        message = "client_secret_file beside client_secret: a client has one secret"
+        document.add((*path, found[1]), "two-credentials", message, hint="remove one of them", at_key=True)
 
 
 def _judge_protocols(document: Document, name: str, dialect: Dialect) -> None:
@@ -181,7 +194,7 @@ def place_files(document: Document, folder: Path) -> None:
 
 def _try(file: Path, path: tuple[str, ...]) -> None:
     """Raises OSError, BadKeyFile."""
-    if path[-1] == "api_key_file":
+    if path[2:] in _KEY_FILES:
         read_key(file)
         return
     with file.open("rb") as stream:

@@ -30,7 +30,14 @@ class _Source:
     base_url: str
     patterns: tuple[str, ...] = ()
     protocols: str = "chat"
+    dialect: str = ""
+    """Where it is not the provider's name."""
+    more: str = ""
+    """Further keys of the provider."""
 
+
+_API_VERSION = "2024-10-21"
+"""The latest of Azure OpenAI that is no preview; it has no Responses, for which chat stands in."""
 
 _SOURCES = (
     _Source(
@@ -53,6 +60,15 @@ _SOURCES = (
         "${AZURE_INFERENCE_ENDPOINT}",
         (),
         "chat, embeddings",
+    ),
+    _Source(
+        "azure-openai",
+        ("AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY"),
+        "${AZURE_OPENAI_ENDPOINT}",
+        (),
+        "chat, completions, embeddings",
+        "openai",
+        f'address: azure-openai, api_version: "${{OPENAI_API_VERSION:-{_API_VERSION}}}"',
     ),
 )
 
@@ -88,8 +104,9 @@ def _provider(source: _Source, env: Mapping[str, str]) -> str:
     bare = source.name == "databricks" and "://" not in env["DATABRICKS_HOST"]  # its tools take a host alone too
     url = f"https://{source.base_url}" if bare else source.base_url
     key = f"${{{source.needs[-1]}}}"
-    said = f'dialect: {source.name}, base_url: "{url}", api_key: "{key}", protocols: [{source.protocols}]'
-    return f"  {source.name}: {{{said}}}"
+    said = f'dialect: {source.dialect or source.name}, base_url: "{url}", api_key: "{key}"'
+    more = f", {source.more}" if source.more else ""
+    return f"  {source.name}: {{{said}, protocols: [{source.protocols}]{more}}}"
 
 
 def _models(sources: list[_Source]) -> list[str]:

@@ -119,7 +119,7 @@ async def explain(config: Config, inquiry: Inquiry, random: Random | None = None
     try:
         state = RouterState(config, dialects, random or Likeliest(), rehearsed)
     except (OSError, BadKeyFile) as error:  # ssl.SSLError included
-        text = f"a provider's files cannot be used: {error}; look at `tls` and `api_key_file` of the providers"
+        text = f"a provider's files cannot be used: {error}; look at `tls`, `api_key_file` and `oauth` of the providers"
         raise Misuse(text) from None
     call = Call("POST", "", {})
     try:

@@ -9,6 +9,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -131,6 +132,29 @@ async def test_id_and_secret_in_a_header(proxy: Any, house: House) -> None:
     assert (await p.ask()).status == 200
     assert house.asked == [{"grant_type": "client_credentials", "scope": "all-apis", "audience": "you"}]
     assert base64.b64decode(house.heads[0]["Authorization"].removeprefix("Basic ")) == b"a%3Ab:c%2Fd%2Be"
+
+
+async def test_a_secret_in_a_file_is_read_for_every_token(proxy: Any, house: House, tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("first\n")
+    p = await proxy(house.provider(client_secret=None, client_secret_file=str(file)))
+    assert (await p.ask()).status == 200
+    file.write_text("second")
+    house.valid.clear()
+    assert (await p.ask()).status == 200
+    assert [form["client_secret"] for form in house.asked] == ["first", "second"]
+
+
+async def test_a_secret_whose_file_is_gone(proxy: Any, house: House, tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("first")
+    p = await proxy(house.provider(client_secret=None, client_secret_file=str(file)))
+    file.unlink()
+    answer = await p.ask()
+    assert answer.status == 503
+    assert "the client's secret cannot be read from its file" in answer.error["message"]
+    assert str(file) not in answer.text.decode()
+    assert any(line.get("detail") == "No such file or directory" for line in p.lines)
 
 
 async def test_no_client_waits_for_a_slow_endpoint_while_a_token_is_valid(proxy: Any, house: House) -> None:

@@ -13,6 +13,8 @@ OPENAI = {"OPENAI_API_KEY": "sk-1"}
 DATABRICKS = {"DATABRICKS_HOST": "https://adb-1.azuredatabricks.net/", "DATABRICKS_TOKEN": "dapi1"}
 AZURE = {"AZURE_INFERENCE_ENDPOINT": "https://x.services.ai.azure.com/models", "AZURE_INFERENCE_CREDENTIAL": "k"}
 
+AZURE_OPENAI = {"AZURE_OPENAI_ENDPOINT": "https://x.openai.azure.com/", "AZURE_OPENAI_API_KEY": "k2"}
+
 
 def config(env: dict[str, str]) -> Config:
     found = from_environment(env)
@@ -34,7 +36,9 @@ def test_nothing_set() -> None:
     assert from_environment({"OPENAI_API_KEY": "", "DATABRICKS_HOST": "x"}) is None
 
 
-@pytest.mark.parametrize(("env", "provider"), [(OPENAI, "openai"), (DATABRICKS, "databricks"), (AZURE, "azure")])
+@pytest.mark.parametrize(("env", "provider"), [
+    (OPENAI, "openai"), (DATABRICKS, "databricks"), (AZURE, "azure"), (AZURE_OPENAI, "azure-openai"),
+])  # fmt: skip
 def test_one_provider_takes_every_name(env: dict[str, str], provider: str) -> None:
     found = config(env)
     assert list(found.providers) == list(found.models["*"].targets[0].provider.split()) == [provider]
@@ -52,11 +56,12 @@ def test_one_provider_takes_every_name(env: dict[str, str], provider: str) -> No
         ("databricks/my-endpoint", ("databricks", "my-endpoint")),
         ("azure/Phi-4", ("azure", "Phi-4")),
         ("azure/openai/gpt", ("azure", "openai/gpt")),
+        ("azure-openai/my-deployment", ("azure-openai", "my-deployment")),
         ("Phi-4", None),
     ],
 )
 def test_several_providers(name: str, expected: tuple[str, str] | None) -> None:
-    assert led(config(OPENAI | DATABRICKS | AZURE), name) == expected
+    assert led(config(OPENAI | DATABRICKS | AZURE | AZURE_OPENAI), name) == expected
 
 
 def test_addresses_and_keys() -> None:
@@ -70,6 +75,16 @@ def test_addresses_and_keys() -> None:
     assert config(DATABRICKS | {"DATABRICKS_HOST": "adb-1.net"}).providers["databricks"].base_url == "https://adb-1.net"
     keys = [provider.api_key.get_secret_value() for provider in found.providers.values() if provider.api_key]
     assert keys == ["sk-1", "dapi1", "k"]
+
+
+def test_a_resource_of_azure_openai() -> None:
+    """By the variables of the openai package's AzureOpenAI."""
+    provider = config(AZURE_OPENAI).providers["azure-openai"]
+    assert (provider.dialect, provider.address, provider.api_version) == ("openai", "azure-openai", "2024-10-21")
+    assert provider.base_url == AZURE_OPENAI["AZURE_OPENAI_ENDPOINT"]
+    assert provider.protocols == ["chat", "completions", "embeddings"]
+    dated = config(AZURE_OPENAI | {"OPENAI_API_VERSION": "2025-04-01-preview"})
+    assert dated.providers["azure-openai"].api_version == "2025-04-01-preview"
 
 
 @pytest.mark.parametrize(
