@@ -23,6 +23,9 @@ from .failures import answered, fault_of
 __all__ = ["FUNCTIONS", "LitellmUpstream", "Stream", "Whole", "arguments"]
 
 _CUT = "the stream was cut short"
+_EARLY = "Stream ended before a finish_reason was received"
+"""How litellm says so from 1.109 on; older ones make up a finish reason."""
+
 FUNCTIONS: Mapping[str, str] = {"/chat/completions": "acompletion", "/embeddings": "aembedding"}
 """By the path of the call."""
 
@@ -170,6 +173,8 @@ class Stream:
 
     def _failed(self, error: Exception) -> bytes:
         self._ended = True
+        if _EARLY in str(error):
+            raise self._cut()
         fault = fault_of(error, self._name)
         if fault is None:
             return _event(answered(error).body)

@@ -97,7 +97,7 @@ def configuration(house: Any, profile: str) -> Config:
     }
     models = {name: {"targets": [{"provider": name, "model": name.removesuffix("-responses")}]} for name in MODELS}
     models["vectors"] = {"targets": [{"provider": "openai"}], "task": "embeddings"}
-    server = {"port": 0, "profiles": {"databricks": profile}}
+    server = {"port": 0, "profiles": {"databricks": profile}, "drain": {"delay": 0.001}}
     return Config.model_validate({"server": server, "providers": fakes | far, "models": models})
 
 

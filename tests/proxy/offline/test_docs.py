@@ -22,17 +22,26 @@ def folder(elsewhere: Path, fixtures: Path) -> Path:
     """The files that the page speaks of."""
     shutil.copytree(fixtures / "docs", elsewhere, dirs_exist_ok=True)
     shutil.copytree(ROOT / "examples", elsewhere / "examples")
-    [request] = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
-    (elsewhere / "request.json").write_text(request, "utf-8")
+    for kind, name in (("json", "request.json"), ("yaml", "litellm.yaml")):
+        [text] = re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)
+        (elsewhere / name).write_text(text, "utf-8")
     return elsewhere
 
 
 def test_every_command_is_shown() -> None:
-    assert {command.split()[0] for command, _ in SHOWN} == {"translate", "validate", "explain", "call"}
+    assert {command.split()[0] for command, _ in SHOWN} == {"translate", "validate", "explain", "call", "import"}
 
 
-@pytest.mark.parametrize(("command", "output"), [one for one in SHOWN if not one[0].startswith("call ")])
+@pytest.mark.parametrize(("command", "output"), [one for one in SHOWN if not one[0].startswith(("call ", "import "))])
 @pytest.mark.usefixtures("folder")
 def test_output(command: str, output: str, run: Callable[..., Result]) -> None:
     result = run(*shlex.split(command))
     assert VERSION.sub("", result.output).rstrip() == VERSION.sub("", output).rstrip()
+
+
+@pytest.mark.usefixtures("folder")
+def test_output_of_import(run: Callable[..., Result]) -> None:
+    """What is not carried over is said before the text is printed."""
+    [(command, output)] = [one for one in SHOWN if one[0].startswith("import ")]
+    result = run(*shlex.split(command))
+    assert result.stderr + result.stdout == output
