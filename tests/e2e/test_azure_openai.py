@@ -64,7 +64,9 @@ def only(fake: FakeProvider, protocol: str) -> Config:
     address = {"dialect": fake.dialect, "base_url": fake.base_url}
     provider = {**address, "api_key": "sk-upstream", "protocols": [protocol]}
     models = {"m": {"targets": [{"provider": "p"}]}}
-    return Config.model_validate({"server": {"port": 0}, "keys": KEYS, "providers": {"p": provider}, "models": models})
+    return Config.model_validate(
+        {"server": {"port": 0, "drain": {"delay": 0.001}}, "keys": KEYS, "providers": {"p": provider}, "models": models}
+    )
 
 
 @pytest.mark.parametrize("dialect", ["openai", "databricks", "azure"])
@@ -194,7 +196,11 @@ async def client(resource: Resource) -> AsyncIterator[AsyncOpenAI]:
     provider = {"dialect": "openai", "address": "azure-openai", "base_url": resource.url, "api_version": VERSION}
     targets = {"gpt": [{"provider": "p", "model": "my deployment"}], "gone": [{"provider": "p"}]}
     models = {name: {"targets": some} for name, some in targets.items()}
-    config = {"server": {"port": 0}, "providers": {"p": {**provider, "api_key": "sk-azure"}}, "models": models}
+    config = {
+        "server": {"port": 0, "drain": {"delay": 0.001}},
+        "providers": {"p": {**provider, "api_key": "sk-azure"}},
+        "models": models,
+    }
     running = await start(Config.model_validate(config))
     http = openai.DefaultAsyncHttpxClient(verify=TRUST)
     async with AsyncOpenAI(base_url=f"{running.url}/v1", api_key="any", max_retries=0, http_client=http) as made:

@@ -24,7 +24,9 @@ async def client(house: Any) -> AsyncIterator[AsyncOpenAI]:
     provider = {"dialect": "openai", "base_url": house.base_url, "protocols": ["responses"]}
     models = {"far": {"targets": [{"provider": "next", "model": "openai"}]}}
     running = await start(
-        Config.model_validate({"server": {"port": 0}, "providers": {"next": provider}, "models": models})
+        Config.model_validate(
+            {"server": {"port": 0, "drain": {"delay": 0.001}}, "providers": {"next": provider}, "models": models}
+        )
     )
     async with AsyncOpenAI(base_url=f"{running.url}/v1", api_key="any", max_retries=0) as client:
         yield client

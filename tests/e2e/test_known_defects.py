@@ -248,7 +248,7 @@ async def far(provider: Any) -> AsyncIterator[AsyncOpenAI]:
     """A client of a proxy whose only provider speaks Responses."""
     async with AsyncExitStack() as stack:
         config = {
-            "server": {"port": 0},
+            "server": {"port": 0, "drain": {"delay": 0.001}},
             "providers": {"p": {"dialect": "openai", "base_url": provider.url, "protocols": ["responses"]}},
             "models": {"far": {"targets": [{"provider": "p"}]}},
         }

@@ -23,7 +23,9 @@ async def two() -> AsyncIterator[tuple[str, FakeProvider]]:
         models = {"colours": {"targets": targets}, "other": {"targets": [{"provider": "p", "model": "other"}]}}
         provider = {"dialect": "azure", "base_url": fake.base_url}
         running = await start(
-            Config.model_validate({"server": {"port": 0}, "providers": {"p": provider}, "models": models})
+            Config.model_validate(
+                {"server": {"port": 0, "drain": {"delay": 0.001}}, "providers": {"p": provider}, "models": models}
+            )
         )
         yield running.url, fake
         await running.stop()
@@ -68,7 +70,9 @@ async def test_the_only_model_needs_no_name() -> None:
         provider = {"dialect": "azure", "base_url": fake.base_url}
         models = {"only": {"targets": [{"provider": "p"}]}}
         running = await start(
-            Config.model_validate({"server": {"port": 0}, "providers": {"p": provider}, "models": models})
+            Config.model_validate(
+                {"server": {"port": 0, "drain": {"delay": 0.001}}, "providers": {"p": provider}, "models": models}
+            )
         )
         status, _ = await ask(running.url, {})
         await running.stop()

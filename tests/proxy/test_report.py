@@ -21,7 +21,7 @@ async def test_violations_are_counted_and_nothing_is_mended(stream: bool) -> Non
         provider = {"dialect": "mindie", "base_url": fake.base_url, "profile": "documented"}
         config = Config.model_validate(
             {
-                "server": {"port": 0},
+                "server": {"port": 0, "drain": {"delay": 0.001}},
                 "providers": {"p": provider | {"policy": {"replies": "report"}}},
                 "models": {"m": {"targets": [{"provider": "p"}]}},
             }

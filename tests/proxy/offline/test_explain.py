@@ -250,7 +250,7 @@ async def test_what_is_explained_is_what_is_sent() -> None:
     async with FakeProvider("azure", api_key="sk-canary") as fake:
         config = Config.model_validate(
             {
-                "server": {"port": 0},
+                "server": {"port": 0, "drain": {"delay": 0.001}},
                 "providers": {"p": {"dialect": "azure", "base_url": fake.base_url, "api_key": "sk-canary"}},
                 "models": {"m": {"targets": [{"provider": "p", "model": "up", "deployment": "blue"}]}},
             }
