@@ -23,7 +23,8 @@ __all__ = ["Log", "Mask", "Note", "Outcome", "logger", "secrets"]
 
 Outcome = Literal["ok", "fault", "client_left"]
 _KEPT = 4
-_LEVELS = ("debug", "info", "warning", "error")
+_LEVELS = ("debug", "info", "warning", "error", "critical")
+"""Nothing is critical: with this one nothing is written."""
 
 
 class Mask:

@@ -32,7 +32,7 @@ JUDGE = "import sys; from llm_comply.cli import main; sys.exit(main())"
 async def served(fake: FakeProvider, folder: Path) -> AsyncIterator[str]:
     """A process of `dragoman serve` before the fake; the base_url for OpenAI clients."""
     config = {
-        "server": {"port": 0, "drain": {"delay": 0.001}},
+        "server": {"port": 0, "drain": {"delay": "1ms"}},
         "providers": {"fake": {"dialect": fake.dialect, "base_url": fake.base_url, "api_key": "sk-upstream"}},
         "models": {MODEL.format(dialect=fake.dialect): {"targets": [{"provider": "fake", "model": "any"}]}},
     }

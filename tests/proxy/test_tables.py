@@ -174,6 +174,12 @@ def test_the_line_of_an_exchange_is_like_any_other(style: str, level: str, monke
     assert (b"***" in short.getvalue()) is (level != "warning")
 
 
+def test_nothing_is_critical() -> None:
+    stream = io.BytesIO()
+    logger(Mask(), "json", "critical", stream).error("x")
+    assert stream.getvalue() == b""
+
+
 def test_control_characters_stay_escaped_in_the_log() -> None:
     stream = io.BytesIO()
     logger(Mask(), "json", "info", stream).info("x", model="a\r\n\x1b[31mb")
