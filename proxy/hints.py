@@ -8,7 +8,9 @@ from dragoman.local_engine import embedded
 
 from .config.models import Config
 
-__all__ = ["found", "next_steps", "nothing"]
+__all__ = ["found", "models_told", "next_steps", "nothing"]
+
+_SHOWN = 12  # names of models in one line
 
 _PROVIDERS = """no provider in the environment.
 Write a file (dragoman init) or name one (--config FILE); or set OPENAI_API_KEY, or DATABRICKS_HOST and
@@ -29,6 +31,13 @@ def found(config: Config) -> str:
     if not providers:
         return f"no provider in the environment either, so {embedded.NAME} answers"
     return f"from the environment: {', '.join(providers)}"
+
+
+def models_told(config: Config) -> str:
+    """The models that can be asked for."""
+    names = list(config.models)
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"models: {', '.join(names[:_SHOWN])}{more}" if names else "no model is configured"
 
 
 def next_steps(config: Config, url: str) -> Iterator[str]:

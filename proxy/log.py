@@ -26,9 +26,13 @@ _KEPT = 4
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 """Nothing is critical: with this one nothing is written."""
 
+_SHORTEST = 8  # characters of what is kept secret
+
 
 class Mask:
-    """Takes secrets out of bytes and text, by content: those given, and those learned while the proxy runs."""
+    """Takes secrets out of bytes and text, by content: those given, and those learned while the proxy runs. What has
+    only a few characters, as keys for servers that want none have, is no secret: replies would lose their words to it.
+    """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._given = tuple(secrets)
@@ -45,7 +49,7 @@ class Mask:
 
     def _make(self) -> None:
         secrets = (*self._given, *(secret for known in self._learned.values() for secret in known))
-        forms = {form for secret in secrets if secret for form in _forms(secret)}
+        forms = {form for secret in secrets if len(secret) >= _SHORTEST for form in _forms(secret)}
         pattern = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
         self._bytes = re.compile(pattern.encode()) if pattern else None
 

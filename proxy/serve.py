@@ -20,7 +20,7 @@ from .config.models import Config
 from .config.values import time_text
 from .credentials import Watch
 from .engines import described, engines_ready, start_engines
-from .hints import next_steps
+from .hints import models_told, next_steps
 from .log import Log, Mask, logger, secrets
 from .over_local.supervisor import EngineError
 from .server import Gateway, GatewayServer
@@ -56,6 +56,11 @@ class Running:
     def url(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
+
+    @property
+    def answers(self) -> int:
+        """How many requests are being answered."""
+        return len(self._gateway.running)
 
     @property
     def upstreams(self) -> list[Upstream]:
@@ -136,7 +141,9 @@ async def start(
             await store.close()
         reason = error.strerror or str(error)
         text = f"cannot listen on {server.host}:{server.port}: {reason}"
-        raise CannotServe(f"{text}\nStop the process that holds the address, or set another server.port.") from None
+        raise CannotServe(
+            f"{text}\nStop the process that holds the address, or take another port (--port, server.port)."
+        ) from None
     return Running(config, web_server.gateway, web_server, listener)
 
 
@@ -154,6 +161,7 @@ def run(config: Config, *, insecure: bool = False, log_format: str = "json", log
         gc.freeze()  # without gc.collect(): there are 60 000 objects to look at, and next to no garbage among them
         gc.set_threshold(50_000, 20, 100)
         await first_signal.wait()
+        _say_goodbye(running)
         await running.stop()
         return 0
 
@@ -163,10 +171,18 @@ def run(config: Config, *, insecure: bool = False, log_format: str = "json", log
 def _greet(running: Running) -> None:
     print(f"dragoman listens on {running.url}", file=sys.stderr)
     print(f"for OpenAI clients: base_url={running.url}/v1", file=sys.stderr)
+    print(models_told(running.config), file=sys.stderr)
     print(running.keeping, file=sys.stderr)
     for line in (*described(running.upstreams), *next_steps(running.config, running.url)):
         print(line, file=sys.stderr)
     sys.stderr.flush()
+
+
+def _say_goodbye(running: Running) -> None:
+    if answers := running.answers:
+        most = time_text(running.config.server.drain.timeout)
+        said = f"stopping: {answers} still to be answered, for at most {most}; the same signal again ends them"
+        print(said, file=sys.stderr, flush=True)
 
 
 def _listen_to_signals(running: Running) -> asyncio.Event:

@@ -133,6 +133,8 @@ async def test_a_signal_drains_a_process(upstream: Any, wire: Any) -> None:
         process.kill()
         _, log = process.communicate()
     assert '"outcome":"ok"' in log
+    assert "models: m\n" in log
+    assert "stopping: 1 still to be answered, for at most 300s; the same signal again ends them\n" in log
 
 
 async def test_a_second_signal_ends_it_at_once(upstream: Any) -> None:

@@ -143,9 +143,11 @@ async def test_what_could_end_a_header_line_stays_here() -> None:
 
 
 def test_masks() -> None:
-    mask = Mask(["sk-a", "sk-abc", 'q"q', ""])
-    assert mask(b'x sk-abc sk-a q"q q\\"q q\\\\\\"q') == b"x *** *** *** *** ***"
-    assert Mask()(b"sk-a") == b"sk-a"
+    mask = Mask(["sk-abcde", "sk-abcdefg", 'quote"quote', "", "error", "7 chars"])
+    said = b'x sk-abcdefg sk-abcde quote"quote quote\\"quote quote\\\\\\"quote'
+    assert mask(said) == b"x *** *** *** *** ***"
+    assert mask(b'{"error": "7 chars are no secret"}') == b'{"error": "7 chars are no secret"}'
+    assert Mask()(b"sk-abcde") == b"sk-abcde"
 
 
 def test_logs_are_masked_in_every_format() -> None:
