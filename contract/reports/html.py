@@ -19,7 +19,7 @@ def page(reports: Sequence[Json]) -> str:
     parts = {
         "/*STYLE*/": _asset("page.css"),
         "/*SCRIPT*/": _asset("page.js"),
-        "/*REPORTS*/": json.dumps(list(reports), ensure_ascii=False).translate(_ESCAPED),
+        "/*REPORTS*/": json.dumps(list(reports), ensure_ascii=False, separators=(",", ":")).translate(_ESCAPED),
     }
     for hole, part in parts.items():
         text = text.replace(hole, part, 1)

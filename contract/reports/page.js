@@ -2,7 +2,9 @@
 (() => {
   const VERDICTS = ["pass", "warn", "fail", "inconclusive", "skip", "error"];
   const MARKS = { pass: "✓", warn: "!", fail: "✗", inconclusive: "?", skip: "–", error: "⚡" };
-  const reports = JSON.parse(document.getElementById("reports").textContent);
+  const ISSUE = /([\w.-]+\/[\w.-]+)#(\d+)/g;
+  const by = (id) => document.getElementById(id);
+  const reports = JSON.parse(by("reports").textContent);
   const shown = new Set(VERDICTS);
 
   // Everything from a report goes in as text, never as HTML.
@@ -12,52 +14,80 @@
     made.append(...children.filter((child) => child !== null && child !== undefined));
     return made;
   }
+  function button(label, act, attributes = {}) {
+    const made = element("button", { type: "button", ...attributes }, ...[label].flat());
+    made.addEventListener("click", act);
+    return made;
+  }
   const areaOf = (id) => id.split("/").slice(0, 2).join("/");
 
   const rows = new Map();
   reports.forEach((report, place) => {
     for (const found of report.cases) {
-      if (!rows.has(found.id)) rows.set(found.id, { id: found.id, title: found.title, level: found.level, source: found.source, cells: [] });
+      if (!rows.has(found.id)) rows.set(found.id, { ...found, cells: [] });
       rows.get(found.id).cells[place] = found;
     }
   });
   const sorted = [...rows.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
 
-  function bar(counts) {
-    const total = VERDICTS.reduce((sum, verdict) => sum + (verdict === "skip" ? 0 : counts[verdict] || 0), 0);
-    const told = VERDICTS.filter((verdict) => verdict !== "skip" && counts[verdict]);
-    const made = element("span", { class: "bar", role: "img", "aria-label": told.map((v) => `${counts[v]} ${v}`).join(", ") || "nothing asked" });
-    for (const verdict of told) made.append(element("i", { class: verdict, style: `flex:${counts[verdict]}`, title: `${counts[verdict]} ${verdict}` }));
-    return [made, element("span", {}, `${(counts.pass || 0) + (counts.warn || 0)}/${total}`)];
-  }
+  // The chart: areas x targets.
 
-  function card(report) {
-    const target = report.target;
-    const areas = new Map();
+  function counted(report) {
+    const areas = new Map([["", report.counts]]);
     for (const found of report.cases) {
       const counts = areas.get(areaOf(found.id)) || {};
       counts[found.verdict] = (counts[found.verdict] || 0) + 1;
       areas.set(areaOf(found.id), counts);
     }
-    const about = [`${target.dialect} (${target.profile})`, `model ${target.model}`, target.upstream && `in front of a ${target.upstream} fake`, report.started].filter(Boolean).join(" · ");
-    const lines = [["all", report.counts], ...areas].filter(([, counts]) => VERDICTS.some((v) => v !== "skip" && counts[v]));
-    return element("article", { class: "target" }, element("h2", {}, target.name), element("p", {}, about),
-      ...lines.map(([name, counts]) => element("div", { class: "area" }, element("span", {}, name), ...bar(counts))));
+    return areas;
   }
 
+  function bar(counts = {}) {
+    const told = VERDICTS.filter((verdict) => verdict !== "skip" && counts[verdict]);
+    if (!told.length) return element("td", { class: "skip" }, "–");
+    const label = told.map((verdict) => `${counts[verdict]} ${verdict}`).join(", ");
+    const made = element("span", { class: "bar", role: "img", "aria-label": label, title: label });
+    for (const verdict of told) made.append(element("i", { class: verdict, style: `flex:${counts[verdict]}` }));
+    const total = told.reduce((sum, verdict) => sum + counts[verdict], 0);
+    return element("td", {}, made, `${(counts.pass || 0) + (counts.warn || 0)}/${total}`);
+  }
+
+  function chart() {
+    const counts = reports.map(counted);
+    const names = ["", ...new Set(sorted.map((row) => areaOf(row.id)))];
+    const look = (name) => () => { by("search").value = name && `${name}/`; draw(); by("matrix").scrollIntoView(); };
+    return names.map((name) => element("tr", {}, element("th", { scope: "row" }, button(name || "all", look(name))),
+      ...counts.map((areas) => bar(areas.get(name)))));
+  }
+
+  function heading(first) {
+    const column = ({ target, started }) => {
+      const about = [`${target.dialect} (${target.profile})`, `model ${target.model}`, target.upstream && `in front of a fake: ${target.upstream}`, started];
+      return element("th", { scope: "col", title: about.filter(Boolean).join("\n") }, target.name);
+    };
+    return element("tr", {}, element("th", { scope: "col" }, first), ...reports.map(column));
+  }
+
+  // The matrix: cases x targets.
+
   function cell(found, report) {
-    if (!found) return element("td", { class: "cell" }, element("span", { class: "skip" }, "–"));
+    if (!found) return element("td", { class: "cell skip" }, "");
     const label = found.expected ? `${found.verdict} (known)` : found.verdict;
-    const button = element("button", { class: `verdict ${found.verdict}`, type: "button" }, element("span", { "aria-hidden": "true" }, MARKS[found.verdict]), label);
-    button.addEventListener("click", () => open(found, report));
-    return element("td", { class: "cell" }, button);
+    const mark = element("span", { "aria-hidden": "true" }, MARKS[found.verdict]);
+    const named = { class: `verdict ${found.verdict}`, "aria-label": `${label}: ${found.id}, ${report.target.name}`, title: found.reason || label };
+    return element("td", { class: "cell" }, button(reports.length > 3 ? [mark] : [mark, label], () => open(found, report), named));
+  }
+
+  function fits(row, wanted) {
+    const verdicts = row.cells.filter(Boolean).map((found) => found.verdict).filter((verdict) => shown.has(verdict));
+    const differs = new Set(verdicts.filter((verdict) => verdict !== "skip")).size > 1;
+    return verdicts.length && (differs || by("differences").getAttribute("aria-pressed") === "false")
+      && `${row.id} ${row.title} ${row.source} ${row.level}`.toLowerCase().includes(wanted);
   }
 
   function draw() {
-    const wanted = document.getElementById("search").value.toLowerCase();
-    const body = document.querySelector("#matrix tbody");
-    const fitting = sorted.filter((row) => `${row.id} ${row.title} ${row.source}`.toLowerCase().includes(wanted)
-      && row.cells.some((found) => found && shown.has(found.verdict)));
+    const wanted = by("search").value.trim().toLowerCase();
+    const fitting = sorted.filter((row) => fits(row, wanted));
     const made = [];
     let area = "";
     for (const row of fitting) {
@@ -68,63 +98,110 @@
       const name = element("td", { class: "case" }, element("code", {}, row.id), " ", element("span", { class: "level" }, row.level), element("small", {}, row.title));
       made.push(element("tr", {}, name, ...reports.map((report, place) => cell(row.cells[place], report))));
     }
-    body.replaceChildren(...made);
-    document.getElementById("nothing").hidden = fitting.length > 0;
+    document.querySelector("#matrix tbody").replaceChildren(...made);
+    by("count").textContent = fitting.length ? `${fitting.length} of ${sorted.length} cases` : "No case fits the filter.";
   }
+
+  // The wire log of one cell.
 
   const pretty = (text) => { try { return JSON.stringify(JSON.parse(text), null, 2); } catch { return text; } };
   const headers = (fields) => Object.entries(fields).map(([name, value]) => `${name}: ${value}`).join("\n");
 
-  function wire(step, number, count) {
-    const parts = [element("h3", {}, count > 1 ? `Step ${number + 1}` : "Wire log")];
-    const checks = step.checks.map((check) => element("li", {},
-      element("span", { class: { held: "pass", broken: check.level === "MUST" ? "fail" : "warn", unreached: "skip" }[check.state] }, `${check.name}: ${check.state}`),
-      (check.problems || []).length ? `: ${check.problems.join("; ")}` : ""));
-    parts.push(element("ul", {}, ...checks));
-    if (!step.exchange) return parts;
-    const { request, answer } = step.exchange;
-    parts.push(element("pre", {}, `${request.method} ${request.url}\n${headers(request.headers)}\n\n${pretty(request.body)}`));
+  function linked(text) {
+    const parts = [];
+    let end = 0;
+    for (const match of text.matchAll(ISSUE)) {
+      const link = element("a", { href: `https://github.com/${match[1]}/issues/${match[2]}`, rel: "noreferrer" }, match[0]);
+      parts.push(text.slice(end, match.index), link);
+      end = match.index + match[0].length;
+    }
+    return [...parts, text.slice(end)];
+  }
+
+  function checks(step) {
+    const kind = (check) => ({ held: "pass", broken: check.level === "MUST" ? "fail" : "warn", unreached: "skip" })[check.state];
+    return element("ul", {}, ...step.checks.map((check) => element("li", {},
+      element("span", { class: kind(check) }, `${check.name}: ${check.state}`),
+      (check.problems || []).length ? `: ${check.problems.join("; ")}` : "")));
+  }
+
+  function answered(answer) {
     const times = answer.chunks.length ? `, ${answer.chunks.length} chunks from ${answer.chunks[0]} s to ${answer.chunks[answer.chunks.length - 1]} s` : "";
     const end = answer.broken ? `\n\n[${answer.broken}]` : "";
-    parts.push(element("pre", {}, `${answer.status}${times}\n${headers(answer.headers)}\n\n${pretty(answer.body)}${end}`));
-    parts.push(element("h3", {}, "Reproduce"), element("pre", {}, step.curl));
-    return parts;
+    return `${answer.status}${times}\n${headers(answer.headers)}\n\n${pretty(answer.body)}${end}`;
+  }
+
+  function behind({ script, received }) {
+    const told = script.length ? `The fake behind was told: ${script.join(", ")}` : "The fake behind answered as asked";
+    const got = received.map((request) => element("pre", {}, `${request.method} ${request.path}\n${headers(request.headers)}\n\n${pretty(request.body)}`));
+    const count = received.length === 1 ? "one request reached it" : `${received.length || "no"} requests reached it`;
+    return [element("h4", {}, `${told}; ${count}`), ...got];
+  }
+
+  function wire(step, number, count) {
+    const parts = [element("h3", {}, count > 1 ? `Step ${number + 1}` : "Wire log"), checks(step)];
+    if (!step.exchange) return parts;
+    const { request, answer } = step.exchange;
+    parts.push(element("h4", {}, "Asked"), element("pre", {}, `${request.method} ${request.url}\n${headers(request.headers)}\n\n${pretty(request.body)}`));
+    parts.push(...(step.upstream ? behind(step.upstream) : []));
+    parts.push(element("h4", {}, "Answered"), element("pre", {}, answered(answer)));
+    const curl = element("pre", { class: "curl", tabindex: "0" }, step.curl);
+    const copy = button("Copy", async () => { await navigator.clipboard.writeText(step.curl); copy.textContent = "Copied"; });
+    return [...parts, element("h3", {}, "Reproduce", navigator.clipboard ? copy : null), curl];
   }
 
   function open(found, report) {
-    const dialog = document.getElementById("detail");
-    const close = element("button", { class: "close", type: "button" }, "Close");
-    close.addEventListener("click", () => dialog.close());
+    const dialog = by("detail");
     const facts = [["target", report.target.name], ["verdict", found.verdict], ["level", found.level], ["rule", found.title], ["source", found.source], ["found", found.reason], ["known gap", found.expected]];
-    dialog.replaceChildren(close, element("h2", { id: "detail-title" }, found.id),
-      element("dl", {}, ...facts.filter(([, value]) => value).flatMap(([name, value]) => [element("dt", {}, name), element("dd", { class: name === "verdict" ? found.verdict : "" }, value)])),
+    dialog.replaceChildren(button("Close", () => dialog.close(), { class: "close" }), element("h2", { id: "detail-title" }, found.id),
+      element("dl", {}, ...facts.filter(([, value]) => value).flatMap(([name, value]) =>
+        [element("dt", {}, name), element("dd", { class: name === "verdict" ? found.verdict : "" }, ...(name === "source" ? linked(value) : [value]))])),
       ...found.steps.flatMap((step, number) => wire(step, number, found.steps.length)));
+    if (!found.steps.length) dialog.append(element("p", {}, found.verdict === "skip" ? "Nothing was asked." : "This report keeps the wire logs of failures alone."));
     dialog.showModal();
     dialog.scrollTop = 0;
-    location.hash = `${reports.indexOf(report)}:${found.id}`;
+    history.replaceState(null, "", `#${reports.indexOf(report)}:${found.id}`);
+  }
+
+  // Filters and keys.
+
+  function pressed(made) {
+    const on = made.getAttribute("aria-pressed") !== "true";
+    made.setAttribute("aria-pressed", String(on));
+    return on;
   }
 
   function filters() {
     return VERDICTS.filter((verdict) => reports.some((report) => report.counts[verdict])).map((verdict) => {
       const number = reports.reduce((sum, report) => sum + report.counts[verdict], 0);
-      const button = element("button", { type: "button", class: verdict, "aria-pressed": "true" }, `${number} ${verdict}`);
-      button.addEventListener("click", () => {
-        if (shown.has(verdict)) shown.delete(verdict); else shown.add(verdict);
-        button.setAttribute("aria-pressed", String(shown.has(verdict)));
-        draw();
-      });
-      return button;
+      const act = () => { if (pressed(made)) shown.add(verdict); else shown.delete(verdict); draw(); };
+      const made = button(`${number} ${verdict}`, act, { class: verdict, "aria-pressed": "true" });
+      return made;
     });
   }
 
-  document.getElementById("intro").textContent = `${sorted.length} cases, ${reports.length} ${reports.length === 1 ? "target" : "targets"}, ${reports[0] ? reports[0].suite : ""}`;
-  document.getElementById("targets").append(...reports.map(card));
-  document.getElementById("verdicts").append(...filters());
-  document.querySelector("#matrix thead").append(element("tr", {}, element("th", { scope: "col" }, "case"), ...reports.map((report) => element("th", { scope: "col" }, report.target.name))));
-  document.getElementById("search").addEventListener("input", draw);
-  document.getElementById("detail").addEventListener("click", (event) => { if (event.target.id === "detail") event.target.close(); });
+  function keys(event) {
+    if (event.key !== "/" || by("detail").open || event.target.id === "search") return;
+    event.preventDefault();
+    by("search").focus();
+  }
+
+  const several = reports.length > 1;
+  by("intro").textContent = `${sorted.length} cases, ${several ? `${reports.length} targets` : "one target"}, ${reports[0] ? `${reports[0].suite}, ${reports[0].started.slice(0, 10)}` : ""}`;
+  document.querySelector("#areas thead").append(heading("area"));
+  document.querySelector("#areas tbody").append(...chart());
+  document.querySelector("#matrix thead").append(heading("case"));
+  by("areas").className = several ? "many" : "one";
+  by("matrix").className = reports.length > 3 ? "many" : "";
+  by("verdicts").append(...filters());
+  by("differences").hidden = !several;
+  by("differences").addEventListener("click", (event) => { pressed(event.target); draw(); });
+  by("search").addEventListener("input", draw);
+  by("detail").addEventListener("click", (event) => { if (event.target.id === "detail") event.target.close(); });
+  by("detail").addEventListener("close", () => history.replaceState(null, "", location.pathname + location.search));
+  document.addEventListener("keydown", keys);
   draw();
   const [place, id] = decodeURIComponent(location.hash.slice(1)).split(":");
-  const linked = rows.get(id);
-  if (linked && linked.cells[Number(place)]) open(linked.cells[Number(place)], reports[Number(place)]);
+  const linkedRow = rows.get(id);
+  if (linkedRow && linkedRow.cells[Number(place)]) open(linkedRow.cells[Number(place)], reports[Number(place)]);
 })();
