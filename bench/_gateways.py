@@ -1,0 +1,141 @@
+"""The gateways that `contract_matrix.py` sets side by side: how each is installed, configured and started."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["GATEWAYS", "KEY", "LACKS", "MODEL", "OVERRIDES", "SERVED", "Gateway", "Json", "own"]
+
+KEY, MODEL, TEXT_MODEL = "sk-contract", "m", "m-text"
+LITELLM, ROSETTA = "litellm[proxy]==1.109.1", "llm-rosetta[gateway]==0.13.0"
+OVERRIDES = ("certifi>=2026.10.1", "litellm-proxy-extras>=0.4")
+"""Put in place of litellm's own pins, of versions that not every registry has: the certificates, and the migrations of
+a database that is not used here."""
+
+SERVED = {
+    "openai": ("chat", "completions", "embeddings"),
+    "databricks": ("chat", "completions", "embeddings"),
+    "azure": ("chat", "embeddings"),
+    "mindie": ("chat",),
+}
+"""Upstream -> what the provider is asked for. A gateway is asked for that, and for responses and the list of models."""
+
+LACKS = {
+    "openai": (),
+    "databricks": ("seed", "penalties", "parallel_off", "dimensions", "tokens", "completion_logprobs"),
+    "azure": ("n", "logprobs", "stream_usage", "reasoning", "parallel_off", "tokens", "instruction"),
+    "mindie": ("parallel_off",),
+}
+"""Upstream -> the capabilities that the provider's API has not: cases about them are skipped for every gateway."""
+
+Json = dict[str, Any]
+_ALL = ("openai", "databricks", "azure", "mindie")
+
+
+def own(name: str) -> Path:
+    return Path(sys.executable).with_name(name)
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """`upstreams` are the providers that it speaks to. `configuration` takes the upstream's dialect, its origin and the
+    gateway's own port; `start` takes the folder of its environment, the file and the port. `text_model` is the model to
+    ask for completions, where that is another."""
+
+    name: str
+    upstreams: Sequence[str]
+    configuration: Callable[[str, str, int], Json]
+    start: Callable[[Path, Path, int], list[str]]
+    requirement: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    text_model: str = MODEL
+    seed: str = ""
+
+    @property
+    def package(self) -> str:
+        return self.requirement.partition("[")[0] or "dragoman"
+
+
+def dragoman(upstream: str, origin: str, port: int) -> Json:
+    kind = {"kind": "provisioned-throughput"} if upstream == "databricks" else {}
+    base = origin + ("/v1" if upstream == "openai" else "")
+    given = {"base_url": base, "api_key": "sk-upstream", "protocols": SERVED[upstream]}
+    return {
+        "server": {"host": "127.0.0.1", "port": port},
+        "keys": [{"name": "contract", "key": KEY, "models": ["*"]}],
+        "providers": {"p": {"dialect": upstream, **given, **kind}},
+        "models": {MODEL: {"targets": [{"provider": "p", "model": "fake-model"}]}},
+    }
+
+
+def litellm(upstream: str, origin: str, port: int) -> Json:
+    """With `model_info`, as LiteLLM knows of no tools where a model is not in its map."""
+    prefix, base, more = {
+        "openai": ("openai", f"{origin}/v1", {"use_chat_completions_api": True}),
+        "databricks": ("databricks", f"{origin}/serving-endpoints", {}),
+        "azure": ("azure_ai", origin, {"api_version": "2024-05-01-preview"}),
+        "mindie": ("openai", f"{origin}/v1", {"use_chat_completions_api": True}),
+    }[upstream]
+    given = {"api_base": base, "api_key": "sk-upstream"}
+    abilities = ("function_calling", "parallel_function_calling", "tool_choice", "response_schema", "vision")
+    info = {"mode": "chat", **{f"supports_{ability}": True for ability in abilities}}
+    chat = {"model": f"{prefix}/fake-model", **given, **more}
+    text = {"model": "text-completion-openai/fake-model", **given}
+    return {
+        "model_list": [
+            {"model_name": MODEL, "litellm_params": chat, "model_info": info},
+            {"model_name": TEXT_MODEL, "litellm_params": text},
+        ],
+        "litellm_settings": {"request_timeout": 15, "telemetry": False},
+        "router_settings": {"disable_cooldowns": True},
+        "general_settings": {"master_key": KEY},
+    }
+
+
+def litellm_that_drops(upstream: str, origin: str, port: int) -> Json:
+    plain = litellm(upstream, origin, port)
+    return plain | {"litellm_settings": {**plain["litellm_settings"], "drop_params": True}}
+
+
+def start_litellm(venv: Path, file: Path, port: int) -> list[str]:
+    options = ["--host", "127.0.0.1", "--port", str(port), "--telemetry", "False"]
+    return [str(venv / "bin" / "litellm"), "--config", str(file), *options]
+
+
+def rosetta(upstream: str, origin: str, port: int) -> Json:
+    provider = {"type": "openai", "base_url": f"{origin}/v1", "api_key": "sk-upstream"}
+    return {
+        "providers": {"p": {**provider, "embedding_format": "openai", "embedding_path": "/embeddings"}},
+        "models": {MODEL: {"provider": "p", "upstream_model": "fake-model"}},
+        "embedding_providers": {"e": {**provider, "embedding_path": "/embeddings"}},
+        "embedding_models": {MODEL: "e"},
+        "server": {"host": "127.0.0.1", "port": port, "upstream_timeout": 15},
+    }
+
+
+_QUIET = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False", "DO_NOT_TRACK": "1"}
+
+GATEWAYS = (
+    Gateway(
+        "dragoman",
+        _ALL,
+        dragoman,
+        lambda venv, file, port: [str(own("dragoman")), "serve", "--config", str(file)],
+    ),
+    Gateway("LiteLLM", _ALL, litellm, start_litellm, LITELLM, _QUIET, TEXT_MODEL),
+    Gateway(
+        "LiteLLM, drop_params", ("databricks", "mindie"), litellm_that_drops, start_litellm, LITELLM, _QUIET, TEXT_MODEL
+    ),
+    Gateway(
+        "llm-rosetta",
+        ("openai", "mindie"),
+        rosetta,
+        lambda venv, file, port: [str(venv / "bin" / "llm-rosetta-gateway"), "--no-banner", "--config", str(file)],
+        ROSETTA,
+        seed=f"from llm_rosetta.gateway.keystore import KeyStore as K; K('keys.db').create(manual_key='{KEY}')",
+    ),
+)
