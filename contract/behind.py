@@ -7,25 +7,36 @@ from collections.abc import Sequence
 from .fakes import FakeProvider
 from .outcome import Received
 
-__all__ = ["Fake"]
+__all__ = ["ORDINARY", "Fake"]
+
+ORDINARY = "as-asked"
 
 
 class Fake:
-    """A fake of that dialect, listening on that port while the suite runs: `async with Fake("mindie", 9004)`."""
+    """A fake of that dialect, listening on that port while the suite runs: `async with Fake("mindie", 9004)`.
+
+    It closes the connection after each reply, so that what one case broke is not what the next one fails for.
+    """
 
     def __init__(self, dialect: str, port: int = 0, profile: str = "actual") -> None:
         self.dialect, self.profile = dialect, profile
-        self._fake = FakeProvider(dialect, port=port, profile=profile)
+        self._fake = FakeProvider(dialect, port=port, profile=profile, closing=True)
 
     @property
     def base_url(self) -> str:
         return self._fake.base_url
 
+    @property
+    def origin(self) -> str:
+        return self._fake.origin
+
     async def begin(self, script: Sequence[str]) -> None:
-        """Raises Misuse where there is no such behaviour."""
+        """The last behaviour is for all requests that follow: a proxy may ask again. Raises Misuse where there is no
+        such behaviour."""
         self._fake.requests.clear()
         self._fake.unscript()
-        self._fake.script(*script)
+        self._fake.script(*script[:-1])
+        self._fake.behaviour = script[-1] if script else ORDINARY
 
     def received(self) -> Sequence[Received]:
         return [

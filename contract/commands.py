@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+
+from . import options
 
 if TYPE_CHECKING:
     from .model import Case
@@ -22,53 +24,39 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-DialectName: TypeAlias = Literal["openai", "databricks", "azure", "mindie"]
-LevelName: TypeAlias = Literal["MUST", "SHOULD", "MAY"]
-Texts: TypeAlias = list[str] | None
-CasesFolder = Annotated[Path | None, typer.Option("--cases", help="A folder of cases, instead of the built-in ones.")]
-Dialect = Annotated[DialectName, typer.Option(help="The dialect that the endpoint is to speak.")]
-
 
 @app.command(
     epilog="Example: dragoman contract run --base-url http://127.0.0.1:8080/v1 --model fast --html report.html"
 )
 def run(
-    base_url: Annotated[str, typer.Option(help="What the dialect's own clients take as their base address.")],
-    model: Annotated[str, typer.Option(help="The model to ask for.")],
-    dialect: Dialect = "openai",
-    profile: Annotated[str, typer.Option(help="Judge by this profile of the dialect's schemas.")] = "",
-    api_key: Annotated[
-        str | None, typer.Option(envvar="DRAGOMAN_CONTRACT_KEY", help="Better set in the environment.")
-    ] = None,
-    header: Annotated[Texts, typer.Option(help='Another header, "name: value". May be repeated.')] = None,
-    only: Annotated[Texts, typer.Option(help="Run cases whose id fits, as chat/stream/*. May be repeated.")] = None,
-    protocol: Annotated[Texts, typer.Option(help="Run this protocol only. May be repeated.")] = None,
-    level: Annotated[LevelName, typer.Option(help="MUST leaves out what only SHOULD or MAY be.")] = "MAY",
-    without: Annotated[Texts, typer.Option(help="A capability that the model has not. May be repeated.")] = None,
-    upstream: Annotated[
-        DialectName | None, typer.Option(help="Drive a proxy: run a fake provider of this dialect behind it.")
-    ] = None,
-    upstream_port: Annotated[int, typer.Option(min=0, max=65535, help="The fake's port on 127.0.0.1.")] = 9100,
-    concurrency: Annotated[int, typer.Option(min=1, max=64, help="Cases at a time.")] = 1,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one reply.")] = 60.0,
-    budget_tokens: Annotated[
-        int | None, typer.Option(min=0, help="Skip what could cost more than this in all.")
-    ] = None,
-    insecure: Annotated[bool, typer.Option("--insecure", help="Do not check TLS certificates.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the cases and what they may cost; send nothing.")
-    ] = False,
-    record: Annotated[Path | None, typer.Option(help="Keep every reply in this folder.")] = None,
-    replay: Annotated[Path | None, typer.Option(help="Take the replies from this folder; send nothing.")] = None,
-    expect: Annotated[Path | None, typer.Option(help="A file of known gaps, `case id: reason`.")] = None,
-    diff: Annotated[Path | None, typer.Option(help="Fail only for what passed in this older JSON report.")] = None,
-    name: Annotated[str | None, typer.Option(help="What to call the target in reports.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the report as JSON.")] = None,
-    junit: Annotated[Path | None, typer.Option(help="Write the report as JUnit XML.")] = None,
-    markdown: Annotated[Path | None, typer.Option(help="Write the report as Markdown; - is standard output.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write the report as one HTML file.")] = None,
-    badge: Annotated[Path | None, typer.Option(help="Write a badge as JSON for a shields endpoint.")] = None,
-    cases: CasesFolder = None,
+    base_url: options.BaseUrl,
+    model: options.Model,
+    dialect: options.Dialect = "openai",
+    profile: options.Profile = "",
+    api_key: options.ApiKey = None,
+    header: options.Header = None,
+    only: options.Only = None,
+    protocol: options.Protocol = None,
+    level: options.Level = "MAY",
+    without: options.Without = None,
+    upstream: options.Upstream = None,
+    upstream_port: options.UpstreamPort = 9100,
+    concurrency: options.Concurrency = 1,
+    timeout: options.Timeout = 60.0,
+    budget_tokens: options.BudgetTokens = None,
+    insecure: options.Insecure = False,
+    dry_run: options.DryRun = False,
+    record: options.Record = None,
+    replay: options.Replay = None,
+    expect: options.Expect = None,
+    diff: options.Diff = None,
+    name: options.Name = None,
+    json_file: options.JsonFile = None,
+    junit: options.Junit = None,
+    markdown: options.Markdown = None,
+    html: options.Html = None,
+    badge: options.Badge = None,
+    cases: options.Cases = None,
 ) -> None:
     """Run the cases of a dialect against an endpoint, and say what it gets wrong."""
     from .session import Outputs, Plan, Unusable
@@ -109,9 +97,9 @@ def run(
 
 @app.command(name="list", epilog="Example: dragoman contract list --dialect mindie")
 def list_(
-    dialect: Annotated[DialectName | None, typer.Option(help="Only cases of this dialect.")] = None,
-    only: Annotated[Texts, typer.Option(help="Only cases whose id fits, as chat/stream/*. May be repeated.")] = None,
-    cases: CasesFolder = None,
+    dialect: options.OneDialect = None,
+    only: options.Only = None,
+    cases: options.Cases = None,
 ) -> None:
     """List the cases: id, level, dialects, title."""
     dialects: dict[str, list[str]] = {}
@@ -138,12 +126,12 @@ def checks() -> None:
 
 @app.command(epilog="Example: dragoman contract faults --dialect mindie")
 def faults(
-    dialect: Annotated[DialectName | None, typer.Option(help="Only the fake of this dialect.")] = None,
+    dialect: options.OneDialect = None,
     first: Annotated[
         bool, typer.Option("--first", help="Look for one case that notices a fault, not for all.")
     ] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the table as JSON.")] = None,
-    cases: CasesFolder = None,
+    json_file: options.JsonFile = None,
+    cases: options.Cases = None,
 ) -> None:
     """Show which cases notice each way in which the fakes can misbehave. Status 1 where a fault goes unnoticed."""
     import asyncio
@@ -164,7 +152,8 @@ def report(
     html: Annotated[Path | None, typer.Option(help="Write the matrix as one HTML file.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write the matrix as Markdown.")] = None,
     brief: Annotated[
-        bool, typer.Option("--brief", help="Keep the wire logs of failures alone in the HTML file.")
+        bool,
+        typer.Option("--brief", help="Keep the wire logs of failures alone in the HTML file, and cut what is long."),
     ] = False,
 ) -> None:
     """Make one matrix, targets x cases, of several reports."""
@@ -185,7 +174,7 @@ def report(
         print(matrix(reports), end="")
 
 
-def _chosen(folder: Path | None, only: list[str], level: LevelName) -> list[Case]:
+def _chosen(folder: Path | None, only: list[str], level: options.LevelName) -> list[Case]:
     from .corpus import BUILT_IN, CaseErrors, load_cases
     from .session import chosen
 
@@ -204,16 +193,15 @@ def _headers(texts: list[str]) -> dict[str, str]:
 
 
 def _show(plan: Plan) -> None:
-    from .runner import skipped
-
-    total = asked = 0
-    for case in plan.cases:
-        reason = skipped(case, plan.target)
-        if case.dialect == plan.target.dialect and not reason:
-            asked += 1
-            total += case.max_tokens
-            print(f"{case.id:<52} {case.level:<6} {len(case.steps)} requests, at most {case.max_tokens} tokens")
-    print(f"\n{asked} cases, at most {total} tokens written by the model (twice that where it does not cooperate)")
+    forecast = list(plan.forecast())
+    for cost in forecast:
+        print(f"{cost.case.id:<52} {cost.case.level:<6} {cost.requests} requests, at most {cost.tokens} tokens")
+    requests, tokens = sum(cost.requests for cost in forecast), sum(cost.tokens for cost in forecast)
+    written = sum(cost.requests for cost in forecast if cost.tokens)
+    print(
+        f"\n{len(forecast)} cases, {requests} requests; the model may write an answer to {written} of them, and at most"
+    )
+    print(f"{tokens} tokens in all. A case is asked once more where the model does not cooperate.")
 
 
 def _fail(text: str) -> NoReturn:

@@ -3,7 +3,8 @@
 A case is tried again once where the model did not cooperate. The first 401 or 403 ends the run, as every other case
 would get the same; not one that the fake behind a proxy was told to give. A case with `probe` that finds nothing at its
 protocol's address makes the other cases of the protocol skip, and skips itself. Cases run one after the other unless
-more `concurrency` is asked for; a proxy that is driven through its fake is always asked by one case at a time.
+more `concurrency` is asked for; a proxy that is driven through its fake is always asked by one case at a time, and each
+of its answers is for one case alone. Other cases share the answers to requests that are alike (`sharing.py`).
 """
 
 from __future__ import annotations
@@ -15,21 +16,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from .checks import CHECKS, SENT, Rule
-from .judge import has_schema, violations
-from .model import Case, Check, Step
+from .judge import Findings, has_schema, judged
+from .model import Case, Check, Level, Step
 from .outcome import Outcome, Received
 from .paths import ABSENT, at
+from .sharing import Key, Shared, fresh, key_of
 from .target import Target, written
 from .values import Missing, filled
-from .verdicts import CheckResult, Result, StepResult, verdict_of
-from .wire import Answer, Exchange, Transport, Unreachable
+from .verdicts import CheckResult, Result, StepResult, Upstream, verdict_of
+from .wire import Answer, Asked, Exchange, Transport, Unreachable
 
-__all__ = ["Behind", "Run", "skipped"]
+__all__ = ["Behind", "Run", "probes_first", "skipped"]
 
 ATTEMPTS = 2
 _REFUSED = (401, 403)
 _NOT_SERVED = (404, 405, 501)
 _MOST_UNREACHABLE = 2
+_SHOWN = 5
 
 
 class Behind(Protocol):
@@ -37,6 +40,9 @@ class Behind(Protocol):
 
     dialect: str
     profile: str
+
+    @property
+    def origin(self) -> str: ...
 
     async def begin(self, script: Sequence[str]) -> None:
         """Forget what was received, and behave like this from now on."""
@@ -58,10 +64,18 @@ class Run:
     tokens: int = 0
     unreachable: int = 0
 
+    def __post_init__(self) -> None:
+        self._shared = Shared(self.transport)
+
+    @property
+    def requests(self) -> int:
+        """How many were sent."""
+        return self._shared.requests
+
     async def results(self, cases: Sequence[Case], done: Callable[[Result], object] = lambda _: None) -> list[Result]:
         """The results, in the order of the cases; `done` gets each as soon as it is there."""
         found = {}
-        async for result in self._each(_probes_first(cases)):
+        async for result in self._each(probes_first(cases)):
             found[result.case.id] = result
             done(result)
         return [found[case.id] for case in cases]
@@ -90,11 +104,13 @@ class Run:
         if reason:
             return Result(case, "skip", reason)
         started = time.monotonic()
-        result = await self._tried(case)
+        alone = self.behind is not None
+        tokens = case.max_tokens if alone else self._due(case)
+        result = replace(await self._tried(case, alone=alone), tokens=tokens)
         for attempt in range(2, ATTEMPTS + 1):
             if result.verdict != "inconclusive":
                 break
-            result = replace(await self._tried(case), attempts=attempt)
+            result = replace(await self._tried(case, alone=True), attempts=attempt, tokens=tokens + case.max_tokens)
         self._learn(case, result)
         if case.probe and case.protocol in self.unserved:
             result = Result(case, "skip", self.unserved[case.protocol], result.steps)
@@ -105,16 +121,21 @@ class Run:
             return self.refused
         if case.protocol in self.unserved:
             return self.unserved[case.protocol]
-        if self.budget is not None and self.tokens + case.max_tokens > self.budget:
-            return f"the budget of {self.budget} tokens does not reach for {case.max_tokens} more"
+        if self.budget is not None and self.tokens + self._due(case) > self.budget:
+            return f"the budget of {self.budget} tokens does not reach for {self._due(case)} more"
         return ""
 
-    async def _tried(self, case: Case) -> Result:
+    def _due(self, case: Case) -> int:
+        """The most tokens that the model writes for this case now."""
+        return case.max_tokens if fresh(case, self.target, self._shared.known) else 0
+
+    async def _tried(self, case: Case, *, alone: bool) -> Result:
         steps: list[StepResult] = []
         saved: dict[str, Any] = {}
+        seen: set[Key] | None = None if alone else set()
         for number, step in enumerate(case.steps):
             try:
-                told, more = await self._step(step, case, saved)
+                told, more = await self._step(step, case, saved, seen)
             except Unreachable as error:
                 return self._no_answer(case, steps, number, str(error))
             except Missing as error:
@@ -125,18 +146,23 @@ class Run:
                 steps += _unreached(case, number + 1)
                 break
         verdict, reason = verdict_of([check for step in steps for check in step.checks])
-        return Result(case, verdict, reason, tuple(steps), tokens=case.max_tokens)
+        return Result(case, verdict, reason, tuple(steps))
 
     def _no_answer(self, case: Case, steps: Sequence[StepResult], number: int, reason: str) -> Result:
         return Result(case, "error", reason, (*steps, *_unreached(case, number)))
 
-    async def _step(self, step: Step, case: Case, saved: Mapping[str, Any]) -> tuple[StepResult, dict[str, Any]]:
+    async def _step(
+        self, step: Step, case: Case, saved: Mapping[str, Any], seen: set[Key] | None
+    ) -> tuple[StepResult, dict[str, Any]]:
+        """`seen` are the requests that the case has sent already; None where no answer is to be shared."""
         asked, body = written(step, case, self.target, saved)
+        script = step.drive.script if step.drive else ()
         if self.behind is not None:
-            await self.behind.begin(step.drive.script if step.drive else ())
+            await self.behind.begin(script)
         started = time.monotonic()
-        answer = await self.transport.send(asked)
+        answer = await self._answer(asked, seen)
         exchange = Exchange(asked, answer, time.monotonic() - started)
+        upstream = self._upstream(script)
         outcome = Outcome(
             dialect=case.dialect,
             profile=self.target.judged_by,
@@ -146,15 +172,26 @@ class Run:
             request=body,
             answer=answer,
             saved=saved,
-            sent=self.behind.received() if self.behind else (),
+            sent=upstream.received if upstream else (),
             upstream=self.behind.dialect if self.behind else None,
             upstream_profile=self.behind.profile if self.behind else "actual",
         )
         checks = _judged(step, outcome, case)
-        return StepResult(checks, exchange), _saved(step, outcome)
+        return StepResult(checks, exchange, upstream), _saved(step, outcome)
+
+    async def _answer(self, asked: Asked, seen: set[Key] | None) -> Answer:
+        if seen is None or key_of(asked) in seen:
+            return await self._shared.send(asked)
+        seen.add(key_of(asked))
+        return await self._shared.get(asked)
+
+    def _upstream(self, script: tuple[str, ...]) -> Upstream | None:
+        if self.behind is None:
+            return None
+        return Upstream(self.behind.dialect, self.behind.origin, script, tuple(self.behind.received()))
 
     def _learn(self, case: Case, result: Result) -> None:
-        self.tokens += result.tokens * result.attempts
+        self.tokens += result.tokens
         self.unreachable = self.unreachable + 1 if result.verdict == "error" else 0
         if self.unreachable >= _MOST_UNREACHABLE:
             self.refused = f"the endpoint could not be reached {self.unreachable} times: {result.reason}"
@@ -185,7 +222,7 @@ def skipped(case: Case, target: Target) -> str:
     return ""
 
 
-def _probes_first(cases: Sequence[Case]) -> list[Case]:
+def probes_first(cases: Sequence[Case]) -> list[Case]:
     return sorted(cases, key=lambda case: not case.probe)
 
 
@@ -200,7 +237,7 @@ def _judged(step: Step, outcome: Outcome, case: Case) -> tuple[CheckResult, ...]
     if status.state == "broken":
         return (status, *_unreached_checks(step, case)[1:])
     found = [_found(check, CHECKS, outcome, cooperation=True) for check in step.expect.cooperation]
-    found += [_schema(step, outcome, case)] if step.expect.schema else []
+    found += _schema(step.expect.schema, outcome, case) if step.expect.schema else ()
     found += [_found(check, CHECKS, outcome) for check in step.expect.checks]
     if step.drive is not None:
         found += [_found(check, SENT, outcome, "sent.") for check in step.drive.sent]
@@ -213,22 +250,35 @@ def _status(step: Step, outcome: Outcome, case: Case) -> CheckResult:
     return CheckResult("status", case.level, "broken" if problems else "held", problems)
 
 
-def _schema(step: Step, outcome: Outcome, case: Case) -> CheckResult:
-    name = f"{outcome.dialect}/{outcome.protocol}.{step.expect.schema}"
+def _schema(side: str, outcome: Outcome, case: Case) -> tuple[CheckResult, CheckResult]:
+    """What breaks the schema, and, as something that is only recommended, which keys are left out rather than null."""
+    name = f"{outcome.dialect}/{outcome.protocol}.{side}"
     if not has_schema(name):
-        problems = [f"there is no schema {name}"]
-    elif step.expect.schema == "event":
-        problems = _events(name, outcome)
+        found = Findings([f"there is no schema {name}"], [])
+    elif side == "event":
+        found = _events(name, outcome)
     else:
-        problems = ["no JSON"] if outcome.body is ABSENT else violations(name, outcome.profile, outcome.body)
-    return CheckResult(f"schema {step.expect.schema}", case.level, "broken" if problems else "held", tuple(problems))
+        found = Findings(["no JSON"], []) if outcome.body is ABSENT else judged(name, outcome.profile, outcome.body)
+    told = zip(_schema_checks(side, case), (found.violations, found.unsaid), strict=True)
+    broken, unsaid = (replace(check, state="broken" if said else "held", problems=tuple(said)) for check, said in told)
+    return broken, unsaid
 
 
-def _events(name: str, outcome: Outcome) -> list[str]:
-    problems = [] if outcome.objects else ["no events"]
+def _schema_checks(side: str, case: Case) -> tuple[CheckResult, CheckResult]:
+    level: Level = "SHOULD" if case.level == "MUST" else case.level
+    return (
+        CheckResult(f"schema {side}", case.level, "unreached"),
+        CheckResult(f"schema {side}, keys that may be null", level, "unreached"),
+    )
+
+
+def _events(name: str, outcome: Outcome) -> Findings:
+    all_of = Findings([] if outcome.objects else ["no events"], [])
     for place, body in enumerate(outcome.objects):
-        problems += [f"event {place}: {problem}" for problem in violations(name, outcome.profile, body)]
-    return problems[:5]
+        found = judged(name, outcome.profile, body)
+        all_of.violations.extend(f"event {place}: {problem}" for problem in found.violations)
+        all_of.unsaid.extend(f"event {place}: {problem}" for problem in found.unsaid)
+    return Findings(all_of.violations[:_SHOWN], all_of.unsaid[:_SHOWN])
 
 
 def _found(
@@ -248,7 +298,7 @@ def _unreached(case: Case, first: int) -> list[StepResult]:
 def _unreached_checks(step: Step, case: Case) -> list[CheckResult]:
     names = [CheckResult("status", case.level, "unreached")]
     names += [CheckResult(check.name, check.level, "unreached", cooperation=True) for check in step.expect.cooperation]
-    names += [CheckResult(f"schema {step.expect.schema}", case.level, "unreached")] if step.expect.schema else []
+    names += _schema_checks(step.expect.schema, case) if step.expect.schema else ()
     names += [CheckResult(check.name, check.level, "unreached") for check in step.expect.checks]
     if step.drive is not None:
         names += [CheckResult(f"sent.{check.name}", check.level, "unreached") for check in step.drive.sent]

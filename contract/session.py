@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,7 +23,8 @@ from .reports.document import NotAReport, document, dumped, read_report
 from .reports.html import page
 from .reports.junit import junit
 from .reports.markdown import markdown
-from .runner import Run
+from .runner import Run, probes_first, skipped
+from .sharing import Cost, Key, fresh
 from .target import Target
 from .transport import Http
 from .wire import Transport
@@ -78,6 +79,15 @@ class Plan:
         _write(outputs, report)
         return _status(report, judgement, regressions(old, report) if old else None)
 
+    def forecast(self) -> Iterator[Cost]:
+        """What each case that will be asked adds to the cost of those before it."""
+        known: set[Key | None] = set()
+        for case in probes_first(self.cases):
+            if not skipped(case, self.target):
+                keys = fresh(case, self.target, known if self.target.upstream is None else ())
+                known.update(keys)
+                yield Cost(case, len(keys), case.max_tokens if keys else 0)
+
     async def report(self) -> Json:
         """The JSON report of a run. Raises Unusable where the fake's port is taken."""
         mine = [case for case in self.cases if case.dialect == self.target.dialect]
@@ -89,6 +99,8 @@ class Plan:
             run = Run(self.target, transport, await self._fake(stack), self.budget, self.concurrency)
             with Progress(len(mine)) as progress:
                 results = await run.results(mine, progress.done)
+        tokens = sum(result.tokens for result in results)
+        _say(f"{run.requests} requests, at most {tokens} tokens written by the model")
         return document(self.target, results, mask, name=self.name, suite=_suite(), started=started)
 
     async def _fake(self, stack: AsyncExitStack) -> Fake | None:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from .model import Case, Level
+from .outcome import Received
 from .wire import Exchange
 
-__all__ = ["VERDICTS", "CheckResult", "Result", "State", "StepResult", "Verdict", "verdict_of"]
+__all__ = ["VERDICTS", "CheckResult", "Result", "State", "StepResult", "Upstream", "Verdict", "verdict_of"]
 
 Verdict: TypeAlias = Literal["pass", "warn", "fail", "inconclusive", "skip", "error"]
 State: TypeAlias = Literal["held", "broken", "unreached"]
@@ -32,14 +33,26 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Upstream:
+    """The fake behind a proxy during a step: its dialect and address, what it was told to do, what reached it."""
+
+    dialect: str
+    origin: str
+    script: tuple[str, ...]
+    received: tuple[Received, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StepResult:
     checks: tuple[CheckResult, ...]
     exchange: Exchange | None = None
+    upstream: Upstream | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a case. `reason` is a sentence, empty where all is well."""
+    """What became of a case. `reason` is a sentence, empty where all is well; `tokens` the most that the model can have
+    written for it, all attempts together."""
 
     case: Case
     verdict: Verdict

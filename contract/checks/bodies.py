@@ -96,6 +96,14 @@ def _if_ok(outcome: Outcome, wanted: Mapping[str, str]) -> Problems:
     return fits(f"{outcome.dialect}/{outcome.protocol}.{side}", outcome.profile, outcome.body)
 
 
+def _complete(outcome: Outcome, side: str) -> Problems:
+    name = f"{outcome.dialect}/{outcome.protocol}.{side}"
+    found = [judge.judged(name, outcome.profile, body).unsaid for body in outcome.objects]
+    return [f"event {place}: {said}" if side == "event" else said for place, told in enumerate(found) for said in told][
+        :5
+    ]
+
+
 def _status(outcome: Outcome, wanted: list[int]) -> Problems:
     got = outcome.answer.status
     return [] if got in wanted else [f"the status is {got}, expected {' or '.join(map(str, wanted))}"]
@@ -148,6 +156,11 @@ BODIES: Mapping[str, Rule] = {
         "a success fits the schema of that side, a failure that of errors",
         _if_ok,
         {"type": "object", "required": ["schema"], "properties": {"schema": {"const": "reply"}}},
+    ),
+    "complete": Rule(
+        "no key is missing that the schema of that side requires and would take as null",
+        _complete,
+        {"enum": ["reply", "event"]},
     ),
     "contains_any": Rule("one of these texts is in the reply", _contains_any, _PATHS),
     "status": Rule(

@@ -94,7 +94,7 @@ _MINDIE_LABELS = {
 def openai(problem: Problem, _profile: str) -> Reply:
     usual = "server_error" if problem.status >= 500 else "invalid_request_error"
     error = {
-        "message": problem.message,
+        "message": f"Invalid '{problem.param}': {problem.message}" if problem.path else problem.message,
         "type": _OPENAI_TYPES.get(problem.status, usual),
         "param": problem.param or None,
         "code": problem.code or _OPENAI_CODES.get(problem.status),

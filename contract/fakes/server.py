@@ -7,7 +7,7 @@ import json
 import ssl
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import unquote
@@ -54,7 +54,7 @@ class FakeProvider:
     How a request is answered: the next of `script`, else `fake:NAME` in its last message, prompt or input, else its
     model name `fake-NAME`, else `behaviour`. Where `validate` is set, requests that the dialect's schema does not
     accept get the dialect's own error instead. An `api_key` is asked for in the dialect's way (MindIE has none and
-    looks at none).
+    looks at none). A `closing` fake ends the connection after each reply.
 
     `requests` is everything received, but for the controls under `/_fake/`: GET and DELETE `requests`, GET `state`,
     PUT `script` (a JSON list of behaviours). `connections` counts the connections opened, `open_streams` the streams
@@ -73,13 +73,14 @@ class FakeProvider:
         profile: str = "actual",
         api_key: str | None = None,
         validate: bool = True,
+        closing: bool = False,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         if (dialect, profile) not in FORMS:
             there = ", ".join(f"{name}/{variant}" for name, variant in FORMS)
             raise ValueError(f"no fake for {dialect}/{profile}; there are: {there}")
         self.dialect, self.profile, self.validate, self.api_key = dialect, profile, validate, api_key
-        self.host, self.port, self._tls = host, port, tls
+        self.host, self.port, self._tls, self._closing = host, port, tls, closing
         self.behaviour = behaviour
         self.requests: list[Received] = []
         self.connections = self.open_streams = self.disconnects = 0
@@ -175,6 +176,8 @@ class FakeProvider:
             reply = self._answer(received, request.rel_url.raw_path)
         except Refused as refused:
             reply = refused.reply
+        if self._closing:
+            reply = replace(reply, headers={**reply.headers, "Connection": "close"})
         streams = str(reply.headers.get("Content-Type", "")).startswith("text/event-stream")
         self.open_streams += streams
         try:

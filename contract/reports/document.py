@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
 
 from jsonschema import Draft202012Validator
 
 from dragoman.contract.masks import Mask
 from dragoman.contract.model import Json
+from dragoman.contract.outcome import Received
 from dragoman.contract.target import Target
 from dragoman.contract.verdicts import VERDICTS, CheckResult, Result, StepResult
 from dragoman.contract.wire import Answer, Asked, Exchange
@@ -21,7 +24,7 @@ from dragoman.contract.wire import Answer, Asked, Exchange
 __all__ = ["NotAReport", "curl_of", "document", "dumped", "read_report", "shortened"]
 
 VERSION = 1
-_LONGEST = 20_000
+_LONGEST, _BRIEF = 20_000, 1_000
 
 
 class NotAReport(ValueError):
@@ -46,7 +49,7 @@ def document(target: Target, results: Sequence[Result], mask: Mask, *, name: str
             "upstream": target.upstream,
         },
         "counts": {verdict: counts[verdict] for verdict in VERDICTS},
-        "tokens": sum(result.tokens * result.attempts for result in results),
+        "tokens": sum(result.tokens for result in results),
         "cases": [_case(result, mask) for result in results],
     }
 
@@ -91,8 +94,34 @@ def _case(result: Result, mask: Mask) -> Json:
 def _step(step: StepResult, mask: Mask) -> Json:
     told: Json = {"checks": [_check(check, mask) for check in step.checks]}
     if step.exchange is not None:
-        told |= {"exchange": _exchange(step.exchange, mask), "curl": mask(curl_of(step.exchange.asked, mask))}
+        told |= {"exchange": _exchange(step.exchange, mask), "curl": mask(_lines(step, mask))}
+    if step.upstream is not None:
+        told["upstream"] = {
+            "script": list(step.upstream.script),
+            "received": [_received(request, mask) for request in step.upstream.received],
+        }
     return told
+
+
+def _lines(step: StepResult, mask: Mask) -> str:
+    """What sends the step's request again, with the fake behind the proxy told to behave as it did."""
+    assert step.exchange is not None
+    line, behind = curl_of(step.exchange.asked, mask), step.upstream
+    if behind is None or not behind.script:
+        return line
+    port = behind.origin.rpartition(":")[2]
+    script = ["curl", "-sS", "-X", "PUT", f"{behind.origin}/_fake/script", "--data", json.dumps(behind.script)]
+    return f"# behind the proxy: dragoman fake {behind.dialect} --port {port}\n{shlex.join(script)}\n{line}"
+
+
+def _received(request: Received, mask: Mask) -> Json:
+    query = f"?{urlencode(request.query)}" if request.query else ""
+    return {
+        "method": request.method,
+        "path": mask(request.path + query),
+        "headers": mask.headers(request.headers),
+        "body": _cut(mask(json.dumps(request.body, ensure_ascii=False))),
+    }
 
 
 def _check(check: CheckResult, mask: Mask) -> Json:
@@ -134,8 +163,8 @@ def curl_of(asked: Asked, mask: Mask) -> str:
     return shlex.join(words)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
+def _cut(text: str, most: int = _LONGEST) -> str:
+    return text if len(text) <= most else f"{text[:most]}… (cut, {len(text)} characters)"
 
 
 def dumped(report: Json) -> str:
@@ -143,8 +172,16 @@ def dumped(report: Json) -> str:
 
 
 def shortened(report: Json) -> Json:
-    """The report with the requests and replies of cases that failed or got no reply, and of no other."""
+    """The report with the requests and replies of cases that failed or got no reply, and of no other; what is long in
+    them is cut, which is said where it is."""
     kept = ("fail", "error")
-    return report | {
-        "cases": [case if case["verdict"] in kept else case | {"steps": []} for case in report["cases"]],
-    }
+    cases = (case | {"steps": _brief(case["steps"]) if case["verdict"] in kept else []} for case in report["cases"])
+    return report | {"cases": list(cases)}
+
+
+def _brief(value: Any) -> Any:
+    if isinstance(value, str):
+        return _cut(value, _BRIEF)
+    if isinstance(value, list):
+        return [_brief(item) for item in value]
+    return {key: _brief(item) for key, item in value.items()} if isinstance(value, dict) else value

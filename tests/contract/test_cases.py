@@ -11,6 +11,7 @@ from dragoman.contract.corpus import load_cases
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.model import DIALECTS, PROTOCOLS, Case
 from dragoman.contract.runner import Run
+from dragoman.contract.session import Plan
 from dragoman.contract.target import Target
 from dragoman.contract.transport import Http
 
@@ -53,9 +54,10 @@ def test_each_says_what_and_why() -> None:
 def test_what_a_run_may_cost() -> None:
     """Every request that a model answers is bounded, and a whole run of a dialect costs less than 4 000 tokens."""
     for dialect in DIALECTS:
-        asked = [case for case in of(dialect) if not case.upstreams]
-        assert sum(case.max_tokens for case in asked) < 4000
-        assert max(case.max_tokens for case in asked) <= 256
+        costs = list(Plan(Target("http://x", dialect, "m", key="k"), CASES).forecast())
+        assert sum(cost.tokens for cost in costs) < 3500
+        assert sum(cost.requests for cost in costs if cost.tokens) < 100
+        assert max(cost.tokens for cost in costs) <= 256
     for case in CASES:
         written = case.protocol in ("chat", "responses", "completions") and not case.upstreams
         if written and all(step.expect.status == (200,) for step in case.steps) and case.steps[0].request.get("body"):

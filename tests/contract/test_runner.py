@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.contract.behind import Fake
 from dragoman.contract.corpus import read_file
 from dragoman.contract.model import Case
 from dragoman.contract.runner import Run
+from dragoman.contract.sharing import fresh, key_of
 from dragoman.contract.target import Target
 from dragoman.contract.verdicts import Result
 from dragoman.contract.wire import Answer, Asked, Chunk, Unreachable
@@ -24,9 +26,11 @@ CASE = """
     max_tokens: 10
     {more}
     steps:
-      - request: {{body: {{messages: []}}}}
+      - &step
+        request: {{body: {{{body}}}}}
         expect: {{status: 200, {expect}}}
 """
+TWICE = "      - *step\n"
 
 
 class Scripted:
@@ -50,9 +54,17 @@ def answer(status: int = 200, **body: object) -> Answer:
     return Answer(status, (("content-type", "application/json"),), (Chunk(0.0, json.dumps(body).encode()),))
 
 
-def case(folder: Path, name: str = "one", level: str = "MUST", expect: str = "", more: str = "") -> Case:
+def case(
+    folder: Path,
+    name: str = "one",
+    level: str = "MUST",
+    expect: str = "",
+    more: str = "",
+    body: str = "messages: []",
+    end: str = "",
+) -> Case:
     file = folder / f"{name}.yaml"
-    file.write_text(HEAD + CASE.format(name=name, level=level, expect=expect, more=more), "utf-8")
+    file.write_text(HEAD + CASE.format(name=name, level=level, expect=expect, more=more, body=body) + end, "utf-8")
     return read_file(file)[0]
 
 
@@ -89,8 +101,8 @@ async def test_the_number_of_checks_is_fixed(tmp_path: Path) -> None:
     (good,) = await ran(Scripted(answer()), [one])
     (bad,) = await ran(Scripted(answer(500)), [one])
     (none,) = await ran(Scripted(Unreachable("no")), [one])
-    assert len(good.checks) == len(bad.checks) == len(none.checks) == 4
-    assert [check.state for check in bad.checks] == ["broken", "unreached", "unreached", "unreached"]
+    assert len(good.checks) == len(bad.checks) == len(none.checks) == 5
+    assert [check.state for check in bad.checks] == ["broken", *["unreached"] * 4]
     assert (bad.verdict, none.verdict) == ("fail", "error")
 
 
@@ -118,9 +130,47 @@ async def test_a_protocol_that_is_not_served_is_skipped(tmp_path: Path) -> None:
 
 
 async def test_the_budget_is_kept(tmp_path: Path) -> None:
-    cases = [case(tmp_path, name) for name in ("one", "two", "three")]
+    cases = [case(tmp_path, name, body=f"user: {name}") for name in ("one", "two", "three")]
     results = await ran(Scripted(answer()), cases, budget=25)
     assert [result.verdict for result in results] == ["pass", "pass", "skip"]
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+async def test_cases_that_ask_alike_share_an_answer_and_its_cost(tmp_path: Path, concurrency: int) -> None:
+    cases = [case(tmp_path, name) for name in ("one", "two", "three")]
+    cases.append(case(tmp_path, "four", body="user: other"))
+    transport = Scripted(answer(id="x"))
+    results = await ran(transport, cases, budget=20, concurrency=concurrency)
+    assert [result.verdict for result in results] == ["pass"] * 4
+    assert (len(transport.asked), sum(result.tokens for result in results)) == (2, 20)
+    target = Target("http://x/v1", "openai", "m", key="secret")
+    known = [key_of(asked) for asked in transport.asked]
+    assert [len(fresh(one, target, known)) for one in cases] == [0, 0, 0, 0]
+    assert [len(fresh(one, target, ())) for one in cases] == [1, 1, 1, 1]
+
+
+async def test_a_case_that_asks_twice_gets_two_answers(tmp_path: Path) -> None:
+    cases = [case(tmp_path), case(tmp_path, "two", end=TWICE)]
+    transport = Scripted(answer(id="x"))
+    await ran(transport, cases)
+    assert len(transport.asked) == 2
+    assert len(fresh(cases[1], Target("http://x/v1", "openai", "m", key="secret"), ())) == 2
+
+
+@pytest.mark.parametrize("first", [answer(429), answer(500), Unreachable("no")])
+async def test_what_may_be_better_in_a_moment_is_not_shared(tmp_path: Path, first: Answer | Unreachable) -> None:
+    cases = [case(tmp_path), case(tmp_path, "two")]
+    results = await ran(Scripted(first, answer()), cases)
+    assert [result.verdict == "pass" for result in results] == [False, True]
+
+
+async def test_behind_a_proxy_nothing_is_shared(tmp_path: Path) -> None:
+    cases = [case(tmp_path), case(tmp_path, "two")]
+    transport = Scripted(answer())
+    async with Fake("openai") as fake:
+        results = await ran(transport, cases, behind=fake)
+    assert len(transport.asked) == 2
+    assert all(step.upstream is not None for result in results for step in result.steps)
 
 
 async def test_cases_run_at_once_where_asked(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_a_matrix_of_several_reports(fake: FakeProvider, cases: Path, tmp_path: 
     assert "| `chat/text/plain` | ✅ | ❌ | it answers |" in result.output
     html = tmp_path / "matrix.html"
     assert runner.invoke(app, ["report", str(one), str(two), "--html", str(html)]).exit_code == 0
-    assert html.read_text("utf-8").count('"name": "bad"') == 1
+    assert html.read_text("utf-8").count('"name":"bad"') == 1
 
 
 def test_a_brief_matrix_has_the_wire_logs_of_what_went_wrong_alone(
