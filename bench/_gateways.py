@@ -73,7 +73,7 @@ def dragoman(upstream: str, origin: str, port: int) -> Json:
 
 
 def litellm(upstream: str, origin: str, port: int) -> Json:
-    """With `model_info`, as LiteLLM knows of no tools where a model is not in its map."""
+    """With what LiteLLM's map of models would know of a model: that it has tools, and dimensions of embeddings."""
     prefix, base, more = {
         "openai": ("openai", f"{origin}/v1", {"use_chat_completions_api": True}),
         "databricks": ("databricks", f"{origin}/serving-endpoints", {}),
@@ -83,7 +83,7 @@ def litellm(upstream: str, origin: str, port: int) -> Json:
     given = {"api_base": base, "api_key": "sk-upstream"}
     abilities = ("function_calling", "parallel_function_calling", "tool_choice", "response_schema", "vision")
     info = {"mode": "chat", **{f"supports_{ability}": True for ability in abilities}}
-    chat = {"model": f"{prefix}/fake-model", **given, **more}
+    chat = {"model": f"{prefix}/fake-model", "allowed_openai_params": ["dimensions"], **given, **more}
     text = {"model": "text-completion-openai/fake-model", **given}
     return {
         "model_list": [

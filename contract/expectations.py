@@ -16,7 +16,7 @@ from ruamel.yaml.error import YAMLError
 
 from .model import Json
 
-__all__ = ["BAD", "Judgement", "NotExpectations", "judged", "read_expectations", "regressions"]
+__all__ = ["BAD", "Judgement", "NotExpectations", "judged", "read_expectations", "reason_for", "regressions"]
 
 BAD = ("fail", "error")
 
@@ -54,7 +54,7 @@ def judged(report: Json, expected: Mapping[str, str]) -> Judgement:
     """A run in the light of its known gaps. Cases that were skipped or inconclusive say nothing."""
     bad = [case["id"] for case in report["cases"] if case["verdict"] in BAD]
     good = [case["id"] for case in report["cases"] if case["verdict"] in ("pass", "warn")]
-    reasons = {id_: reason for id_ in (*bad, *good) if (reason := _reason(id_, expected)) is not None}
+    reasons = {id_: reason for id_ in (*bad, *good) if (reason := reason_for(id_, expected)) is not None}
     ids = [case["id"] for case in report["cases"]]
     return Judgement(
         unexpected=tuple(id_ for id_ in bad if id_ not in reasons),
@@ -74,5 +74,6 @@ def regressions(old: Json, new: Json) -> list[str]:
     ]
 
 
-def _reason(id_: str, expected: Mapping[str, str]) -> str | None:
+def reason_for(id_: str, expected: Mapping[str, str]) -> str | None:
+    """Why the case may fail, None where it may not."""
     return next((reason for pattern, reason in expected.items() if fnmatchcase(id_, pattern)), None)

@@ -53,7 +53,8 @@ class Expect:
 class Drive:
     """How the fake provider behind a proxy behaves during a step, and what must be true of what the proxy sent it.
 
-    `script` are behaviours of `dragoman fake`, one for each request in turn; `sent` are checks of the last request.
+    `script` are behaviours of `dragoman fake`, one for each request in turn and the last for all that follow; `sent`
+    are checks of the last request.
     """
 
     script: tuple[str, ...] = ()

@@ -55,7 +55,7 @@ def _option(config: pytest.Config, name: str) -> Any:
 
 def _collected(session: pytest.Session, config: pytest.Config) -> Iterator[pytest.Item]:
     from .corpus import load_cases
-    from .expectations import NotExpectations, read_expectations
+    from .expectations import NotExpectations, read_expectations, reason_for
     from .model import LEVELS
     from .session import chosen
 
@@ -72,8 +72,8 @@ def _collected(session: pytest.Session, config: pytest.Config) -> Iterator[pytes
     for case in chosen(load_cases(), _option(config, "only"), level):
         if case.dialect == target.dialect and not case.upstreams:
             item = ContractItem.from_parent(session, name=f"contract::{case.id}", case=case, target=target)
-            if case.id in expected:
-                item.add_marker(pytest.mark.xfail(reason=expected[case.id], strict=True))
+            if (reason := reason_for(case.id, expected)) is not None:
+                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
             yield item
 
 

@@ -217,8 +217,10 @@ def skipped(case: Case, target: Target) -> str:
     missing = sorted(case.needs & target.without)
     if missing:
         return f"it needs {', '.join(missing)}"
+    if case.upstreams and target.upstream is None:
+        return "it drives a proxy, which --upstream asks for"
     if case.upstreams and target.upstream not in case.upstreams:
-        return f"it drives a proxy in front of {' or '.join(case.upstreams)}"
+        return f"it is about a proxy in front of {' or '.join(case.upstreams)}"
     return ""
 
 

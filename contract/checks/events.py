@@ -245,11 +245,14 @@ def _final_items(outcome: Outcome) -> Problems:
 
 
 def _paired(outcome: Outcome, _: Any) -> Problems:
-    """Every item and part that is added is done, once, and only then."""
+    """Every item and part that is added is done, once, and only then; texts come between the two."""
     open_: set[Any] = set()
     problems: Problems = []
     for body in outcome.objects:
         kind = str(body.get("type"))
+        if (part := _PARTS.get(kind)) is not None:
+            key = (part, *(body.get(name) for name in _PAIRS[part]))
+            problems += [] if key in open_ else [f"{kind} outside of its {part}"]
         for name, keys in _PAIRS.items():
             key = (name, *(body.get(part) for part in keys))
             if kind == f"response.{name}.added":
@@ -257,7 +260,7 @@ def _paired(outcome: Outcome, _: Any) -> Problems:
             elif kind == f"response.{name}.done":
                 problems += [] if key in open_ else [f"{kind} for {key[1:]} without added"]
                 open_.discard(key)
-    return problems + [f"{key[0]} {key[1:]} is never done" for key in open_]
+    return list(dict.fromkeys(problems)) + [f"{key[0]} {key[1:]} is never done" for key in open_]
 
 
 _PAIRS: Mapping[str, tuple[str, ...]] = {
@@ -265,6 +268,14 @@ _PAIRS: Mapping[str, tuple[str, ...]] = {
     "content_part": ("output_index", "content_index"),
     "reasoning_summary_part": ("output_index", "summary_index"),
 }
+_PARTS: Mapping[str, str] = {
+    "response.output_text.delta": "content_part",
+    "response.refusal.delta": "content_part",
+    "response.reasoning_text.delta": "content_part",
+    "response.reasoning_summary_text.delta": "reasoning_summary_part",
+}
+"""Events that come inside of a part."""
+
 
 EVENTS: Mapping[str, Rule] = {
     "sse.framing": Rule("a stream of server-sent events in UTF-8, each a JSON object, ended in order", _framing),
@@ -287,5 +298,5 @@ EVENTS: Mapping[str, Rule] = {
     "tool_ids_once": Rule("a streamed tool call tells its id and its name once", _ids_once),
     "no_usage": Rule("no usage comes", _no_usage),
     "deltas_equal_final": Rule("the deltas add up to the final texts, arguments and items", _sums),
-    "items_paired": Rule("every item and part that is added is done once", _paired),
+    "items_paired": Rule("every item and part that is added is done once, and its text comes between", _paired),
 }

@@ -24,7 +24,8 @@ from dragoman.contract.wire import Answer, Asked, Exchange
 __all__ = ["NotAReport", "curl_of", "document", "dumped", "read_report", "shortened"]
 
 VERSION = 1
-_LONGEST, _BRIEF = 20_000, 1_000
+_LONGEST = 20_000
+_BRIEF, _HEADERS = 300, 4
 
 
 class NotAReport(ValueError):
@@ -109,9 +110,13 @@ def _lines(step: StepResult, mask: Mask) -> str:
     line, behind = curl_of(step.exchange.asked, mask), step.upstream
     if behind is None or not behind.script:
         return line
-    port = behind.origin.rpartition(":")[2]
-    script = ["curl", "-sS", "-X", "PUT", f"{behind.origin}/_fake/script", "--data", json.dumps(behind.script)]
-    return f"# behind the proxy: dragoman fake {behind.dialect} --port {port}\n{shlex.join(script)}\n{line}"
+    *first, last = behind.script
+    fake = ["dragoman", "fake", behind.dialect, "--port", behind.origin.rpartition(":")[2], "--behaviour", last]
+    lines = [f"# behind the proxy: {shlex.join(fake)}"]
+    if first:
+        script = ["curl", "-sS", "-X", "PUT", f"{behind.origin}/_fake/script", "--data", json.dumps(first)]
+        lines.append(shlex.join(script))
+    return "\n".join([*lines, line])
 
 
 def _received(request: Received, mask: Mask) -> Json:
@@ -172,10 +177,14 @@ def dumped(report: Json) -> str:
 
 
 def shortened(report: Json) -> Json:
-    """The report with the requests and replies of cases that failed or got no reply, and of no other; what is long in
-    them is cut, which is said where it is."""
+    """The report with the requests and replies of cases that failed or got no reply, and of no other. Of these the
+    last request of a proxy's is kept, a few headers of each, and the beginning of what is long; what is cut says so."""
     kept = ("fail", "error")
-    cases = (case | {"steps": _brief(case["steps"]) if case["verdict"] in kept else []} for case in report["cases"])
+    cases = (
+        case
+        | {"reason": _cut(case["reason"], _BRIEF), "steps": _brief(case["steps"]) if case["verdict"] in kept else []}
+        for case in report["cases"]
+    )
     return report | {"cases": list(cases)}
 
 
@@ -184,4 +193,16 @@ def _brief(value: Any) -> Any:
         return _cut(value, _BRIEF)
     if isinstance(value, list):
         return [_brief(item) for item in value]
-    return {key: _brief(item) for key, item in value.items()} if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    told = {key: _brief(item) for key, item in value.items()}
+    if "headers" in told:
+        told["headers"] = _few(told["headers"])
+    if "received" in told:
+        told |= {"received": told["received"][-1:], "requests": len(told["received"])}
+    return told
+
+
+def _few(headers: Json) -> Json:
+    left = len(headers) - _HEADERS
+    return headers if left <= 0 else dict(list(headers.items())[:_HEADERS]) | {"…": f"{left} more"}

@@ -4,7 +4,8 @@
   const MARKS = { pass: "✓", warn: "!", fail: "✗", inconclusive: "?", skip: "–", error: "⚡" };
   const ISSUE = /([\w.-]+\/[\w.-]+)#(\d+)/g;
   const by = (id) => document.getElementById(id);
-  const reports = JSON.parse(by("reports").textContent);
+  const { rules, reports } = JSON.parse(by("reports").textContent);
+  for (const report of reports) for (const found of report.cases) Object.assign(found, rules[found.rule]);
   const shown = new Set(VERDICTS);
 
   // Everything from a report goes in as text, never as HTML.
@@ -131,11 +132,11 @@
     return `${answer.status}${times}\n${headers(answer.headers)}\n\n${pretty(answer.body)}${end}`;
   }
 
-  function behind({ script, received }) {
+  function behind({ script, received, requests = received.length }) {
     const told = script.length ? `The fake behind was told: ${script.join(", ")}` : "The fake behind answered as asked";
     const got = received.map((request) => element("pre", {}, `${request.method} ${request.path}\n${headers(request.headers)}\n\n${pretty(request.body)}`));
-    const count = received.length === 1 ? "one request reached it" : `${received.length || "no"} requests reached it`;
-    return [element("h4", {}, `${told}; ${count}`), ...got];
+    const count = requests === 1 ? "one request reached it" : `${requests || "no"} requests reached it`;
+    return [element("h4", {}, `${told}; ${count}${requests > got.length ? ", the last of which is" : ""}`), ...got];
   }
 
   function wire(step, number, count) {

@@ -37,6 +37,8 @@ async def test_all_cases_that_notice_are_told() -> None:
     found = await faults.noticed("openai", fault, cases)
     assert {"chat/text/plain", "chat/stream/plain", "chat/text/time-and-id"} <= set(found)
     assert len(found) < len(cases)
+    lost = next(fault for fault in FAULTS if fault.name == "status-404")
+    assert len(await faults.noticed("openai", lost, cases[:20])) > 1
 
 
 def test_the_table() -> None:

@@ -187,7 +187,7 @@ def test_a_brief_matrix_has_the_wire_logs_of_what_went_wrong_alone(
     run(fake, cases, "--json", str(one))
     assert runner.invoke(app, ["report", str(one), "--html", str(html), "--brief"]).exit_code == 0
     shown = html.read_text("utf-8").partition('id="reports"')[2].partition(">")[2].partition("</script>")[0]
-    told = {case["id"]: case for case in json.loads(shown)[0]["cases"]}
+    told = {case["id"]: case for case in json.loads(shown)["reports"][0]["cases"]}
     assert told["chat/text/plain"]["verdict"] == "pass"
     assert told["chat/text/plain"]["steps"] == []
     assert told["chat/text/broken"]["steps"][0]["exchange"]["answer"]["status"] == 200
