@@ -100,7 +100,8 @@ class Plan:
             with Progress(len(mine)) as progress:
                 results = await run.results(mine, progress.done)
         tokens = sum(result.tokens for result in results)
-        _say(f"{run.requests} requests, at most {tokens} tokens written by the model")
+        written = "" if self.target.upstream else f", at most {tokens} tokens written by the model"
+        _say(f"{run.requests} requests{written}")
         return document(self.target, results, mask, name=self.name, suite=_suite(), started=started)
 
     async def _fake(self, stack: AsyncExitStack) -> Fake | None:

@@ -10,8 +10,8 @@ from dragoman.contract.model import Json
 
 __all__ = ["page"]
 
-_RULE = ("title", "source", "level")
-_FOUND = ("id", "verdict", "reason", "expected", "steps")
+_RULE = ("id", "title", "source", "level")
+_FOUND = ("verdict", "reason", "expected", "steps")
 _ESCAPED = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
@@ -29,14 +29,15 @@ def page(reports: Sequence[Json]) -> str:
 
 
 def _packed(reports: Sequence[Json]) -> Json:
-    """The reports with what a case says in each of them written once: `rule` is its place in `rules`."""
+    """The reports with what a case says in each of them written once: `rule` is its place in `rules`. What is empty is
+    left out."""
     places: dict[tuple[str, ...], int] = {}
     told = []
     for report in reports:
         cases = []
         for case in report["cases"]:
             rule = tuple(case[key] for key in _RULE)
-            found = {key: case[key] for key in _FOUND if key in case}
+            found = {key: case[key] for key in _FOUND if case.get(key)}
             cases.append({**found, "rule": places.setdefault(rule, len(places))})
         told.append(report | {"cases": cases})
     return {"rules": [dict(zip(_RULE, rule, strict=True)) for rule in places], "reports": told}

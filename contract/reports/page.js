@@ -5,7 +5,7 @@
   const ISSUE = /([\w.-]+\/[\w.-]+)#(\d+)/g;
   const by = (id) => document.getElementById(id);
   const { rules, reports } = JSON.parse(by("reports").textContent);
-  for (const report of reports) for (const found of report.cases) Object.assign(found, rules[found.rule]);
+  for (const report of reports) report.cases = report.cases.map((found) => ({ reason: "", steps: [], ...rules[found.rule], ...found }));
   const shown = new Set(VERDICTS);
 
   // Everything from a report goes in as text, never as HTML.
