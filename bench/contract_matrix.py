@@ -199,14 +199,19 @@ def free_port() -> int:
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes] | None = None) -> None:
-    """Return once something listens. Raises RuntimeError where the process ended first or 300 s have passed."""
+    """Return once something listens. Raises RuntimeError where the process ended first or 300 s have passed.
+
+    A connection to a free port can be given that very port as its own, and then is one to itself.
+    """
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline and (process is None or process.poll() is None):
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
+            with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+                if connection.getsockname() != connection.getpeername():
+                    return
         except OSError:
-            time.sleep(0.1)
+            pass
+        time.sleep(0.1)
     raise RuntimeError(f"nothing listens on port {port}; with --keep DIR its log stays in DIR")
 
 
