@@ -7,7 +7,39 @@ from typing import Annotated, Literal, TypeAlias
 
 from typer import Option
 
-__all__: list[str] = []
+__all__ = [
+    "ApiKey",
+    "Badge",
+    "BaseUrl",
+    "BudgetTokens",
+    "Cases",
+    "Concurrency",
+    "Dialect",
+    "DialectName",
+    "Diff",
+    "DryRun",
+    "Expect",
+    "Header",
+    "Html",
+    "Insecure",
+    "JsonFile",
+    "Junit",
+    "Level",
+    "LevelName",
+    "Markdown",
+    "Model",
+    "Name",
+    "OneDialect",
+    "Only",
+    "Profile",
+    "Protocol",
+    "Record",
+    "Replay",
+    "Timeout",
+    "Upstream",
+    "UpstreamPort",
+    "Without",
+]
 
 DialectName: TypeAlias = Literal["openai", "databricks", "azure", "mindie"]
 LevelName: TypeAlias = Literal["MUST", "SHOULD", "MAY"]
