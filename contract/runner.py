@@ -15,15 +15,13 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from .checks import CHECKS, SENT, Rule
-from .judge import Findings, has_schema, judged
-from .model import Case, Check, Level, Step
+from .model import Case, Step
 from .outcome import Outcome, Received
-from .paths import ABSENT, at
 from .sharing import Key, Shared, fresh, key_of
+from .steps import checks_of, saved_of, unreached
 from .target import Target, written
-from .values import Missing, filled
-from .verdicts import CheckResult, Result, StepResult, Upstream, verdict_of
+from .values import Missing
+from .verdicts import Result, StepResult, Upstream, verdict_of
 from .wire import Answer, Asked, Exchange, Transport, Unreachable
 
 __all__ = ["Behind", "Run", "probes_first", "skipped"]
@@ -32,7 +30,6 @@ ATTEMPTS = 2
 _REFUSED = (401, 403)
 _NOT_SERVED = (404, 405, 501)
 _MOST_UNREACHABLE = 2
-_SHOWN = 5
 
 
 class Behind(Protocol):
@@ -139,17 +136,17 @@ class Run:
             except Unreachable as error:
                 return self._no_answer(case, steps, number, str(error))
             except Missing as error:
-                return Result(case, "fail", f"step {number + 1}: {error}", (*steps, *_unreached(case, number)))
+                return Result(case, "fail", f"step {number + 1}: {error}", (*steps, *unreached(case, number)))
             steps.append(told)
             saved |= more
             if any(check.state == "broken" for check in told.checks):
-                steps += _unreached(case, number + 1)
+                steps += unreached(case, number + 1)
                 break
         verdict, reason = verdict_of([check for step in steps for check in step.checks])
         return Result(case, verdict, reason, tuple(steps))
 
     def _no_answer(self, case: Case, steps: Sequence[StepResult], number: int, reason: str) -> Result:
-        return Result(case, "error", reason, (*steps, *_unreached(case, number)))
+        return Result(case, "error", reason, (*steps, *unreached(case, number)))
 
     async def _step(
         self, step: Step, case: Case, saved: Mapping[str, Any], seen: set[Key] | None
@@ -176,8 +173,8 @@ class Run:
             upstream=self.behind.dialect if self.behind else None,
             upstream_profile=self.behind.profile if self.behind else "actual",
         )
-        checks = _judged(step, outcome, case)
-        return StepResult(checks, exchange, upstream), _saved(step, outcome)
+        checks = checks_of(step, outcome, case)
+        return StepResult(checks, exchange, upstream), saved_of(step, outcome)
 
     async def _answer(self, asked: Asked, seen: set[Key] | None) -> Answer:
         if seen is None or key_of(asked) in seen:
@@ -231,85 +228,3 @@ def probes_first(cases: Sequence[Case]) -> list[Case]:
 def _last_answer(result: Result) -> Answer | None:
     exchanges = [step.exchange for step in result.steps if step.exchange is not None]
     return exchanges[-1].answer if exchanges else None
-
-
-def _judged(step: Step, outcome: Outcome, case: Case) -> tuple[CheckResult, ...]:
-    """Status first: where it is wrong, nothing else of the step can be told."""
-    status = _status(step, outcome, case)
-    if status.state == "broken":
-        return (status, *_unreached_checks(step, case)[1:])
-    found = [_found(check, CHECKS, outcome, cooperation=True) for check in step.expect.cooperation]
-    found += _schema(step.expect.schema, outcome, case) if step.expect.schema else ()
-    found += [_found(check, CHECKS, outcome) for check in step.expect.checks]
-    if step.drive is not None:
-        found += [_found(check, SENT, outcome, "sent.") for check in step.drive.sent]
-    return (status, *found)
-
-
-def _status(step: Step, outcome: Outcome, case: Case) -> CheckResult:
-    allowed, got = step.expect.status, outcome.answer.status
-    problems = () if got in allowed else (f"{got}, expected {' or '.join(map(str, allowed))}: {outcome.text[:200]}",)
-    return CheckResult("status", case.level, "broken" if problems else "held", problems)
-
-
-def _schema(side: str, outcome: Outcome, case: Case) -> tuple[CheckResult, CheckResult]:
-    """What breaks the schema, and, as something that is only recommended, which keys are left out rather than null."""
-    name = f"{outcome.dialect}/{outcome.protocol}.{side}"
-    if not has_schema(name):
-        found = Findings([f"there is no schema {name}"], [])
-    elif side == "event":
-        found = _events(name, outcome)
-    else:
-        found = Findings(["no JSON"], []) if outcome.body is ABSENT else judged(name, outcome.profile, outcome.body)
-    told = zip(_schema_checks(side, case), (found.violations, found.unsaid), strict=True)
-    broken, unsaid = (replace(check, state="broken" if said else "held", problems=tuple(said)) for check, said in told)
-    return broken, unsaid
-
-
-def _schema_checks(side: str, case: Case) -> tuple[CheckResult, CheckResult]:
-    level: Level = "SHOULD" if case.level == "MUST" else case.level
-    return (
-        CheckResult(f"schema {side}", case.level, "unreached"),
-        CheckResult(f"schema {side}, keys that may be null", level, "unreached"),
-    )
-
-
-def _events(name: str, outcome: Outcome) -> Findings:
-    all_of = Findings([] if outcome.objects else ["no events"], [])
-    for place, body in enumerate(outcome.objects):
-        found = judged(name, outcome.profile, body)
-        all_of.violations.extend(f"event {place}: {problem}" for problem in found.violations)
-        all_of.unsaid.extend(f"event {place}: {problem}" for problem in found.unsaid)
-    return Findings(all_of.violations[:_SHOWN], all_of.unsaid[:_SHOWN])
-
-
-def _found(
-    check: Check, known: Mapping[str, Rule], outcome: Outcome, prefix: str = "", *, cooperation: bool = False
-) -> CheckResult:
-    given = filled(check.arg, {"model": outcome.model, "saved": outcome.saved, "key": outcome.key})
-    problems = tuple(known[check.name].find(outcome, given))
-    return CheckResult(
-        prefix + check.name, check.level, "broken" if problems else "held", problems, cooperation=cooperation
-    )
-
-
-def _unreached(case: Case, first: int) -> list[StepResult]:
-    return [StepResult(tuple(_unreached_checks(step, case))) for step in case.steps[first:]]
-
-
-def _unreached_checks(step: Step, case: Case) -> list[CheckResult]:
-    names = [CheckResult("status", case.level, "unreached")]
-    names += [CheckResult(check.name, check.level, "unreached", cooperation=True) for check in step.expect.cooperation]
-    names += _schema_checks(step.expect.schema, case) if step.expect.schema else ()
-    names += [CheckResult(check.name, check.level, "unreached") for check in step.expect.checks]
-    if step.drive is not None:
-        names += [CheckResult(f"sent.{check.name}", check.level, "unreached") for check in step.drive.sent]
-    return names
-
-
-def _saved(step: Step, outcome: Outcome) -> dict[str, Any]:
-    if not step.save:
-        return {}
-    subject = outcome.body if not outcome.is_sse else (outcome.objects[-1] if outcome.objects else ABSENT)
-    found = {name: at(subject, path) for name, path in step.save.items()}
-    return {name: value for name, value in found.items() if value is not ABSENT}
