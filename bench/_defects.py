@@ -80,11 +80,14 @@ DEFECTS = (
             ("LiteLLM > databricks", "responses/proxy-sent/store-false"),
             (f"{_DROP} > databricks", "responses/proxy-sent/store-false"),
         ],
+        "Not found again: probing asked for Databricks' own Responses, here LiteLLM asks it for chat, and `store` "
+        "stays behind. What fails is that LiteLLM itself refuses `prompt_cache_key`, and its reply's usage",
     ),
     Defect(
         "LiteLLM",
         "Databricks gets `service_tier` and refuses",
-        [("LiteLLM > databricks", "chat/text/advice")],
+        [("LiteLLM > databricks", "chat/text/advice"), (f"{_DROP} > databricks", "chat/text/advice")],
+        "Without `drop_params` LiteLLM refuses other fields before",
     ),
     Defect("LiteLLM", "`input: 42` is a 500", [("LiteLLM > openai", "responses/refuse/input-number")]),
     Defect(
@@ -134,6 +137,8 @@ DEFECTS = (
             ("llm-rosetta > openai", "responses/refuse/input-number"),
             ("llm-rosetta > openai", "responses/proxy-sent/nothing-for-nonsense"),
         ],
+        "The provider is asked as before, with no messages. This one refuses that, and its 400 blames `messages`, "
+        "which the client did not write",
     ),
     Defect(
         "llm-rosetta",
@@ -152,7 +157,7 @@ DEFECTS = (
     ),
     Defect("llm-rosetta", "Good: `eos_token` reads `stop`", [("llm-rosetta > mindie", "chat/proxy-replies/eos-token")]),
     Defect(
-        "both",
+        "LiteLLM, llm-rosetta",
         "Good: both stop asking the provider when the client leaves",
         why="No case: the suite's clients stay to the end",
     ),

@@ -178,7 +178,8 @@ def dumped(report: Json) -> str:
 
 def shortened(report: Json) -> Json:
     """The report with the requests and replies of cases that failed or got no reply, and of no other. Of these the
-    last request of a proxy's is kept, a few headers of each, and the beginning of what is long; what is cut says so."""
+    last request of a proxy's is kept, a few headers of each, and the beginning of what is long; what is cut says so.
+    The line that asks again stays whole."""
     kept = ("fail", "error")
     cases = (
         case
@@ -195,7 +196,7 @@ def _brief(value: Any) -> Any:
         return [_brief(item) for item in value]
     if not isinstance(value, dict):
         return value
-    told = {key: _brief(item) for key, item in value.items()}
+    told = {key: item if key == "curl" else _brief(item) for key, item in value.items()}
     if "headers" in told:
         told["headers"] = _few(told["headers"])
     if "received" in told:
