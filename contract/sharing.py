@@ -44,13 +44,15 @@ class Shared:
     async def get(self, asked: Asked) -> Answer:
         """The answer that another case got, or is about to get, where there is one. Raises Unreachable."""
         key = key_of(asked)
-        if key not in self._answers:
-            self._answers[key] = asyncio.ensure_future(self.send(asked))
-        pending = self._answers[key]
+        if (pending := self._answers.get(key)) is not None:
+            await asyncio.wait([pending])
+            if _lasting(pending):
+                return pending.result()
+        self._answers[key] = mine = asyncio.ensure_future(self.send(asked))
         try:
-            return await pending
+            return await mine
         finally:
-            if not _lasting(pending) and self._answers.get(key) is pending:
+            if not _lasting(mine) and self._answers.get(key) is mine:
                 del self._answers[key]
 
 

@@ -157,11 +157,14 @@ async def test_a_case_that_asks_twice_gets_two_answers(tmp_path: Path) -> None:
     assert len(fresh(cases[1], Target("http://x/v1", "openai", "m", key="secret"), ())) == 2
 
 
+@pytest.mark.parametrize("concurrency", [1, 3])
 @pytest.mark.parametrize("first", [answer(429), answer(500), Unreachable("no")])
-async def test_what_may_be_better_in_a_moment_is_not_shared(tmp_path: Path, first: Answer | Unreachable) -> None:
-    cases = [case(tmp_path), case(tmp_path, "two")]
-    results = await ran(Scripted(first, answer()), cases)
-    assert [result.verdict == "pass" for result in results] == [False, True]
+async def test_what_may_be_better_in_a_moment_is_not_shared(
+    tmp_path: Path, first: Answer | Unreachable, concurrency: int
+) -> None:
+    cases = [case(tmp_path, name) for name in ("one", "two", "three")]
+    results = await ran(Scripted(first, answer()), cases, concurrency=concurrency)
+    assert [result.verdict == "pass" for result in results] == [False, True, True]
 
 
 async def test_behind_a_proxy_nothing_is_shared(tmp_path: Path) -> None:
