@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -62,6 +64,7 @@ def run(
     from .session import Outputs, Plan, Unusable
     from .target import Target
 
+    loaded = _loaded(cases)
     target = Target(
         base_url,
         dialect,
@@ -69,13 +72,13 @@ def run(
         key=api_key,
         profile=profile,
         headers=_headers(header or []),
-        without=frozenset(without or ()),
-        protocols=frozenset(protocol or ()),
+        without=_known("--without", without, {"max_tokens", *(need for case in loaded for need in case.needs)}),
+        protocols=_known("--protocol", protocol, {case.protocol for case in loaded}),
         upstream=upstream,
     )
     plan = Plan(
         target,
-        _chosen(cases, only or [], level),
+        _chosen(loaded, only, level, dialect),
         name=name or base_url,
         upstream_port=upstream_port,
         concurrency=concurrency,
@@ -104,7 +107,7 @@ def list_(
     """List the cases: id, level, dialects, title."""
     dialects: dict[str, list[str]] = {}
     found = {}
-    for case in _chosen(cases, only or [], "MAY"):
+    for case in _chosen(_loaded(cases), only, "MAY", dialect):
         dialects.setdefault(case.id, []).append(case.dialect)
         found[case.id] = case
     for id_, case in found.items():
@@ -139,7 +142,7 @@ def faults(
     from .faults import DIALECTS, table
     from .reports.faults import as_json, as_markdown
 
-    rows = asyncio.run(table([dialect] if dialect else DIALECTS, _chosen(cases, [], "MAY"), first=first))
+    rows = asyncio.run(table([dialect] if dialect else DIALECTS, _loaded(cases), first=first))
     if json_file is not None:
         json_file.write_text(as_json(rows), "utf-8")
     print(as_markdown(rows), end="")
@@ -174,14 +177,34 @@ def report(
         print(matrix(reports), end="")
 
 
-def _chosen(folder: Path | None, only: list[str], level: options.LevelName) -> list[Case]:
+def _loaded(folder: Path | None) -> Sequence[Case]:
     from .corpus import BUILT_IN, CaseErrors, load_cases
-    from .session import chosen
 
     try:
-        return chosen(load_cases(folder or BUILT_IN), only, level)
+        return load_cases(folder or BUILT_IN)
     except CaseErrors as errors:
         _fail("\n".join(errors.problems))
+
+
+def _chosen(
+    cases: Sequence[Case], only: list[str] | None, level: options.LevelName, dialect: str | None
+) -> Sequence[Case]:
+    from .session import chosen
+
+    found = chosen(cases, only or [], level)
+    if not any(dialect in (None, case.dialect) for case in found):
+        asked = " ".join(f"--only {pattern}" for pattern in only or ()) or f"--level {level}"
+        _fail(f"no case of {dialect or 'any dialect'} fits {asked}; dragoman contract list shows all")
+    return found
+
+
+def _known(option: str, given: list[str] | None, words: set[str]) -> frozenset[str]:
+    """What an option names, all of which some case knows."""
+    for word in given or ():
+        if word not in words:
+            likely = get_close_matches(word, words, 1) or sorted(words)
+            _fail(f"{option} {word}: no case knows it; did you mean {', '.join(likely)}?")
+    return frozenset(given or ())
 
 
 def _headers(texts: list[str]) -> dict[str, str]:

@@ -62,7 +62,7 @@ def _collected(session: pytest.Session, config: pytest.Config) -> Iterator[pytes
     target = _target(config)
     expect = _option(config, "expect")
     try:
-        expected = read_expectations(config.rootpath / expect) if expect else {}
+        expected = read_expectations(config.invocation_params.dir / expect) if expect else {}
     except NotExpectations as error:
         raise pytest.UsageError(str(error)) from None
     named = _option(config, "level") or "MUST"

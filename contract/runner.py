@@ -198,7 +198,9 @@ class Run:
         if answer.status in _REFUSED and not case.upstreams and answer.status not in case.steps[-1].expect.status:
             self.refused = f"the endpoint answered {answer.status} to {case.id}: is the key right?"
         if case.probe and answer.status in _NOT_SERVED:
-            self.unserved[case.protocol] = f"{case.protocol} is not served: {case.id} got {answer.status}"
+            bare = case.dialect == "openai" and "/v1" not in self.target.base_url
+            hint = "; the base URL of an OpenAI endpoint ends with /v1 as a rule" if bare else ""
+            self.unserved[case.protocol] = f"{case.protocol} is not served: {case.id} got {answer.status}{hint}"
 
 
 def skipped(case: Case, target: Target) -> str:

@@ -205,3 +205,17 @@ def test_cases_and_checks_are_listed() -> None:
     assert "sse.framing" in runner.invoke(app, ["checks"]).output
     listed = runner.invoke(app, ["list", "--dialect", "mindie"]).output
     assert "chat/text/plain" in listed
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--only", "chat/txt/*"), "no case of openai fits --only chat/txt/*"),
+        (("--protocol", "foo"), "--protocol foo: no case knows it; did you mean chat, completions"),
+        (("--without", "visoin"), "--without visoin: no case knows it; did you mean vision?"),
+    ],
+)
+def test_what_names_nothing_is_wrong_usage(words: tuple[str, ...], said: str) -> None:
+    result = runner.invoke(app, ["run", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--dry-run", *words])
+    assert result.exit_code == 2
+    assert said in result.stderr
