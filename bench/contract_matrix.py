@@ -15,20 +15,18 @@ import json
 import os
 import platform
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
 from _defects import defects
 from _gateways import GATEWAYS, KEY, LACKS, MODEL, OVERRIDES, SERVED, Gateway, Json, own
 from _matrix_page import causes, summary
+from _processes import free_port, listens, running
 
 __all__: list[str] = []
 
@@ -72,8 +70,8 @@ def fake_alone(folder: Path, dialect: str) -> Path:
         home.mkdir(exist_ok=True)
         port = free_port()
         key = [] if dialect == "mindie" else ["--api-key", KEY]
-        with running([str(own("dragoman")), "fake", dialect, "--port", str(port), *key], home / "log.txt"):
-            wait_for(port)
+        with running([str(own("dragoman")), "fake", dialect, "--port", str(port), *key], home / "log.txt") as process:
+            wait_for(port, process)
             lacks = ["--without", "store", *(() if key else ("--without", "key"))]
             base = f"http://127.0.0.1:{port}{FAKES[dialect]}"
             ask(home / "report.json", f"the {dialect} fake", base, "fake-model", ["--dialect", dialect, *lacks])
@@ -97,7 +95,7 @@ def measured(folder: Path, gateway: Gateway, upstream: str, venv: Path) -> Path:
     protocols = {"responses", "models", *SERVED[upstream]}
     base, name = f"http://127.0.0.1:{port}/v1", f"{gateway.name} > {upstream}"
     parts = [home / "part-1.json"]
-    with running(gateway.start(venv, file, port), home / "log.txt", gateway.env, home) as process:
+    with running(gateway.start(venv, file, port), home / "log.txt", env=gateway.env, cwd=home) as process:
         wait_for(port, process)
         ask(parts[0], name, base, MODEL, [*driven, *only(protocols - {"completions"})])
         if "completions" in protocols:
@@ -174,45 +172,9 @@ def installed(venv: Path, gateway: Gateway) -> str:
     return f"{gateway.package} {run.stdout.strip()}"
 
 
-@contextmanager
-def running(
-    command: Sequence[str], log: Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
-) -> Iterator[subprocess.Popen[bytes]]:
-    """The command as a process, ended on the way out."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, **(env or {})}, cwd=cwd)
-        try:
-            yield process
-        finally:
-            process.terminate()
-            try:
-                process.wait(15)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
-def wait_for(port: int, process: subprocess.Popen[bytes] | None = None) -> None:
-    """Return once something listens. Raises RuntimeError where the process ended first or 300 s have passed.
-
-    A connection to a free port can be given that very port as its own, and then is one to itself.
-    """
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline and (process is None or process.poll() is None):
-        try:
-            with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
-                if connection.getsockname() != connection.getpeername():
-                    return
-        except OSError:
-            pass
-        time.sleep(0.1)
-    raise RuntimeError(f"nothing listens on port {port}; with --keep DIR its log stays in DIR")
+def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    if not listens(port, process, 300):
+        raise RuntimeError(f"nothing listens on port {port}; with --keep DIR its log stays in DIR")
 
 
 if __name__ == "__main__":

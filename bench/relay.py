@@ -12,20 +12,19 @@ import json
 import os
 import platform
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from _load import CASES, WARM_UP
+from _processes import free_port, listens, running
 
 __all__: list[str] = []
 
@@ -108,7 +107,7 @@ def cores() -> tuple[set[int], set[int]]:
 def start(stack: ExitStack, folder: Path, proxy_cores: set[int]) -> list[Row]:
     upstream = free_port()
     stack.enter_context(running(script("_upstream.py", upstream)))
-    if not wait_for(upstream):
+    if not listens(upstream):
         sys.exit(f"the benchmark's provider does not start; try: {' '.join(script('_upstream.py', upstream))}")
     rows = [Row("direct", upstream)]
     for name, port, command in proxies(folder, upstream):
@@ -117,8 +116,8 @@ def start(stack: ExitStack, folder: Path, proxy_cores: set[int]) -> list[Row]:
         if command is None:
             row.note = "left out: not installed"
             continue
-        row.process = stack.enter_context(running(command, proxy_cores))
-        if not wait_for(port, row.process):
+        row.process = stack.enter_context(running(command, cores=proxy_cores))
+        if not listens(port, row.process):
             row.note = f"left out: nothing listens on its port; started with: {' '.join(command)}"
     return rows
 
@@ -156,41 +155,6 @@ models:
 
 def script(name: str, *words: object) -> list[str]:
     return [sys.executable, str(HERE / name), *map(str, words)]
-
-
-@contextmanager
-def running(command: Sequence[str], pinned: set[int] | None = None) -> Iterator[subprocess.Popen[bytes]]:
-    """The command as a process, ended on the way out."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        if pinned:
-            os.sched_setaffinity(process.pid, pinned)
-        yield process
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
-def wait_for(port: int, process: subprocess.Popen[bytes] | None = None) -> bool:
-    """True once something listens, False where the process ended first or 20 s have passed."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and (process is None or process.poll() is None):
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return True
-        except OSError:
-            time.sleep(0.05)
-    return False
 
 
 def measure(row: Row, seconds: float) -> None:

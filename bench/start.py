@@ -26,6 +26,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from _processes import running
+
 __all__: list[str] = []
 
 GOAL = 1.0  # seconds from the start to the first answer
@@ -121,17 +123,8 @@ def ended(row: Row, command: Sequence[str]) -> None:
 @contextmanager
 def listening(command: Sequence[str], folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str | None]]:
     """The command as a process and the address that it names, as soon as it does; ended on the way out."""
-    with (folder / "said").open("wb") as said:
-        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
-    try:
+    with running(command, folder / "said") as process:
         yield process, address(process, folder / "said")
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def address(process: subprocess.Popen[bytes], said: Path) -> str | None:

@@ -1,0 +1,61 @@
+"""What the benchmarks start: processes that end with them, on free ports of 127.0.0.1."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["free_port", "listens", "running"]
+
+
+@contextmanager
+def running(
+    command: Sequence[str],
+    log: Path | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    cores: set[int] | None = None,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The command as a process, ended on the way out. `log` gets what it says, `env` is beside the environment."""
+    with Path(log or os.devnull).open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, **(env or {})}, cwd=cwd)
+    try:
+        if cores:
+            os.sched_setaffinity(process.pid, cores)
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def listens(port: int, process: subprocess.Popen[bytes] | None = None, seconds: float = 20) -> bool:
+    """True once something listens, False where the process ended first or the time has passed.
+
+    A connection to a free port can be given that very port as its own, and then is one to itself.
+    """
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and (process is None or process.poll() is None):
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+                if connection.getsockname() != connection.getpeername():
+                    return True
+        except OSError:
+            pass
+        time.sleep(0.05)
+    return False
