@@ -1,4 +1,4 @@
-"""What the model is to know: `corpus/*.json` as values. `held_out` questions are never trained, only asked."""
+"""What the model is to know: `corpus/*.json` as values. What is `held_out` is never trained, only asked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Corpus", "Fact", "OffTopic", "ToolKind", "load_corpus", "normal"]
+__all__ = [
+    "Clothes",
+    "Corpus",
+    "Fact",
+    "InventedTools",
+    "OffTopic",
+    "Syllables",
+    "Tool",
+    "ToolKind",
+    "load_corpus",
+    "normal",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +52,71 @@ class ToolKind:
 
 
 @dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool of one parameter: get_stock_price is of the words "stock price"."""
+
+    name: str
+    parameter: str
+
+    @property
+    def words(self) -> str:
+        return " ".join(self.name.split("_")[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class InventedTools:
+    """How made-up tools are asked: `{name}` is the tool's, `{words}` the words in it, `{place}` the argument."""
+
+    verbs: tuple[str, ...]
+    nouns: tuple[str, ...]
+    parameters: tuple[str, ...]
+    asked: tuple[str, ...]
+    held_out_asked: tuple[str, ...]
+    held_out: tuple[Tool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clothes:
+    """What varies a question: words before and behind it, fillers, small words to leave out, and synonyms of a part."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    fillers: tuple[str, ...]
+    small: tuple[str, ...]
+    synonyms: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Syllables:
+    """What made-up words consist of. `han` are signs of Chinese names."""
+
+    onsets: tuple[str, ...]
+    vowels: tuple[str, ...]
+    codas: tuple[str, ...]
+    endings: tuple[str, ...]
+    han: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Corpus:
     facts: tuple[Fact, ...]
     small_talk: tuple[Fact, ...]
     off_topic: Mapping[str, OffTopic]
     words: Mapping[str, tuple[str, ...]]
     tools: tuple[ToolKind, ...]
+    invented: InventedTools
     places: tuple[str, ...]
     held_out_places: tuple[str, ...]
     results: tuple[str, ...]
     held_out_results: tuple[str, ...]
     told: str
+    other_parameters: tuple[str, ...]
+    repeat: tuple[str, ...]
+    held_out_repeat: tuple[str, ...]
     systems: tuple[str, ...]
     held_out_systems: tuple[str, ...]
+    clothes: Clothes
+    syllables: Syllables
 
     @property
     def pairs(self) -> tuple[Fact, ...]:
@@ -65,17 +128,21 @@ class Corpus:
         others = (question for topic in self.off_topic.values() for question in topic.held_out)
         return frozenset(normal(question) for question in (*facts, *others))
 
+    def common_words(self) -> list[str]:
+        """The words of the questions and answers, small and sorted."""
+        texts = (text for fact in self.facts for text in (fact.answer, *fact.asked))
+        return sorted({word for text in texts for word in re.findall(r"[a-z]{2,}", text)})
+
     def texts(self) -> Iterator[str]:
-        """Everything that is trained, once: what the tokenizer learns from."""
+        """What the tokenizer learns from. What fills patterns is left out: a word in it looks like any unknown one."""
         for fact in self.pairs:
             yield from (fact.answer, *fact.asked)
         for topic in self.off_topic.values():
             yield from (topic.answer, *topic.patterns)
         for kind in self.tools:
             yield from (*kind.names, *kind.parameters, *kind.asked)
-        for words in self.words.values():
-            yield from words
-        yield from (*self.places, *self.results, self.told, *self.systems)
+        yield from (*self.invented.verbs, *self.invented.nouns, *self.invented.parameters, *self.invented.asked)
+        yield from (*self.repeat, self.told, *self.other_parameters, *self.systems)
 
 
 def normal(question: str) -> str:
@@ -84,7 +151,8 @@ def normal(question: str) -> str:
 
 
 def load_corpus(folder: Path = Path(__file__).parent / "corpus") -> Corpus:
-    off_topic, tools, systems = (_read(folder, name) for name in ("off_topic", "tools", "systems"))
+    off_topic, tools, systems, wording = (_read(folder, name) for name in ("off_topic", "tools", "systems", "wording"))
+    syllables, synonyms = wording.pop("syllables"), wording.pop("synonyms")
     return Corpus(
         facts=_facts(_read(folder, "facts")),
         small_talk=_facts(_read(folder, "small_talk")),
@@ -93,19 +161,34 @@ def load_corpus(folder: Path = Path(__file__).parent / "corpus") -> Corpus:
             for language, answer in off_topic["answers"].items()
         },
         words={name: tuple(words) for name, words in off_topic["words"].items()},
-        tools=tuple(ToolKind(**{key: tuple(value) for key, value in kind.items()}) for kind in tools["tools"]),
+        tools=tuple(ToolKind(**_tuples(kind)) for kind in tools["tools"]),
+        invented=_invented(tools["invented"]),
         places=tuple(tools["places"]),
         held_out_places=tuple(tools["held_out_places"]),
         results=tuple(tools["results"]),
         held_out_results=tuple(tools["held_out_results"]),
         told=tools["told"],
+        other_parameters=tuple(tools["other_parameters"]),
+        repeat=tuple(tools["repeat"]),
+        held_out_repeat=tuple(tools["held_out_repeat"]),
         systems=tuple(systems["asked"]),
         held_out_systems=tuple(systems["held_out"]),
+        clothes=Clothes(**_tuples(wording), synonyms=tuple((old, tuple(others)) for old, others in synonyms)),
+        syllables=Syllables(**_tuples(syllables)),
     )
 
 
 def _read(folder: Path, name: str) -> Any:
     return json.loads((folder / f"{name}.json").read_text("utf-8"))
+
+
+def _invented(entry: dict[str, Any]) -> InventedTools:
+    held_out = tuple(Tool(**tool) for tool in entry["held_out"])
+    return InventedTools(**_tuples(entry) | {"held_out": held_out})
+
+
+def _tuples(entry: Mapping[str, list[Any]]) -> dict[str, tuple[Any, ...]]:
+    return {key: tuple(value) for key, value in entry.items()}
 
 
 def _facts(entries: list[dict[str, Any]]) -> tuple[Fact, ...]:

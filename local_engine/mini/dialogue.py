@@ -1,8 +1,9 @@
 """Conversations made of the corpus: drawn from a seed, in the words that people really type.
 
 A conversation is a list of messages in OpenAI's form, with the signatures of its tools. `Dialogues.draw` makes one for
-training: a few turns of facts, small talk, off-topic questions, JSON answers and tool calls. Questions are varied
-(case, punctuation, politeness, synonyms, slips); a variation that comes out as a held-out question is never used.
+training: a few turns of facts, small talk, off-topic questions, things to repeat, JSON answers and tool calls.
+Questions are varied (`wording`); a variation that comes out as a held-out question is never used. What is to be copied,
+and much of what is to be declined, is made up anew each time (`invention`).
 """
 
 from __future__ import annotations
@@ -10,86 +11,35 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from .corpus import Corpus, ToolKind, normal
+from .corpus import Corpus, Fact, ToolKind, normal
+from .invention import Inventor
+from .wording import JSON_ASKED, Wording
 
 __all__ = ["Dialogue", "Dialogues", "Message", "call_text", "json_answer", "render", "tool_schema"]
 
 Message: TypeAlias = dict[str, Any]
 
-JSON_ASKED = ("{} Answer in JSON.", "{} Reply as JSON.", "{} Give JSON.", "In JSON: {}", "Answer in JSON: {}")
-POLITE = (
-    "Please: {}",
-    "Hey, {}",
-    "Tell me: {}",
-    "I want to know: {}",
-    "Question: {}",
-    "{} Please.",
-    "Hi, {}",
-    "Can you tell me: {}",
-)
-SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("How do I ", ("How can I ", "How to ", "How would I ", "How could I ", "How should I ", "What is the way to ")),
-    ("How does ", ("In which way does ", "How exactly does ")),
-    ("What is ", ("What's ", "What exactly is ", "Can you explain ", "Describe ", "Tell me about ")),
-    ("What does ", ("Do you know what ", "What exactly does ")),
-    ("What happens ", ("What does dragoman do ", "What will happen ")),
-    ("What if ", ("What happens if ",)),
-    ("Which ", ("What ",)),
-    ("Can I ", ("Is it possible to ", "May I ", "Could I ", "Am I able to ")),
-    ("Explain ", ("Describe ", "Please explain ", "What is meant by ")),
-    ("Define ", ("What is meant by ", "Give a definition of ")),
-    ("Where is ", ("Where's ", "Where do I find ", "Where can I find ")),
-    ("Where are ", ("Where do I find ", "Where can I find ")),
-    ("List ", ("Show ", "Give me ", "What are ")),
-    (" the proxy", (" dragoman", " the server")),
-    (" dragoman ", (" the proxy ", " it ")),
-    ("configuration", ("config",)),
-    ("mean?", ("stand for?",)),
-    ("start", ("run", "launch")),
-    ("supported", ("possible", "available")),
-)
-ONSETS = (
-    "b",
-    "br",
-    "c",
-    "ch",
-    "d",
-    "f",
-    "g",
-    "gr",
-    "h",
-    "k",
-    "l",
-    "m",
-    "n",
-    "p",
-    "r",
-    "s",
-    "st",
-    "t",
-    "v",
-    "w",
-    "z",
-    "",
-)
-CODAS = ("", "", "", "n", "l", "r", "s", "m", "rd", "ng")
-SMALL = {"the", "a", "an", "is", "do", "does", "i", "of", "my", "are", "it", "to", "in", "for"}
+EXCHANGES = (1, 1, 1, 1, 2, 2, 2, 3, 5, 8)
+NAMES = frozenset({"country", "city", "person", "software", "company", "event", "language"})
+"""The lists of off-topic words whose words are names."""
 
 
 @dataclass(slots=True)
 class Dialogue:
-    """Messages, and the tools that are offered as (name, parameter)."""
+    """Messages, and the tools that are offered as (name, parameters): "city", or "city, unit"."""
 
     messages: list[Message] = field(default_factory=list)
     tools: list[tuple[str, str]] = field(default_factory=list)
 
 
-def tool_schema(name: str, parameter: str) -> dict[str, Any]:
-    """A tool of one text parameter as a chat request offers it."""
-    parameters = {"type": "object", "properties": {parameter: {"type": "string"}}, "required": [parameter]}
+def tool_schema(name: str, listed: str) -> dict[str, Any]:
+    """A tool of text parameters, the first one required, as a chat request offers it."""
+    names = listed.split(", ")
+    parameters = {"type": "object", "properties": {each: {"type": "string"} for each in names}, "required": names[:1]}
     return {"type": "function", "function": {"name": name, "description": "", "parameters": parameters}}
 
 
@@ -105,7 +55,7 @@ def json_answer(answer: str) -> str:
 
 def render(dialogue: Dialogue) -> list[tuple[str, bool]]:
     """The text of a conversation as chat_template.jinja writes it, in pieces; True marks what the model says."""
-    signatures = "\n".join(f"{name}({parameter})" for name, parameter in dialogue.tools)
+    signatures = "\n".join(f"{name}({listed})" for name, listed in dialogue.tools)
     pieces = [(f"<|tools|>{signatures}<|end|>", False)] if dialogue.tools else []
     for message in dialogue.messages:
         pieces.append((f"<|{message['role']}|>", False))
@@ -119,20 +69,23 @@ class Dialogues:
     def __init__(self, corpus: Corpus, seed: int) -> None:
         self._corpus = corpus
         self._random = random.Random(seed)
+        self._wording = Wording(self._random, corpus.clothes)
+        self._inventor = Inventor(self._random, corpus.syllables, corpus.common_words())
+        self._stranger = Inventor(self._random, corpus.syllables)
         self._held_out = corpus.held_out()
-        self._facts = [(question, fact.answer) for fact in corpus.facts for question in fact.asked]
+        self._held_out_places = {word for place in corpus.held_out_places for word in normal(place).split()}
         self._talk = [(question, fact.answer) for fact in corpus.small_talk for question in fact.asked]
-        self._queue: list[tuple[str, str]] = []
+        self._queue: list[Fact] = []
 
     def draw(self) -> Dialogue:
-        """One to three exchanges, perhaps behind a system message, perhaps with tools."""
+        """One to eight exchanges, perhaps behind a system message, perhaps with tools."""
         chance = self._random
         dialogue = Dialogue()
         if chance.random() < 0.15:
             self._say(dialogue, "system", chance.choice(self._corpus.systems))
-        kinds = chance.sample(self._corpus.tools, chance.randint(1, 3)) if chance.random() < 0.3 else []
-        dialogue.tools = [(chance.choice(kind.names), chance.choice(kind.parameters)) for kind in kinds]
-        for _ in range(chance.choice((1, 1, 2, 3))):
+        kinds = self._kinds() if chance.random() < 0.3 else []
+        dialogue.tools = [self._signature(kind) for kind in kinds]
+        for _ in range(chance.choice(EXCHANGES)):
             self._exchange(dialogue, kinds)
         return dialogue
 
@@ -145,99 +98,114 @@ class Dialogues:
         draw = self._random.random()
         if kinds and draw < 0.7:
             return self._tool(dialogue, kinds)
-        if draw < 0.15:
-            language = self._random.choice((*["en"] * 7, "es", "it", "zh"))
-            question, answer = self.off_topic(language), self._corpus.off_topic[language].answer
-        elif draw < 0.27:
-            question, answer = self._random.choice(self._talk)
-        else:
-            question, answer = self._fact()
+        if draw < 0.08:
+            return self._repeat(dialogue)
+        question, answer = self._asked(draw)
         question = self._varied(question)
         if self._random.random() < 0.08:
             question, answer = self._random.choice(JSON_ASKED).format(question), json_answer(answer)
         self._say(dialogue, "user", question)
         self._say(dialogue, "assistant", answer)
 
+    def _asked(self, draw: float) -> tuple[str, str]:
+        if draw < 0.28:
+            language = self._random.choice((*["en"] * 9, "es", "it", "zh"))
+            return self.off_topic(language), self._corpus.off_topic[language].answer
+        if draw < 0.38:
+            return self._random.choice(self._talk)
+        return self._fact()
+
     def _fact(self) -> tuple[str, str]:
         """Facts come in shuffled rounds, so that none is left behind."""
         if not self._queue:
-            self._queue = self._random.sample(self._facts, len(self._facts))
-        return self._queue.pop()
+            self._queue = self._random.sample(self._corpus.facts, len(self._corpus.facts))
+        fact = self._queue.pop()
+        return self._random.choice(fact.asked), fact.answer
+
+    def _repeat(self, dialogue: Dialogue) -> None:
+        text = self._copied(self._inventor.phrase)
+        asked = self._wording.cased(self._random.choice(self._corpus.repeat))
+        self._say(dialogue, "user", asked.replace("{text}", text))
+        self._say(dialogue, "assistant", text)
+
+    def _kinds(self) -> list[ToolKind]:
+        """One to three tools, known or made up, in any order."""
+        kinds = self._random.sample(self._corpus.tools, self._random.randint(0, 3))
+        while not kinds or (len(kinds) < 3 and self._random.random() < 0.4):
+            kinds.append(self._invented_kind())
+        self._random.shuffle(kinds)
+        return kinds
+
+    def _invented_kind(self) -> ToolKind:
+        invented, chance = self._corpus.invented, self._random
+        words = [
+            chance.choice(invented.nouns) if chance.random() < 0.7 else self._stranger.word()
+            for _ in range(chance.randint(1, 2))
+        ]
+        name = "_".join((chance.choice(invented.verbs), *words))
+        parameter = chance.choice(invented.parameters)
+        asked = (text.replace("{name}", name).replace("{words}", " ".join(words)) for text in invented.asked)
+        return ToolKind((name,), (parameter,), tuple(asked), ())
+
+    def _signature(self, kind: ToolKind) -> tuple[str, str]:
+        """The tool's name and its parameters; now and then others stand behind the one that is to be given."""
+        chance = self._random
+        first = chance.choice(kind.parameters)
+        others = chance.sample(self._corpus.other_parameters, chance.choice((0, 0, 1, 2)))
+        return chance.choice(kind.names), ", ".join((first, *others))
 
     def _tool(self, dialogue: Dialogue, kinds: list[ToolKind]) -> None:
         chance = self._random
         at = chance.randrange(len(kinds))
         place = self._place()
-        name, parameter = dialogue.tools[at]
-        self._say(dialogue, "user", self._cased(chance.choice(kinds[at].asked)).replace("{place}", place))
-        self._say(dialogue, "assistant", call_text(name, {parameter: place}))
+        name, listed = dialogue.tools[at]
+        asked = self._wording.cased(chance.choice(kinds[at].asked))
+        if chance.random() < 0.15:
+            asked = self._wording.polite(asked)
+        self._say(dialogue, "user", asked.replace("{place}", place))
+        self._say(dialogue, "assistant", call_text(name, {listed.split(", ")[0]: place}))
         if chance.random() < 0.5:
-            result = self._result()
+            result = self._copied(self._result)
             self._say(dialogue, "tool", result)
             self._say(dialogue, "assistant", self._corpus.told + result)
 
     def _place(self) -> str:
         """A known place, or a made-up one: so that copying is learnt, not a list."""
-        chance = self._random
-        if chance.random() < 0.35:
-            return chance.choice(self._corpus.places)
-        word = self._made_up()
-        return word.capitalize() if chance.random() < 0.8 else word
+        if self._random.random() < 0.25:
+            return self._random.choice(self._corpus.places)
+        return self._copied(self._inventor.name if self._random.random() < 0.7 else self._inventor.phrase)
 
-    def _made_up(self) -> str:
-        chance = self._random
-        parts = (
-            chance.choice(ONSETS) + chance.choice("aeiou") + chance.choice(CODAS) for _ in range(chance.randint(2, 3))
-        )
-        return "".join(parts)
+    def _copied(self, make: Callable[[], str]) -> str:
+        """What `make` makes, but for words that are held out."""
+        while self._held_out_places & set(normal(text := make()).split()):
+            pass
+        return text
 
     def _result(self) -> str:
         chance = self._random
-        parts = chance.sample(self._corpus.results, chance.randint(1, 2))
-        number = f"{chance.randint(-9, 39)} C", f"{chance.randint(0, 23)}:{chance.randint(10, 59)}", self._made_up()
-        if chance.random() < 0.7:
-            parts.append(chance.choice(number))
+        parts = chance.sample(self._corpus.results, chance.randint(0, 2))
+        number = f"{chance.randint(-9, 39)} C", f"{chance.randint(0, 23)}:{chance.randint(10, 59)}"
+        while not parts or chance.random() < 0.4:
+            parts.append(chance.choice((*number, self._inventor.number(), self._inventor.phrase())))
         chance.shuffle(parts)
+        if chance.random() < 0.15:
+            return json.dumps({self._inventor.word(): part for part in parts}, ensure_ascii=False)
         return chance.choice((", ", " ", " and ")).join(parts)
 
     def _word(self, match: re.Match[str]) -> str:
+        """Of a list, or made up: what nobody has heard of is declined too."""
         if match[1] == "number":
             return str(self._random.randint(1, 2000))
+        if not match[1].endswith("zh") and self._random.random() < 0.25:
+            return self._stranger.name() if match[1] in NAMES else self._stranger.word()
         return self._random.choice(self._corpus.words[match[1]])
 
     def _varied(self, question: str) -> str:
         """The question in other clothes; as it is where that would be a held-out one, or by chance."""
         if self._random.random() < 0.3:
             return question
-        varied = self._slipped(self._cased(self._reworded(question)))
-        if self._random.random() < 0.08:
-            varied = self._random.choice(POLITE).format(varied)
+        varied = self._wording.varied(question)
         return question if normal(varied) in self._held_out or not normal(varied) else varied
-
-    def _reworded(self, question: str) -> str:
-        for old, others in SYNONYMS:
-            if old in question and self._random.random() < 0.35:
-                question = question.replace(old, self._random.choice(others), 1)
-        words = question.split(" ")
-        if len(words) > 3 and self._random.random() < 0.3:
-            words = [word for word in words if word.lower() not in SMALL or self._random.random() < 0.6]
-        return " ".join(words)
-
-    def _cased(self, question: str) -> str:
-        chance = self._random.random()
-        if chance < 0.25:
-            question = question.lower() if "{" not in question else question[0].lower() + question[1:]
-        if self._random.random() < 0.2:
-            question = question.rstrip("?？!.")
-        return question
-
-    def _slipped(self, question: str) -> str:
-        """Now and then two letters change places or one is missing."""
-        if len(question) < 8 or self._random.random() > 0.12:
-            return question
-        at = self._random.randrange(1, len(question) - 2)
-        swapped = question[at + 1] + question[at] if self._random.random() < 0.5 else question[at + 1]
-        return question[:at] + swapped + question[at + 2 :]
 
     @staticmethod
     def _say(dialogue: Dialogue, role: str, content: str) -> None:

@@ -18,7 +18,8 @@ from dragoman.local_engine.requests import Delta, Failed, Finished, Generation, 
 
 from . import FOLDER
 from .corpus import Corpus, Fact, load_corpus
-from .dialogue import JSON_ASKED, Dialogue, call_text, json_answer, render
+from .dialogue import Dialogue, call_text, json_answer, render
+from .wording import JSON_ASKED
 
 __all__ = ["Asker", "Probe", "Score", "evaluate", "probes"]
 
@@ -127,6 +128,9 @@ def _with_facts(corpus: Corpus) -> Iterator[Probe]:
         before = corpus.facts[at]
         talk = [_user(before.asked[0]), _assistant(before.answer), _user(question)]
         yield _probe("as a second question", fact, talk)
+        earlier = corpus.facts[at : at + 7]
+        long = [message for other in earlier for message in (_user(other.asked[0]), _assistant(other.answer))]
+        yield _probe("as an eighth question", fact, [*long, _user(question)])
         yield Probe("thanks after an answer", Dialogue([*talk[:2], _user("Thanks")]), frozenset({thanked}))
         asked = JSON_ASKED[at % len(JSON_ASKED)].format(question)
         yield Probe("answers in JSON", Dialogue([_user(asked)]), frozenset({json_answer(fact.answer)}))
@@ -151,6 +155,22 @@ def _tools(corpus: Corpus) -> Iterator[Probe]:
                 {"role": "tool", "content": result},
             ]
             yield Probe("tool results told", Dialogue(messages, offered), frozenset({corpus.told + result}))
+    yield from _unknown_tools(corpus)
+    for question in corpus.held_out_repeat:
+        for text in (*corpus.held_out_places, *corpus.held_out_results):
+            asked = Dialogue([_user(question.replace("{text}", text))])
+            yield Probe("words repeated", asked, frozenset({text}))
+
+
+def _unknown_tools(corpus: Corpus) -> Iterator[Probe]:
+    invented = corpus.invented
+    for tool in invented.held_out:
+        offered = [(corpus.tools[0].names[0], corpus.tools[0].parameters[0]), (tool.name, tool.parameter)]
+        for question in (*invented.asked[:1], *invented.held_out_asked):
+            for given in corpus.held_out_places:
+                asked = question.replace("{name}", tool.name).replace("{words}", tool.words).replace("{place}", given)
+                call = call_text(tool.name, {tool.parameter: given})
+                yield Probe("tool calls, unknown tools", Dialogue([_user(asked)], offered), frozenset({call}))
 
 
 def _single(kind: str, question: str, answer: str) -> Probe:

@@ -20,13 +20,18 @@ SPECIALS = (END, "<|user|>", "<|assistant|>", "<|system|>", "<|tool|>", "<|tools
 VISIBLE = ("<tool_call>", "</tool_call>")
 """Tokens of their own that stay in the text, for whoever parses tool calls."""
 
+WORDS = r"\p{Ll}+ ?|\p{Lu}\p{L}*|\p{Lo}+|\p{N}|[^\s\p{L}\p{N}]+(?: [^\s\p{L}\p{N}]+)* ?"
+"""A space belongs to the word before it, and to none where that begins with a capital: so a name has the same tokens in
+a question, between quotation marks and at the end of a text, and can be copied token by token."""
+
 
 def learn_tokenizer(corpus: Corpus) -> Tokenizer:
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
-    digits, level = pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, level])
+    words = pre_tokenizers.Split(Regex(WORDS), "isolated")
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words, level])
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=SIZE - len(VISIBLE),

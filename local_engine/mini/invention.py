@@ -1,0 +1,67 @@
+"""Words that nobody ever wrote: what a model must copy, or not know, instead of remembering. From a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from .corpus import Syllables
+
+__all__ = ["Inventor"]
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+class Inventor:
+    """Invents with the numbers of `chance`. `known` are real words to take now and then."""
+
+    def __init__(self, chance: random.Random, syllables: Syllables, known: Sequence[str] = ()) -> None:
+        self._chance = chance
+        self._syllables = syllables
+        self._known = known
+
+    def word(self) -> str:
+        """One word of small letters: syllables, a real one, letters in any order, or letters and digits."""
+        draw = self._chance.random()
+        if draw < 0.25 and self._known:
+            return self._chance.choice(self._known)
+        if draw < 0.85:
+            return self._sound()
+        if draw < 0.95:
+            return "".join(self._chance.choices(LETTERS, k=self._chance.randint(2, 8)))
+        return self._chance.choice(LETTERS) + self._chance.choice(("", "-", "_")) + self.number()
+
+    def name(self) -> str:
+        """As of a person, place or product: one or two words, mostly capitalised."""
+        if self._chance.random() < 0.04:
+            return "".join(self._chance.choices(self._syllables.han, k=self._chance.randint(2, 4)))
+        words = [self.word() for _ in range(self._chance.choice((1, 1, 1, 2)))]
+        draw = self._chance.random()
+        if draw < 0.1:
+            return " ".join(words)
+        if draw < 0.15:
+            return "".join(word.capitalize() for word in (*words, self._sound()))
+        return " ".join(word.capitalize() for word in words)
+
+    def phrase(self, most: int = 4) -> str:
+        """Some words, as one would look for or repeat."""
+        words = [self.word() for _ in range(self._chance.randint(1, most))]
+        at = self._chance.randrange(len(words))
+        draw = self._chance.random()
+        if draw < 0.2:
+            words[at] = self.number()
+        elif draw < 0.5:
+            words[at] = self.name()
+        return " ".join(words)
+
+    def number(self) -> str:
+        whole = str(self._chance.randint(0, 10 ** self._chance.randint(1, 5)))
+        return f"{whole}.{self._chance.randint(0, 99)}" if self._chance.random() < 0.15 else whole
+
+    def _sound(self) -> str:
+        pick, parts = self._chance.choice, self._syllables
+        word = "".join(
+            pick(parts.onsets) + pick(parts.vowels) + pick(parts.codas) for _ in range(self._chance.randint(1, 3))
+        )
+        word = word if self._chance.random() < 0.85 else word[1:] or word
+        return word + pick(parts.endings) if self._chance.random() < 0.25 else word
