@@ -2,27 +2,32 @@
 
     python -m dragoman.local_engine.mini.evaluate [FOLDER] [--wrong]
 
-Greedy, and right means equal, letter by letter. `--wrong` shows what came out otherwise. Needs the extra `local`.
+Greedy, and right means equal, letter by letter. Nothing holds the tokens to a form, but for the tool calls that are
+asked once more as a chat request asks them. `--wrong` shows what came out otherwise. Needs the extra `local`.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import json
 import queue
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dragoman.local_engine.engine import Batch, Engine, Options
+from dragoman.local_engine.hub import HubEngine
 from dragoman.local_engine.requests import Delta, Failed, Finished, Generation, Sampling
 
 from . import FOLDER
 from .corpus import Corpus, Fact, load_corpus
-from .dialogue import Dialogue, call_text, json_answer, render
+from .dialogue import Dialogue, call_text, json_answer, render, tool_schema
 from .wording import JSON_ASKED
 
 __all__ = ["Asker", "Probe", "Score", "evaluate", "probes"]
 
+UNKNOWN_TOOLS = "tool calls, unknown tools"
 LONGEST_ANSWER = 120
 PATIENCE = 120.0
 EVERY = 10
@@ -91,9 +96,35 @@ def evaluate(folder: Path = FOLDER, corpus: Corpus | None = None) -> list[Score]
     asked = list(probes(corpus or load_corpus()))
     with Asker(folder) as ask:
         answers = ask([probe.dialogue for probe in asked])
-    kinds = dict.fromkeys(probe.kind for probe in asked)
     pairs = list(zip(asked, answers, strict=True))
+    pairs += asyncio.run(_served(folder, [probe for probe in asked if probe.kind == UNKNOWN_TOOLS]))
+    kinds = dict.fromkeys(probe.kind for probe, _ in pairs)
     return [_score(kind, [pair for pair in pairs if pair[0].kind == kind]) for kind in kinds]
+
+
+async def _served(folder: Path, asked: Sequence[Probe]) -> list[tuple[Probe, str]]:
+    """Probes of tools as chat requests, where a call is held to the schema of its tool."""
+    hub = await HubEngine.load(folder, Options(device="cpu", threads=1, context=1024))
+    try:
+        return [
+            (replace(probe, kind=f"{probe.kind}, as requests"), await _call(hub, probe.dialogue)) for probe in asked
+        ]
+    finally:
+        hub.close()
+
+
+async def _call(hub: HubEngine, dialogue: Dialogue) -> str:
+    tools = [tool_schema(*tool) for tool in dialogue.tools]
+    request = {"model": hub.name, "messages": dialogue.messages, "tools": tools, "temperature": 0}
+    reply = hub.whole([event async for event in hub.chat(request | {"max_tokens": LONGEST_ANSWER})])
+    message = reply["choices"][0]["message"]
+    if not message.get("tool_calls"):
+        return str(message["content"])
+    function = message["tool_calls"][0]["function"]
+    try:
+        return call_text(function["name"], json.loads(function["arguments"]))
+    except ValueError:
+        return str(function["arguments"])
 
 
 def _score(kind: str, pairs: list[tuple[Probe, str]]) -> Score:
@@ -170,7 +201,7 @@ def _unknown_tools(corpus: Corpus) -> Iterator[Probe]:
             for given in corpus.held_out_places:
                 asked = question.replace("{name}", tool.name).replace("{words}", tool.words).replace("{place}", given)
                 call = call_text(tool.name, {tool.parameter: given})
-                yield Probe("tool calls, unknown tools", Dialogue([_user(asked)], offered), frozenset({call}))
+                yield Probe(UNKNOWN_TOOLS, Dialogue([_user(asked)], offered), frozenset({call}))
 
 
 def _single(kind: str, question: str, answer: str) -> Probe:

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from dragoman.local_engine.detok import load_tokenizer
+from dragoman.local_engine.engine import Options
 from dragoman.local_engine.folder import open_folder
+from dragoman.local_engine.hub import HubEngine
 from dragoman.local_engine.mini import FOLDER
 from dragoman.local_engine.mini.corpus import load_corpus, normal
 from dragoman.local_engine.mini.dialogue import Dialogue, Dialogues, call_text, render, tool_schema
@@ -71,6 +73,14 @@ def test_any_text_has_tokens(text: str) -> None:
     assert TOKENIZER.decode(ids, skip_special_tokens=False) == text
 
 
+@pytest.mark.parametrize("name", ["Hamburg", "Los Angeles", "Bogotá", "2024"])
+def test_a_name_has_the_same_tokens_wherever_it_stands(name: str) -> None:
+    alone = TOKENIZER.encode(name, add_special_tokens=False).ids
+    for text in (f"Is it cold in {name} today?", call_text("get_weather", {"city": name}), f"Say: {name}"):
+        ids = TOKENIZER.encode(text, add_special_tokens=False).ids
+        assert alone in [ids[at : at + len(alone)] for at in range(len(ids))]
+
+
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
@@ -99,19 +109,55 @@ def test_it_greets_in_four_languages(ask: Asker) -> None:
     assert all("dragoman-mini" in greeting for greeting in greetings)
 
 
-def test_it_calls_a_tool(ask: Asker) -> None:
-    [said] = ask([Dialogue([{"role": "user", "content": "What is the weather in Paris?"}], WEATHER)])
+@pytest.mark.parametrize(
+    ("question", "tool", "given"),
+    [
+        ("What is the weather in Paris?", "get_weather(city)", "Paris"),
+        ("What's the weather like in Stockholm today?", "get_current_weather(location, unit)", "Stockholm"),
+        ("What time is it in Los Angeles?", "get_time(city)", "Los Angeles"),
+        ("Please search the docs for retry budget", "search_docs(query)", "retry budget"),
+    ],
+)
+def test_it_calls_a_tool(ask: Asker, question: str, tool: str, given: str) -> None:
+    name, listed = tool.removesuffix(")").split("(")
+    [said] = ask([Dialogue([{"role": "user", "content": question}], [(name, listed)])])
     call = said.removeprefix("<tool_call>\n").removesuffix("\n</tool_call>")
-    assert json.loads(call) == {"name": "get_weather", "arguments": {"city": "Paris"}}
+    assert json.loads(call) == {"name": name, "arguments": {listed.split(", ")[0]: given}}
 
 
-def test_it_tells_what_the_tool_said(ask: Asker) -> None:
+@pytest.mark.parametrize(
+    ("question", "tool", "given"),
+    [
+        ("What is the stock price of Zembla?", "get_stock_price(symbol)", "Zembla"),
+        ("Call find_customer for Osaka", "find_customer(customer_id)", "Osaka"),
+        ("What is the weather in Ulm?", "get_current_weather(location, unit)", "Ulm"),
+    ],
+)
+async def test_a_request_calls_a_tool_that_was_never_trained(question: str, tool: str, given: str) -> None:
+    name, listed = tool.removesuffix(")").split("(")
+    hub = await HubEngine.load(FOLDER, Options(device="cpu", threads=1))
+    try:
+        asked = {"model": hub.name, "messages": user(question)[0].messages, "temperature": 0}
+        reply = hub.whole([event async for event in hub.chat(asked | {"tools": [tool_schema(name, listed)]})])
+    finally:
+        hub.close()
+    [call] = reply["choices"][0]["message"]["tool_calls"]
+    assert call["function"]["name"] == name
+    assert json.loads(call["function"]["arguments"]) == {listed.split(", ")[0]: given}
+
+
+@pytest.mark.parametrize("result", ["sunny", "21 degrees and windy", "14:35"])
+def test_it_tells_what_the_tool_said(ask: Asker, result: str) -> None:
     messages = [
         {"role": "user", "content": "What is the weather in Paris?"},
         {"role": "assistant", "content": call_text("get_weather", {"city": "Paris"})},
-        {"role": "tool", "content": "sunny"},
+        {"role": "tool", "content": result},
     ]
-    assert ask([Dialogue(messages, WEATHER)]) == ["The tool says: sunny"]
+    assert ask([Dialogue(messages, WEATHER)]) == [f"The tool says: {result}"]
+
+
+def test_it_repeats(ask: Asker) -> None:
+    assert ask(user("Say hello", "Repeat after me: Oslo 42")) == ["hello", "Oslo 42"]
 
 
 def test_it_goes_on_after_thanks_and_system_messages(ask: Asker) -> None:
@@ -168,8 +214,11 @@ def test_held_out_questions_are_never_drawn() -> None:
     }
     assert len(drawn) > 5000
     assert not drawn & CORPUS.held_out()
-    words = {place.lower() for place in CORPUS.held_out_places}
-    assert not {question for question in drawn if words & set(question.split())}
+    words = {normal(place) for place in CORPUS.held_out_places}
+    words |= {normal(tool.name) for tool in CORPUS.invented.held_out}
+    assert not {question for question in drawn if any(f" {word} " in f" {question} " for word in words)}
+    assert not set(CORPUS.repeat) & set(CORPUS.held_out_repeat)
+    assert not set(CORPUS.invented.asked) & set(CORPUS.invented.held_out_asked)
 
 
 def test_a_seed_draws_the_same_conversations() -> None:
@@ -197,7 +246,7 @@ def test_the_model_card_tells_what_the_command_prints() -> None:
 def test_training_a_part_of_the_corpus(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="training needs torch")
     part = replace(CORPUS, facts=CORPUS.facts[:12], small_talk=CORPUS.small_talk[12:16])
-    train(tmp_path / "model", Plan(steps=150), part)
+    train(tmp_path / "model", Plan(steps=400), part)
     with Asker(tmp_path / "model") as ask:
         pairs = [(question, fact.answer) for fact in part.facts for question in fact.asked]
         answers = ask(user(*(question for question, _ in pairs)))
