@@ -34,10 +34,10 @@ class Server:
         command = [sys.executable, "-c", SERVE, "serve", "--config", str(config), "--log-level", "error"]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
-        lines = [self.process.stderr.readline() for _ in range(3)]
+        lines = [self.process.stderr.readline() for _ in range(4)]
         assert lines[0].startswith("dragoman listens on "), lines
         self.url = lines[0].split()[-1]
-        self.greeting = lines[2]
+        self.greeting = lines[3]
 
     def end(self, number: int) -> int:
         self.process.send_signal(number)
