@@ -4,7 +4,8 @@
 
 A Llama of 32 million random float32 weights continues prompts of 16 tokens by 128, greedily, on one thread. All rows do
 the same work in the same process, in rounds; medians are printed. onnxruntime-genai and transformers are left out, with
-the reason, where they are not installed. Processor time is what counts: a busy machine stretches the clock.
+the reason, where they are not installed. Processor time is what counts: a busy machine stretches the clock. The process
+has the large pages that the proxy gives its engines; what else runs in it has them too.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from dragoman.local_engine.export.decoder import Options
 from dragoman.local_engine.export.spec import ModelSpec
 from dragoman.local_engine.export.weights import RandomWeights, write_safetensors
 from dragoman.local_engine.export.write import export_random
+from dragoman.local_engine.large_pages import with_large_pages
 from dragoman.local_engine.requests import Delta, Finished, Generation, Sampling
 from dragoman.local_engine.stream import Streams
 
@@ -309,4 +311,6 @@ def report(rows: list[Row]) -> None:
 
 
 if __name__ == "__main__":
+    if (wanted := with_large_pages(os.environ)) != dict(os.environ):
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], wanted)
     main()

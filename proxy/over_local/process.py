@@ -19,6 +19,7 @@ from typing import Any
 import aiohttp
 import orjson
 
+from dragoman.local_engine.large_pages import with_large_pages
 from dragoman.proxy.mishaps import ERRORS
 
 __all__ = ["COMMAND", "EngineProcess"]
@@ -52,7 +53,7 @@ class EngineProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            env={name: value for name, value in os.environ.items() if not _is_secret(name)},
+            env=with_large_pages({name: value for name, value in os.environ.items() if not _is_secret(name)}),
             start_new_session=True,
             limit=_LONGEST,
         )

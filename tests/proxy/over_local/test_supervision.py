@@ -137,6 +137,7 @@ async def test_no_credential_reaches_it(local: Any, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
     p = await local()
     assert b"sk-canary" not in environment_of(p.engine.pid)
+    assert b"GLIBC_TUNABLES=glibc.malloc.hugetlb=1" in environment_of(p.engine.pid)
 
 
 async def test_a_socket_in_a_long_folder_has_a_short_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
