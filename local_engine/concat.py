@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .kv import Logits, float_type, int_type
+from .kv import float_type, int_type
 from .ports import Decoder
 from .providers import Provider
+from .scores import HostScores
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, OrtValue
@@ -36,15 +37,15 @@ class ConcatCache:
         self._kept: list[list[OrtValue]] = [[] for _ in range(slots)]
         self._filled = [0] * slots
 
-    def prefill(self, row: int, start: int, ids: Sequence[int]) -> Logits:
+    def prefill(self, row: int, start: int, ids: Sequence[int]) -> HostScores:
         if start == 0:
             self.drop(row)
         if start != self._filled[row]:
             raise ValueError(f"row {row} holds {self._filled[row]} positions, not {start}")
-        return self._run(row, ids)
+        return HostScores(self._run(row, ids)[None])
 
-    def decode(self, rows: Sequence[int], tokens: Sequence[int]) -> Logits:
-        return np.stack([self._run(row, [token]) for row, token in zip(rows, tokens, strict=True)])
+    def decode(self, rows: Sequence[int], tokens: Sequence[int]) -> HostScores:
+        return HostScores(np.stack([self._run(row, [token]) for row, token in zip(rows, tokens, strict=True)]))
 
     def copy(self, source: int, target: int, length: int) -> None:
         raise NotImplementedError("rows of a concatenating graph are not copied")
@@ -53,7 +54,7 @@ class ConcatCache:
         self._kept[row] = []
         self._filled[row] = 0
 
-    def _run(self, row: int, ids: Sequence[int]) -> Logits:
+    def _run(self, row: int, ids: Sequence[int]) -> NDArray[np.float32]:
         start, end = self._filled[row], self._filled[row] + len(ids)
         binding = self._session.io_binding()
         for name, array in self._inputs(start, end, ids).items():
@@ -68,7 +69,7 @@ class ConcatCache:
         self._kept[row] = kept
         self._filled[row] = end
         found: NDArray[Any] = logits.numpy()
-        last: Logits = found[0, -1].astype(np.float32)
+        last: NDArray[np.float32] = found[0, -1].astype(np.float32)
         return last
 
     def _inputs(self, start: int, end: int, ids: Sequence[int]) -> dict[str, NDArray[Any]]:

@@ -49,7 +49,7 @@ class Options:
     """`threads` 0: one per core. `context` None: the model's, at most 8192. `memory` None: as much as seems right.
 
     `slots` sequences run at once, fewer if `memory` bytes hold no more; `queue` further ones wait. `piece` is how many
-    prompt tokens a step computes at most.
+    prompt tokens a step computes at most. `choose_there` None chooses tokens on the device where that is CUDA.
     """
 
     device: Device = "auto"
@@ -60,6 +60,7 @@ class Options:
     context: int | None = None
     memory: int | None = None
     piece: int = 256
+    choose_there: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +121,12 @@ class Engine:
         session, provider = open_session(folder.file, provider, threads=options.threads, fallback=fallback)
         context = min(folder.context, options.context or LONGEST_DEFAULT)
         slots = _slots(folder, ports, provider, options, context)
-        kind = SlotCache if ports.layout == "slots" else ConcatCache
-        cache = kind(session, ports, provider, slots, context)
+        cache: Cache
+        if ports.layout == "slots":
+            there = options.choose_there if options.choose_there is not None else provider.device == "cuda"
+            cache = SlotCache(session, ports, provider, slots, context, choose_there=there)
+        else:
+            cache = ConcatCache(session, ports, provider, slots, context)
         limits = Limits(provider, slots, options.queue, context, ports.vocab)
         return cls(folder, tokenizer, cache, limits, piece=options.piece, deliver=deliver)
 
@@ -266,9 +271,11 @@ def _nobody_listens(batch: Batch) -> None:
 
 
 def _slots(folder: ModelFolder, ports: Decoder, provider: Provider, options: Options, context: int) -> int:
+    from .kv import home
     from .memory import available
 
-    memory = available(provider) if options.memory is None else options.memory
+    place = home(ports, provider) if ports.layout == "slots" else provider
+    memory = available(place) if options.memory is None else options.memory
     row = ports.row_bytes * context
     if row > memory:
         raise FolderError(

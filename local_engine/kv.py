@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .memory import allocate
+from .memory import Buffer, allocate
+from .on_device.scores import Chooser, DeviceScores
 from .ports import FLOAT16, INT32, Decoder
-from .providers import Provider
+from .providers import Provider, cpu
+from .scores import HostScores, Scores
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, IOBinding
 
-__all__ = ["Cache", "Logits", "SlotCache", "float_type", "int_type"]
+__all__ = ["Cache", "SlotCache", "float_type", "home", "int_type"]
 
-Logits = NDArray[np.float32]
 KEPT_BINDINGS = 64
 
 
@@ -38,12 +39,12 @@ class Cache(Protocol):
     reusable: bool
     """Whether rows can be copied, and a row be continued from any point."""
 
-    def prefill(self, row: int, start: int, ids: Sequence[int]) -> Logits:
-        """Put `ids` behind the first `start` positions of a row; logits (vocab,) after the last one."""
+    def prefill(self, row: int, start: int, ids: Sequence[int]) -> Scores:
+        """Put `ids` behind the first `start` positions of a row; one row of logits, after the last one."""
         ...
 
-    def decode(self, rows: Sequence[int], tokens: Sequence[int]) -> Logits:
-        """Put one token behind each of some rows, in ascending order; logits (rows, vocab), valid until the next."""
+    def decode(self, rows: Sequence[int], tokens: Sequence[int]) -> Scores:
+        """Put one token behind each of some rows, in ascending order; their logits."""
         ...
 
     def copy(self, source: int, target: int, length: int) -> None:
@@ -63,59 +64,72 @@ def int_type(element: int) -> type[np.signedinteger[Any]]:
     return np.int32 if element == INT32 else np.int64
 
 
+def home(ports: Decoder, provider: Provider) -> Provider:
+    """Where slots of keys and values belong: where GroupQueryAttention runs, which CUDA has for float16 alone.
+
+    https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/contrib_ops/cuda/bert/group_query_attention.cc
+    """
+    return provider if ports.element == FLOAT16 else cpu()
+
+
 class SlotCache:
-    """A Cache for graphs whose past and present share a buffer."""
+    """A Cache for graphs whose past and present share a buffer.
+
+    onnxruntime copies an input that is bound on the host to the device when it is bound, not when it is used. So ids,
+    positions and mask are bound for each step; the buffers stay bound.
+    """
 
     reusable = True
 
-    def __init__(self, session: InferenceSession, ports: Decoder, provider: Provider, slots: int, length: int) -> None:
+    def __init__(
+        self,
+        session: InferenceSession,
+        ports: Decoder,
+        provider: Provider,
+        slots: int,
+        length: int,
+        *,
+        choose_there: bool = False,
+    ) -> None:
+        """`choose_there` leaves logits where the model computes them, and chooses tokens there."""
         self.slots = slots
         self.length = length
         self._session = session
         self._ports = ports
-        self._device = (provider.device, provider.index)
-        self._float = float_type(ports.element)
+        self._provider = provider
         self._filled = np.zeros(slots, np.int64)
+        self._home = home(ports, provider)
+        self._float = float_type(ports.element)
         self._buffers = [
-            (port, allocate((slots, port.heads, length, port.width), self._float, provider)) for port in ports.cache
+            (port, allocate((slots, port.heads, length, port.width), self._float, self._home)) for port in ports.cache
         ]
-        self._ids = np.zeros((slots, 1), int_type(ports.ids))
-        self._positions = np.zeros((slots, 1), int_type(ports.extra.get("position_ids", 7)))
-        self._logits = np.zeros((slots, 1, ports.vocab), float_type(ports.logits))
-        self._decoders: dict[tuple[int, int], IOBinding] = {}
+        self._logit = float_type(ports.logits)
+        self._chooser = Chooser(provider, self._logit, slots, ports.vocab) if choose_there else None
+        self._logits = self._room(slots)
+        self._prompt_logits = (1, self._room(1))
+        self._bindings: dict[tuple[int, int], IOBinding] = {}
 
-    def prefill(self, row: int, start: int, ids: Sequence[int]) -> Logits:
+    def prefill(self, row: int, start: int, ids: Sequence[int]) -> Scores:
         count = len(ids)
-        given = np.array([ids], self._ids.dtype)
-        positions = np.arange(start, start + count, dtype=self._positions.dtype)[None]
-        logits = np.empty((1, 1 if self._ports.last_only else count, self._ports.vocab), self._logits.dtype)
-        binding = self._binding(row, row + 1)
-        self._bind(binding.bind_input, "input_ids", given)
-        self._bind_mask(binding, np.array([start + count]))
-        if "position_ids" in self._ports.extra:
-            self._bind(binding.bind_input, "position_ids", positions)
-        self._bind(binding.bind_output, "logits", logits)
-        self._session.run_with_iobinding(binding)
+        inputs = self._inputs(np.array([ids]), np.array([start]), np.array([start + count]))
+        positions = 1 if self._ports.last_only else count
+        if positions > self._prompt_logits[0]:
+            self._prompt_logits = (positions, self._room(positions))
+        logits = self._prompt_logits[1]
+        self._run(row, row + 1, inputs, logits, (1, positions, self._ports.vocab))
         self._filled[row] = start + count
-        last: Logits = logits[0, -1].astype(np.float32, copy=False)
-        return last
+        return self._scores(logits, positions - 1, 1, [0])
 
-    def decode(self, rows: Sequence[int], tokens: Sequence[int]) -> Logits:
+    def decode(self, rows: Sequence[int], tokens: Sequence[int]) -> Scores:
         low, high = rows[0], rows[-1] + 1
         count = high - low
-        places = np.array(rows) - low
+        places = [row - low for row in rows]
         starts = np.minimum(self._filled[low:high], self.length - 1)
-        self._ids[:count] = 0
-        self._ids[places, 0] = tokens
-        self._positions[:count, 0] = starts
-        binding = self._decoders.get((low, high)) or self._decoder(low, high)
-        self._bind_mask(binding, starts + 1)
-        self._session.run_with_iobinding(binding)
+        ids = np.zeros((count, 1), np.int64)
+        ids[places, 0] = tokens
+        self._run(low, high, self._inputs(ids, starts, starts + 1), self._logits, (count, 1, self._ports.vocab))
         self._filled[list(rows)] += 1
-        found = self._logits[:count, 0]
-        wanted: NDArray[Any] = found if len(rows) == count else found[places]
-        floats: Logits = wanted.astype(np.float32, copy=False)
-        return floats
+        return self._scores(self._logits, 0, count, places)
 
     def copy(self, source: int, target: int, length: int) -> None:
         for _, buffer in self._buffers:
@@ -125,32 +139,47 @@ class SlotCache:
     def drop(self, row: int) -> None:
         self._filled[row] = 0
 
-    def _decoder(self, low: int, high: int) -> IOBinding:
-        """The binding for a decode step over rows low to high; only the mask is bound anew at each step."""
-        if len(self._decoders) >= KEPT_BINDINGS:
-            self._decoders.clear()
-        binding = self._decoders[low, high] = self._binding(low, high)
-        self._bind(binding.bind_input, "input_ids", self._ids[: high - low])
-        if "position_ids" in self._ports.extra:
-            self._bind(binding.bind_input, "position_ids", self._positions[: high - low])
-        self._bind(binding.bind_output, "logits", self._logits[: high - low])
-        return binding
+    def _inputs(
+        self, ids: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> dict[str, NDArray[Any]]:
+        """What a step takes beside the cache, for rows that hold `ends` positions after it."""
+        extra = self._ports.extra
+        found: dict[str, NDArray[Any]] = {
+            "input_ids": ids.astype(int_type(self._ports.ids), copy=False),
+            "attention_mask": (np.arange(ends.max()) < ends[:, None]).astype(int_type(extra["attention_mask"])),
+        }
+        if "position_ids" in extra:
+            positions = starts[:, None] + np.arange(ids.shape[1])
+            found["position_ids"] = positions.astype(int_type(extra["position_ids"]))
+        return found
+
+    def _run(
+        self, low: int, high: int, inputs: dict[str, NDArray[Any]], logits: Buffer, shape: tuple[int, int, int]
+    ) -> None:
+        binding = self._bindings.get((low, high)) or self._binding(low, high)
+        for name, array in inputs.items():
+            binding.bind_input(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+        where = ("cpu", 0) if self._chooser is None else (self._provider.device, self._provider.index)
+        binding.bind_output("logits", *where, self._logit, shape, logits.address(0))
+        self._session.run_with_iobinding(binding)
 
     def _binding(self, low: int, high: int) -> IOBinding:
-        binding = self._session.io_binding()
+        """The binding for rows low to high; all but the buffers is bound anew at each step."""
+        if len(self._bindings) >= KEPT_BINDINGS:
+            self._bindings.clear()
+        binding = self._bindings[low, high] = self._session.io_binding()
         for port, buffer in self._buffers:
             shape = (high - low, port.heads, self.length, port.width)
-            place = (*self._device, self._float, shape, buffer.address(low))
+            place = (self._home.device, self._home.index, self._float, shape, buffer.address(low))
             binding.bind_input(port.past, *place)
             binding.bind_output(port.present, *place)
         return binding
 
-    def _bind_mask(self, binding: IOBinding, ends: NDArray[np.int64]) -> None:
-        """Bind the attention mask of rows that hold `ends` positions, and keep it: the binding has only its address."""
-        mask = (np.arange(ends.max()) < ends[:, None]).astype(int_type(self._ports.extra["attention_mask"]))
-        self._bind(binding.bind_input, "attention_mask", mask)
-        self._mask = mask
+    def _room(self, rows: int) -> Buffer:
+        return allocate((rows, self._ports.vocab), self._logit, cpu() if self._chooser is None else self._provider)
 
-    @staticmethod
-    def _bind(bind: Any, name: str, array: NDArray[Any]) -> None:
-        bind(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+    def _scores(self, logits: Buffer, first: int, count: int, places: Sequence[int]) -> Scores:
+        if self._chooser is not None:
+            return DeviceScores(self._chooser, logits, first, count, places)
+        rows = logits.rows(first, first + count)
+        return HostScores((rows if len(places) == count else rows[places]).astype(np.float32, copy=False))

@@ -12,11 +12,12 @@ import importlib.metadata
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["Device", "Provider", "ProviderError", "choose", "cpu"]
+__all__ = ["CUDART", "Device", "Provider", "ProviderError", "choose", "cpu"]
 
 Device: TypeAlias = Literal["auto", "cuda", "cpu"]
 
 WHEELS = ("onnxruntime", "onnxruntime-gpu")
+CUDART = "libcudart.so.13"
 
 
 class ProviderError(Exception):
@@ -41,9 +42,10 @@ def choose(device: Device, index: int = 0) -> Provider:
     _check_wheels()
     if device == "cpu":
         return cpu()
-    lack = _cuda_lack()
+    lack = _cuda_lack(index)
     if lack is None:
-        options = {"device_id": index, "arena_extend_strategy": "kSameAsRequested"}
+        # TF32 would round the factors of float32 products to ten bits; the arena grows by what is asked for
+        options = {"device_id": index, "arena_extend_strategy": "kSameAsRequested", "use_tf32": 0}
         return Provider("cuda", "CUDAExecutionProvider", index, options)
     if device == "cuda":
         raise ProviderError(f"device is cuda, but {lack}")
@@ -73,7 +75,7 @@ def _check_wheels() -> None:
         )
 
 
-def _cuda_lack() -> str | None:
+def _cuda_lack(index: int) -> str | None:
     """What is missing for CUDA: the wheel, the driver, a device or a library. None if nothing is."""
     import onnxruntime
 
@@ -87,5 +89,11 @@ def _cuda_lack() -> str | None:
     status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
     if status or not count.value:
         return f"the NVIDIA driver reports no device (status {status})"
+    if index >= count.value:
+        return f"device_index is {index}, and the driver counts {count.value} devices, from 0"
     onnxruntime.preload_dlls(cudnn=False)
+    try:
+        ctypes.CDLL(CUDART)
+    except OSError as error:
+        return f"CUDA 13's runtime is not installed ({error}): `uv pip install 'dragoman[gpu]'`"
     return None

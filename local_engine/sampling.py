@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .requests import Sampling, TokenLogprob
 
-__all__ = ["Chosen", "Sampler", "choose", "draw"]
+__all__ = ["CANDIDATES", "Chosen", "Sampler", "choose", "draw", "pick"]
 
 Floats = NDArray[np.float32]
 CANDIDATES = 256
@@ -78,9 +78,15 @@ class Sampler:
 
 
 def choose(
-    logits: Floats, samplers: Sequence[Sampler], masks: Sequence[NDArray[np.bool_] | None]
+    logits: Floats,
+    samplers: Sequence[Sampler],
+    masks: Sequence[NDArray[np.bool_] | None],
+    numbers: Sequence[float] | None = None,
 ) -> list[Chosen | None]:
-    """One token per row of logits (rows, vocab); None where nothing may be chosen: all is masked, or not a number."""
+    """One token per row of logits (rows, vocab); None where nothing may be chosen: all is masked, or not a number.
+
+    `numbers` are the rows' random numbers where they were drawn before.
+    """
     work = logits
     changed = [row for row, mask in enumerate(masks) if mask is not None or samplers[row].adjusts]
     if changed:
@@ -98,7 +104,7 @@ def choose(
         drawn = draw(
             work[sampled],
             [samplers[row].sampling for row in sampled],
-            [samplers[row].number() for row in sampled],
+            [samplers[row].number() if numbers is None else numbers[row] for row in sampled],
         )
         for row, token in zip(sampled, drawn, strict=True):
             tokens[row] = token
@@ -154,13 +160,26 @@ def _among_the_top(shares: Floats, sampling: Sampling, number: float) -> int:
     vocab = len(shares)
     limit = min(sampling.top_k or vocab, vocab)
     order = _top(shares, min(limit, CANDIDATES) if limit == vocab else limit)
-    sums = np.cumsum(shares[order], dtype=np.float64)
-    total = float(shares.sum(dtype=np.float64)) if limit == vocab else float(sums[-1])
-    if sums[-1] < sampling.top_p * total:
+    total = float(shares.sum(dtype=np.float64)) if limit == vocab else None
+    place = pick(shares[order], total, sampling.top_p, number)
+    if place is None:
         order = _top(shares, vocab)
-        sums = np.cumsum(shares[order], dtype=np.float64)
-    count = int(np.searchsorted(sums, sampling.top_p * total, "left")) + 1
-    return int(order[_fall(sums[:count], number)])
+        place = pick(shares[order], None, sampling.top_p, number)
+    assert place is not None
+    return int(order[place])
+
+
+def pick(shares: Floats, total: float | None, top_p: float, number: float) -> int | None:
+    """The place among shares, largest first, that a number falls on; None where they do not make up top_p of the total.
+
+    `total` None is the sum of these shares.
+    """
+    sums = np.cumsum(shares, dtype=np.float64)
+    total = float(sums[-1]) if total is None else total
+    if sums[-1] < top_p * total:
+        return None
+    count = int(np.searchsorted(sums, top_p * total, "left")) + 1
+    return _fall(sums[:count], number)
 
 
 def _top(shares: Floats, count: int) -> NDArray[np.int64]:

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from dragoman.adapters.faults import Fault
 
 from .choice import Choice, State
-from .kv import Cache, Logits
+from .kv import Cache
 from .requests import Event, Failed, TokenMask
-from .sampling import Chosen, choose
+from .sampling import Chosen
+from .scores import Scores
 from .slots import Slots
 
 __all__ = ["Counts", "Scheduler", "next_piece"]
@@ -144,13 +145,13 @@ class Scheduler:
         prompt = choice.request.prompt
         start, end = choice.prefilled, choice.prefilled + size
         masks = self._masks([choice] if end == len(prompt) else [])
-        logits = self._cache.prefill(choice.row, start, prompt[start:end])
+        scores = self._cache.prefill(choice.row, start, prompt[start:end])
         choice.prefilled = end
         self._slots.computed(choice.row, prompt[:end] if len(prompt) > 1 else ())
         self.counts.prompt_tokens += size
         if end == len(prompt):
             choice.state = State.DECODE
-            self._choose([choice], logits[None], masks)
+            self._choose([choice], scores, masks)
 
     # tokens
 
@@ -160,8 +161,8 @@ class Scheduler:
         if not choices:
             return
         masks = self._masks(choices)
-        logits = self._cache.decode([choice.row for choice in choices], [choice.last for choice in choices])
-        self._choose(choices, logits, masks)
+        scores = self._cache.decode([choice.row for choice in choices], [choice.last for choice in choices])
+        self._choose(choices, scores, masks)
 
     def _masks(self, choices: Sequence[Choice]) -> list[Future[NDArray[np.bool_] | None] | None]:
         """Begin to compute the masks that some choices need."""
@@ -170,11 +171,11 @@ class Scheduler:
     def _choose(
         self,
         choices: Sequence[Choice],
-        logits: Logits,
+        scores: Scores,
         masks: Sequence[Future[NDArray[np.bool_] | None] | None],
     ) -> None:
         allowed = [self._allowed(choice, mask) for choice, mask in zip(choices, masks, strict=True)]
-        for choice, chosen in zip(choices, choose(logits, [c.sampler for c in choices], allowed), strict=True):
+        for choice, chosen in zip(choices, scores.choose([c.sampler for c in choices], allowed), strict=True):
             if choice.done:
                 continue
             if chosen is None:

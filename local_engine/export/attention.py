@@ -62,8 +62,9 @@ class GroupQuery(Attention):
 
     def prepare(self) -> None:
         graph = self.graph
-        graph.node("ReduceSum", ["attention_mask", graph.ints("one", 1)], "row_lengths", keepdims=0)
-        graph.node("Sub", ["row_lengths", "one"], "row_ends")
+        graph.node("Cast", ["attention_mask"], "mask", to=TensorProto.FLOAT)  # CUDA sums integers with cuDNN only
+        graph.node("ReduceSum", ["mask", graph.ints("one", 1)], "row_lengths", keepdims=0)
+        graph.node("Sub", ["row_lengths", graph.constant("float_one", np.array(1, np.float32))], "row_ends")
         graph.node("Cast", ["row_ends"], "seqlens_k", to=TensorProto.INT32)
         graph.node("Shape", ["attention_mask"], "mask_shape")
         graph.node("Gather", ["mask_shape", graph.constant("index_one", np.array(1, np.int64))], "mask_width", axis=0)

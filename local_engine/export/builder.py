@@ -63,12 +63,17 @@ class GraphBuilder:
         return tensor
 
     def finish(
-        self, file: Path, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[onnx.ValueInfoProto], producer: str
+        self,
+        file: Path,
+        inputs: Sequence[onnx.ValueInfoProto],
+        outputs: Sequence[onnx.ValueInfoProto],
+        producer: str,
+        name: str = "decoder",
     ) -> None:
         """Write the model file."""
         if self._out is not None:
             self._out.close()
-        graph = helper.make_graph(self.nodes, "decoder", list(inputs), list(outputs), self.initializers)
+        graph = helper.make_graph(self.nodes, name, list(inputs), list(outputs), self.initializers)
         opsets = [helper.make_opsetid("", 21), helper.make_opsetid(MICROSOFT, 1)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=10, producer_name=producer)
         file.write_bytes(model.SerializeToString())

@@ -42,7 +42,8 @@ def rigs(folders: Folders) -> Rigs:
         slots: int = 16,
         piece: int = 32,
         length: int = 192,
+        choose_there: bool = False,
     ) -> Rig:
-        return Rig(folders(name, precision, layout), slots, piece, length)
+        return Rig(folders(name, precision, layout), slots, piece, length, choose_there=choose_there)
 
     return get

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
+from numpy.typing import NDArray
 
 from dragoman.local_engine.choice import Choice
 from dragoman.local_engine.concat import ConcatCache
 from dragoman.local_engine.detok import decoder, load_tokenizer
 from dragoman.local_engine.folder import open_folder
-from dragoman.local_engine.kv import SlotCache
+from dragoman.local_engine.kv import Cache, SlotCache
 from dragoman.local_engine.ports import Decoder
 from dragoman.local_engine.providers import cpu
 from dragoman.local_engine.requests import Delta, Event, Finished, Generation, Sampling
 from dragoman.local_engine.scheduler import Scheduler
+from dragoman.local_engine.scores import HostScores
 from dragoman.local_engine.session import open_session
 
 Folders = Callable[..., Path]
@@ -27,18 +29,32 @@ GREEDY = Sampling(temperature=0)
 
 
 class Rig:
-    def __init__(self, path: Path, slots: int, piece: int, length: int) -> None:
+    def __init__(self, path: Path, slots: int, piece: int, length: int, *, choose_there: bool = False) -> None:
         self.folder = open_folder(path)
         assert isinstance(self.folder.ports, Decoder)
         self.ports = self.folder.ports
         self.tokenizer = load_tokenizer(self.folder.tokenizer)
         self.session, _ = open_session(self.folder.file, cpu(), threads=1)
-        kind = SlotCache if self.ports.layout == "slots" else ConcatCache
-        self.cache = kind(self.session, self.ports, cpu(), slots, length)
+        self.cache: Cache
+        if self.ports.layout == "slots":
+            self.cache = SlotCache(self.session, self.ports, cpu(), slots, length, choose_there=choose_there)
+        else:
+            self.cache = ConcatCache(self.session, self.ports, cpu(), slots, length)
         self.length = length
         self.pool = ThreadPoolExecutor(1)
         self.scheduler = Scheduler(self.cache, self.ports.vocab, self.pool, piece=piece, budget=piece)
         self.events: dict[int, list[Event]] = {}
+
+    def prefill(self, row: int, start: int, ids: Sequence[int]) -> NDArray[np.float32]:
+        """Logits (vocab,) of the last position."""
+        scores = self.cache.prefill(row, start, ids)
+        assert isinstance(scores, HostScores)
+        return scores.logits[0]
+
+    def decode(self, rows: Sequence[int], tokens: Sequence[int]) -> NDArray[np.float32]:
+        scores = self.cache.decode(rows, tokens)
+        assert isinstance(scores, HostScores)
+        return scores.logits
 
     def request(self, prompt: list[int], count: int, **more: Any) -> Generation:
         more.setdefault("sampling", GREEDY)

@@ -82,9 +82,19 @@ def _no_library(name: str) -> None:
 
 
 def test_cuda_with_all_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_cuda(monkeypatch)
+    with_cuda(monkeypatch, devices=3)
     assert choose("auto", 2) == choose("cuda", 2)
     assert (choose("cuda", 2).device, choose("cuda", 2).options["device_id"]) == ("cuda", 2)
+    with pytest.raises(ProviderError, match="device_index is 3, and the driver counts 3 devices, from 0"):
+        choose("cuda", 3)
+
+
+def test_cuda_without_its_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_cuda(monkeypatch)
+    driver = providers.ctypes.CDLL("libcuda.so.1")
+    monkeypatch.setattr(providers.ctypes, "CDLL", lambda name: driver if name == "libcuda.so.1" else _no_library(name))
+    with pytest.raises(ProviderError, match=r"CUDA 13's runtime is not installed .*dragoman\[gpu\]"):
+        choose("cuda")
 
 
 @pytest.mark.skipif(

@@ -109,21 +109,21 @@ def test_logits_hold_to_the_last_bit_however_prompts_are_cut_and_rows_are_batche
     """What the promise about seeds rests on: kv.py."""
     rig = rigs("qwen3", precision)
     prompt = list(range(3, 90))
-    whole = rig.cache.prefill(0, 0, prompt).tobytes()
+    whole = rig.prefill(0, 0, prompt).tobytes()
     for piece in (2, 3, 29, 64):
         start = 0
         while start < len(prompt):
             end = len(prompt) if len(prompt) - start - piece < 2 else start + piece
-            logits = rig.cache.prefill(1, start, prompt[start:end])
+            logits = rig.prefill(1, start, prompt[start:end])
             start = end
         assert logits.tobytes() == whole, piece
     for row in range(2, 16):
-        rig.cache.prefill(row, 0, prompt[: row * 4])
-    alone = rig.cache.decode([0], [7]).tobytes()
-    rig.cache.prefill(0, 0, prompt)
-    assert rig.cache.decode(list(range(16)), [7] * 16)[0].tobytes() == alone
-    rig.cache.prefill(0, 0, prompt)
-    assert rig.cache.decode([0, 3, 9], [7] * 3)[0].tobytes() == alone
+        rig.prefill(row, 0, prompt[: row * 4])
+    alone = rig.decode([0], [7]).tobytes()
+    rig.prefill(0, 0, prompt)
+    assert rig.decode(list(range(16)), [7] * 16)[0].tobytes() == alone
+    rig.prefill(0, 0, prompt)
+    assert rig.decode([0, 3, 9], [7] * 3)[0].tobytes() == alone
 
 
 def test_choices_of_one_request_differ_by_their_index_only(rigs: Rigs) -> None:

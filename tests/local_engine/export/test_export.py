@@ -71,16 +71,16 @@ def test_large_models_keep_their_weights_beside_them(
     empty = np.zeros((1, 2, 0, 16), np.float32)
     feeds |= {port.name: empty for port in session.get_inputs() if port.name.startswith("past")}
     logits = session.run(["logits"], feeds)[0][0, -1]
-    assert logits.tobytes() == rigs("qwen2").cache.prefill(0, 0, PROMPT).tobytes()
+    assert logits.tobytes() == rigs("qwen2").prefill(0, 0, PROMPT).tobytes()
 
 
 @pytest.mark.parametrize("name", SPECS)
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_layouts_agree_and_precisions_come_near(rigs: Rigs, name: str, precision: str) -> None:
-    exact = rigs(name).cache.prefill(0, 0, PROMPT)
+    exact = rigs(name).prefill(0, 0, PROMPT)
     near = {"fp32": 1e-4, "fp16": 0.1, "int8": 1.0, "int4": 25.0}[precision]
     for layout in ("gqa", "concat"):
-        logits = rigs(name, precision, layout).cache.prefill(0, 0, PROMPT)
+        logits = rigs(name, precision, layout).prefill(0, 0, PROMPT)
         assert np.abs(logits - exact).max() < near
     assert np.corrcoef(logits, exact)[0, 1] > (0.7 if precision == "int4" else 0.99)
 
