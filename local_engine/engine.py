@@ -100,6 +100,8 @@ class Engine:
         self._open: dict[int, tuple[int, float]] = {}
         self._seconds = 1.0
         self._closing = False
+        self._step_since: float | None = None
+        self._failed: str | None = None
         self._thread = threading.Thread(target=self._run, name="dragoman-engine", daemon=True)
         self._thread.start()
 
@@ -162,8 +164,13 @@ class Engine:
         self._pool.shutdown()
 
     def statistics(self) -> dict[str, Any]:
-        """Numbers for a status page: what is running and waiting now, and what was done so far."""
+        """Numbers for a status page: what is running and waiting now, and what was done so far.
+
+        `step_seconds` tells for how long the step that runs now has been running; `failed`, if it is no null, why this
+        engine will not answer any more.
+        """
         counts = self._scheduler.counts
+        since = self._step_since
         with self._wake:
             unfinished = sum(count for count, _ in self._open.values())
         running = self._scheduler.running
@@ -179,6 +186,8 @@ class Engine:
             "prompt_tokens": counts.prompt_tokens,
             "cached_tokens": counts.cached_tokens,
             "generated_tokens": counts.generated_tokens,
+            "step_seconds": 0.0 if since is None else round(time.monotonic() - since, 3),
+            "failed": self._failed,
         }
 
     def _check(self, request: Generation) -> None:
@@ -221,8 +230,16 @@ class Engine:
         return Fault("rate_limit", message, code="queue_full", retry_after=wait)
 
     def _run(self) -> None:
+        try:
+            self._serve()
+        except BaseException as error:
+            self._failed = f"its thread ended: {error!r}"
+            raise
+
+    def _serve(self) -> None:
         scheduler = self._scheduler
         while True:
+            self._step_since = None
             with self._wake:
                 while not (self._inbox or self._cancelled or self._closing or scheduler.busy):
                     self._wake.wait()
@@ -230,6 +247,7 @@ class Engine:
                 self._inbox.clear()
                 self._cancelled = set()
                 closing = self._closing
+            self._step_since = time.monotonic()
             for choices in arrived:
                 scheduler.add(choices)
             told = [event for ticket in cancelled for event in scheduler.cancel(ticket)]
@@ -244,6 +262,8 @@ class Engine:
         try:
             return self._scheduler.step()
         except Exception as error:  # noqa: BLE001  onnxruntime's errors share no base but this
+            if self.limits.provider.device == "cuda":
+                self._failed = f"CUDA failed: {error}"  # its errors stay with the process
             return self._fail_all(Fault("internal", f"the engine failed: {error}"))
 
     def _fail_all(self, fault: Fault) -> Batch:

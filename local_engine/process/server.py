@@ -1,7 +1,7 @@
 """HTTP on a Unix socket, in the hub's forms, which are OpenAI's.
 
     POST /v1/chat/completions   POST /v1/completions   POST /v1/embeddings   GET /v1/models
-    GET /health                 503 `loading` until the model is there, then 200 `ready` with numbers
+    GET /health                 503 `loading` until the model is there, then 200 `ready` with numbers; 503 `failed`
 
 A client that leaves cancels its handler, and the handler closes the engine's iterator. The head of a stream waits for
 the first chunk, so that what fails before it has its own status; what fails later is one error event, without [DONE].
@@ -79,7 +79,11 @@ class EngineServer:
     async def _health(self, _request: web.Request) -> web.StreamResponse:
         if self.hub is None:
             return _json({"status": "loading"}, 503)
-        return _json({"status": "ready", "model": self.hub.name, **self.hub.statistics()})
+        found = self.hub.statistics()
+        failed = found.get("failed") is not None
+        return _json(
+            {"status": "failed" if failed else "ready", "model": self.hub.name, **found}, 503 if failed else 200
+        )
 
 
 async def _asked(request: web.Request) -> JsonObject:

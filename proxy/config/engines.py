@@ -24,7 +24,7 @@ class _Engine(NamedTuple):
 _OF_ADDRESSES = ("address", "api_key_file", "oauth", "proxy")
 _ENGINES: Mapping[str, _Engine] = {
     "local": _Engine(
-        ("model_dir", "device", "device_index", "threads", "slots", "queue", "context"),
+        ("model_dir", "device", "device_index", "threads", "slots", "queue", "context", "step_timeout"),
         (
             "dialect",
             "base_url",

@@ -218,6 +218,9 @@ class Provider(Part):
     """How many further sequences wait; what is beyond is refused with 429; local only."""
     context: Annotated[int, Field(ge=2), NO_BOOL] | None = None
     """The longest text in tokens, question and answer together. Default: the model's, at most 8192; local only."""
+    step_timeout: Seconds = 120.0
+    """How long one step of the model may take, 256 tokens of a prompt and a token for each sequence, before the engine
+    counts as stuck and is started anew; local only."""
     vendor: Vendor | None = None
     """litellm's word for the provider, as anthropic, bedrock or gemini. Unset: each target's model begins with it, as
     `anthropic/claude-sonnet-4-5`; litellm only."""

@@ -30,6 +30,7 @@ _KEPT = 20  # lines of what it said last
 _LONGEST = 1 << 20  # bytes of a line
 _GRACE = 5.0
 _POLL = (0.01, 0.25)  # seconds between two questions, growing
+_BEAT = 1.0  # seconds between two questions of one that is ready
 _SECRETS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
 
 
@@ -68,7 +69,7 @@ class EngineProcess:
         ended = asyncio.ensure_future(self.ended())
         pause, longest = _POLL
         try:
-            async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(self._socket))) as session:
+            async with aiohttp.ClientSession(connector=self._connector()) as session:
                 while not ended.done():
                     health = await _health(session)
                     if health is not None:
@@ -78,6 +79,31 @@ class EngineProcess:
         finally:
             ended.cancel()
         return None
+
+    async def useless(self, longest: float) -> str:
+        """Wait until it has failed, or an answer or a step takes longer than `longest` seconds; says which."""
+        limit = aiohttp.ClientTimeout(total=longest)
+        async with aiohttp.ClientSession(connector=self._connector(), timeout=limit) as session:
+            while True:
+                await asyncio.sleep(min(_BEAT, longest / 2))
+                try:
+                    async with session.get("http://engine/health") as answer:
+                        health = orjson.loads(await answer.read())
+                except TimeoutError:
+                    return f"no answer for {longest:g} s (step_timeout)"
+                except ERRORS:
+                    continue  # its end is seen elsewhere
+                if health.get("failed") is not None:
+                    return str(health["failed"])
+                if health.get("step_seconds", 0) > longest:
+                    return f"a step has been running for {health['step_seconds']:.0f} s (step_timeout: {longest:g})"
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+    def _connector(self) -> aiohttp.UnixConnector:
+        return aiohttp.UnixConnector(str(self._socket))
 
     async def ended(self) -> int:
         """Wait for the end, and for the last of what was said; the exit status, negative for a signal."""
@@ -94,8 +120,7 @@ class EngineProcess:
             async with asyncio.timeout(_GRACE):
                 await self._process.wait()
         except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+            self.kill()
             await self._process.wait()
         await asyncio.wait((self._pump,), timeout=1)
         self._pump.cancel()

@@ -5,10 +5,13 @@
     starting   /health says ready           ready
     starting   the process ends             the first time: EngineError; later: waiting
     ready      the process ends             waiting
+    ready      it hangs, or has failed      killed, so it ends
     waiting    the pause is over            starting
     any        stop                         stopped
 
 The first pause is none at all; each further end within a minute of being ready doubles it, up to half a minute.
+
+An engine hangs when /health does not answer, or one step takes longer, than `step_timeout`.
 """
 
 from __future__ import annotations
@@ -44,10 +47,11 @@ class EngineError(Exception):
 
 
 class Supervisor:
-    """One engine. `start` it inside the event loop, `stop` it at the end; both once."""
+    """One engine. `start` it inside the event loop, `stop` it at the end; both once. `step_timeout` is in seconds."""
 
-    def __init__(self, name: str, arguments: Sequence[str]) -> None:
+    def __init__(self, name: str, arguments: Sequence[str], step_timeout: float) -> None:
         self.name = name
+        self.step_timeout = step_timeout
         self.folder = private_folder()
         self.socket = self.folder / "engine.sock"
         self.health: dict[str, Any] = {}
@@ -102,7 +106,11 @@ class Supervisor:
         failures = 0
         while True:
             since = time.monotonic()
-            status = await process.ended()
+            pulse = asyncio.ensure_future(self._end_if_useless(process))
+            try:
+                status = await process.ended()
+            finally:
+                pulse.cancel()
             self._up.clear()
             self._down.set()
             failures = 0 if time.monotonic() - since > _STEADY else failures
@@ -112,6 +120,12 @@ class Supervisor:
             await asyncio.sleep(pause)
             await process.stop()
             process = await self._restarted(process)
+
+    async def _end_if_useless(self, process: EngineProcess) -> None:
+        reason = await process.useless(self.step_timeout)
+        self._up.clear()
+        self._told("engine_stuck", reason=reason)
+        process.kill()
 
     async def _restarted(self, before: EngineProcess) -> EngineProcess:
         self.restarts += 1

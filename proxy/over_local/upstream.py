@@ -27,7 +27,7 @@ class LocalUpstream:
     """One provider. Made inside a running event loop; its engine runs from `engine.start` to `close`."""
 
     def __init__(self, name: str, provider: Provider, timeouts: Timeouts) -> None:
-        self.engine = Supervisor(name, [*arguments(provider)])
+        self.engine = Supervisor(name, [*arguments(provider)], provider.step_timeout)
         connector = aiohttp.UnixConnector(str(self.engine.socket), limit=0)  # the engine's queue is the limit
         self._http = HttpUpstream(name, provider, timeouts, NONE, connector)
 

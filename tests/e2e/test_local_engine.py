@@ -6,16 +6,22 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+import numpy as np
 import pytest
 import pytest_asyncio
-from openai import AsyncOpenAI
+from onnx import TensorProto, helper, numpy_helper
+from openai import APIError, AsyncOpenAI
 
 from dragoman.local_engine.export.decoder import Options
 from dragoman.local_engine.export.spec import ModelSpec
+from dragoman.local_engine.export.tokens import byte_tokenizer
 from dragoman.local_engine.export.write import export_random
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.serve import start
@@ -38,6 +44,30 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     export_random(TINY, folder, Options("fp32", "gqa", 512), 12)
     (folder / "chat_template.jinja").write_text(TEMPLATE)
     return folder
+
+
+@pytest.fixture(scope="session")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that takes some milliseconds for a token, and never ends by itself."""
+    folder = tmp_path_factory.mktemp("slow")
+    export_random(ModelSpec("llama", 512, 4, 8, 2, 64, 1536, 272, 512), folder, Options("fp32", "gqa", 512), 12)
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    return folder
+
+
+@pytest.fixture
+def encoder(tmp_path: Path) -> Path:
+    """Vectors are rows of a table."""
+    info = helper.make_tensor_value_info
+    ids, mask = (info(name, TensorProto.INT64, ["b", "s"]) for name in ("input_ids", "attention_mask"))
+    table = numpy_helper.from_array(np.random.RandomState(2).standard_normal((272, 8)).astype(np.float32), "table")
+    nodes = [helper.make_node("Gather", ["table", "input_ids"], ["last_hidden_state"])]
+    graph = helper.make_graph(nodes, "g", [ids, mask], [info("last_hidden_state", 1, ["b", "s", 8])], [table])
+    model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)])
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    (tmp_path / "tokenizer.json").write_text(json.dumps(byte_tokenizer(TINY)), "utf-8")
+    (tmp_path / "config.json").write_text('{"max_position_embeddings": 30}', "utf-8")
+    return tmp_path
 
 
 @pytest_asyncio.fixture
@@ -121,6 +151,66 @@ async def test_the_openai_client(engine_house: Any, subtests: pytest.Subtests) -
             kinds = [event.type async for event in events]
             assert kinds[0] == "response.created" and kinds[-1] == "response.incomplete"
             assert "response.output_text.delta" in kinds
+
+
+async def test_completions_of_the_openai_client(engine_house: Any) -> None:
+    house = await engine_house(protocols=["chat", "completions"])
+    asked: Any = {"model": "tiny", "prompt": ["a", "b"], "max_tokens": 6, "seed": 5, "logprobs": 2}
+    async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
+        whole = await client.completions.create(**asked)
+        assert [(choice.index, choice.finish_reason) for choice in whole.choices] == [(0, "length"), (1, "length")]
+        assert whole.usage is not None and (whole.usage.prompt_tokens, whole.usage.completion_tokens) == (2, 12)
+        texts = ["", ""]
+        async for chunk in await client.completions.create(**asked, stream=True):
+            for choice in chunk.choices:
+                texts[choice.index] += choice.text
+        assert texts == [choice.text for choice in whole.choices]
+
+
+async def test_embeddings_of_the_openai_client(engine_house: Any, encoder: Path) -> None:
+    house = await engine_house(model_dir=str(encoder), protocols=["embeddings"])
+    async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
+        reply = await client.embeddings.create(model="tiny", input=["one", "a longer text"])
+        assert [len(one.embedding) for one in reply.data] == [8, 8]
+        assert reply.usage.total_tokens == len("one") + len("a longer text")
+        floats = await client.embeddings.create(model="tiny", input="one", encoding_format="float")
+        assert floats.data[0].embedding == pytest.approx(reply.data[0].embedding)
+
+
+async def test_kill_9_under_load(engine_house: Any, client_of: Any, slow: Path, subtests: pytest.Subtests) -> None:
+    """Streams of every dialect end with an error event of theirs; the engine comes back by itself."""
+    house = await engine_house(model_dir=str(slow))
+    engine = house.proxy.upstreams[0].engine
+    before = engine.pid
+    clients = {dialect: client_of(house, dialect) for dialect in DIALECTS}
+    asked = [client.ask("tiny", "hello", max_tokens=400, stream=True) for client in clients.values()]
+    streams = [asyncio.ensure_future(one) for one in asked]
+    async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as sdk:
+        events: Any = await sdk.responses.create(model="tiny", input="hello", max_output_tokens=400, stream=True)
+        for _ in range(1000):
+            if (await statistics(engine.socket))["running"] == 5:
+                break
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)
+        os.kill(before, signal.SIGKILL)
+        kinds = []
+        with pytest.raises(APIError, match="the reply was cut short"):
+            async for event in events:
+                kinds.append(event.type)
+        assert "response.output_text.delta" in kinds and "response.completed" not in kinds
+        said: Any = [{"role": "user", "content": "hello"}]
+        after = await sdk.chat.completions.create(model="tiny", messages=said, max_tokens=4)
+        assert after.usage is not None and after.usage.completion_tokens == 4
+    for (dialect, client), answer in zip(clients.items(), await asyncio.gather(*streams), strict=True):
+        with subtests.test(dialect=dialect):
+            assert client.check_broken(answer)
+    assert engine.pid != before and engine.restarts == 1
+
+
+async def statistics(socket: Path) -> Any:
+    connector = aiohttp.UnixConnector(str(socket))
+    async with aiohttp.ClientSession(connector=connector) as session, session.get("http://engine/health") as answer:
+        return await answer.json()
 
 
 async def test_the_engine_refuses_in_the_clients_words(

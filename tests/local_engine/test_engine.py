@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from engine_rig import GREEDY, Folders, plain
 from dragoman.adapters.faults import Fault
 from dragoman.local_engine.engine import Engine, Options
 from dragoman.local_engine.places import FolderError
+from dragoman.local_engine.providers import Provider
 from dragoman.local_engine.requests import Delta, Finished, Generation, Sampling
 from dragoman.local_engine.stream import Streams
 
@@ -137,6 +140,28 @@ async def test_a_run_that_fails_ends_its_requests_and_no_others(
     assert failed.value.kind == "internal"
     assert await asyncio.gather(*(tokens(streams, asked(20)) for _ in range(4))) == [expected] * 4
     assert engine.statistics()["running"] == 0
+
+
+async def test_an_engine_that_will_not_answer_again_says_so(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of CUDA stays with the process; the thread's end leaves nobody to take a step."""
+    streams = Streams(engine, asyncio.get_running_loop())
+    assert await tokens(streams, asked(4))
+    found = engine.statistics()
+    assert (found["failed"], found["step_seconds"]) == (None, 0.0)
+
+    def broken(*args: Any) -> Any:
+        raise RuntimeError("an illegal memory access")
+
+    monkeypatch.setattr(engine._scheduler, "step", broken)
+    monkeypatch.setattr(engine, "limits", replace(engine.limits, provider=Provider("cuda", "CUDAExecutionProvider")))
+    with pytest.raises(Fault, match="illegal memory access"):
+        await tokens(streams, asked(4))
+    assert engine.statistics()["failed"] == "CUDA failed: an illegal memory access"
+    monkeypatch.undo()
+    monkeypatch.setattr(engine._scheduler, "add", broken)
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    engine.submit(asked(4))
+    await until(lambda: engine.statistics()["failed"].startswith("its thread ended: RuntimeError"))
 
 
 def test_memory_decides_how_many_run(folders: Folders) -> None:

@@ -78,6 +78,24 @@ async def test_killed_under_load(local: Any) -> None:
     assert ended["reason"] == "the engine was ended by SIGKILL" and ended["restart_in"] == 0
 
 
+@pytest.mark.parametrize("how", ["a step", "all of it"])
+async def test_one_that_hangs_is_ended_and_comes_back(local: Any, how: str) -> None:
+    """A step that does not end leaves HTTP answering; a stopped process answers nothing."""
+    p = await local(slow=60 if how == "a step" else 0.02, step_timeout=1)
+    answer = await p.ask(stream=True, max_tokens=100).__aenter__() if how != "a step" else None
+    asked = asyncio.ensure_future(_whole(p.ask(max_tokens=4)))
+    if answer is not None:
+        assert b'"delta"' in await answer.content.readany()
+        os.kill(p.engine.pid, signal.SIGSTOP)
+    os.environ["SLOW"] = "0"
+    assert await asked == 200
+    if answer is not None:
+        assert b"upstream_truncated" in await answer.read()
+    (stuck,) = lines(p, "engine_stuck")
+    assert stuck["reason"].endswith("s (step_timeout: 1)" if how == "a step" else "no answer for 1 s (step_timeout)")
+    assert p.engine.restarts == 1
+
+
 async def test_a_request_that_kills_it_every_time_is_answered_with_a_fault(
     local: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
