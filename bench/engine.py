@@ -6,6 +6,10 @@ A Llama of 32 million random float32 weights continues prompts of 16 tokens by 1
 the same work in the same process, in rounds; medians are printed. onnxruntime-genai and transformers are left out, with
 the reason, where they are not installed. Processor time is what counts: a busy machine stretches the clock. The process
 has the large pages that the proxy gives its engines; what else runs in it has them too.
+
+    uv run --no-default-groups --extra gpu --extra export python bench/engine.py --device cuda
+
+measures a GPU instead, by the clock: 1.5 billion random float16 weights, beside what copying says of its memory.
 """
 
 from __future__ import annotations
@@ -22,17 +26,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from dragoman.local_engine.engine import Batch, Engine
 from dragoman.local_engine.engine import Options as EngineOptions
 from dragoman.local_engine.export.decoder import Options
+from dragoman.local_engine.export.linear import Precision
 from dragoman.local_engine.export.spec import ModelSpec
 from dragoman.local_engine.export.weights import RandomWeights, write_safetensors
 from dragoman.local_engine.export.write import export_random
 from dragoman.local_engine.large_pages import with_large_pages
+from dragoman.local_engine.providers import ProviderError
 from dragoman.local_engine.requests import Delta, Finished, Generation, Sampling
 from dragoman.local_engine.stream import Streams
 
@@ -268,10 +274,23 @@ async def loop_gaps(folder: Path) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="tokens per second of processor time, one thread")
+    parser = argparse.ArgumentParser(description="tokens per second of the local engine")
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each row; medians are reported")
     parser.add_argument("--json", type=Path, help="write every measurement to this file")
+    device = parser.add_argument_group("another device")
+    device.add_argument("--device", choices=["cuda", "cpu"], help="measure this one by the clock, nothing beside it")
+    device.add_argument("--index", type=int, default=0, help="which of several")
+    device.add_argument("--size", choices=["32M", "1.5B"], default="1.5B")
+    device.add_argument("--precision", choices=get_args(Precision), default="fp16")
+    device.add_argument("--tokens", type=int, default=256, help="per stream")
     given = parser.parse_args()
+    if given.device:
+        import _device
+
+        try:
+            return _device.table(given)
+        except ProviderError as error:
+            sys.exit(f"error: {error}")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         export_random(SPEC, folder, Options("fp32", "gqa", 2048, all_logits=True))

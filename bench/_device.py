@@ -1,0 +1,126 @@
+"""The local engine on one device, by the clock: one stream beside what the memory's bandwidth allows, then 16."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from dragoman.local_engine import memory
+from dragoman.local_engine.engine import Batch, Engine, Options
+from dragoman.local_engine.export import decoder
+from dragoman.local_engine.export.linear import Precision
+from dragoman.local_engine.export.spec import ModelSpec
+from dragoman.local_engine.export.weights import shapes
+from dragoman.local_engine.export.write import export_random
+from dragoman.local_engine.providers import Provider, choose
+from dragoman.local_engine.requests import Delta, Finished, Generation, Sampling
+
+__all__ = ["table"]
+
+SPECS = {
+    "32M": ModelSpec("llama", 512, 8, 8, 2, 64, 1536, 8192, 2048),
+    "1.5B": ModelSpec("qwen2", 1536, 28, 12, 2, 128, 8960, 151936, 4096, attention_bias=True, tied=True),
+}
+BYTES: dict[Precision, float] = {"fp32": 4, "fp16": 2, "int8": 1.125, "int4": 0.625}
+PROMPT, STREAMS, COPIED = 64, 16, 1 << 29
+WAYS = {"greedy": Sampling(temperature=0), "sampled": Sampling(0.8, top_p=0.95, seed=1)}
+
+
+@dataclass
+class Run:
+    """An engine whose tokens are counted from the first token of every stream to the last of any."""
+
+    engine: Engine
+    over: threading.Event = field(default_factory=threading.Event)
+    told: list[tuple[float, int]] = field(default_factory=list)
+    streams: int = 0
+    left: int = 0
+    begun: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.engine.deliver = self.take
+
+    def take(self, batch: Batch) -> None:
+        self.told.append((time.perf_counter(), sum(len(e.tokens) for _, e in batch if isinstance(e, Delta))))
+        self.left -= sum(isinstance(event, Finished) for _, event in batch)
+        self.begun |= {ticket for ticket, event in batch if isinstance(event, Delta)}
+        if len(self.begun) < self.streams:
+            self.told.clear()
+        if not self.left:
+            self.over.set()
+
+    def rate(self, streams: int, tokens: int, sampling: Sampling) -> float:
+        """Tokens per second of the clock while all of them run."""
+        self.streams = self.left = streams
+        self.over.clear()
+        self.told.clear()
+        self.begun.clear()
+        for number in range(streams):
+            prompt = tuple((number * 7919 + i * 104729) % 8000 for i in range(PROMPT))
+            self.engine.submit(Generation(prompt, sampling, tokens, ignore_eos=True))
+        self.over.wait()
+        (first, _), *rest = self.told
+        return sum(count for _, count in rest) / (rest[-1][0] - first)
+
+
+def bandwidth(provider: Provider) -> float:
+    """Bytes per second that copying within the device's memory reads and writes."""
+    buffer = memory.allocate((2, 1, 1, COPIED // 4), np.float32, provider)
+    buffer.copy(0, 1, 1)
+    seconds = [_seconds(lambda: buffer.copy(0, 1, 1)) for _ in range(7)]
+    return 2 * COPIED / statistics.median(seconds)
+
+
+def _seconds(run: Callable[[], None]) -> float:
+    begun = time.perf_counter()
+    run()
+    return time.perf_counter() - begun
+
+
+def weights_read(spec: ModelSpec, precision: Precision) -> float:
+    """Bytes of weights that a step reads: all, but of an embedding that is no head only a row."""
+    counts = {name: int(np.prod(shape)) for name, shape in shapes(spec).items()}
+    if not spec.tied:
+        del counts["model.embed_tokens.weight"]
+    return sum(counts.values()) * BYTES[precision]
+
+
+def table(given: argparse.Namespace) -> None:
+    """Raises ProviderError where the device is not there."""
+    provider = choose(given.device, given.index)
+    spec = SPECS[given.size]
+    with tempfile.TemporaryDirectory() as place:
+        print(f"writing {given.size} random {given.precision} weights ...", flush=True)
+        export_random(spec, Path(place), decoder.Options(given.precision, "gqa", 4096))
+        moved = bandwidth(provider)
+        bound = moved / weights_read(spec, given.precision)
+        print(f"{provider.device}: {moved / 1e9:.0f} GB/s copied, {bound:.0f} tokens per second at most for one stream")
+        options = {"device": given.device, "index": given.index, "slots": STREAMS, "context": 4096}
+        for there in (True, False):
+            engine = Engine.load(Path(place), Options(**options, choose_there=there))
+            if engine.limits.provider.note:
+                print(engine.limits.provider.note)
+            for way, sampling in WAYS.items():
+                report(Run(engine), f"{way}, chosen on the {'device' if there else 'host'}", sampling, bound, given)
+            engine.close()
+
+
+def report(run: Run, name: str, sampling: Sampling, bound: float, given: argparse.Namespace) -> None:
+    run.rate(STREAMS, 8, sampling)
+    one, many = (
+        statistics.median(run.rate(streams, given.tokens, sampling) for _ in range(given.rounds))
+        for streams in (1, STREAMS)
+    )
+    print(
+        f"{name:32} one {one:7.1f} tok/s, {one / bound:4.0%} of the bound (goal 25 %); "
+        f"{STREAMS} together {many:8.1f}, {many / one:4.1f} x (goal 8)",
+        flush=True,
+    )
