@@ -29,7 +29,7 @@ SPECS = {
     "32M": ModelSpec("llama", 512, 8, 8, 2, 64, 1536, 8192, 2048),
     "1.5B": ModelSpec("qwen2", 1536, 28, 12, 2, 128, 8960, 151936, 4096, attention_bias=True, tied=True),
 }
-BYTES: dict[Precision, float] = {"fp32": 4, "fp16": 2, "int8": 1.125, "int4": 0.625}
+BYTES = {"fp32": 4, "fp16": 2, "int8": 1.125, "int4": 0.625}
 PROMPT, STREAMS, COPIED = 64, 16, 1 << 29
 WAYS = {"greedy": Sampling(temperature=0), "sampled": Sampling(0.8, top_p=0.95, seed=1)}
 
@@ -90,7 +90,7 @@ def weights_read(spec: ModelSpec, precision: Precision) -> float:
     counts = {name: int(np.prod(shape)) for name, shape in shapes(spec).items()}
     if not spec.tied:
         del counts["model.embed_tokens.weight"]
-    return sum(counts.values()) * BYTES[precision]
+    return sum(counts.values()) * BYTES[precision.removesuffix("-fp16")]
 
 
 def table(given: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -40,6 +40,7 @@ Deliver: TypeAlias = Callable[[Batch], None]
 
 LONGEST_DEFAULT = 8192
 MASK_THREADS = 2
+HOST_ATTENTION = "attention runs on the CPU, for CUDA has it in float16 alone: export the model as fp16 or int4-fp16"
 LONGEST_RETRY = 60.0
 MOST_CHOICES = 128
 
@@ -110,7 +111,7 @@ class Engine:
         """Open a folder and its session. Raises FolderError and ProviderError."""
         from .concat import ConcatCache
         from .detok import load_tokenizer
-        from .kv import SlotCache
+        from .kv import SlotCache, home
         from .session import open_session
 
         provider = choose(options.device, options.index)
@@ -121,6 +122,8 @@ class Engine:
         tokenizer = load_tokenizer(folder.tokenizer)
         fallback = options.device == "auto"
         session, provider = open_session(folder.file, provider, threads=options.threads, fallback=fallback)
+        if ports.layout == "slots" and home(ports, provider).device != provider.device:
+            provider = replace(provider, note=HOST_ATTENTION)
         context = min(folder.context, options.context or LONGEST_DEFAULT)
         slots = _slots(folder, ports, provider, options, context)
         cache: Cache

@@ -12,7 +12,7 @@ from .commandline import fail
 
 __all__ = ["export"]
 
-Precision: TypeAlias = Literal["fp32", "fp16", "int8", "int4"]
+Precision: TypeAlias = Literal["fp32", "fp16", "int8", "int4", "int8-fp16", "int4-fp16"]
 Layout: TypeAlias = Literal["gqa", "concat"]
 
 
@@ -20,7 +20,8 @@ def export(
     source: Annotated[Path, typer.Argument(help="A folder with config.json, tokenizer.json and *.safetensors.")],
     target: Annotated[Path, typer.Argument(help="The folder to write; it must hold no model yet.")],
     precision: Annotated[
-        Precision, typer.Option(help="fp32; fp16, for CUDA; int8 and int4: weights in blocks of 32, for the CPU.")
+        Precision,
+        typer.Option(help="fp32; int8, int4: weights in blocks of 32; for CUDA fp16, int8-fp16, int4-fp16."),
     ] = "int8",
     layout: Annotated[
         Layout, typer.Option(help="gqa, which the engine batches; concat, standard operators for other runtimes.")

@@ -15,19 +15,19 @@ from .weights import Tensor
 
 __all__ = ["PRECISIONS", "Linear", "Precision"]
 
-Precision: TypeAlias = Literal["fp32", "fp16", "int8", "int4"]
-PRECISIONS: tuple[Precision, ...] = ("fp32", "fp16", "int8", "int4")
-BITS: dict[Precision, Bits] = {"int8": 8, "int4": 4}
+Precision: TypeAlias = Literal["fp32", "fp16", "int8", "int4", "int8-fp16", "int4-fp16"]
+PRECISIONS: tuple[Precision, ...] = ("fp32", "fp16", "int8", "int4", "int8-fp16", "int4-fp16")
+BITS: dict[Precision, Bits] = {"int8": 8, "int4": 4, "int8-fp16": 8, "int4-fp16": 4}
 
 
 class Linear:
-    """Adds matrix products to a graph. Activations are float16 for fp16, else float32."""
+    """Adds matrix products to a graph. Activations are float16 where the precision ends in fp16, else float32."""
 
     def __init__(self, graph: GraphBuilder, weights: Mapping[str, Tensor], precision: Precision) -> None:
         self._graph = graph
         self._weights = weights
         self._bits = BITS.get(precision)
-        self.dtype: type[np.floating[Any]] = np.float16 if precision == "fp16" else np.float32
+        self.dtype: type[np.floating[Any]] = np.float16 if precision.endswith("fp16") else np.float32
 
     def weight(self, name: str) -> Tensor:
         try:
@@ -89,4 +89,4 @@ class Linear:
     def _stored(self, name: str, matrix: Tensor) -> tuple[str, str]:
         assert self._bits is not None
         codes, scales = quantize(np.asarray(matrix), self._bits)
-        return self._graph.constant(f"{name}.codes", codes), self._graph.constant(f"{name}.scales", scales)
+        return self._graph.constant(f"{name}.codes", codes), self._graph.constant(f"{name}.scales", self._plain(scales))

@@ -29,7 +29,14 @@ COMPANIONS = (
     "chat_template.jinja",
     "generation_config.json",
 )
-BYTES_PER_WEIGHT: dict[Precision, float] = {"fp32": 4, "fp16": 2, "int8": 1.2, "int4": 0.7}
+BYTES_PER_WEIGHT: dict[Precision, float] = {
+    "fp32": 4,
+    "fp16": 2,
+    "int8": 1.2,
+    "int4": 0.7,
+    "int8-fp16": 1.2,
+    "int4-fp16": 0.7,
+}
 
 Advance = Callable[[str], None]
 
