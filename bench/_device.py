@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dragoman.adapters.faults import Fault
 from dragoman.local_engine import memory
 from dragoman.local_engine.engine import Batch, Engine, Options
 from dragoman.local_engine.export import decoder
@@ -21,7 +22,7 @@ from dragoman.local_engine.export.spec import ModelSpec
 from dragoman.local_engine.export.weights import shapes
 from dragoman.local_engine.export.write import export_random
 from dragoman.local_engine.providers import Provider, choose
-from dragoman.local_engine.requests import Delta, Finished, Generation, Sampling
+from dragoman.local_engine.requests import Delta, Failed, Finished, Generation, Sampling
 
 __all__ = ["table"]
 
@@ -43,6 +44,7 @@ class Run:
     told: list[tuple[float, int]] = field(default_factory=list)
     streams: int = 0
     left: int = 0
+    fault: Fault | None = None
     begun: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -54,7 +56,9 @@ class Run:
         self.begun |= {ticket for ticket, event in batch if isinstance(event, Delta)}
         if len(self.begun) < self.streams:
             self.told.clear()
-        if not self.left:
+        faults = [event.fault for _, event in batch if isinstance(event, Failed)]
+        self.fault = faults[0] if faults else self.fault
+        if not self.left or self.fault:
             self.over.set()
 
     def rate(self, streams: int, tokens: int, sampling: Sampling) -> float:
@@ -67,6 +71,8 @@ class Run:
             prompt = tuple((number * 7919 + i * 104729) % 8000 for i in range(PROMPT))
             self.engine.submit(Generation(prompt, sampling, tokens, ignore_eos=True))
         self.over.wait()
+        if self.fault:
+            raise self.fault
         (first, _), *rest = self.told
         return sum(count for _, count in rest) / (rest[-1][0] - first)
 

@@ -73,7 +73,7 @@ class ChatTemplate:
     def _guarded(self, make: Any) -> Any:
         try:
             return make()
-        except (TemplateError, RecursionError, MemoryError, ValueError) as error:
+        except (TemplateError, SyntaxError, RecursionError, MemoryError, ValueError) as error:
             raise FolderError(f"the chat template is not valid Jinja: {_said(error)}") from None
 
 

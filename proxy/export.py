@@ -43,7 +43,8 @@ def export(
 
     options = Options(precision, layout, length, all_logits)
     try:
-        with Progress(console=Console(stderr=True), transient=True) as progress:
+        console = Console(stderr=True)
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task("exporting", total=read_spec(source).layers + 2)
             file = export_folder(
                 source, target, options, lambda part: progress.update(task, advance=1, description=part)

@@ -69,6 +69,9 @@ class ModelSpec:
 def read_spec(folder: Path) -> ModelSpec:
     """The spec in a folder's `config.json`, as transformers 4 or 5 writes it. Raises ExportError."""
     file = folder / "config.json"
+    if not file.is_file():
+        lack = "holds no config.json" if folder.is_dir() else "is no folder"
+        raise ExportError(f"{folder} {lack}; name the folder of a model as transformers' save_pretrained writes it")
     try:
         config = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:

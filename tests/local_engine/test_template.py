@@ -106,6 +106,7 @@ HARMFUL = [
     "{{ messages.append(1) }}",
     "{{ messages[0].update({'role': 'system'}) }}",
     "{% for",
+    "{% break %}",
     "x" * 1_000_001,
 ]
 
