@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .kv import float_type, int_type
+from .kv import Stop, float_type, int_type
 from .ports import Decoder
 from .providers import Provider
 from .scores import HostScores
@@ -37,12 +37,12 @@ class ConcatCache:
         self._kept: list[list[OrtValue]] = [[] for _ in range(slots)]
         self._filled = [0] * slots
 
-    def prefill(self, row: int, start: int, ids: Sequence[int]) -> HostScores:
+    def prefill(self, row: int, start: int, ids: Sequence[int], stop: Stop | None = None) -> HostScores:
         if start == 0:
             self.drop(row)
         if start != self._filled[row]:
             raise ValueError(f"row {row} holds {self._filled[row]} positions, not {start}")
-        return HostScores(self._run(row, ids)[None])
+        return HostScores(self._run(row, ids, stop)[None])
 
     def decode(self, rows: Sequence[int], tokens: Sequence[int]) -> HostScores:
         return HostScores(np.stack([self._run(row, [token]) for row, token in zip(rows, tokens, strict=True)]))
@@ -54,7 +54,7 @@ class ConcatCache:
         self._kept[row] = []
         self._filled[row] = 0
 
-    def _run(self, row: int, ids: Sequence[int]) -> NDArray[np.float32]:
+    def _run(self, row: int, ids: Sequence[int], stop: Stop | None = None) -> NDArray[np.float32]:
         start, end = self._filled[row], self._filled[row] + len(ids)
         binding = self._session.io_binding()
         for name, array in self._inputs(start, end, ids).items():
@@ -64,7 +64,7 @@ class ConcatCache:
         binding.bind_output("logits", "cpu")
         for port in self._ports.cache:
             binding.bind_output(port.present, *self._device)
-        self._session.run_with_iobinding(binding)
+        self._session.run_with_iobinding(binding, None if stop is None else stop.options)
         logits, *kept = binding.get_outputs()
         self._kept[row] = kept
         self._filled[row] = end

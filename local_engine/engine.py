@@ -156,12 +156,14 @@ class Engine:
         with self._wake:
             if ticket in self._open:
                 self._cancelled.add(ticket)
+                self._scheduler.interrupt(ticket)
                 self._wake.notify()
 
     def close(self) -> None:
         """End every request as failed, and the thread with them."""
         with self._wake:
             self._closing = True
+            self._scheduler.interrupt(None)
             self._wake.notify()
         self._thread.join()
         self._pool.shutdown()

@@ -22,13 +22,31 @@ from .on_device.scores import Chooser, DeviceScores
 from .ports import FLOAT16, INT32, Decoder
 from .providers import Provider, cpu
 from .scores import HostScores, Scores
+from .session import FATAL_ONLY
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession, IOBinding
+    from onnxruntime import InferenceSession, IOBinding, RunOptions
 
-__all__ = ["Cache", "SlotCache", "float_type", "home", "int_type"]
+__all__ = ["Cache", "SlotCache", "Stop", "float_type", "home", "int_type"]
 
 KEPT_BINDINGS = 64
+
+
+class Stop:
+    """Ends a run from another thread. Each run has its own, so one that comes too late does nothing."""
+
+    def __init__(self) -> None:
+        from onnxruntime import RunOptions
+
+        self.options: RunOptions = RunOptions()
+        self.options.log_severity_level = FATAL_ONLY
+
+    def set(self) -> None:
+        self.options.terminate = True
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self.options.terminate)
 
 
 class Cache(Protocol):
@@ -39,8 +57,11 @@ class Cache(Protocol):
     reusable: bool
     """Whether rows can be copied, and a row be continued from any point."""
 
-    def prefill(self, row: int, start: int, ids: Sequence[int]) -> Scores:
-        """Put `ids` behind the first `start` positions of a row; one row of logits, after the last one."""
+    def prefill(self, row: int, start: int, ids: Sequence[int], stop: Stop | None = None) -> Scores:
+        """Put `ids` behind the first `start` positions of a row; one row of logits, after the last one.
+
+        What was there before holds also after an exception, which comes where `stop` is set on the way.
+        """
         ...
 
     def decode(self, rows: Sequence[int], tokens: Sequence[int]) -> Scores:
@@ -109,14 +130,14 @@ class SlotCache:
         self._prompt_logits = (1, self._room(1))
         self._bindings: dict[tuple[int, int], IOBinding] = {}
 
-    def prefill(self, row: int, start: int, ids: Sequence[int]) -> Scores:
+    def prefill(self, row: int, start: int, ids: Sequence[int], stop: Stop | None = None) -> Scores:
         count = len(ids)
         inputs = self._inputs(np.array([ids]), np.array([start]), np.array([start + count]))
         positions = 1 if self._ports.last_only else count
         if positions > self._prompt_logits[0]:
             self._prompt_logits = (positions, self._room(positions))
         logits = self._prompt_logits[1]
-        self._run(row, row + 1, inputs, logits, (1, positions, self._ports.vocab))
+        self._run(row, row + 1, inputs, logits, (1, positions, self._ports.vocab), stop)
         self._filled[row] = start + count
         return self._scores(logits, positions - 1, 1, [0])
 
@@ -154,14 +175,20 @@ class SlotCache:
         return found
 
     def _run(
-        self, low: int, high: int, inputs: dict[str, NDArray[Any]], logits: Buffer, shape: tuple[int, int, int]
+        self,
+        low: int,
+        high: int,
+        inputs: dict[str, NDArray[Any]],
+        logits: Buffer,
+        shape: tuple[int, int, int],
+        stop: Stop | None = None,
     ) -> None:
         binding = self._bindings.get((low, high)) or self._binding(low, high)
         for name, array in inputs.items():
             binding.bind_input(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
         where = ("cpu", 0) if self._chooser is None else (self._provider.device, self._provider.index)
         binding.bind_output("logits", *where, self._logit, shape, logits.address(0))
-        self._session.run_with_iobinding(binding)
+        self._session.run_with_iobinding(binding, None if stop is None else stop.options)
 
     def _binding(self, low: int, high: int) -> IOBinding:
         """The binding for rows low to high; all but the buffers is bound anew at each step."""

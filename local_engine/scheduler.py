@@ -2,7 +2,8 @@
 
 A step takes waiting choices into free slots and computes pieces of their prompts, up to `budget` tokens, then one token
 for every choice that is past its prompt. So a long prompt holds the others up by no more than its piece. Choices join
-at any step, and leave at the end of the step that finishes them; a cancelled one leaves before the next.
+at any step, and leave at the end of the step that finishes them; a cancelled one leaves before the next, and ends the
+piece of its prompt that is computed just then.
 
 Prompts are cut into pieces of `piece` tokens counted from where they start, never into a single token, so that the same
 prompt is computed in the same way whoever else is there.
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from dragoman.adapters.faults import Fault
 
 from .choice import Choice, State
-from .kv import Cache
+from .kv import Cache, Stop
 from .requests import Event, Failed, TokenMask
 from .sampling import Chosen
 from .scores import Scores
@@ -67,6 +68,7 @@ class Scheduler:
         self._piece = piece
         self._budget = budget
         self._told: list[tuple[int, Event]] = []
+        self._computing: tuple[int, Stop] | None = None
 
     @property
     def running(self) -> int:
@@ -82,6 +84,12 @@ class Scheduler:
     def cancel(self, ticket: int) -> list[tuple[int, Event]]:
         """End a request's choices; their slots are free at once."""
         return self._leave(ticket, lambda choice: choice.cancel())
+
+    def interrupt(self, ticket: int | None) -> None:
+        """End the piece that is computed now, if it is this request's, or whosoever's. For any thread."""
+        computing = self._computing
+        if computing is not None and ticket in (None, computing[0]):
+            computing[1].set()
 
     def fail(self, ticket: int, fault: Fault) -> list[tuple[int, Event]]:
         """End a request with a fault; what its slots hold is not trusted any more."""
@@ -121,7 +129,8 @@ class Scheduler:
             if spent and spent + size > self._budget:
                 return
             spent += size
-            self._compute(choice, size)
+            if not self._compute(choice, size):
+                return
 
     def _prefilling(self) -> Choice | None:
         return next((choice for choice in self._running.values() if choice.state is State.PREFILL), None)
@@ -141,17 +150,27 @@ class Scheduler:
         self.counts.cached_tokens += place.kept
         return choice
 
-    def _compute(self, choice: Choice, size: int) -> None:
+    def _compute(self, choice: Choice, size: int) -> bool:
+        """Whether the piece was computed, and not interrupted."""
         prompt = choice.request.prompt
         start, end = choice.prefilled, choice.prefilled + size
         masks = self._masks([choice] if end == len(prompt) else [])
-        scores = self._cache.prefill(choice.row, start, prompt[start:end])
+        self._computing = (choice.ticket, stop := Stop())
+        try:
+            scores = self._cache.prefill(choice.row, start, prompt[start:end], stop)
+        except Exception:
+            if not stop.is_set:
+                raise
+            return False
+        finally:
+            self._computing = None
         choice.prefilled = end
         self._slots.computed(choice.row, prompt[:end] if len(prompt) > 1 else ())
         self.counts.prompt_tokens += size
         if end == len(prompt):
             choice.state = State.DECODE
             self._choose([choice], scores, masks)
+        return True
 
     # tokens
 

@@ -10,7 +10,7 @@ from .providers import Provider, ProviderError, cpu
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
-__all__ = ["open_session"]
+__all__ = ["FATAL_ONLY", "open_session"]
 
 ERRORS_ONLY, FATAL_ONLY = 3, 4
 

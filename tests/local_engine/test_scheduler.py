@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from engine_rig import GREEDY, Rigs
 from hypothesis import given
@@ -203,3 +205,38 @@ def test_one_stream_does_not_wander(rigs: Rigs) -> None:
     for ticket in range(30):
         rig.run(rig.request([ticket] * 5, 2, sampling=GREEDY), ticket)
     assert rig.scheduler.counts.moves == 0
+
+
+@pytest.mark.parametrize("layout", ["gqa", "concat"])
+def test_a_cancelled_prompt_ends_within_its_piece(
+    rigs: Rigs, layout: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Another thread asks for it while onnxruntime runs; what the slot held before is good for the next."""
+    rig = rigs(layout=layout, slots=2, piece=16)
+    prompt = HELLO * 4
+    fresh = rigs(layout=layout)
+    fresh.run(fresh.request(prompt, 8))
+    running = rig.session.run_with_iobinding
+    runs = 0
+
+    def interrupted(binding: Any, options: Any = None) -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 3:
+            rig.scheduler.interrupt(1)
+            assert not options.terminate, "another request's"
+            rig.scheduler.interrupt(0)
+            assert options.terminate
+        running(binding, options)
+
+    monkeypatch.setattr(rig.session, "run_with_iobinding", interrupted)
+    rig.add(0, rig.request(prompt, 8))
+    for _ in range(3):
+        rig.step()
+    assert runs == 3 and rig.scheduler.counts.prompt_tokens == 32 and not rig.events[0]
+    rig.cancel(0)
+    assert rig.end(0).reason == "cancelled" and not rig.scheduler.busy
+    rig.run(rig.request(prompt, 8), 1)
+    assert rig.tokens(1) == fresh.tokens()
+    assert rig.end(1).usage.cached == (32 if layout == "gqa" else 0)
+    assert capfd.readouterr().err == ""
