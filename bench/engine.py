@@ -241,6 +241,27 @@ def cancelled(folder: Path) -> str:
     return f"cancel: freed after {max(steps)} further steps at most, of {len(steps)} cancellations; goal 1"
 
 
+def cancelled_prompt(folder: Path) -> str:
+    """How long a prompt goes on after it is cancelled, beside what its piece takes, by the clock."""
+    over = threading.Event()
+    engine = Engine.load(folder, EngineOptions(device="cpu", threads=1, slots=1, context=512), lambda _: over.set())
+    whole, rest = [], []
+    for n in range(10):
+        for times, pause in ((whole, None), (rest, 0.02)):
+            over.clear()
+            begun = time.perf_counter()
+            ticket = engine.submit(Generation(tuple(prompt(n * 3000 + len(times), 256)), GREEDY, 1, ignore_eos=True))
+            if pause is not None:
+                time.sleep(pause)
+                begun = time.perf_counter()
+                engine.cancel(ticket)
+            over.wait()
+            times.append(time.perf_counter() - begun)
+    engine.close()
+    took, left = (statistics.median(times) * 1000 for times in (whole, rest))
+    return f"cancelled prompt: over after {left:.1f} ms; its piece of 256 tokens takes {took:.0f} ms"
+
+
 async def loop_gaps(folder: Path) -> str:
     """The longest time that an event loop waits for its turn while 16 streams run and prompts of 400 tokens come in.
 
@@ -307,6 +328,7 @@ def main() -> None:
         ours.engine.close()
         print(late_request(folder))
         print(cancelled(folder))
+        print(cancelled_prompt(folder))
         print(asyncio.run(loop_gaps(folder)))
     if given.json:
         found = [{"name": row.name, "streams": row.streams, "cpu": row.rates, "wall": row.walls} for row in rows]

@@ -91,7 +91,7 @@ def _cuda_lack(index: int) -> str | None:
         return f"the NVIDIA driver reports no device (status {status})"
     if index >= count.value:
         return f"device_index is {index}, and the driver counts {count.value} devices, from 0"
-    onnxruntime.preload_dlls(cudnn=False)
+    onnxruntime.preload_dlls()  # cuDNN too where it is installed: integer sums need it
     try:
         ctypes.CDLL(CUDART)
     except OSError as error:
