@@ -31,7 +31,7 @@ def export(
         bool, typer.Option("--all-logits", help="Give logits for every position, as onnxruntime-genai wants it.")
     ] = False,
 ) -> None:
-    """Export a Llama-, Qwen2- or Qwen3-style model to a folder that the local engine serves."""
+    """Export a Llama, Mistral, Qwen2, Qwen3 or Granite model to a folder that the local engine serves."""
     if importlib.util.find_spec("onnx") is None:
         fail("exporting needs onnx: uv pip install 'dragoman[export]'")
     from rich.console import Console

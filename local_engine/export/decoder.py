@@ -54,21 +54,22 @@ def build(
     attention = kind(spec, graph, linear, options.length)
     attention.prepare()
     stream = linear.embed("model.embed_tokens.weight", "input_ids", "embedded")
+    stream = linear.scaled(stream, spec.embedding_scale)
     advance("embedding")
     added = ""
     for layer in range(spec.layers):
         at = f"model.layers.{layer}"
         normed, stream = _norm(graph, spec, linear, stream, added, f"{at}.input_layernorm")
-        attended = attention.layer(layer, normed)
+        attended = linear.scaled(attention.layer(layer, normed), spec.residual_scale)
         normed, stream = _norm(graph, spec, linear, stream, attended, f"{at}.post_attention_layernorm")
-        added = _feed_forward(graph, spec, linear, normed, f"{at}.mlp")
+        added = linear.scaled(_feed_forward(graph, spec, linear, normed, f"{at}.mlp"), spec.residual_scale)
         advance(f"layer {layer}")
     normed, _ = _norm(graph, spec, linear, stream, added, "model.norm")
     if not options.all_logits:
         indices = graph.ints("last", -1)
         normed = graph.node("Gather", [normed, indices], "last_hidden", axis=1)
     head = "model.embed_tokens.weight" if spec.tied else "lm_head.weight"
-    linear.head(head, normed, "logits")
+    linear.head(head, linear.scaled(normed, 1 / spec.logit_divisor), "logits")
     advance("head")
     return _interface(spec, options, linear, attention.extra_inputs)
 

@@ -52,6 +52,12 @@ class Linear:
         values = np.concatenate([self.weight(f"{module}.bias") for module in modules])
         return self._graph.node("Add", [out, self._graph.constant(f"{name}.bias", self._plain(values))], f"{name}.out")
 
+    def scaled(self, x: str, factor: float) -> str:
+        if factor == 1:
+            return x
+        scale = self._graph.constant(f"scale_{factor}", np.array(factor, self.dtype))
+        return self._graph.node("Mul", [x, scale], f"{x}.scaled_by")
+
     def embed(self, weight: str, ids: str, out: str) -> str:
         if self._bits:
             rows = self.weight(weight).shape[1]

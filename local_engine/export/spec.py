@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 __all__ = ["ARCHITECTURES", "Architecture", "ExportError", "ModelSpec", "RopeScaling", "read_spec"]
 
-Architecture: TypeAlias = Literal["llama", "qwen2", "qwen3"]
-ARCHITECTURES: tuple[Architecture, ...] = ("llama", "qwen2", "qwen3")
+Architecture: TypeAlias = Literal["llama", "mistral", "qwen2", "qwen3", "granite"]
+ARCHITECTURES: tuple[Architecture, ...] = ("llama", "mistral", "qwen2", "qwen3", "granite")
 
 
 class ExportError(Exception):
@@ -32,7 +32,11 @@ class RopeScaling:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """Sizes and switches of a decoder. `attention_bias` is on q, k, v; `output_bias` on the projection behind them."""
+    """Sizes and switches of a decoder. `attention_bias` is on q, k, v; `output_bias` on the projection behind them.
+
+    Scales multiply what they are named after: the embedding, what attention and feed-forward add to the stream, the
+    products of queries and keys (None: one by the root of `head_dim`). `logit_divisor` divides the logits.
+    """
 
     architecture: Architecture
     hidden: int
@@ -51,6 +55,10 @@ class ModelSpec:
     output_bias: bool = False
     mlp_bias: bool = False
     qk_norm: bool = False
+    embedding_scale: float = 1.0
+    residual_scale: float = 1.0
+    attention_scale: float | None = None
+    logit_divisor: float = 1.0
     bos: int | None = None
     eos: tuple[int, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict, compare=False)
@@ -63,7 +71,7 @@ class ModelSpec:
 
     @property
     def scale(self) -> float:
-        return 1.0 / math.sqrt(self.head_dim)
+        return 1.0 / math.sqrt(self.head_dim) if self.attention_scale is None else self.attention_scale
 
 
 def read_spec(folder: Path) -> ModelSpec:
@@ -93,6 +101,9 @@ def _spec(kind: Architecture, config: dict[str, Any]) -> ModelSpec:
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
     heads = int(config["num_attention_heads"])
     bias = bool(config.get("attention_bias", False))
+    longest = int(config["max_position_embeddings"])
+    if kind == "mistral":  # within its window attention sees everything
+        longest = min(longest, int(config.get("sliding_window") or longest))
     return ModelSpec(
         architecture=kind,
         hidden=int(config["hidden_size"]),
@@ -102,7 +113,7 @@ def _spec(kind: Architecture, config: dict[str, Any]) -> ModelSpec:
         head_dim=int(config.get("head_dim") or (128 if kind == "qwen3" else config["hidden_size"] // heads)),
         intermediate=int(config["intermediate_size"]),
         vocab=int(config["vocab_size"]),
-        max_positions=int(config["max_position_embeddings"]),
+        max_positions=longest,
         epsilon=float(config.get("rms_norm_eps", 1e-6)),
         rope_theta=float(rope.get("rope_theta") or config.get("rope_theta") or 10000.0),
         rope_scaling=_scaling(rope),
@@ -111,6 +122,10 @@ def _spec(kind: Architecture, config: dict[str, Any]) -> ModelSpec:
         output_bias=kind != "qwen2" and bias,
         mlp_bias=bool(config.get("mlp_bias", False)),
         qk_norm=kind == "qwen3",
+        embedding_scale=float(config.get("embedding_multiplier", 1)),
+        residual_scale=float(config.get("residual_multiplier", 1)),
+        attention_scale=float(config["attention_multiplier"]) if kind == "granite" else None,
+        logit_divisor=float(config.get("logits_scaling", 1)),
         bos=config.get("bos_token_id"),
         eos=_ids(config.get("eos_token_id")),
         config=config,

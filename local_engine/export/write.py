@@ -14,7 +14,7 @@ import numpy as np
 from .builder import GraphBuilder
 from .decoder import Options, build
 from .linear import PRECISIONS, Precision
-from .spec import ExportError, ModelSpec, read_spec
+from .spec import Architecture, ExportError, ModelSpec, read_spec
 from .tokens import byte_tokenizer
 from .weights import RandomWeights, SafetensorsFolder, Tensor, shapes
 
@@ -117,9 +117,15 @@ def hf_config(spec: ModelSpec) -> dict[str, Any]:
             "high_freq_factor": scaling.high_freq_factor,
             "original_max_position_embeddings": scaling.original_max_positions,
         }
-    kinds = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
+    granite = {
+        "embedding_multiplier": spec.embedding_scale,
+        "residual_multiplier": spec.residual_scale,
+        "attention_multiplier": spec.scale,
+        "logits_scaling": spec.logit_divisor,
+    }
+    more: dict[Architecture, dict[str, Any]] = {"granite": granite, "mistral": {"sliding_window": None}}
     return {
-        "architectures": [kinds[spec.architecture]],
+        "architectures": [f"{spec.architecture.capitalize()}ForCausalLM"],
         "model_type": spec.architecture,
         "hidden_size": spec.hidden,
         "num_hidden_layers": spec.layers,
@@ -137,6 +143,7 @@ def hf_config(spec: ModelSpec) -> dict[str, Any]:
         "hidden_act": "silu",
         "bos_token_id": spec.bos,
         "eos_token_id": list(spec.eos) or None,
+        **more.get(spec.architecture, {}),
     }
 
 

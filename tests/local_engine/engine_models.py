@@ -19,6 +19,15 @@ SPECS: dict[str, ModelSpec] = {
     "llama": ModelSpec("llama", 64, 2, 4, 2, 16, 96, 272, LENGTH, rope_scaling=LLAMA3, eos=(END,)),
     "qwen2": ModelSpec("qwen2", 64, 2, 4, 2, 16, 96, 272, LENGTH, attention_bias=True, tied=True, eos=(END,)),
     "qwen3": ModelSpec("qwen3", 64, 2, 4, 1, 32, 96, 272, LENGTH, rope_theta=1e6, qk_norm=True, eos=(END,)),
+    "mistral": ModelSpec("mistral", 64, 2, 4, 2, 32, 96, 272, LENGTH, rope_theta=3e5, eos=(END,)),
+    "granite": ModelSpec(
+        *("granite", 64, 2, 4, 2, 16, 96, 272, LENGTH),
+        embedding_scale=0.5,
+        residual_scale=0.8,
+        attention_scale=0.2,
+        logit_divisor=2.0,
+        eos=(END,),
+    ),
 }
 PROMPTS: list[list[int]] = [
     list(text.encode())

