@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,8 +51,15 @@ class Embedder:
         self.tokenizer = tokenizer
         self.provider = provider
         self.width = ports.width
+        self.failed: str | None = None
         self._session = session
         self._ports = ports
+        self._since: dict[int, float] = {}
+
+    @property
+    def step_seconds(self) -> float:
+        """For how long the oldest run has been running."""
+        return max((time.monotonic() - since for since in [*self._since.values()]), default=0.0)
 
     @classmethod
     def load(cls, path: Path, device: Device = "auto", *, index: int = 0, threads: int = 0) -> Embedder:
@@ -99,10 +108,15 @@ class Embedder:
             "position_ids": np.broadcast_to(np.arange(longest), ids.shape).copy(),
         }
         feeds: dict[str, Any] = {name: given[name] for name in self._ports.inputs}
+        self._since[threading.get_ident()] = time.monotonic()
         try:
             found = np.asarray(self._session.run([self._ports.output], feeds)[0], np.float32)
         except Exception as error:
+            if self.provider.device == "cuda":
+                self.failed = f"CUDA failed: {error}"  # its errors stay with the process
             raise Fault("internal", f"the encoder failed: {error}") from error
+        finally:
+            del self._since[threading.get_ident()]
         return found if self._ports.pooled else self._pooled(found, mask)
 
     def _pooled(self, hidden: Vectors, mask: NDArray[np.int64]) -> Vectors:

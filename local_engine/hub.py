@@ -86,8 +86,14 @@ class HubEngine:
         """Where the model runs, and, of a decoder, what is running and what was done so far."""
         if self._engine is not None:
             return self._engine.statistics()
-        assert self._embedder is not None
-        return {"device": self._embedder.provider.device, "note": self._embedder.provider.note}
+        embedder = self._embedder
+        assert embedder is not None
+        return {
+            "device": embedder.provider.device,
+            "note": embedder.provider.note,
+            "step_seconds": round(embedder.step_seconds, 3),
+            "failed": embedder.failed,
+        }
 
     @property
     def verbs(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from dragoman.local_engine.engine import Options
 from dragoman.local_engine.export.tokens import byte_tokenizer
 from dragoman.local_engine.hub import HubEngine
 from dragoman.local_engine.places import FolderError
+from dragoman.local_engine.providers import Provider
 
 TABLE = np.random.RandomState(2).standard_normal((272, 8)).astype(np.float32)
 TEXTS = [list(text.encode()) for text in ("one", "a longer text than that", "x", "four")]
@@ -52,6 +54,29 @@ def test_vectors_are_those_of_each_text_alone(encoder: Path, pooling: str, norma
         wanted /= np.linalg.norm(wanted, axis=-1, keepdims=True)
     found = Embedder.load(encoder, "cpu").embed(TEXTS)
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_a_run_that_hangs_or_breaks_shows(encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = Embedder.load(encoder, "cpu")
+    hub = HubEngine(embedder=embedder)
+    seen = []
+
+    def broken(*_: Any) -> Any:
+        time.sleep(0.02)
+        seen.append(hub.statistics()["step_seconds"])
+        raise RuntimeError("an illegal memory access")
+
+    class Session:
+        run = broken
+
+    monkeypatch.setattr(embedder, "_session", Session())
+    with pytest.raises(Fault, match="illegal memory access"):
+        embedder.embed(TEXTS)
+    assert seen[0] >= 0.02 and (hub.statistics()["step_seconds"], hub.statistics()["failed"]) == (0, None)
+    monkeypatch.setattr(embedder, "provider", Provider("cuda", "CUDAExecutionProvider"))
+    with pytest.raises(Fault, match="illegal memory access"):
+        embedder.embed(TEXTS)
+    assert hub.statistics()["failed"] == "CUDA failed: an illegal memory access"
 
 
 def test_texts_are_tokenised(encoder: Path) -> None:
