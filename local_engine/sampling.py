@@ -18,8 +18,8 @@ from .requests import Sampling, TokenLogprob
 __all__ = ["CANDIDATES", "Chosen", "Sampler", "choose", "draw", "pick"]
 
 Floats = NDArray[np.float32]
-CANDIDATES = 256
-"""How many tokens top_k and top_p look at before they look at all of them."""
+CANDIDATES, WIDER = 256, 16
+"""How many of the likeliest tokens top_p looks at first, and how many times as many then, and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +159,14 @@ def _fall(sums: NDArray[np.float64], number: float) -> int:
 def _among_the_top(shares: Floats, sampling: Sampling, number: float) -> int:
     vocab = len(shares)
     limit = min(sampling.top_k or vocab, vocab)
-    order = _top(shares, min(limit, CANDIDATES) if limit == vocab else limit)
     total = float(shares.sum(dtype=np.float64)) if limit == vocab else None
-    place = pick(shares[order], total, sampling.top_p, number)
-    if place is None:
-        order = _top(shares, vocab)
-        place = pick(shares[order], None, sampling.top_p, number)
-    assert place is not None
-    return int(order[place])
+    count = min(limit, CANDIDATES) if limit == vocab else limit
+    while True:
+        order = _top(shares, count)
+        place = pick(shares[order], None if count == vocab else total, sampling.top_p, number)
+        if place is not None:
+            return int(order[place])
+        count = min(vocab, WIDER * count)
 
 
 def pick(shares: Floats, total: float | None, top_p: float, number: float) -> int | None:
