@@ -1,7 +1,7 @@
 """Weights on large pages, which a process gets by the environment that it starts with.
 
 A step of decoding reads every weight once. On pages of 4 KiB the processor waits for address translation: with large
-ones a step takes a sixth less (docs/engine.md). glibc asks for them where Linux gives them on demand; elsewhere the
+ones a step takes a seventh less (docs/engine.md). glibc asks for them where Linux gives them on demand; elsewhere the
 variable means nothing.
 """
 
