@@ -7,7 +7,8 @@ events that chat has no place for say nothing:
     a piece of output text, refusal, reasoning     content, refusal, reasoning_content
     a call is added; a piece of its arguments      tool_calls, counted from 0
     a text, an item is done                        nothing, if its pieces came; else the whole, as one piece
-    completed, incomplete                          the finish, and the usage where the client asked for it
+    completed, incomplete                          what no event before has told of its output; the finish, and the
+                                                   usage where the client asked for it
     failed, cancelled                              a fault
 
 Reasoning comes as it is or as a summary: of an item that tells both, the kind that came first counts. The End goes on
@@ -16,6 +17,7 @@ if the finish came before it; without one the stream was cut short, which is a f
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -61,6 +63,9 @@ class ResponsesToChat(StreamTranslator):
         self._calls: dict[int, int] = {}  # output index -> index among the calls
         self._thoughts: dict[int, TextKind] = {}
         self._said: set[tuple[int, TextKind, int]] = set()
+        self._noted: Counter[tuple[int, int]] = Counter()  # annotations to a part
+        self._sealed: set[int] = set()
+        self._places: dict[str | None, int] = {}  # id of an item -> output index
         self._finished = False
         self._ended = False
 
@@ -117,12 +122,14 @@ class ResponsesToChat(StreamTranslator):
         if kind in _KEYS:
             if self._told_otherwise(kind, index):
                 return
-            self._said.add((index, kind, event.get(kind.index, 0)))
+            if text:
+                self._said.add((index, kind, event.get(kind.index, 0)))
             logprobs = event.get("logprobs") if kind is OUTPUT_TEXT else None
             if text or logprobs:
                 out.append(self._chunk({_KEYS[kind]: text}, logprobs=_chat_logprobs(logprobs)))
         elif index in self._calls:
-            self._said.add((index, kind, 0))
+            if text:
+                self._said.add((index, kind, 0))
             out.append(self._chunk({"tool_calls": [{"index": self._calls[index], **_said_by_call(kind, text)}]}))
 
     def _whole(self, kind: TextKind, event: JsonObject, out: list[Output]) -> None:
@@ -132,6 +139,7 @@ class ResponsesToChat(StreamTranslator):
 
     def _item_added(self, event: JsonObject, out: list[Output]) -> None:
         item, index = event["item"], event["output_index"]
+        self._places[item.get("id")] = index
         kind = _CALLS.get(item["type"])
         if kind is None or index in self._calls:
             return
@@ -143,15 +151,16 @@ class ResponsesToChat(StreamTranslator):
 
     def _item_done(self, event: JsonObject, out: list[Output]) -> None:
         item, index = event["item"], event["output_index"]
+        self._item_added(event, out)
         kind = _CALLS.get(item["type"])
         if kind is not None:
-            self._item_added(event, out)
             self._whole(kind, {"output_index": index, kind.key: item[kind.key]}, out)
         elif item["type"] in ("message", "reasoning"):
             for place in ("content", "summary"):
                 for position, part in enumerate(item.get(place) or ()):
                     self._part_done(index, position, part, out)
-            if item.get("encrypted_content"):
+            if item.get("encrypted_content") and index not in self._sealed:
+                self._sealed.add(index)
                 out.append(self._chunk({"reasoning_signature": item["encrypted_content"]}))
         else:
             self._ctx.receipt.dropped(("output", index), f"chat has no place for {item['type']} items")
@@ -161,18 +170,21 @@ class ResponsesToChat(StreamTranslator):
         if kind is not None:
             whole = {"output_index": index, kind.index: position, kind.key: part.get(kind.key)}
             self._whole(kind, {**whole, "logprobs": part.get("logprobs")}, out)
+        for annotation in (part.get("annotations") or [])[self._noted[index, position] :]:
+            place = {"output_index": index, "content_index": position}
+            self._annotation({**place, "annotation": annotation}, out)
 
     def _annotation(self, event: JsonObject, out: list[Output]) -> None:
         annotation = event.get("annotation")
         if isinstance(annotation, dict):
+            self._noted[event["output_index"], event.get("content_index", 0)] += 1
             inner = {key: value for key, value in annotation.items() if key != "type"}
             out.append(self._chunk({"annotations": [{"type": annotation["type"], annotation["type"]: inner}]}))
 
     def _finish(self, event: JsonObject, out: list[Output]) -> None:
         response = event["response"]
-        if not self._said and not self._calls:
-            for index, item in enumerate(response.get("output") or ()):
-                self._item_done({"output_index": index, "item": item}, out)
+        for index, item in self._placed(response.get("output") or []):
+            self._item_done({"output_index": index, "item": item}, out)
         if event["type"] == "response.incomplete":
             reason = (response.get("incomplete_details") or {}).get("reason")
             word = _FINISH.get(str(reason), "length")
@@ -189,6 +201,19 @@ class ResponsesToChat(StreamTranslator):
         raise failure({**event["response"], "status": status}).located(self._ctx.receipt)
 
     # Helpers
+
+    def _placed(self, output: list[JsonObject]) -> list[tuple[int, JsonObject]]:
+        """The items of the last event, each with the output index that the events before gave it, or a free one. Where
+        those told of an item that is not in it, the one in that place is taken for the same under another id."""
+        ids = {item.get("id") for item in output}
+        renamed = {index for known, index in self._places.items() if known not in ids}
+        free = max(self._places.values(), default=-1) + 1
+        known = [(self._places.get(item.get("id")), position, item) for position, item in enumerate(output)]
+        return [
+            (free + position if index is None else index, item)
+            for index, position, item in known
+            if index is not None or position not in renamed
+        ]
 
     def _told_otherwise(self, kind: TextKind, index: int) -> bool:
         """True for reasoning of an item that has told it in the other kind."""

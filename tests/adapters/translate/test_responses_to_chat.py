@@ -140,6 +140,56 @@ def test_where_only_the_last_event_tells_it_is_believed() -> None:
     assert found[-1]["finish_reason"] == "tool_calls"
 
 
+def test_what_only_the_last_event_tells_comes_after_what_was_told_before() -> None:
+    note = {"type": "url_citation", "url": "http://a", "title": "a", "start_index": 0, "end_index": 1}
+    part = {"type": "output_text", "text": "Hi", "annotations": [note]}
+    message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
+    thought = {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "sig"}
+    last = lifecycle("completed", {**BASE, "status": "completed", "output": [message, CALL, thought]})
+    opened = item_added(3, {**message, "content": []})  # what came before is not in the last event
+    found = [body["choices"][0] for body in chunks(opened, text_delta(OUTPUT_TEXT, "m", 3, 0, "Hi"), last)]
+    assert [list(choice["delta"]) for choice in found[1:]] == [
+        ["content"],
+        ["annotations"],
+        ["tool_calls"],
+        ["tool_calls"],
+        ["reasoning_signature"],
+        [],
+    ]
+    assert found[-1]["finish_reason"] == "tool_calls"
+
+
+def test_what_came_before_is_not_told_again_at_the_end() -> None:
+    note = {"type": "url_citation", "url": "http://a", "title": "a", "start_index": 0, "end_index": 1}
+    part = {"type": "output_text", "text": "Hi", "annotations": [note]}
+    message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
+    thought = {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "sig"}
+    events = (
+        item_done(0, thought),
+        item_added(1, {**message, "content": []}),
+        text_delta(OUTPUT_TEXT, "m", 1, 0, "Hi"),
+        annotation_added("m", 1, 0, 0, note),
+        item_done(1, message),
+        item_done(2, CALL),
+    )
+    for output in ([thought, message, CALL], [message, CALL], [{**message, "id": "another"}, CALL]):
+        last = lifecycle("completed", {**BASE, "status": "completed", "output": output})
+        keys = [key for body in chunks(*events, last) for key in body["choices"][0]["delta"]]
+        assert keys[2:] == ["reasoning_signature", "content", "annotations", "tool_calls", "tool_calls"]
+
+
+def test_an_empty_piece_does_not_stand_for_the_whole() -> None:
+    found = deltas(
+        text_delta(OUTPUT_TEXT, "m", 0, 0, ""),
+        text_done(OUTPUT_TEXT, "m", 0, 0, "Hi"),
+        item_added(1, CALL),
+        text_delta(ARGUMENTS, "fc_1", 1, 0, ""),
+        item_done(1, CALL),
+    )
+    assert found[0] == {"content": "Hi"}
+    assert found[-1]["tool_calls"][0]["function"] == {"arguments": "{}"}
+
+
 @pytest.mark.parametrize(
     ("last", "finish"),
     [
