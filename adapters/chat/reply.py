@@ -85,20 +85,25 @@ def _invalid(message: str) -> Fault:
 
 
 def _look_for_faults(body: JsonObject, reading: Reading, ctx: Context) -> None:
-    choices = body.get("choices")
-    for choice in choices if isinstance(choices, list) else ():
-        if isinstance(choice, dict) and choice.get("finish_reason"):
-            reading.finish_reason(body, choice, ctx)
+    for choice in _choices(body):
+        _native_finish(choice)
+        reading.finish_reason(body, choice, ctx)
 
 
-def _mend(body: JsonObject, reading: Reading, ctx: Context, form: Form) -> None:
+def _choices(body: JsonObject) -> list[JsonObject]:
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
         raise _invalid("it has no choices")
-    _mend_envelope(body, ctx, form)
     for position, choice in enumerate(choices):
         if not isinstance(choice, dict):
             raise _invalid(f"choices[{position}] is no object")
+    return choices
+
+
+def _mend(body: JsonObject, reading: Reading, ctx: Context, form: Form) -> None:
+    choices = _choices(body)
+    _mend_envelope(body, ctx, form)
+    for position, choice in enumerate(choices):
         choice.setdefault("index", position)
         form.mend_choice(body, choice, position, reading, ctx)
         choice.setdefault("logprobs", None)
@@ -166,19 +171,22 @@ def mend_finish(
     body: JsonObject, choice: JsonObject, position: int, reading: Reading, ctx: Context, *, called: bool = False
 ) -> None:
     """The finish reason in the hub's word; `called` says that the choice has tool calls. Raises Fault."""
-    native = choice.get("finish_reason")
-    if not native:
-        raise Fault(
-            "upstream_invalid_response",
-            "the provider's answer has no finish reason: it may be incomplete",
-            code="upstream_truncated",
-        )
+    native = _native_finish(choice)
     word = reading.finish_reason(body, choice, ctx)
     if word == "stop" and called:
         word = "tool_calls"
     if word != native:
         choice.update(finish_reason=word, native_finish_reason=native)
         ctx.receipt.converted(("choices", position, "finish_reason"), f"{native!r} reads {word!r}")
+
+
+def _native_finish(choice: JsonObject) -> Any:
+    """The provider's own word. Raises Fault where it told none."""
+    native = choice.get("finish_reason")
+    if not native:
+        text = "the provider's answer has no finish reason: it may be incomplete"
+        raise Fault("upstream_invalid_response", text, code="upstream_truncated")
+    return native
 
 
 _CHAT = Form("chat", "chat.completion", "chatcmpl", _mend_chat)

@@ -6,7 +6,10 @@ from typing import Any
 
 from dragoman.adapters.call import JsonObject
 
-__all__ = ["in_progress", "responses_usage", "whole_settings"]
+__all__ = ["FAILURES", "in_progress", "responses_usage", "whole_settings"]
+
+FAILURES = frozenset({"failed", "cancelled"})
+"""What the status of a response that tells of an error may be."""
 
 _ECHOED: JsonObject = {
     "instructions": None,

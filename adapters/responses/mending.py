@@ -17,6 +17,7 @@ from dragoman.adapters.streams import Chunk
 from dragoman.adapters.validation import Judge
 
 from .accumulator import Accumulator
+from .base import FAILURES
 from .events import (
     BEGINNINGS,
     BY_DELTA,
@@ -132,6 +133,8 @@ class EventMender:
         self._envelope = self._envelope or {key: response[key] for key in _CONSTANT}
         response.update(self._envelope)
         if body["type"] in TERMINALS:
+            if response["status"] == "failed":
+                body["type"] = "response.failed"
             response["status"] = body["type"].removeprefix("response.")
             self._settle_output(response)
         body["response"] = response
@@ -146,6 +149,8 @@ class EventMender:
             return False
         if body["type"] in BEGINNINGS:
             return True
+        if response.get("error") and response["status"] not in FAILURES:
+            return False
         told = response["output"] or not self._sum.output()
         return bool(told) and body["type"] == f"response.{response['status']}"
 

@@ -13,7 +13,7 @@ from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.validation import Judge, Violation, judge
 from dragoman.schemas import load
 
-from .base import in_progress, whole_settings
+from .base import FAILURES, in_progress, whole_settings
 from .filling import fill_item
 
 __all__ = ["hub_response", "hub_responses_usage", "read_response"]
@@ -53,7 +53,8 @@ def _repair(body: JsonObject, rules: Judge, ctx: Context) -> Violation | None:
 
 
 def hub_response(body: JsonObject, ctx: Context) -> JsonObject:
-    """A provider's response object with every key that the hub's has: what it left out is what the request said."""
+    """A provider's response object with every key that the hub's has: what it left out is what the request said. One
+    that tells of an error has failed."""
     created = body.get("created_at")
     base = in_progress(
         ctx.request,
@@ -68,8 +69,12 @@ def hub_response(body: JsonObject, ctx: Context) -> JsonObject:
     whole_settings(made)
     made["created_at"] = base["created_at"]
     made["usage"] = hub_responses_usage(body.get("usage"))
-    if isinstance(made.get("error"), dict):
-        made["error"] = _error(made["error"])
+    failed = made["status"] in FAILURES
+    if isinstance(made["error"], dict):
+        made["error"] = _error(made["error"]) if made["error"] or failed else None
+    if made["error"] and not failed:
+        ctx.receipt.converted(("status",), f"{made['status']!r} reads 'failed': the response tells of an error")
+        made["status"] = "failed"
     return made
 
 

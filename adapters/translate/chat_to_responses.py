@@ -37,6 +37,7 @@ from dragoman.adapters.responses.events import (
 from dragoman.adapters.streams import Chunk, End, Output, Run, StreamTranslator
 
 from .open_items import OpenCall, OpenTurn
+from .replies import MORE_CHOICES, no_first_choice
 from .tools import Original
 
 __all__ = ["ChatToResponses"]
@@ -47,7 +48,8 @@ _NO_NAMES: Mapping[str, Original] = {}
 
 
 class ChatToResponses(StreamTranslator):
-    """Hub chat outputs in, hub Responses outputs out. Only choice 0 is translated.
+    """Hub chat outputs in, hub Responses outputs out. Only choice 0 is translated; without one, the End
+    is a fault.
 
     `base` is the response in progress, complete but for its output. `summary` says that reasoning is a summary of it.
     `names` tells which functions stand for another tool. The call of one that takes free text is told when it is whole.
@@ -83,7 +85,9 @@ class ChatToResponses(StreamTranslator):
         if isinstance(output, Chunk):
             return self._chunk(output.body)
         self._ended = True
-        return self._complete(output) if isinstance(output, End) else [output]
+        if isinstance(output, End):
+            return self._complete(output) if self._finish else [no_first_choice()]
+        return [output]
 
     def feed_run(self, run: Run) -> Sequence[Output | Run]:
         """Take a run of chunks. Where a text is open already, texts are a run of its deltas."""
@@ -100,6 +104,8 @@ class ChatToResponses(StreamTranslator):
         for choice in body["choices"]:
             if choice["index"] == 0:
                 self._choice(choice, out)
+            else:
+                self._ctx.receipt.dropped(("choices", choice["index"]), MORE_CHOICES)
         return out
 
     def _begin(self) -> list[Output]:

@@ -14,15 +14,25 @@ from dragoman.adapters.responses.events import with_bytes
 
 from .tools import Original, originals, unboxed
 
-__all__ = ["chat_reply", "chat_usage", "failure", "output_of", "responses_reply"]
+__all__ = [
+    "MORE_CHOICES",
+    "chat_reply",
+    "chat_usage",
+    "failure",
+    "no_first_choice",
+    "output_of",
+    "responses_reply",
+]
+
+MORE_CHOICES = "a response has one answer"
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _FINISH = {reason: finish for finish, reason in _INCOMPLETE.items()}
 
 
 def responses_reply(reply: JsonObject, request: JsonObject, response_id: str, ctx: Context) -> JsonObject:
-    """A chat reply as a response to `request`, the Responses request in hub form."""
-    choice = reply["choices"][0]
+    """A chat reply as a response to `request`, the Responses request in hub form. Raises Fault."""
+    choice = _first(reply["choices"], ctx)
     finish = choice["finish_reason"]
     status = "incomplete" if finish in _INCOMPLETE else "completed"
     output = output_of(choice, originals(request), ctx)
@@ -38,6 +48,22 @@ def responses_reply(reply: JsonObject, request: JsonObject, response_id: str, ct
     }
 
 
+def _first(choices: list[JsonObject], ctx: Context) -> JsonObject:
+    """The choice that a response tells: the one with index 0. Raises Fault where there is none."""
+    first = next((choice for choice in choices if choice["index"] == 0), None)
+    if first is None:
+        raise no_first_choice()
+    for position, choice in enumerate(choices):
+        if choice is not first:
+            ctx.receipt.dropped(("choices", position), MORE_CHOICES)
+    return first
+
+
+def no_first_choice() -> Fault:
+    text = "the provider's answer has no choice with index 0"
+    return Fault("upstream_invalid_response", text, code="upstream_invalid_response")
+
+
 def output_of(choice: JsonObject, names: Mapping[str, Original], ctx: Context) -> list[JsonObject]:
     """The items that a chat choice's message holds: its reasoning, its text, its calls."""
     message = choice["message"]
@@ -49,7 +75,7 @@ def output_of(choice: JsonObject, names: Mapping[str, Original], ctx: Context) -
         items.append(
             {"type": "message", "id": ctx.new_id("msg"), "status": "completed", "role": "assistant", "content": parts}
         )
-    return items + [_call(call, names, ctx) for call in message.get("tool_calls") or ()]
+    return items + [_call(call, names, ctx) for call in message.get("tool_calls") or _legacy_call(message, ctx)]
 
 
 def _reasoning(message: JsonObject, ctx: Context) -> JsonObject:
@@ -79,6 +105,12 @@ def _flat_annotation(annotation: JsonObject) -> JsonObject:
     kind = annotation.get("type")
     inner = annotation.get(str(kind))
     return {"type": kind, **inner} if isinstance(inner, dict) else annotation
+
+
+def _legacy_call(message: JsonObject, ctx: Context) -> list[JsonObject]:
+    """The one call of a message in the old form, which has no id."""
+    function = message.get("function_call")
+    return [{"id": ctx.new_id("call"), "function": function}] if function else []
 
 
 def _call(call: JsonObject, names: Mapping[str, Original], ctx: Context) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Events whose choices are none: a fault of the provider, in every dialect."""
+"""Events whose choices are none, replies without a whole one: a fault of the provider, in every dialect."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from dragoman.adapters import dialects
-from dragoman.adapters.call import Context
+from dragoman.adapters.call import Context, Reply
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import Event
 
@@ -26,3 +26,20 @@ def test_choices_that_cannot_be_told_apart(
     assert (fault.kind, fault.code) == ("upstream_invalid_response", "upstream_invalid_event")
     assert "a choice that is none" in fault.message
     assert reader.ended
+
+
+@pytest.mark.parametrize("dialect", ["openai", "databricks", "azure", "mindie"])
+@pytest.mark.parametrize("replies", ["off", "report", "repair", "strict"])
+@pytest.mark.parametrize(
+    "choices",
+    [None, [], [1], [{"index": 0, "message": {"role": "assistant", "content": "par"}, "finish_reason": None}]],
+)
+def test_replies_without_a_whole_choice(
+    dialect: str, replies: str, choices: Any, context: Callable[..., Context]
+) -> None:
+    body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": choices}
+    with pytest.raises(Fault) as caught:
+        dialects[dialect].called["chat"].read_reply(Reply(200, body), context(policy={"replies": replies}))
+    assert caught.value.kind == "upstream_invalid_response"
+    if replies != "strict" and choices and choices != [1]:
+        assert caught.value.code == "upstream_truncated"

@@ -184,10 +184,18 @@ def test_choices_are_told_apart_whatever_the_policy(replies: str, context: MakeC
     assert [one["index"] for one in hub["choices"]] == [0, 1]
 
 
-@pytest.mark.parametrize("body", [{"x": 1}, {"choices": [1]}, {"choices": [{}, {}]}, {"choices": [{"index": "0"}] * 2}])
-def test_replies_left_alone_may_hold_anything(body: Any, context: MakeContext) -> None:
+@pytest.mark.parametrize("choice", [{}, {"index": "0"}, {"text": 1, "made_up": 2}])
+def test_whole_replies_left_alone_may_hold_anything(choice: Any, context: MakeContext) -> None:
+    body = {"choices": [{**choice, "finish_reason": "stop"}] * 2}
     ctx = context(request=request(n=2), policy={"replies": "off"})
     assert read("databricks", ctx, copy.deepcopy(body)) == body
+
+
+@pytest.mark.parametrize("body", [{"x": 1}, {"choices": [1]}, {"choices": [{}, {}]}, {"choices": []}])
+def test_replies_left_alone_are_still_whole(body: Any, context: MakeContext) -> None:
+    with pytest.raises(Fault) as caught:
+        read("databricks", context(request=request(n=2), policy={"replies": "off"}), body)
+    assert caught.value.kind == "upstream_invalid_response"
 
 
 @pytest.mark.parametrize(("native", "word"), [

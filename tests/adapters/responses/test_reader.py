@@ -10,6 +10,7 @@ import pytest
 from dragoman.adapters.call import Context
 from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.responses.base import in_progress
 from dragoman.adapters.responses.stream import ResponsesReader
 from dragoman.adapters.sse import Event, Framer, Stray
 from dragoman.adapters.streams import Chunk, End, Output
@@ -63,6 +64,19 @@ def test_a_failed_response_is_a_complete_stream(context: MakeContext) -> None:
     last = bodies(outputs)[-1]
     assert last["type"] == "response.failed"
     assert [item["status"] for item in last["response"]["output"]] == ["incomplete"]
+
+
+@pytest.mark.parametrize("said", [{"status": "failed"}, {"status": "completed"}, {}])
+@pytest.mark.parametrize("word", ["completed", "incomplete", "failed"])
+def test_a_response_that_tells_of_an_error_has_failed_whatever_its_event_is_called(
+    word: str, said: dict[str, Any], context: MakeContext
+) -> None:
+    error = {"code": "server_error", "message": "boom"}
+    response = in_progress({"model": "m"}, "resp_1", "m", 1) | said | {"error": error}
+    chunk, end = reader_after_opening(context()).feed(event({"type": f"response.{word}", "response": response}))
+    assert isinstance(chunk, Chunk) and isinstance(end, End)
+    assert (chunk.body["type"], chunk.body["response"]["status"]) == ("response.failed", "failed")
+    assert chunk.body["response"]["error"] == error
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,17 @@ def test_failures_are_in_the_words_of_openai(error: dict[str, Any], code: str, n
         Response.model_validate(made)
 
 
+@pytest.mark.parametrize(
+    ("status", "told"), [("completed", "failed"), ("in_progress", "failed"), ("cancelled", "cancelled")]
+)
+def test_a_response_that_tells_of_an_error_has_failed(status: str, told: str) -> None:
+    error = {"code": "server_error", "message": "boom"}
+    made = read("openai", {**BARE, "status": status, "output": [], "error": error}, {"model": "m", "input": "x"})
+    assert (made["status"], made["error"]) == (told, error)
+    made = read("openai", {**BARE, "status": "completed", "output": [], "error": {}}, {"model": "m", "input": "x"})
+    assert (made["status"], made["error"]) == ("completed", None)
+
+
 def test_settings_that_a_provider_repeats_in_part_become_whole() -> None:
     form = {"type": "json_schema", "name": "n", "schema": SCHEMA}
     told = {"text": {"format": form}, "tools": [{"type": "function", "name": "f"}]}

@@ -352,3 +352,22 @@ def test_every_known_stream_makes_a_valid_one(path: Path) -> None:
         assert len(made) == 1
     else:
         assert events(made)[-1]["type"] in ("response.completed", "response.incomplete", "response.failed")
+
+
+def test_of_several_choices_the_first_is_told_and_the_others_are_a_loss() -> None:
+    ctx = make_context()
+    translator = ChatToResponses(BASE, ctx)
+    for index, text in ((1, "b"), (0, "a"), (1, "b")):
+        translator.feed(chunk({"content": text}, index=index))
+    translator.feed(chunk({}, "stop"))
+    last, _ = translator.feed(End())[-2:]
+    assert isinstance(last, Chunk)
+    [item] = last.body["response"]["output"]
+    assert item["content"][0]["text"] == "a"
+    assert [change.public()["before"] for change in ctx.receipt.losses] == ["choices[1]"]
+
+
+def test_without_a_first_choice_the_end_is_a_fault() -> None:
+    found = translated(chunk({"content": "one"}, index=1), chunk({}, "stop", index=1), End())
+    assert isinstance(found[-1], Fault) and found[-1].kind == "upstream_invalid_response"
+    assert not any(isinstance(one, End) for one in found)

@@ -132,6 +132,26 @@ def test_a_refusal_is_a_part() -> None:
     assert item["content"] == [{"type": "refusal", "refusal": "I won't"}]
 
 
+def test_a_call_in_the_old_form_is_a_call() -> None:
+    made = translated(completion("function_call", function_call={"name": "f", "arguments": "{}"}))
+    (item,) = made["output"]
+    assert made["status"] == "completed"
+    assert (item["type"], item["name"], item["arguments"], item["call_id"]) == ("function_call", "f", "{}", "call_1")
+
+
+def test_a_response_tells_the_choice_with_index_0() -> None:
+    reply = completion(content="first")
+    second = {**reply["choices"][0], "index": 1, "message": {"role": "assistant", "content": "second"}}
+    ctx = context()
+    both = {**reply, "choices": [second, reply["choices"][0]]}
+    made = responses_reply(both, {"model": "m", "input": "x"}, "resp_1", ctx)
+    assert made["output"][0]["content"][0]["text"] == "first"
+    assert [change.public()["before"] for change in ctx.receipt.losses] == ["choices[0]"]
+    with pytest.raises(Fault) as caught:
+        translated({**reply, "choices": [second]})
+    assert caught.value.kind == "upstream_invalid_response"
+
+
 def response(output: list[dict[str, Any]], status: str = "completed", **more: Any) -> dict[str, Any]:
     usage = {
         "input_tokens": 9,

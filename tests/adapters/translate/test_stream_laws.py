@@ -53,7 +53,8 @@ def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
 
 @st.composite
 def streams(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Chunks of text, reasoning, refusal and calls that interleave, with a finish and perhaps the usage."""
+    """Chunks of text, reasoning, refusal and calls that interleave, with a finish and perhaps the usage. Another choice
+    may stand beside the first, before it or behind it."""
     chunks, calls = [chunk({"role": "assistant", "content": ""})], dict[int, int]()
     for what, text in draw(st.lists(STEP, max_size=12)):
         if isinstance(what, str):
@@ -66,6 +67,10 @@ def streams(draw: st.DrawFn) -> list[dict[str, Any]]:
         chunks.append(chunk({"tool_calls": [{"index": index, **head, "function": function}]}))
     words = ["tool_calls" if calls else "stop", "length", "content_filter"]
     chunks.append(chunk({}, draw(st.sampled_from(words))))
+    place = draw(st.sampled_from([None, 0, 1]))
+    for body in chunks if place is not None else ():
+        finish = body["choices"][0]["finish_reason"] and "stop"
+        body["choices"].insert(place, {"index": 1, "delta": {"content": "other"}, "finish_reason": finish})
     if draw(st.booleans()):
         chunks.append({**ENVELOPE, "choices": [], "usage": USAGE})
     return chunks
@@ -82,12 +87,16 @@ def parsed(raw: bytes) -> list[dict[str, Any]]:
     return [orjson.loads(item.data) for item in items if isinstance(item, Event)]
 
 
+def first_of(body: dict[str, Any]) -> list[dict[str, Any]]:
+    return [choice for choice in body["choices"] if choice["index"] == 0]
+
+
 def heard(chunks: list[dict[str, Any]]) -> dict[str, Any]:
     """What a chat client makes of a stream."""
     said: dict[str, Any] = {"content": "", "reasoning_content": "", "refusal": "", "calls": {}, "finish": []}
     for body in chunks:
         said["usage"] = body["usage"]["total_tokens"] if body.get("usage") else None
-        for choice in body["choices"]:
+        for choice in first_of(body):
             for key in ("content", "reasoning_content", "refusal"):
                 said[key] += choice["delta"].get(key) or ""
             for piece in choice["delta"].get("tool_calls", ()):
@@ -143,7 +152,7 @@ def told(events: list[dict[str, Any]]) -> dict[str, Any] | None:
 def test_wherever_the_bytes_end_there_is_one_terminal(chunks: list[dict[str, Any]], data: st.DataObject) -> None:
     raw = sse(chunks)
     final = told(parsed(relayed([raw[: data.draw(st.integers(0, len(raw)))]])))
-    finish = next(one["finish_reason"] for body in chunks for one in body["choices"] if one["finish_reason"])
+    finish = next(one["finish_reason"] for body in chunks for one in first_of(body) if one["finish_reason"])
     whole = "incomplete" if finish in ("length", "content_filter") else "completed"
     assert final is None or final["status"] in ("failed", whole)
 
