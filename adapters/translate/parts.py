@@ -8,9 +8,19 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, dotted
 
+from .unused import tell_unused
+
 __all__ = ["chat_parts", "responses_parts"]
 
 _FILE_KEYS = ("file_id", "file_data", "filename")
+_TEXTS = ("input_text", "output_text", "text")
+_CHAT_USES = {
+    **dict.fromkeys(_TEXTS, ("text",)),
+    "input_image": ("image_url", "detail"),
+    "input_file": _FILE_KEYS,
+    "refusal": ("refusal",),
+}
+_RESPONSES_USES = {"image_url": ("url", "detail"), "file": _FILE_KEYS}
 
 
 def chat_parts(parts: list[JsonObject], path: Path, ctx: Context) -> str | list[JsonObject]:
@@ -28,7 +38,9 @@ def responses_parts(parts: list[JsonObject], path: Path, ctx: Context) -> list[J
 
 def _chat_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
     kind = part.get("type")
-    if kind in ("input_text", "output_text", "text"):
+    neutral = ("detail",) if part.get("detail") == "auto" else ()
+    tell_unused(part, ("type", *_CHAT_USES.get(str(kind), ()), *neutral), path, ctx, "chat")
+    if kind in _TEXTS:
         return {"type": "text", "text": str(part.get("text", ""))}
     if kind == "input_image" and isinstance(part.get("image_url"), str):
         image: JsonObject = {"url": part["image_url"]}
@@ -44,6 +56,10 @@ def _chat_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
 
 def _responses_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
     kind = part.get("type")
+    tell_unused(part, ("type", str(kind)), path, ctx, "Responses")
+    inner = part.get(str(kind))
+    if isinstance(inner, dict):
+        tell_unused(inner, _RESPONSES_USES.get(str(kind), ()), (*path, str(kind)), ctx, "Responses")
     if kind == "text":
         return {"type": "input_text", "text": part["text"]}
     if kind == "image_url":

@@ -15,8 +15,10 @@ from dragoman.adapters.fit import HUB_CHAT, HUB_RESPONSES, settle_extra, settle_
 from dragoman.adapters.paths import Path
 from dragoman.schemas import load
 
-from .items import items_of, messages_of
+from .items import items_of
+from .messages import messages_of
 from .tools import chat_choice, chat_tools, offered, responses_choice, responses_tools
+from .unused import tell_unused
 
 __all__ = ["chat_request", "responses_request"]
 
@@ -161,6 +163,7 @@ def _responses_format(left: JsonObject, made: JsonObject, ctx: Context) -> None:
     form = left.pop("response_format", None)
     if form is None:
         return
+    tell_unused(form, ("type", "json_schema"), ("response_format",), ctx, "Responses")
     flat = {"type": form["type"], **(form.get("json_schema") or {})}
     made.setdefault("text", {})["format"] = flat
     ctx.receipt.converted(("response_format",), "the other protocol's place for it", after=("text", "format"))

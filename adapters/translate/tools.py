@@ -22,6 +22,8 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
 
+from .unused import tell_unused
+
 __all__ = [
     "ADDITIONAL",
     "Original",
@@ -85,7 +87,7 @@ def originals(request: JsonObject) -> Mapping[str, Original]:
     """Name of a function in chat -> the tool, for those that are another in the Responses request."""
     known: dict[str, Original] = {}
     for _, tool in offered(request):
-        for space, one in _members(tool):
+        for _, space, one in _members(tool):
             free = one.get("type") == "custom"
             if space is not None or free:
                 known[flat_name(space, one["name"])] = Original(one["name"], space, free)
@@ -113,8 +115,12 @@ def chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Context) 
     places: list[tuple[Path, Path]] = []
     hosted: list[tuple[Path, Any]] = []
     for path, tool in tools:
-        own = [_chat_function(one, flat_name(space, one["name"]), path, ctx) for space, one in _members(tool)]
+        own = [
+            _chat_function(one, flat_name(space, one["name"]), (*path, *inside), ctx)
+            for inside, space, one in _members(tool)
+        ]
         if tool.get("type") == "namespace":
+            tell_unused(tool, ("type", "name", "tools"), path, ctx, "chat")
             ctx.receipt.converted(path, "the namespace is part of the names", after=("tools", len(made)))
             hosted += [((*path, "tools", k), one.get("type")) for k, one in _strangers(tool)]
         elif not own:
@@ -130,7 +136,7 @@ def chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Context) 
 def responses_tools(tools: list[JsonObject], ctx: Context) -> list[JsonObject]:
     """Tools of a chat request in the form of Responses, where `strict` is always said."""
     ctx.receipt.converted(("tools",), "tools in the form of Responses")
-    return [_responses_tool(tool) for tool in tools]
+    return [_responses_tool(tool, ("tools", i), ctx) for i, tool in enumerate(tools)]
 
 
 def chat_choice(choice: Any, tools: list[JsonObject], ctx: Context) -> tuple[list[JsonObject], Any]:
@@ -178,12 +184,13 @@ def responses_choice(choice: Any, ctx: Context) -> Any:
     return {"type": kind, "name": choice[kind]["name"]} if kind in ("function", "custom") else choice
 
 
-def _members(tool: JsonObject) -> Iterator[tuple[str | None, JsonObject]]:
-    """(namespace, tool) for each that the client runs: the tool itself, or those in its namespace."""
+def _members(tool: JsonObject) -> Iterator[tuple[Path, str | None, JsonObject]]:
+    """(path inside, namespace, tool) for each that the client runs: the tool itself, or those in its namespace."""
     if tool.get("type") in _CLIENTS:
-        yield None, tool
+        yield (), None, tool
     elif tool.get("type") == "namespace":
-        yield from ((tool["name"], one) for one in tool.get("tools") or () if _runs_here(one))
+        members = enumerate(tool.get("tools") or ())
+        yield from ((("tools", k), tool["name"], one) for k, one in members if _runs_here(one))
 
 
 def _strangers(space: JsonObject) -> Iterator[tuple[int, JsonObject]]:
@@ -198,11 +205,13 @@ def _runs_here(tool: JsonObject) -> bool:
 def _chat_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> JsonObject:
     if tool.get("type") == "custom":
         return _free_function(tool, name, path, ctx)
+    tell_unused(tool, ("type", *_FUNCTION_KEYS), path, ctx, "chat")
     function = {key: tool[key] for key in _FUNCTION_KEYS if tool.get(key) is not None}
     return {"type": "function", "function": {**function, "name": name}}
 
 
 def _free_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> JsonObject:
+    tell_unused(tool, ("type", "name", "description", "format"), path, ctx, "chat")
     form = tool.get("format") or {}
     told = [tool["description"]] if tool.get("description") else []
     if form.get("definition"):
@@ -214,10 +223,12 @@ def _free_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> Jso
     return {"type": "function", "function": {"name": name, **described, "parameters": _FREE_TEXT}}
 
 
-def _responses_tool(tool: JsonObject) -> JsonObject:
+def _responses_tool(tool: JsonObject, path: Path, ctx: Context) -> JsonObject:
+    tell_unused(tool, ("type", tool["type"]), path, ctx, "Responses")
     if tool.get("type") == "custom":
         return {"type": "custom", **tool["custom"]}
     function = tool["function"]
+    tell_unused(function, _FUNCTION_KEYS, (*path, "function"), ctx, "Responses")
     made = {"type": "function", "name": function["name"], "parameters": function.get("parameters")}
     if function.get("description") is not None:
         made["description"] = function["description"]

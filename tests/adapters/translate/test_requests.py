@@ -233,7 +233,7 @@ def test_tools_that_the_input_adds_are_tools() -> None:
     assert made["messages"] == [ASK]
     assert ctx.receipt.unmap(("tools", 1))[:2] == ("input", 0)
     losses = [change.public()["before"] for change in ctx.receipt.losses]
-    assert losses == ["input[0].tools[0]", "input[0].tools[0].tools[2]"]
+    assert losses == ["input[0].tools[0].tools[0]", "input[0].tools[0].tools[2]"]
 
 
 def test_hosted_tools_are_left_out_while_the_choice_is_free() -> None:
@@ -347,3 +347,96 @@ def test_an_empty_input_is_refused_by_its_own_name(body: dict[str, Any]) -> None
 @pytest.mark.parametrize("name", ["prompt", "conversation"])
 def test_what_would_stand_for_the_input_is_named(name: str) -> None:
     refused(name, input=None, **{name: {"id": "x"}})
+
+
+def lost(ctx: Context) -> list[str]:
+    return [str(change.public()["before"]) for change in ctx.receipt.losses]
+
+
+def test_what_an_assistant_said_in_chat_becomes_items_whole() -> None:
+    refused = {"type": "refusal", "refusal": "I won't."}
+    made, ctx = to_responses(messages=[ASK, {"role": "assistant", "content": [{"type": "text", "text": "a"}, refused]}])
+    parts = [{"type": "output_text", "text": "a", "annotations": []}, refused]
+    assert made["input"][1:] == [{"type": "message", "role": "assistant", "content": parts}]
+    assert lost(ctx) == []
+
+
+def test_a_call_in_the_old_form_and_its_result_share_an_id() -> None:
+    called = {"role": "assistant", "content": "t", "function_call": {"name": "f", "arguments": "{}"}}
+    made, ctx = to_responses(messages=[ASK, called, {"role": "function", "name": "f", "content": "r"}])
+    _, said, call, result = made["input"]
+    assert said["content"][0]["text"] == "t"
+    assert (call["type"], call["name"], call["arguments"]) == ("function_call", "f", "{}")
+    assert (result["type"], result["output"]) == ("function_call_output", "r")
+    assert call["call_id"] == result["call_id"]
+    assert lost(ctx) == []
+    full = {"model": "m", "messages": [ASK, {"role": "function", "name": "f", "content": "r"}]}
+    with pytest.raises(Fault) as caught:
+        responses_request(full, context(full))
+    assert caught.value.param == "messages[1].name"
+
+
+def test_keys_that_have_no_place_in_responses_are_told() -> None:
+    cache = {"cache_control": {"type": "ephemeral"}}
+    image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png", "vendor": 1}}
+    call = {"id": "c1", "type": "function", "index": 0, "function": {"name": "f", "arguments": "{}"}, **cache}
+    _, ctx = to_responses(
+        messages=[
+            {"role": "system", "content": [{"type": "text", "text": "x", **cache}], "name": "n"},
+            {"role": "user", "content": [{"type": "text", "text": "x", **cache}, image], "vendor": 1},
+            {"role": "assistant", "content": "hi", "audio": {"id": "a"}, "annotations": [], "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "x", **cache}]},
+        ],
+        tools=[{"type": "function", "function": {"name": "f", "vendor": 1}, **cache}],
+        response_format={"type": "text", "vendor": 1},
+    )
+    assert sorted(lost(ctx)) == [
+        "messages[0].content[0].cache_control",
+        "messages[0].name",
+        "messages[1].content[0].cache_control",
+        "messages[1].content[1].image_url.vendor",
+        "messages[1].vendor",
+        "messages[2].audio",
+        "messages[2].tool_calls[0].cache_control",
+        "messages[3].content[0].cache_control",
+        "response_format.vendor",
+        "tools[0].cache_control",
+        "tools[0].function.vendor",
+    ]
+
+
+def test_keys_that_have_no_place_in_chat_are_told() -> None:
+    image = {"type": "input_image", "image_url": "https://example.org/a.png", "file_id": "f", "detail": "auto"}
+    file = {"type": "input_file", "file_id": "f", "detail": "auto"}
+    note = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 1}
+    said = {"type": "output_text", "text": "t", "annotations": [note], "logprobs": []}
+    space = {"type": "namespace", "name": "s", "description": "d", "tools": [{**WEATHER, "defer_loading": True}]}
+    _, ctx = to_chat(
+        input=[
+            {"role": "user", "content": [{"type": "input_text", "text": "x", "vendor": 1}, image, file], "vendor": 1},
+            {
+                "type": "message",
+                "id": "m",
+                "status": "completed",
+                "role": "assistant",
+                "content": [said],
+                "phase": "commentary",
+            },
+            {**CALL, "id": "fc", "status": "completed", "vendor": 1},
+            {**OUTPUT, "id": "o", "status": "completed", "output": [{"type": "input_text", "text": "x", "vendor": 1}]},
+        ],
+        tools=[{**WEATHER, "strict": False, "vendor": 1}, {**PATCH, "vendor": 1}, space],
+    )
+    assert sorted(set(lost(ctx)) - {"tools[1]"}) == [
+        "input[0].content[0].vendor",
+        "input[0].content[1].file_id",
+        "input[0].vendor",
+        "input[1].content[0].annotations",
+        "input[1].phase",
+        "input[2].vendor",
+        "input[3].output[0].vendor",
+        "tools[0].vendor",
+        "tools[1].vendor",
+        "tools[2].description",
+        "tools[2].tools[0].defer_loading",
+    ]

@@ -1,0 +1,20 @@
+"""Keys of a message, a part or a tool that a conversion had no use for: each is a loss, and told."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.paths import Path
+
+__all__ = ["tell_unused"]
+
+_NOTHING: tuple[Any, ...] = (None, "", [], {})
+
+
+def tell_unused(holder: JsonObject, used: Container[str], path: Path, ctx: Context, protocol: str) -> None:
+    """`used` are the keys that the conversion of `holder` has looked at."""
+    for key, value in holder.items():
+        if key not in used and value not in _NOTHING:
+            ctx.receipt.dropped((*path, key), f"{protocol} has no place for it")
