@@ -26,7 +26,7 @@ from dragoman.adapters.responses.writer import ResponsesWriter
 from dragoman.adapters.streams import Chunk, Output, Run, StreamWriter
 
 from .clock import Clock
-from .history import again, check_results, is_sealed, items_of, reference, replayed
+from .history import again, check_results, is_cut_off, is_sealed, items_of, reference, replayed
 from .log import Mask
 from .store.interface import OverLimit, ResponseStore, StoredResponse, StoreError, new_response_id
 
@@ -177,8 +177,11 @@ class Turn:
     def _whole_input(self, earlier: list[StoredResponse], provider: str, ctx: Context) -> list[JsonObject]:
         """What came before and what is new; the receipt learns where each item has its place now."""
         before = [item for record in earlier for item in replayed(record, record.provider == provider)]
-        if any(is_sealed(record) and record.provider != provider for record in earlier):
-            ctx.receipt.converted(_PREVIOUS, "what another provider has sealed is left out", "loss")
+        for record in earlier:
+            output = record.response.get("output") or []
+            self._tell_left_out(record, [*record.input, *output], output, provider, _PREVIOUS, ctx)
+        for item, record in self._referred.values():
+            self._tell_left_out(record, [item], [item], provider, ("input",), ctx)
         new, first = self._new(provider), len(before)
         if self._referred:
             ctx.receipt.converted(("input",), "the items themselves stand in place of references to them")
@@ -191,6 +194,21 @@ class Turn:
             places += [(("input", i), ("input", first + now)) for now, (i, _) in enumerate(new)]
         ctx.receipt.rerouted(places)
         return [*before, *(item for _, item in new)]
+
+    @staticmethod
+    def _tell_left_out(
+        record: StoredResponse,
+        items: list[JsonObject],
+        output: list[JsonObject],
+        provider: str,
+        path: Path,
+        ctx: Context,
+    ) -> None:
+        """What a provider does not get of a response's items; `output` are those that it had made."""
+        if record.provider != provider and any(map(is_sealed, items)):
+            ctx.receipt.converted(path, "what another provider has sealed is left out", "loss")
+        if any(map(is_cut_off, output)):
+            ctx.receipt.dropped(path, "a call that was cut off is left out")
 
     async def _keep(self, response: JsonObject, provider_id: str | None) -> None:
         assert self._store is not None

@@ -9,7 +9,7 @@ from dragoman.adapters.faults import Fault
 
 from .store.interface import StoredResponse
 
-__all__ = ["again", "check_results", "is_sealed", "items_of", "reference", "replayed"]
+__all__ = ["again", "check_results", "is_cut_off", "is_sealed", "items_of", "reference", "replayed"]
 
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
@@ -32,8 +32,11 @@ def reference(item: JsonObject) -> str | None:
 
 
 def replayed(record: StoredResponse, sealed: bool) -> Iterator[JsonObject]:
-    """What a response adds to the conversation."""
-    yield from record.input
+    """What a response adds to the conversation. `sealed` says whether encrypted content is of use."""
+    for item in record.input:
+        made = item if sealed else _unsealed(item)
+        if made is not None:
+            yield made
     for item in record.response.get("output") or ():
         made = again(item, sealed)
         if made is not None:
@@ -42,20 +45,32 @@ def replayed(record: StoredResponse, sealed: bool) -> Iterator[JsonObject]:
 
 def again(item: JsonObject, sealed: bool) -> JsonObject | None:
     """An item of a response as one of an input, without the id, which a provider would look up in vain; None for a call
-    that was cut off, and for reasoning of which nothing can be told. `sealed` says whether encrypted content is of
-    use."""
-    kind = item.get("type")
-    if kind in _CALLS and item.get("status") not in (None, "completed"):
+    that was cut off, and for reasoning of which nothing can be told. Calls of a provider's own tools keep their ids:
+    OpenAI requires them. `sealed` says whether encrypted content is of use."""
+    if is_cut_off(item):
         return None
-    left_out = {"id", "status"} if kind in _RENEWED else set()
-    if kind == "reasoning" and not sealed:
-        left_out.add("encrypted_content")
-    made = {key: value for key, value in item.items() if key not in left_out}
-    return made if kind != "reasoning" or any(made.get(key) for key in _REASONED) else None
+    renewed = item.get("type") in _RENEWED
+    made = {key: value for key, value in item.items() if not (renewed and key in ("id", "status"))}
+    return made if sealed and _tells(made) else _unsealed(made)
 
 
-def is_sealed(record: StoredResponse) -> bool:
-    return any(item.get("encrypted_content") for item in record.response.get("output") or ())
+def _unsealed(item: JsonObject) -> JsonObject | None:
+    """The item without encrypted content; None where nothing else tells anything."""
+    made = {key: value for key, value in item.items() if key != "encrypted_content"}
+    return made if _tells(made) else None
+
+
+def _tells(item: JsonObject) -> bool:
+    return item.get("type") != "reasoning" or any(item.get(key) for key in _REASONED)
+
+
+def is_cut_off(item: JsonObject) -> bool:
+    """True for a call that was not told to its end."""
+    return item.get("type") in _CALLS and item.get("status") not in (None, "completed")
+
+
+def is_sealed(item: JsonObject) -> bool:
+    return bool(item.get("encrypted_content"))
 
 
 def check_results(before: list[StoredResponse], new: list[tuple[int, JsonObject]]) -> None:

@@ -297,3 +297,19 @@ async def test_long_conversations_have_an_end(place_of: Any, monkeypatch: pytest
             await client.responses.create(model="openai", input="z" * 5000)
         assert failed.value.code == "store_failed"
         assert (await client.responses.create(model="openai", input="z" * 5000, store=False)).output_text
+
+
+async def test_what_was_sealed_and_referred_to_goes_to_no_other_provider(place: Any, client: AsyncOpenAI) -> None:
+    first = await client.responses.create(model="native", input="fake:tools hello", tools=[WEATHER])
+    reasoning, call = first.output
+    result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}  # type: ignore[union-attr]
+    said: Any = [*({"type": "item_reference", "id": item.id} for item in (reasoning, call)), result]
+    second = await client.responses.create(model="native", input=said)
+    moved = await client.responses.with_raw_response.create(
+        model="databricks", input="three", previous_response_id=second.id
+    )
+    assert "sealed" not in json.dumps(place.fakes["databricks"].requests[-1].body)
+    assert "another provider has sealed" in moved.headers["x-dragoman-changes"]
+    at_once = await client.responses.with_raw_response.create(model="databricks", input=said)
+    assert "sealed" not in json.dumps(place.fakes["databricks"].requests[-1].body)
+    assert "another provider has sealed" in at_once.headers["x-dragoman-changes"]
