@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dragoman.adapters.call import JsonObject
 
 __all__ = ["flatten_content", "rename_reasoning"]
@@ -16,11 +14,14 @@ def flatten_content(holder: JsonObject) -> list[str]:
     """
     blocks = holder.pop("content")
     texts: list[str] = []
+    thoughts: list[JsonObject] = []
     unknown: list[str] = []
     for block in blocks:
         kind = block.get("type") if isinstance(block, dict) else None
         if kind in ("reasoning", "thinking"):
-            _add_reasoning(holder, block)
+            summary = block.get("summary")
+            parts = summary if isinstance(summary, list) and summary else [block]
+            thoughts += [part for part in parts if isinstance(part, dict)]
         elif kind == "refusal":
             holder["refusal"] = (holder.get("refusal") or "") + str(block.get("refusal", ""))
         elif kind in ("text", "output_text"):
@@ -30,7 +31,7 @@ def flatten_content(holder: JsonObject) -> list[str]:
             unknown.append(str(kind))
     if texts:
         holder["content"] = "".join(texts)
-    return unknown
+    return unknown if _add_reasoning(holder, thoughts) else [*unknown, "reasoning.signature"]
 
 
 def rename_reasoning(holder: JsonObject) -> bool:
@@ -42,13 +43,14 @@ def rename_reasoning(holder: JsonObject) -> bool:
     return True
 
 
-def _add_reasoning(holder: JsonObject, block: JsonObject) -> None:
-    parts: list[Any] = block.get("summary") or [block]
-    for part in parts:
-        if not isinstance(part, dict):
-            continue
-        text = part.get("text") or part.get("thinking")
-        if text:
-            holder["reasoning_content"] = (holder.get("reasoning_content") or "") + str(text)
-        if part.get("signature"):
-            holder["reasoning_signature"] = str(part["signature"])
+def _add_reasoning(holder: JsonObject, parts: list[JsonObject]) -> bool:
+    """False where signatures are left out: one belongs to one text, and here several became one."""
+    texts = [str(text) for part in parts if (text := part.get("text") or part.get("thinking"))]
+    signatures = [str(part["signature"]) for part in parts if part.get("signature")]
+    if texts:
+        holder["reasoning_content"] = (holder.get("reasoning_content") or "") + "".join(texts)
+    if len(signatures) > 1 or (signatures and len(texts) > 1):
+        return False
+    if signatures:
+        holder["reasoning_signature"] = signatures[0]
+    return True

@@ -12,9 +12,10 @@ writes into the open item, or opens the one that it needs:
     known tool call     is written          is written              is written              is written
     finish reason       what is open is closed, in the order of the output
 
-An item takes the next free `output_index` when it opens, so text after a call is a new message behind it. Calls that
-stream side by side stay open until the finish. What is empty opens nothing. The End brings the last event, with the
-usage that came beside the finish or after it; a fault goes on unchanged. Nothing comes out after either.
+A signature ends the reasoning that it belongs to: more of it is a new item. An item takes the next free `output_index`
+when it opens, so text after a call is a new message behind it. Calls that stream side by side stay open until the
+finish. What is empty opens nothing. The End brings the last event, with the usage that came beside the finish or after
+it; a fault goes on unchanged. Nothing comes out after either.
 """
 
 from __future__ import annotations
@@ -191,7 +192,7 @@ class ChatToResponses(StreamTranslator):
         return self._names.get(name) or Original(name)
 
     def _reasoning(self, out: list[Output]) -> OpenTurn:
-        if self._turn is not None and self._turn.type == "reasoning":
+        if self._turn is not None and self._turn.type == "reasoning" and self._turn.signature is None:
             return self._turn
         return self._open_turn({"type": "reasoning", "id": self._ctx.new_id("rs"), "summary": []}, out)
 

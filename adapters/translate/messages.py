@@ -16,6 +16,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, dotted
 
 from .parts import chat_parts
+from .reasoning import join_reasoning
 from .tools import ADDITIONAL, boxed, flat_name
 from .unused import tell_unused
 
@@ -134,8 +135,8 @@ class _Conversation:
     def _begin_turn(self, path: Path) -> JsonObject:
         turn: JsonObject = {"role": "assistant", "content": None}
         self._push(turn, path)
-        for thought, its_path in self._thoughts:
-            _join_reasoning(turn, thought)
+        join_reasoning(turn, self._thoughts, self._ctx)
+        for _, its_path in self._thoughts:
             self._place(its_path)
         self._thoughts = []
         return turn
@@ -158,20 +159,8 @@ class _Conversation:
             self._push({"role": "user", "content": shown}, path)
 
 
-def _join_reasoning(turn: JsonObject, item: JsonObject) -> None:
-    text = _joined(item.get("content")) or _joined(item.get("summary"))
-    if text:
-        turn["reasoning_content"] = turn.get("reasoning_content", "") + text
-    if item.get("encrypted_content"):
-        turn["reasoning_signature"] = item["encrypted_content"]
-
-
 def _chat_call(item: JsonObject) -> JsonObject:
     name = flat_name(item.get("namespace"), str(item.get("name")))
     arguments = boxed(item.get("input")) if item.get("type") == "custom_tool_call" else item.get("arguments")
     text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
     return {"id": item.get("call_id"), "type": "function", "function": {"name": name, "arguments": text}}
-
-
-def _joined(parts: Any) -> str:
-    return "".join(str(part.get("text", "")) for part in parts or () if isinstance(part, dict))

@@ -9,9 +9,11 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.usage import hub_usage
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
+from dragoman.adapters.paths import Path
 from dragoman.adapters.responses.base import in_progress, responses_usage
 from dragoman.adapters.responses.events import with_bytes
 
+from .reasoning import join_reasoning
 from .tools import Original, originals, unboxed
 
 __all__ = [
@@ -168,16 +170,18 @@ def chat_usage(usage: Any) -> JsonObject | None:
 
 def _message(output: list[JsonObject], ctx: Context) -> JsonObject:
     message: JsonObject = {"role": "assistant", "content": None, "refusal": None}
+    thoughts: list[tuple[JsonObject, Path]] = []
     for i, item in enumerate(output):
         kind = item.get("type")
         if kind == "message":
             _add_parts(message, item.get("content") or [])
         elif kind == "reasoning":
-            _add_reasoning(message, item)
+            thoughts.append((item, ("output", i)))
         elif kind in ("function_call", "custom_tool_call"):
             message.setdefault("tool_calls", []).append(_chat_call(item))
         else:
             ctx.receipt.dropped(("output", i), f"chat has no place for {kind} items")
+    join_reasoning(message, thoughts, ctx)
     return message
 
 
@@ -192,14 +196,6 @@ def _add_parts(message: JsonObject, parts: list[JsonObject]) -> None:
             message.setdefault("annotations", []).extend(found)
         if part.get("logprobs"):
             message.setdefault("logprobs", {"content": [], "refusal": None})["content"] += part["logprobs"]
-
-
-def _add_reasoning(message: JsonObject, item: JsonObject) -> None:
-    text = "".join(str(part.get("text", "")) for part in item.get("content") or item.get("summary") or ())
-    if text:
-        message["reasoning_content"] = message.get("reasoning_content", "") + text
-    if item.get("encrypted_content"):
-        message["reasoning_signature"] = item["encrypted_content"]
 
 
 def _chat_call(item: JsonObject) -> JsonObject:

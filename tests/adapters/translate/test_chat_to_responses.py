@@ -371,3 +371,15 @@ def test_without_a_first_choice_the_end_is_a_fault() -> None:
     found = translated(chunk({"content": "one"}, index=1), chunk({}, "stop", index=1), End())
     assert isinstance(found[-1], Fault) and found[-1].kind == "upstream_invalid_response"
     assert not any(isinstance(one, End) for one in found)
+
+
+def test_a_signature_ends_the_reasoning_that_it_belongs_to() -> None:
+    found = output(
+        chunk({"reasoning_content": "a", "reasoning_signature": "S1"}),
+        chunk({"reasoning_content": "b"}),
+        chunk({"reasoning_signature": "S2"}),
+        chunk({"content": "x"}),
+        stop(),
+    )
+    thoughts = [(item["content"][0]["text"], item["encrypted_content"]) for item in found[:-1]]
+    assert thoughts == [("a", "S1"), ("b", "S2")]

@@ -198,6 +198,18 @@ def test_calls_and_reasoning_come_back() -> None:
     assert made["choices"][0]["finish_reason"] == "tool_calls"
 
 
+def test_of_reasoning_in_several_items_the_texts_are_joined_and_the_seals_a_loss() -> None:
+    thoughts = [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": text}], "encrypted_content": text.upper()}
+        for text in ("a", "b")
+    ]
+    ctx = context()
+    message = chat_reply(response([thoughts[0], said("x"), thoughts[1]]), ctx)["choices"][0]["message"]
+    assert (message["reasoning_content"], "reasoning_signature" in message) == ("ab", False)
+    lost = [change.public()["before"] for change in ctx.receipt.losses]
+    assert lost == ["output[0].encrypted_content", "output[2].encrypted_content"]
+
+
 @pytest.mark.parametrize(("reason", "finish"), [("max_output_tokens", "length"), ("content_filter", "content_filter")])
 def test_incomplete_is_a_finish_reason(reason: str, finish: str) -> None:
     made = chat_reply(response([said("a")], "incomplete", incomplete_details={"reason": reason}), context())

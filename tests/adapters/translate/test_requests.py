@@ -440,3 +440,17 @@ def test_keys_that_have_no_place_in_chat_are_told() -> None:
         "tools[2].description",
         "tools[2].tools[0].defer_loading",
     ]
+
+
+def test_of_several_seals_none_is_put_to_a_text_that_it_does_not_belong_to() -> None:
+    both = {"summary": [{"type": "summary_text", "text": "s"}], "content": [{"type": "reasoning_text", "text": "t"}]}
+    first = {"type": "reasoning", **both, "encrypted_content": "E1"}
+    second = {"type": "reasoning", "summary": [], "encrypted_content": "E2"}
+    said = {"role": "assistant", "content": "a"}
+    made, ctx = to_chat(input=[ASK, first, second, said])
+    assert made["messages"][1] == {**said, "reasoning_content": "t"}
+    assert lost(ctx) == ["input[1].summary", "input[1].encrypted_content", "input[2].encrypted_content"]
+    empty = {"type": "reasoning", "summary": []}
+    made, ctx = to_chat(input=[ASK, empty, second, said])
+    assert made["messages"][1] == {**said, "reasoning_signature": "E2"}
+    assert lost(ctx) == []

@@ -36,7 +36,7 @@ TERMINALS = {"response.completed", "response.incomplete", "response.failed"}
 
 TEXT = st.text(max_size=4)
 STEP = st.one_of(
-    st.tuples(st.sampled_from(["content", "reasoning_content", "refusal"]), TEXT),
+    st.tuples(st.sampled_from(["content", "reasoning_content", "refusal", "reasoning_signature"]), TEXT),
     st.tuples(st.integers(0, 2), TEXT),
 )
 
@@ -92,13 +92,18 @@ def first_of(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def heard(chunks: list[dict[str, Any]]) -> dict[str, Any]:
-    """What a chat client makes of a stream."""
-    said: dict[str, Any] = {"content": "", "reasoning_content": "", "refusal": "", "calls": {}, "finish": []}
+    """What a chat client makes of a stream. Thoughts are pairs of a text and the signature that ended it."""
+    said: dict[str, Any] = {"content": "", "refusal": "", "thoughts": [["", ""]], "calls": {}, "finish": []}
     for body in chunks:
         said["usage"] = body["usage"]["total_tokens"] if body.get("usage") else None
         for choice in first_of(body):
-            for key in ("content", "reasoning_content", "refusal"):
+            for key in ("content", "refusal"):
                 said[key] += choice["delta"].get(key) or ""
+            for place, key in enumerate(("reasoning_content", "reasoning_signature")):
+                text = choice["delta"].get(key)
+                if text and said["thoughts"][-1][1]:
+                    said["thoughts"].append(["", ""])
+                said["thoughts"][-1][place] += text or ""
             for piece in choice["delta"].get("tool_calls", ()):
                 call = said["calls"].setdefault(piece["index"], ["", "", ""])
                 call[0] += piece.get("id", "")
