@@ -38,7 +38,7 @@ from dragoman.adapters.responses.events import (
 from dragoman.adapters.streams import Chunk, End, Output, Run, StreamTranslator
 
 from .open_items import OpenCall, OpenTurn
-from .replies import MORE_CHOICES, no_first_choice
+from .replies import MORE_CHOICES, NO_AUDIO, no_first_choice
 from .tools import Original
 
 __all__ = ["ChatToResponses"]
@@ -143,6 +143,8 @@ class ChatToResponses(StreamTranslator):
     def _rest(self, delta: JsonObject, out: list[Output]) -> None:
         if delta.get("refusal"):
             self._message(out).write(REFUSAL, delta["refusal"], [], out)
+        if delta.get("audio"):
+            self._ctx.receipt.dropped(("choices", 0, "delta", "audio"), NO_AUDIO)
         for annotation in delta.get("annotations") or ():
             self._annotation(annotation, out)
         for piece in delta.get("tool_calls") or _legacy_call(delta):

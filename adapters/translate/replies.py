@@ -18,6 +18,7 @@ from .tools import Original, originals, unboxed
 
 __all__ = [
     "MORE_CHOICES",
+    "NO_AUDIO",
     "chat_reply",
     "chat_usage",
     "failure",
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 MORE_CHOICES = "a response has one answer"
+NO_AUDIO = "Responses has no place for audio"
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _FINISH = {reason: finish for finish, reason in _INCOMPLETE.items()}
@@ -77,6 +79,8 @@ def output_of(choice: JsonObject, names: Mapping[str, Original], ctx: Context) -
         items.append(
             {"type": "message", "id": ctx.new_id("msg"), "status": "completed", "role": "assistant", "content": parts}
         )
+    if message.get("audio"):
+        ctx.receipt.dropped(("choices", 0, "message", "audio"), NO_AUDIO)
     return items + [_call(call, names, ctx) for call in message.get("tool_calls") or _legacy_call(message, ctx)]
 
 

@@ -367,6 +367,13 @@ def test_of_several_choices_the_first_is_told_and_the_others_are_a_loss() -> Non
     assert [change.public()["before"] for change in ctx.receipt.losses] == ["choices[1]"]
 
 
+def test_audio_is_a_loss() -> None:
+    ctx = make_context()
+    translator = ChatToResponses(BASE, ctx)
+    translator.feed(chunk({"audio": {"id": "x"}}))
+    assert [change.public()["before"] for change in ctx.receipt.losses] == ["choices[0].delta.audio"]
+
+
 def test_without_a_first_choice_the_end_is_a_fault() -> None:
     found = translated(chunk({"content": "one"}, index=1), chunk({}, "stop", index=1), End())
     assert isinstance(found[-1], Fault) and found[-1].kind == "upstream_invalid_response"

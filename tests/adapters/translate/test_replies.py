@@ -139,6 +139,13 @@ def test_a_call_in_the_old_form_is_a_call() -> None:
     assert (item["type"], item["name"], item["arguments"], item["call_id"]) == ("function_call", "f", "{}", "call_1")
 
 
+def test_audio_in_a_reply_is_a_loss() -> None:
+    ctx = context()
+    made = responses_reply(completion(content="a", audio={"id": "x"}), {"model": "m", "input": "x"}, "resp_1", ctx)
+    assert len(made["output"]) == 1
+    assert [change.public()["before"] for change in ctx.receipt.losses] == ["choices[0].message.audio"]
+
+
 def test_a_response_tells_the_choice_with_index_0() -> None:
     reply = completion(content="first")
     second = {**reply["choices"][0], "index": 1, "message": {"role": "assistant", "content": "second"}}
