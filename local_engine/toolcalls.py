@@ -38,6 +38,7 @@ class ToolCalls:
         self._names = names
         self._lexer = Lexer(form.markers)
         self._space = ""
+        self._before = ""  # white space before the marker, which is dropped with it
         self._marker = ""
         self._payload: Payload | None = None
         self.state = State.START
@@ -79,7 +80,7 @@ class ToolCalls:
         return []
 
     def _begin(self, marker: str, names: Collection[str] | None) -> None:
-        self._marker, self._space = marker, ""
+        self._before, self._marker, self._space = self._space, marker, ""
         self._payload = PAYLOADS[self._form.payload](self._form, names)
         self.state = State.PAYLOAD
 
@@ -116,7 +117,7 @@ class ToolCalls:
             pieces = payload.take(char)
             found += pieces or []
             if any(piece.kind == "call" for piece in pieces or ()):
-                self._marker = ""
+                self._before = self._marker = ""
             if payload.over:
                 rest = text[place + (pieces is not None) :]
                 return found + self._end(), rest
@@ -135,4 +136,4 @@ class ToolCalls:
         payload, self._payload = self._payload, None
         assert payload is not None
         self.state = State.TEXT
-        return self._in_text(self._marker + payload.raw)
+        return self._in_text(self._before + self._marker + payload.raw)

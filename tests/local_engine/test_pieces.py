@@ -6,7 +6,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dragoman.local_engine.pieces import Lexer, Piece, Stage, joined
@@ -108,6 +108,7 @@ FRAGMENTS = st.lists(st.sampled_from([*WORDS.split(), " ", "\n"])).map("".join)
 
 
 @settings(deadline=None)
+@example(BY_NAME["mistral-args"], "<tool_call> [TOOL_CALLS]", [])
 @given(st.sampled_from(FORMS), FRAGMENTS, st.lists(st.integers(0, 200)))
 def test_no_cut_changes_what_strange_texts_become(form: Form, text: str, places: list[int]) -> None:
     once = read(ToolCalls(form, NAMES), [text])
