@@ -17,7 +17,7 @@ from dragoman.adapters.translate.bridge import Bridge, bridges
 
 from .clock import Clock
 from .conversation import Turn
-from .log import Note
+from .log import Log, Note
 from .mishaps import chance_of
 from .routes import Route
 from .state import Candidate
@@ -43,6 +43,7 @@ class Asked:
     ctx: Context
     note: Note
     clock: Clock
+    log: Log
     turn: Turn | None = None
     """Where the protocol is Responses."""
 

@@ -23,6 +23,7 @@ from .attempts import Asked, Attempt, first_answer
 from .clock import Clock
 from .config.models import Server
 from .conversation import Turn
+from .defects import Unforeseen
 from .downstream import ClientGone, send_large
 from .intake import read_body
 from .log import Log, Mask, Note
@@ -57,7 +58,8 @@ class Exchange:
     ) -> None:
         self.clock = Clock()
         ctx = Context(route.profile, Call(request.method, route.natural(path), {}), Receipt())
-        self._asked = Asked(request, route, ctx, Note(request_id, route.dialect.name, route.protocol), self.clock)
+        note = Note(request_id, route.dialect.name, route.protocol)
+        self._asked = Asked(request, route, ctx, note, self.clock, log)
         self._stream: StreamAnswer | None = None
         self._state = state
         self._store = store
@@ -138,8 +140,9 @@ class Exchange:
         hub, incoming = await whole_reply(asked, attempt)
         if asked.turn is not None:
             hub = await asked.turn.finished(hub)
-        reply = asked.route.served.write_reply(hub, served_context(asked, attempt))
-        body = encode(reply.body)
+        with Unforeseen(asked, attempt):
+            reply = asked.route.served.write_reply(hub, served_context(asked, attempt))
+            body = encode(reply.body)
         asked.note.status, asked.note.bytes = reply.status, len(body)
         response = as_response(reply.status, body, {**answer_headers(asked, attempt, incoming), **reply.headers})
         await send_large(response, asked.request, self.clock, self._server.write_stall)

@@ -15,6 +15,7 @@ from dragoman.adapters.call import JsonObject
 
 from .attempts import Asked, Attempt, open_upstream
 from .clock import Clock
+from .defects import Unforeseen
 from .replies import read_reply
 from .upstream import Incoming
 
@@ -39,7 +40,8 @@ async def whole_reply(asked: Asked, attempt: Attempt) -> tuple[JsonObject, Incom
     finally:
         for part in attempt.parts:
             attempt.ctx.receipt.absorb(part.ctx.receipt)
-    hub = batching.join([reply for reply, _ in answers], attempt.ctx)
+    with Unforeseen(asked, attempt):
+        hub = batching.join([reply for reply, _ in answers], attempt.ctx)
     asked.note.usage = hub.get("usage")
     return hub, answers[0][1]
 

@@ -8,6 +8,7 @@ framed. A read may hold a whole stream: its first events are fed one by one, unt
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
@@ -24,20 +25,27 @@ _FIRST = 4  # events of a read that are fed one by one where no run begins
 
 
 async def outputs_of(
-    incoming: Incoming, reader: StreamReader, clock: Clock, timeouts: Timeouts
+    incoming: Incoming,
+    reader: StreamReader,
+    clock: Clock,
+    timeouts: Timeouts,
+    guard: AbstractContextManager[None],
 ) -> AsyncIterator[list[Output | Run]]:
-    """What the reader makes of each read, up to and with its terminal. Raises no Fault: it is the last output."""
+    """What the reader makes of each read, up to and with its terminal. `guard` is entered wherever bytes are read; no
+    Fault is raised but its own: they are last outputs."""
     framer = Framer()
     begun = False
     while not reader.ended:
         if begun:
             clock.enter("inter_token", timeouts.inter_token)
+        cut: Fault | None = None
         try:
             data = await incoming.chunk()
-            outputs: list[Output | Run] = _read(framer, reader, data) if data else [*_closing(framer, reader)]
-        except Fault as cut:
-            yield [*_closing(framer, reader, cut)]
-            return
+        except Fault as fault:
+            data, cut = b"", fault
+        try:
+            with guard:
+                outputs: list[Output | Run] = _read(framer, reader, data) if data else [*_closing(framer, reader, cut)]
         except TooLong as error:
             yield [Fault("upstream_invalid_response", str(error), code="upstream_response_too_large")]
             return

@@ -8,6 +8,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any
 
 from .attempts import Asked, Attempt
+from .defects import Unforeseen
 from .upstream import Incoming
 
 __all__ = ["SSE", "answer_headers", "read_reply", "served_context"]
@@ -20,6 +21,13 @@ async def read_reply(asked: Asked, attempt: Attempt, incoming: Incoming) -> Json
     if incoming.status < 400 and not asked.note.stream and incoming.media_type == SSE:
         raise _invalid(attempt, "it sent a stream, which was not asked for", "upstream_unexpected_stream")
     raw = await incoming.read()
+    with Unforeseen(asked, attempt):
+        hub = _hub_reply(asked, attempt, incoming, raw)
+    asked.note.usage = hub.get("usage")
+    return hub
+
+
+def _hub_reply(asked: Asked, attempt: Attempt, incoming: Incoming, raw: bytes) -> JsonObject:
     body = _object(raw)
     reply = Reply(incoming.status, body or {}, incoming.headers, raw)
     try:
@@ -31,10 +39,9 @@ async def read_reply(asked: Asked, attempt: Attempt, incoming: Incoming) -> Json
         hub = attempt.called.read_reply(reply, attempt.ctx)
         if attempt.bridge is not None:
             hub = attempt.bridge.reply(hub, asked.ctx.request, attempt.ctx)
+        return hub
     except Fault as fault:
         raise fault.located(attempt.ctx.receipt) from None
-    asked.note.usage = hub.get("usage")
-    return hub
 
 
 def served_context(asked: Asked, attempt: Attempt) -> Context:

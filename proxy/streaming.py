@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 from aiohttp.web_response import StreamResponse
 
@@ -16,6 +17,7 @@ from dragoman.adapters.streams import Chunk, Output, Run, StreamTranslator, Stre
 
 from .attempts import Asked, Attempt, first_answer, open_upstream
 from .config.models import Server
+from .defects import Unforeseen
 from .downstream import Downstream
 from .log import Mask
 from .parts import whole_reply
@@ -36,6 +38,7 @@ class StreamAnswer:
         self._writer: StreamWriter = asked.route.served.write_stream(asked.ctx)
         self._attempt: Attempt | None = None
         self._incoming: Incoming | None = None
+        self._guard: AbstractContextManager[None] = nullcontext()
         self._down = Downstream(asked.request, asked.clock, self._headers, server.hold_headers, server.write_stall)
 
     @property
@@ -58,6 +61,7 @@ class StreamAnswer:
     async def _ask(self, attempt: Attempt) -> None:
         asked = self._asked
         self._attempt, self._incoming = attempt, None
+        self._guard = Unforeseen(asked, attempt)
         self._writer = asked.route.served.write_stream(served_context(asked, attempt))
         if attempt.parts:
             return await self._joined(attempt)
@@ -83,7 +87,9 @@ class StreamAnswer:
     async def _tell(self, reply: JsonObject) -> None:
         """A reply that came whole."""
         asked = self._asked
-        await self._write(outputs_of_reply(_RESTREAM[asked.route.protocol](reply, asked.ctx.request)))
+        with self._guard:
+            events = _RESTREAM[asked.route.protocol](reply, asked.ctx.request)
+        await self._write(outputs_of_reply(events))
         await self._down.end(broken=self._writer.aborts)
 
     async def _relay(self, attempt: Attempt, incoming: Incoming) -> None:
@@ -91,9 +97,10 @@ class StreamAnswer:
         reader = attempt.called.read_stream(attempt.ctx)
         translator = None if bridge is None else bridge.stream(asked.ctx.request, attempt.ctx)
         timeouts = attempt.candidate.provider.timeouts
-        async for outputs in outputs_of(incoming, reader, asked.clock, timeouts):
+        async for outputs in outputs_of(incoming, reader, asked.clock, timeouts, self._guard):
             if translator is not None:
-                outputs = translated(translator, outputs)
+                with self._guard:
+                    outputs = translated(translator, outputs)
                 if not outputs:
                     continue
             if isinstance(outputs[0], Fault) and not self._down.written:
@@ -104,7 +111,8 @@ class StreamAnswer:
         note, turn = self._asked.note, self._asked.turn
         if turn is not None:
             outputs = await turn.passed(outputs)
-        data = b"".join(map(self._written, outputs))
+        with self._guard:
+            data = b"".join(map(self._written, outputs))
         last = outputs[-1]
         if isinstance(last, Fault):
             note.failed(last)

@@ -224,6 +224,6 @@ async def test_a_defect_in_a_stream_is_no_clean_end(proxy: Any, upstream: Any, w
     head, first, second, end = wire.chunked(wire.token("a"), b'data: {"defect": true}\n\n')
     p = await proxy(await upstream(head, first, 0.05, second, end))
     answer = await p.ask(stream=True)
-    assert answer.events[-1]["error"]["code"] == "internal_error"
+    assert answer.events[-1]["error"]["code"] == "upstream_invalid_response"
     assert b"canary" not in answer.text
     assert [line["event"] for line in p.lines] == ["defect", "exchange"]

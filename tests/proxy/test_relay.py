@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -75,7 +76,7 @@ def relayed(reads: list[bytes], client: str = "openai/chat", dialect: str = "ope
 
 async def read(reads: list[bytes], reader: StreamReader) -> list[Output | Run]:
     incoming = cast(Incoming, Reads(reads))
-    return [made async for some in outputs_of(incoming, reader, Clock(), Timeouts()) for made in some]
+    return [made async for some in outputs_of(incoming, reader, Clock(), Timeouts(), nullcontext()) for made in some]
 
 
 def cut(raw: bytes, places: list[int]) -> list[bytes]:
