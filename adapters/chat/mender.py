@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.counts import is_time
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import judge
 
@@ -135,7 +136,7 @@ class Mender(ABC):
         return {
             "id": body.get("id") or self._ctx.new_id(self.prefix),
             "object": self.kind,
-            "created": int(created) if isinstance(created, int | float) and created > 0 else int(self._ctx.clock()),
+            "created": int(created) if is_time(created) else int(self._ctx.clock()),
             "model": body.get("model") or self._ctx.target.model,
         }
 

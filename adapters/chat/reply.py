@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject, Reply
+from dragoman.adapters.counts import is_time
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.paths import Path
@@ -122,7 +123,7 @@ def _mend_envelope(body: JsonObject, ctx: Context, form: Form) -> None:
         ctx.receipt.filled(("id",), "the provider gave none")
     created = body.get("created")
     if not isinstance(created, int):
-        body["created"] = int(created) if isinstance(created, float) else int(ctx.clock())
+        body["created"] = int(created) if is_time(created) else int(ctx.clock())
         ctx.receipt.filled(("created",), "the provider gave none in whole seconds")
     if not body.get("model"):
         body["model"] = ctx.target.model

@@ -19,6 +19,8 @@ def mend_calls(calls: list[JsonObject], ctx: Context) -> bool:
     """Whole calls: an id and a type on each, arguments as text, no index. True where something changed."""
     changed = False
     for call in calls:
+        if not isinstance(call, dict):
+            continue  # the schema says so
         function = call.get("function")
         if not call.get("id"):
             call["id"] = ctx.new_id("call")
@@ -47,7 +49,7 @@ class ToolCalls:
         """Alter the pieces of one delta into hub form. True where something changed."""
         changed = False
         for piece in pieces:
-            changed |= self._mend(piece)
+            changed |= isinstance(piece, dict) and self._mend(piece)
         return changed
 
     def leftovers(self) -> list[JsonObject]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.counts import is_count
 
 __all__ = ["UsageTally", "hub_usage", "summed"]
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_DETAILS = ("prompt_tokens_details", "completion_tokens_details")
 _OTHER_NAMES = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
 
 
 def hub_usage(reported: Any) -> JsonObject | None:
-    """The three counts and their details, nulls left out, a missing count computed from the other two; None where the
-    counts cannot be known. Databricks' flat `reasoning_tokens` moves into `completion_tokens_details`."""
+    """The three counts and their details, nulls and details that are no objects left out, a missing count computed
+    from the other two; None where the counts cannot be known. Databricks' flat `reasoning_tokens` moves into
+    `completion_tokens_details`."""
     if not isinstance(reported, dict):
         return None
     if _is_hub_form(reported):
@@ -22,6 +25,8 @@ def hub_usage(reported: Any) -> JsonObject | None:
     usage: JsonObject = {
         _OTHER_NAMES.get(str(key), str(key)): value for key, value in reported.items() if value is not None
     }
+    for name in _odd_details(usage):
+        del usage[name]
     counts = [_count(usage.get(name)) for name in _COUNTS]
     prompt, completion, total = _completed(counts)
     if prompt is None or completion is None or total is None:
@@ -87,13 +92,15 @@ class UsageTally:
 
 def _is_hub_form(usage: JsonObject) -> bool:
     complete = all(type(usage.get(name)) is int for name in _COUNTS)
-    return complete and "reasoning_tokens" not in usage and None not in usage.values()
+    return complete and "reasoning_tokens" not in usage and None not in usage.values() and not _odd_details(usage)
+
+
+def _odd_details(usage: JsonObject) -> list[str]:
+    return [name for name in _DETAILS if not isinstance(usage.get(name, {}), dict)]
 
 
 def _count(value: Any) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
-        return None
-    return int(value)
+    return int(value) if is_count(value) else None
 
 
 def _completed(counts: list[int | None]) -> list[int | None]:

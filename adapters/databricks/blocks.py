@@ -42,7 +42,7 @@ def input_items(items: list[JsonObject], ctx: Context) -> list[JsonObject]:
 def _runs(content: Any) -> list[list[int]]:
     """Positions of the blocks that stay together, each block of a function alone; one empty run where there is none."""
     blocks = content if isinstance(content, list) else []
-    kinds = [isinstance(block, dict) and block.get("type") in _AUTHORS for block in blocks]
+    kinds = [isinstance(block, dict) and str(block.get("type")) in _AUTHORS for block in blocks]
     if not any(kinds):
         return [[]]
     return [list(run) for _, run in groupby(range(len(kinds)), lambda j: j if kinds[j] else -1)]

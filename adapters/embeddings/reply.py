@@ -30,7 +30,7 @@ def read_embeddings(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
     Raises Fault: an error where embeddings should be, or a reply that can't be mended.
     """
     body, mode = reply.body, ctx.target.policy.replies
-    if body.get("error") or "data" not in body:
+    if body.get("error") or body.get("data") is None:
         raise read_error_object(body, reply.status, reading.words)
     if mode in ("strict", "report"):
         judge_natively(_outline(body), judge(f"{reading.dialect}/embeddings.reply", ctx.profile), ctx)

@@ -165,13 +165,21 @@ def new_part(
     return part
 
 
-def with_bytes(tokens: list[JsonObject]) -> list[JsonObject]:
-    """Log probabilities in the form of Responses, where the bytes of a token are always told."""
+def with_bytes(tokens: list[Any]) -> list[Any]:
+    """Log probabilities in the form of Responses, where the bytes of a token are always told. What is no token stays
+    as it is."""
     return [
-        {**_with_bytes(token), "top_logprobs": [_with_bytes(one) for one in token.get("top_logprobs") or ()]}
-        for token in tokens
+        _with_bytes(token, top_logprobs=_alternatives(token)) if isinstance(token, dict) else token for token in tokens
     ]
 
 
-def _with_bytes(token: JsonObject) -> JsonObject:
-    return token if token.get("bytes") is not None else {**token, "bytes": list(token["token"].encode())}
+def _alternatives(token: JsonObject) -> Any:
+    found: Any = token.get("top_logprobs") or []
+    return [_with_bytes(one) for one in found] if isinstance(found, list) else found
+
+
+def _with_bytes(token: Any, **more: Any) -> Any:
+    if not isinstance(token, dict):
+        return token
+    told = isinstance(token.get("token"), str) and token.get("bytes") is None
+    return {**token, **({"bytes": list(token["token"].encode())} if told else {}), **more}

@@ -36,7 +36,7 @@ def fill_event(body: JsonObject, ctx: Context) -> None:
 
 def fill_item(item: Any, ctx: Context, status: str = "completed") -> None:
     """Alters the item of an output. Arguments that are an object become text, content that is text becomes a part."""
-    kind = item.get("type") if isinstance(item, dict) else None
+    kind = str(item.get("type")) if isinstance(item, dict) else None
     if kind not in _PREFIXES:
         return
     if not item.get("id"):

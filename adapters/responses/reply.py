@@ -8,6 +8,7 @@ from dragoman.adapters.call import Context, JsonObject, Reply
 from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.repair import repair
 from dragoman.adapters.chat.reply import judge_natively
+from dragoman.adapters.counts import is_time
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.validation import Judge, Violation, judge
@@ -60,7 +61,7 @@ def hub_response(body: JsonObject, ctx: Context) -> JsonObject:
         ctx.request,
         body.get("id") or ctx.new_id("resp"),
         body.get("model") or ctx.target.model,
-        int(created) if isinstance(created, int | float) else int(ctx.clock()),
+        int(created) if is_time(created) else int(ctx.clock()),
     )
     missing = [key for key in base if body.get(key) is None and base[key] is not None]
     if missing:
@@ -98,14 +99,19 @@ def hub_responses_usage(usage: Any) -> JsonObject | None:
     if not isinstance(read, int) or not isinstance(written, int):
         return None
     reasoning = named.pop("reasoning_tokens", None)
-    details = named.get("output_tokens_details") or {"reasoning_tokens": reasoning or 0}
+    details = _details(named, "output_tokens_details") or {"reasoning_tokens": reasoning or 0}
     return {
         **named,
         "input_tokens_details": {
             "cached_tokens": 0,
             "cache_write_tokens": 0,
-            **(named.get("input_tokens_details") or {}),
+            **_details(named, "input_tokens_details"),
         },
         "output_tokens_details": {"reasoning_tokens": 0, **details},
         "total_tokens": named.get("total_tokens", read + written),
     }
+
+
+def _details(usage: JsonObject, name: str) -> JsonObject:
+    details = usage.get(name)
+    return details if isinstance(details, dict) else {}

@@ -145,13 +145,14 @@ class ChatToResponses(StreamTranslator):
             self._message(out).write(REFUSAL, delta["refusal"], [], out)
         if delta.get("audio"):
             self._ctx.receipt.dropped(("choices", 0, "delta", "audio"), NO_AUDIO)
-        for annotation in delta.get("annotations") or ():
+        annotations: Any = delta.get("annotations")
+        for annotation in annotations if isinstance(annotations, list) else ():
             self._annotation(annotation, out)
         for piece in delta.get("tool_calls") or _legacy_call(delta):
             self._call(piece, out)
 
-    def _annotation(self, annotation: JsonObject, out: list[Output]) -> None:
-        if self._turn is None or not self._turn.has_text:
+    def _annotation(self, annotation: Any, out: list[Output]) -> None:
+        if self._turn is None or not self._turn.has_text or not isinstance(annotation, dict):
             self._ctx.receipt.dropped(("choices", 0), "an annotation to no text")
             return
         inner = annotation.get(str(annotation.get("type")))
