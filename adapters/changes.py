@@ -52,7 +52,7 @@ class Receipt:
         self.accepted_by: object = None  # the judge that found nothing wrong with the client's body
         self.violations = 0  # of the provider's own schema, in its reply, where the policy has them counted
         self.changes: list[Change] = []
-        self._steps: list[tuple[tuple[Path, Path], ...]] = []
+        self._steps: list[dict[Path, Path]] = []  # after -> before
 
     def fork(self) -> Receipt:
         """A copy to write the request for one target with: what another target would change stays out of it."""
@@ -87,8 +87,10 @@ class Receipt:
 
     def rerouted(self, pairs: Iterable[tuple[Path, Path]]) -> None:
         """Record that everything below each `before` now stands below its `after`; all pairs take effect at once."""
-        step = tuple(pairs)
-        if any(before != after for before, after in step):
+        step: dict[Path, Path] = {}
+        for before, after in pairs:
+            step.setdefault(after, before)
+        if any(before != after for after, before in step.items()):
             self._steps.append(step)
 
     def unmap(self, path: Path) -> Path:
@@ -99,7 +101,8 @@ class Receipt:
 
     def absorb(self, other: Receipt) -> None:
         """Take over what a fork of this receipt has and this one lacks."""
-        self.changes += [change for change in other.changes if change not in self.changes]
+        known = set(self.changes)
+        self.changes += [change for change in other.changes if change not in known]
         self.violations += other.violations
 
     def lost(self, path: Path) -> bool:
@@ -130,12 +133,12 @@ class Receipt:
             self.changes.append(change)
 
 
-def _step_back(step: tuple[tuple[Path, Path], ...], path: Path) -> Path:
-    best: tuple[Path, Path] | None = None
-    for before, after in step:
-        if path[: len(after)] == after and (best is None or len(after) > len(best[1])):
-            best = (before, after)
-    return path if best is None else best[0] + path[len(best[1]) :]
+def _step_back(step: dict[Path, Path], path: Path) -> Path:
+    for length in range(len(path), -1, -1):
+        before = step.get(path[:length])
+        if before is not None:
+            return before + path[length:]
+    return path
 
 
 def _item(change: Change) -> str:

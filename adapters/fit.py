@@ -68,8 +68,14 @@ def fit(body: JsonObject, judge: Judge, ctx: Context, extras: Extras = "keep", h
     for _ in range(_ROUNDS):
         if judge.ok(body):
             return
-        for violation in sorted(judge.violations(body), key=lambda one: one.keyword == "required"):
-            _settle(body, violation, ctx, extras, hub)
+        missing: Violation | None = None
+        for violation in judge.violations(body.copy()):  # one by one: the first that is refused ends it
+            if violation.keyword != "required":
+                _settle(body, violation, ctx, extras, hub)
+            else:
+                missing = missing or violation
+        if missing is not None:
+            raise _refusal(missing)
     for violation in judge.violations(body):
         raise _refusal(violation)
 
@@ -110,8 +116,6 @@ def hub_annotations(hub: str = HUB_CHAT) -> dict[Path, Schema]:
 
 def _settle(body: JsonObject, violation: Violation, ctx: Context, extras: Extras, hub: str) -> None:
     path = violation.path
-    if violation.keyword == "required":
-        raise _refusal(violation)
     if not _still_there(body, path):
         return  # an earlier settlement took it away
     if _says_nothing(lookup(body, path), path, hub):

@@ -21,6 +21,7 @@ from .suggestions import did_you_mean
 __all__ = ["Judge", "Violation", "judge"]
 
 _SHOWN = 80
+_SUGGESTED = 10  # keys of one object for which a known name is looked up
 _NOT_TOGETHER = {"$defs", "properties", "required"}  # keywords that look at one key, or at its presence
 
 
@@ -115,11 +116,12 @@ class Judge:
         if keyword == "required":
             path, value = (*path, limit), None
         names = limit if keyword == "additionalProperties" else [None]
-        for name in names:
+        for position, name in enumerate(names):
             place = path if name is None else (*path, name)
             found = value if name is None else value.get(name)
-            text = said or _sentence(keyword, limit, found, error.message)
-            text += "" if name is None else did_you_mean(name, rule.get("properties", ()))
+            text = said or _sentence(keyword, limit if name is None else name, found, error.message)
+            if name is not None and position < _SUGGESTED:
+                text += did_you_mean(name, rule.get("properties", ()))
             yield Violation(place, keyword, limit, found, rule, f"{dotted(place) or 'The body'} {text}")
 
     def _rule(self, schema_path: list[str | int]) -> tuple[Schema, str | None]:

@@ -18,6 +18,9 @@ __all__ = ["DEFAULT_API_VERSION", "DEPLOYMENT", "call_headers", "check_version",
 DEFAULT_API_VERSION = "2024-05-01-preview"
 DEPLOYMENT = "azureml-model-deployment"
 
+_NAMED = 10  # extra parameters in a message
+_SHOWN = 100  # characters of each
+
 
 def check_version(call: Call) -> None:
     """Raise Fault unless the client's query has a version of the right form."""
@@ -33,9 +36,11 @@ def settle_extras(body: JsonObject, rules: Judge, call: Call, ctx: Context) -> N
     if not extras or choice == "pass-through":
         return
     if choice == "error":
+        named = [name[:_SHOWN] for name in extras[:_NAMED]]
+        more = f" and {len(extras) - _NAMED} more" if len(extras) > _NAMED else ""
         text = (
-            f"Extra parameters {extras} are not allowed when extra-parameters is not set or set to be 'error'. "
-            f"Set extra-parameters to 'pass-through' to pass to the model.{_meant(extras, rules.known)}"
+            f"Extra parameters {named}{more} are not allowed when extra-parameters is not set or set to be 'error'. "
+            f"Set extra-parameters to 'pass-through' to pass to the model.{_meant(named, rules.known)}"
         )
         raise Fault("extra_parameter", text, (extras[0],), body[extras[0]], code="unknown_parameter")
     for name in extras:

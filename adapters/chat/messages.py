@@ -5,6 +5,7 @@ Moves come first, whatever alters single messages after them, so that receipts n
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -31,7 +32,7 @@ def system_first(messages: Messages, ctx: Context) -> Messages:
     found = [i for i, message in enumerate(messages) if message.get("role") in _INSTRUCTING]
     if not found or found == [0]:
         return messages
-    others = [i for i in range(len(messages)) if i not in set(found)]
+    others = [i for i, message in enumerate(messages) if message.get("role") not in _INSTRUCTING]
     head = messages[found[0]]
     if len(found) > 1:
         head = {**head, "content": "\n\n".join(text_of(messages[i].get("content")) for i in found)}
@@ -145,16 +146,18 @@ def _tell_merge(message: JsonObject, position: int, first: int, ctx: Context) ->
 
 
 def _call_order(messages: Messages) -> Iterable[int]:
-    results = {i: message.get("tool_call_id") for i, message in enumerate(messages) if message.get("role") == "tool"}
+    results: defaultdict[str | None, deque[int]] = defaultdict(deque)
     for i, message in enumerate(messages):
         if message.get("role") == "tool":
-            if i in results:  # an orphan, or a result before its call: it stays where it is
-                del results[i]
-                yield i
-            continue
-        yield i
+            results[message.get("tool_call_id")].append(i)
+    taken: set[int] = set()
+    for i, message in enumerate(messages):
+        if i not in taken:  # a result that is not: an orphan, or before its call; it stays where it is
+            yield i
         for call in message.get("tool_calls") or ():
-            own = next((at for at, call_id in results.items() if at > i and call_id == call.get("id")), None)
-            if own is not None:
-                del results[own]
-                yield own
+            own = results[call.get("id")]
+            while own and own[0] < i:
+                own.popleft()
+            if own:
+                taken.add(own[0])
+                yield own.popleft()

@@ -70,7 +70,7 @@ def _write_input(body: JsonObject, ctx: Context) -> None:
         ctx.receipt.converted(("input", i), "only users and assistants speak here", after=("instructions",))
     if texts:
         body["instructions"] = "\n\n".join(texts)
-    kept = [i for i in range(len(items)) if i not in set(instructing)]
+    kept = [i for i, item in enumerate(items) if item.get("role") not in _INSTRUCTING]
     ctx.receipt.rerouted([(("input", i), ("input", new)) for new, i in enumerate(kept)])
     body["input"] = [_item(items[i], ("input", new), ctx) for new, i in enumerate(kept)]
 

@@ -59,7 +59,7 @@ def beside_the_input(body: JsonObject, ctx: Context) -> None:
             body["reasoning"] = {**(body.get("reasoning") or {}), "encrypted_content": items[i]["encrypted_content"]}
         else:
             ctx.receipt.dropped(("input", i), "the documented input has no place for reasoning")
-    kept = [i for i in range(len(items)) if i not in thoughts]
+    kept = [i for i, item in enumerate(items) if item.get("type") != "reasoning"]
     moved = [] if last is None else [(("input", last, "encrypted_content"), _PLACE)]
     ctx.receipt.rerouted([*((("input", i), ("input", new)) for new, i in enumerate(kept)), *moved])
     body["input"] = [items[i] for i in kept]
