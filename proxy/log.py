@@ -71,7 +71,14 @@ def secrets(config: Config) -> list[str]:
         given = {"api_key": provider.api_key, **provider.parameters}
         given |= {"client_secret": provider.oauth.client_secret} if provider.oauth else {}
         found += [secret.get_secret_value() for name, secret in given.items() if secret and is_secret((name,))]
-    return found + list(_proxy_passwords(config))
+    return [*found, *_headers(config), *_proxy_passwords(config)]
+
+
+def _headers(config: Config) -> Iterator[str]:
+    """Any header of a provider may be a secret, or hold one behind a word such as Bearer."""
+    for provider in config.providers.values():
+        for value in provider.headers.values():
+            yield from (value, value.partition(" ")[2])
 
 
 def _proxy_passwords(config: Config) -> Iterator[str]:

@@ -231,6 +231,17 @@ async def test_a_provider_gets_no_more_connections_than_allowed(proxy: Any, upst
     assert up.connections == 2
 
 
+async def test_headers_of_a_provider_are_told_to_nobody(proxy: Any, upstream: Any, wire: Any) -> None:
+    headers = {"X-Gateway": "gw-canary-1", "X-Token": "Bearer canary-of-a-bearer", "X-Kind": "json"}
+    text = b'{"error": {"message": "wrong key gw-canary-1 or token canary-of-a-bearer for the json gateway"}}'
+    up = await upstream(wire.http(text, status="400 X"))
+    p = await proxy({"base_url": f"http://127.0.0.1:{up.port}/v1", "headers": headers})
+    answer = await p.ask()
+    assert b"wrong key *** or token *** for the json gateway" in answer.text
+    (line,) = await p.exchanges()
+    assert "canary" not in str(line)
+
+
 async def test_secrets_are_told_to_nobody(proxy: Any, upstream: Any, wire: Any) -> None:
     mine, theirs = "sk-canary-mine", 'sk-canary-"quoted"'
     spill = b'{"error": {"message": "Incorrect API key provided: sk-canary-\\"quoted\\" and sk-canary-mine"}}'
