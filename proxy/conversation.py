@@ -30,12 +30,14 @@ from .history import again, check_results, is_cut_off, is_sealed, items_of, refe
 from .log import Mask
 from .store.interface import OverLimit, ResponseStore, StoredResponse, StoreError, new_response_id
 
-__all__ = ["MOST_TURNS", "Turn", "store_fault"]
+__all__ = ["MOST_TURNS", "PATIENCE", "Turn", "store_fault"]
 
 MOST_TURNS = 256
 """Responses in a conversation that is continued by `previous_response_id`."""
 
-_PATIENCE = 10.0  # seconds for the store to do one thing
+PATIENCE = 10.0
+"""Seconds for the store to do one thing."""
+
 _PREVIOUS: Path = ("previous_response_id",)
 _INSTEAD = "send what came before in input instead"
 _NOT_FOUND = "previous_response_not_found"
@@ -229,7 +231,7 @@ class Turn:
             raise store_fault("the response cannot be kept (ask with store: false to go without)", error) from error
 
     async def _in_time(self, doing: Awaitable[_T]) -> _T:
-        self._clock.enter("store", _PATIENCE)
+        self._clock.enter("store", PATIENCE)
         try:
             return await doing
         except asyncio.CancelledError as stop:

@@ -8,6 +8,7 @@ A response that belongs to another key is not found.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 
@@ -21,7 +22,7 @@ from dragoman.schemas import load
 
 from .answers import as_response, encode
 from .clock import Clock
-from .conversation import store_fault
+from .conversation import PATIENCE, store_fault
 from .downstream import ClientGone, send_large
 from .keys import Keys
 from .log import Log, Note
@@ -38,6 +39,7 @@ class Retrieval:
     """One request. Made inside the task that serves it."""
 
     def __init__(self, request: BaseRequest, note: Note, route: Route, response_id: str, part: str) -> None:
+        self.clock = Clock()
         self._request = request
         self._note = note
         self._route = route
@@ -46,16 +48,18 @@ class Retrieval:
 
     async def run(self, keys: Keys, store: ResponseStore | None, log: Log, stall: float) -> StreamResponse:
         """Answer, with one line in the log."""
-        clock = Clock()
         try:
             response = await self._answered(keys, store)
-            await send_large(response, self._request, clock, stall)
+            await send_large(response, self._request, self.clock, stall)
             return response
         except ClientGone:
             self._note.outcome = "client_left"
             return Response(status=499)
+        except asyncio.CancelledError:
+            self._note.outcome = "client_left"
+            raise
         finally:
-            clock.stop()
+            self.clock.stop()
             log.info("exchange", **self._note.line())
 
     async def _answered(self, keys: Keys, store: ResponseStore | None) -> Response:
@@ -65,13 +69,20 @@ class Retrieval:
             note.key = caller.name
             if store is None:
                 raise _unknown(self._id, "this proxy keeps no responses (its store is of the kind none)")
-            status, body = 200, await self._verb(self, store, caller.name or "")
+            status, body = 200, await self._in_time(self._verb(self, store, caller.name or ""))
             headers: Mapping[str, str] = {}
         except StoreError as error:
             return self._refused(store_fault("the store of responses cannot be used", error), error)
         except Fault as fault:
             return self._refused(fault)
         return self._response(status, body, headers)
+
+    async def _in_time(self, doing: Awaitable[JsonObject]) -> JsonObject:
+        self.clock.enter("store", PATIENCE)
+        try:
+            return await doing
+        except asyncio.CancelledError as stop:
+            raise self.clock.verdict(stop) from None
 
     def _refused(self, fault: Fault, cause: BaseException | None = None) -> Response:
         self._note.failed(fault)

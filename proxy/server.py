@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from aiohttp import HttpVersion11
@@ -60,7 +61,7 @@ class Gateway:
         self.state = state
         self.store = store
         self.draining = False
-        self.running: set[Exchange] = set()
+        self.running: set[Exchange | Retrieval] = set()
         self.idle = asyncio.Event()
         self.idle.set()
         self._server = config.server
@@ -106,14 +107,8 @@ class Gateway:
 
     async def _exchange(self, request: BaseRequest, identity: str, path: str, route: Route) -> StreamResponse:
         exchange = Exchange(request, identity, path, route, self.state, self.store, self._server, self.log, self._mask)
-        self.running.add(exchange)
-        self.idle.clear()
-        try:
+        with self._counted(exchange):
             return await exchange.run()
-        finally:
-            self.running.discard(exchange)
-            if not self.running:
-                self.idle.set()
 
     async def _stored(
         self, request: BaseRequest, identity: str, route: Route, response_id: str, part: str
@@ -124,7 +119,20 @@ class Gateway:
         if request.method not in methods:
             return self._other_method(request, identity, ", ".join(methods))
         retrieval = Retrieval(request, Note(identity, route.dialect.name, route.protocol), route, response_id, part)
-        return await retrieval.run(self.state.keys, self.store, self.log, self._server.write_stall)
+        with self._counted(retrieval):
+            return await retrieval.run(self.state.keys, self.store, self.log, self._server.write_stall)
+
+    @contextmanager
+    def _counted(self, exchange: Exchange | Retrieval) -> Iterator[None]:
+        """It is running for so long."""
+        self.running.add(exchange)
+        self.idle.clear()
+        try:
+            yield
+        finally:
+            self.running.discard(exchange)
+            if not self.running:
+                self.idle.set()
 
     def _tell(self, request: BaseRequest, identity: str, path: str, inquiry: Inquiry) -> Response:
         """Answer a question about models. Raises Fault."""
