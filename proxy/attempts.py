@@ -90,7 +90,8 @@ async def first_answer(
             refused = refused or fault
             continue
         for again in (True, False, False):  # the third only where a provider has forgotten what it was to continue
-            _begin(asked, attempt)
+            if not _begin(asked, attempt):
+                break
             try:
                 return await ask(attempt)
             except Fault as fault:
@@ -164,10 +165,13 @@ def mended(target: Target) -> Target:
     return replace(target, policy=replace(target.policy, replies="repair"))
 
 
-def _begin(asked: Asked, attempt: Attempt) -> None:
+def _begin(asked: Asked, attempt: Attempt) -> bool:
+    """False where the exchange has no time left for it."""
+    if not asked.clock.limit(attempt.candidate.provider.timeouts.total):
+        return False
     note = asked.note
     note.attempts += 1
     note.target = attempt.candidate.label
     note.receipt = attempt.ctx.receipt
     note.upstream_status = None
-    asked.clock.limit(attempt.candidate.provider.timeouts.total)
+    return True

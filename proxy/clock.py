@@ -45,10 +45,12 @@ class Clock:
     __slots__ = (
         "_armed",
         "_base",
+        "_begun",
         "_deadline",
         "_end",
         "_fault",
         "_handle",
+        "_longest",
         "_loop",
         "_phase",
         "_seconds",
@@ -64,13 +66,22 @@ class Clock:
         self._base = task.cancelling()
         self._deadline = self._armed = self._end = float("inf")
         self._phase, self._seconds, self._total = "total", 0.0, 0.0
+        self._begun: float | None = None
+        self._longest = 0.0
         self._handle: asyncio.TimerHandle | None = None
         self._fault: Fault | None = None
 
-    def limit(self, seconds: float) -> None:
-        """From now on, every phase ends after this time at the latest."""
-        self._total = seconds
-        self._end = self._loop.time() + seconds
+    def limit(self, seconds: float) -> bool:
+        """Begin a try that may last so long: all its phases end by then. All tries of an exchange together may last as
+        long as the longest of them. False where no time is left."""
+        now = self._loop.time()
+        if self._begun is None:
+            self._begun = now
+        self._longest = max(self._longest, seconds)
+        self._total, self._end = self._longest, self._begun + self._longest
+        if now + seconds < self._end:
+            self._total, self._end = seconds, now + seconds
+        return now < self._end
 
     def enter(self, phase: str, seconds: float) -> None:
         deadline = self._loop.time() + seconds

@@ -191,7 +191,7 @@ class Timeouts(Part):
     inter_token: Seconds = 60.0
     """Between two events of a stream."""
     total: Seconds = 600.0
-    """For the whole exchange with the provider."""
+    """For the whole exchange, other tries before this one included."""
 
 
 class Provider(Part):

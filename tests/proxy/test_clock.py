@@ -60,6 +60,29 @@ async def test_the_total_ends_every_phase() -> None:
     assert await asyncio.create_task(_run(use)) == "upstream_timeout"
 
 
+async def test_tries_share_the_longest_of_their_totals() -> None:
+    async def use(clock: Clock) -> None:
+        assert clock.limit(0.2)
+        await asyncio.sleep(0.1)
+        assert clock.limit(60)  # a patient provider after a hasty one
+        assert clock.limit(0.05)  # its own time counts from here
+        clock.enter("answer", 60)
+        await asyncio.sleep(5)
+
+    assert await asyncio.wait_for(asyncio.create_task(_run(use)), 2) == "upstream_timeout"
+
+
+async def test_no_try_begins_after_the_total() -> None:
+    async def use(clock: Clock) -> None:
+        assert clock.limit(0.01)
+        await asyncio.sleep(0.02)
+        assert not clock.limit(0.01)
+        clock.enter("answer", 60)
+        await asyncio.sleep(5)
+
+    assert await asyncio.wait_for(asyncio.create_task(_run(use)), 2) == "upstream_timeout"
+
+
 async def test_a_client_that_leaves_is_no_fault() -> None:
     async def use(clock: Clock) -> None:
         clock.enter("answer", 5)

@@ -37,9 +37,20 @@ async def test_a_request_at_fault_is_not_passed_around(proxy: Any, upstream: Any
 async def test_a_silent_target_is_left(proxy: Any, upstream: Any, wire: Any) -> None:
     for stream in (False, True):
         first, second = await upstream("hang"), await upstream(wire.stream if stream else wire.ok)
-        p = await proxy(first, second, random=_InOrder(), timeouts={"first_token": 0.1, "total": 0.2})
+        hasty = {"base_url": f"http://127.0.0.1:{first.port}/v1", "timeouts": {"first_token": 0.1, "total": 0.2}}
+        p = await proxy(hasty, second, random=_InOrder())
         assert (await p.ask(stream=stream)).status == 200
         await asyncio.wait_for(first.closed.wait(), 1)
+
+
+async def test_all_tries_together_have_one_deadline(proxy: Any, upstream: Any) -> None:
+    ups = [await upstream("hang") for _ in range(3)]
+    p = await proxy(*ups, random=_InOrder(), timeouts={"first_token": 0.2, "total": 0.3})
+    for count, (stream, asked) in enumerate([(False, 1), (True, 2)], 1):
+        answer = await p.ask(stream=stream)
+        assert (answer.status, answer.error["code"]) == (504, "upstream_timeout")
+        assert (await p.exchanges(count))[-1]["attempts"] <= asked
+    assert ups[2].connections == 0
 
 
 async def test_a_broken_connection_gets_a_second_try(proxy: Any, upstream: Any, wire: Any) -> None:
