@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 
 __all__ = ["SLICE", "BadEncoding", "Inflater", "TooMuch", "codec"]
 
 SLICE = 256 * 1024
+_PIECE = 64 * 1024  # of a body: what is left of it is copied for each slice that comes out
 
 _WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": zlib.MAX_WBITS}
 
@@ -53,11 +55,16 @@ class Inflater:
             raise TooMuch("the decompressed body is too large")
         return out
 
-    def finish(self, data: bytes) -> bytes:
-        """All that comes out of these bytes, the last ones."""
-        parts = [self.feed(data)]
-        while self.pending:
-            parts.append(self.feed(b""))
+    async def whole(self, body: bytes) -> bytes:
+        """What a whole body holds. Others get their turn after each piece."""
+        parts = []
+        for at in range(0, len(body), _PIECE):
+            parts.append(self.feed(body[at : at + _PIECE]))
+            while self.pending:
+                await asyncio.sleep(0)
+                parts.append(self.feed(b""))
+            if len(body) > _PIECE:
+                await asyncio.sleep(0)
         self.close()
         return b"".join(parts)
 

@@ -58,7 +58,7 @@ async def read_body(request: BaseRequest, limit: int, clock: Clock) -> bytes:
         body = await _read(request, limit, clock)
         if inflater is None:
             return body
-        return inflater.finish(body)
+        return await inflater.whole(body)
     except BadEncoding as error:
         text = f"{error}; the header Content-Encoding may be gzip or deflate, for a body that is"
         raise Fault("invalid_request", text, code="invalid_content_encoding") from None

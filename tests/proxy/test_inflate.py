@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import gzip
+import random
 import zlib
 
 import pytest
@@ -40,6 +42,28 @@ def test_what_swells_comes_in_slices(coding: str, size: int) -> None:
     inflater.close()
     assert sum(map(len, parts)) == size
     assert max(map(len, parts)) <= SLICE
+
+
+@pytest.mark.parametrize("size", [1, SLICE, 5 * SLICE])
+@pytest.mark.parametrize("coding", FORMS)
+async def test_a_whole_body(coding: str, size: int) -> None:
+    for body in (b"a" * size, random.Random(size).randbytes(size)):
+        inflater, cut = codec(coding, size), codec(coding, size)
+        assert inflater is not None
+        assert cut is not None
+        assert await inflater.whole(FORMS[coding](body)) == body
+        with pytest.raises(BadEncoding):
+            await cut.whole(FORMS[coding](body) + b"more")
+
+
+async def test_a_large_body_leaves_others_their_turn() -> None:
+    inflater, turns = codec("gzip", 32 * SLICE), 0
+    assert inflater is not None
+    inflating = asyncio.create_task(inflater.whole(gzip.compress(random.Random(1).randbytes(32 * SLICE), 1)))
+    while not inflating.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 32
 
 
 @pytest.mark.parametrize("coding", FORMS)
