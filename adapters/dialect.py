@@ -31,7 +31,7 @@ class Served:
 class Batching:
     """How a request that is too large for one call becomes several. `split` gives one context for each, the request in
     hub form and the receipt being those of the part: only the context itself where one call will do. `join` makes one
-    reply in hub form of the parts' replies, which come in the order of the parts; it raises Fault."""
+    reply in hub form of the parts' replies, which come in the order of the parts. Both raise Fault."""
 
     split: Callable[[Context], list[Context]]
     join: Callable[[list[JsonObject], Context], JsonObject]

@@ -12,7 +12,10 @@ from dragoman.adapters.dialect import Batching
 from dragoman.adapters.faults import Fault
 from dragoman.schemas import load
 
-__all__ = ["batching", "join", "split"]
+__all__ = ["MOST_PARTS", "batching", "join", "split"]
+
+MOST_PARTS = 256
+"""Calls that one request may become."""
 
 
 def batching(schema: str) -> Batching:
@@ -22,10 +25,16 @@ def batching(schema: str) -> Batching:
 
 def split(ctx: Context, most: int | None) -> list[Context]:
     """One context for each call of at most that many inputs, its request a part of the whole; paths of the part lead
-    back to those of the whole."""
+    back to those of the whole. Raises Fault where there would be more than MOST_PARTS."""
     given: Any = ctx.request.get("input")
     if most is None or not isinstance(given, list) or len(given) <= most or isinstance(given[0], int):
         return [ctx]
+    if len(given) > most * MOST_PARTS:
+        text = (
+            f"input has {len(given)} items, and the model's provider takes {most} in one call: "
+            f"send at most {most * MOST_PARTS} in one request"
+        )
+        raise Fault("invalid_request", text, ("input",), code="array_above_max_length")
     return [_part(ctx, given, start, min(start + most, len(given))) for start in range(0, len(given), most)]
 
 

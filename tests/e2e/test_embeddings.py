@@ -188,6 +188,14 @@ async def test_a_providers_own_limit(build: Any) -> None:
         assert status == 200, "tokens of one input are not split"
 
 
+async def test_more_calls_than_one_request_may_take(build: Any) -> None:
+    house = await build(protocols=["embeddings"], limits={"inputs": 2})
+    status, _, body = await post(house, "/v1/embeddings", {"model": "openai", "input": ["x"] * 513})
+    assert (status, body["error"]["param"], body["error"]["code"]) == (400, "input", "array_above_max_length")
+    assert "send at most 512 in one request" in body["error"]["message"]
+    assert not house.fakes["openai"].requests
+
+
 async def test_the_failure_of_a_part_is_the_wholes(build: Any) -> None:
     house = await build(protocols=["embeddings"], limits={"inputs": 2})
     for behaviour, status in (("status-500", 500), ("rate-limit", 429), ("cut-before", 502), ("html", 502)):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.embeddings.batches import join, split
+from dragoman.adapters.embeddings.batches import MOST_PARTS, join, split
 from dragoman.adapters.faults import Fault
 
 MakeContext = Callable[..., Context]
@@ -52,6 +52,14 @@ def test_splitting_and_joining_changes_nothing(given_: list[Any], most: int) -> 
     assert made["data"] == one["data"]
     assert made["usage"] == {"prompt_tokens": len(given_), "total_tokens": 7 * len(parts)}
     assert {key: made[key] for key in ("object", "model")} == {"object": "list", "model": "m"}
+
+
+def test_a_request_becomes_so_many_calls_and_no_more() -> None:
+    assert len(split(whole(["a"] * MOST_PARTS * 3), 3)) == MOST_PARTS
+    with pytest.raises(Fault, match=r"769 items, .* takes 3 in one call: send at most 768") as caught:
+        split(whole(["a"] * (MOST_PARTS * 3 + 1)), 3)
+    assert (caught.value.status, caught.value.param) == (400, "input")
+    assert caught.value.code == "array_above_max_length"
 
 
 @pytest.mark.parametrize(("given", "most"), [("hello", 1), ([1, 2, 3], 1), (["a"], 1), (["a", "b"], None)])
