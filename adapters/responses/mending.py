@@ -149,7 +149,7 @@ class EventMender:
             return False
         if body["type"] in BEGINNINGS:
             return True
-        if response.get("error") and response["status"] not in FAILURES:
+        if response.get("error") and str(response["status"]) not in FAILURES:
             return False
         told = response["output"] or not self._sum.output()
         return bool(told) and body["type"] == f"response.{response['status']}"

@@ -70,7 +70,7 @@ def hub_response(body: JsonObject, ctx: Context) -> JsonObject:
     whole_settings(made)
     made["created_at"] = base["created_at"]
     made["usage"] = hub_responses_usage(body.get("usage"))
-    failed = made["status"] in FAILURES
+    failed = str(made["status"]) in FAILURES
     if isinstance(made["error"], dict):
         made["error"] = _error(made["error"]) if made["error"] or failed else None
     if made["error"] and not failed:
