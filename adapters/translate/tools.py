@@ -236,10 +236,11 @@ def _responses_tool(tool: JsonObject, path: Path, ctx: Context) -> JsonObject:
 
 
 def _settle_hosted(hosted: list[tuple[Path, Any]], made: list[JsonObject], choice: Any, ctx: Context) -> None:
-    """Tools that run at the provider are left out while the model stays free to do without them."""
+    """Tools that run at the provider are left out while the model stays free to do without them, and has others; the
+    policy may drop them all."""
     forced = choice == "required" or isinstance(choice, dict)
     for path, kind in hosted:
-        if not made and forced:
+        if not made and (forced or ctx.target.policy.unsupported != "drop"):
             text = f"the model's provider does not have the tool {kind}, and nothing else remains to choose from"
             raise Fault("unsupported_parameter", text, path, kind, code="unsupported_parameter")
         ctx.receipt.dropped(path, f"the model's provider does not have the tool {kind}")

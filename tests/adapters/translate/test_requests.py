@@ -241,8 +241,10 @@ def test_hosted_tools_are_left_out_while_the_choice_is_free() -> None:
     made, ctx = to_chat(input="x", tools=[search, WEATHER])
     assert len(made["tools"]) == 1
     assert [change.public()["before"] for change in ctx.receipt.losses] == ["tools[0]"]
-    made, _ = to_chat(input="x", tools=[search], tool_choice="auto")
+    refused("tools[0]", tools=[search], tool_choice="auto")
+    made, ctx = to_chat({"unsupported": "drop"}, input="x", tools=[search], tool_choice="auto")
     assert made.keys().isdisjoint({"tools", "tool_choice"})
+    assert [change.public()["before"] for change in ctx.receipt.losses] == ["tools[0]"]
     refused("tools[0]", tools=[search], tool_choice="required")
     refused("tool_choice", tools=[search, WEATHER], tool_choice={"type": "web_search"})
 
