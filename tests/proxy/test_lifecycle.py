@@ -62,7 +62,7 @@ async def test_a_failure_after_that_is_an_event(proxy: Any, upstream: Any, wire:
 async def test_a_running_stream_ends_before_the_proxy_does(proxy: Any, upstream: Any, wire: Any) -> None:
     head, first, second, *rest = wire.chunked(wire.token("a"), wire.token("b", "stop"), b"data: [DONE]\n\n")
     up = await upstream(head, first, 0.4, second, *rest)
-    p = await proxy(up, server={"drain": {"delay": 0.1, "timeout": 5}})
+    p = await proxy(up, server={"drain": {"delay": 1, "timeout": 5}})
     async with p.session.post(p.url, json=STREAM) as response:
         assert await response.content.readany()
         stopping = asyncio.create_task(p.running.stop())
@@ -72,7 +72,7 @@ async def test_a_running_stream_ends_before_the_proxy_does(proxy: Any, upstream:
         async with p.session.get(f"{p.running.url}/live") as live:
             assert live.status == 200
         assert (await response.read()).endswith(b"data: [DONE]\n\n")
-    await asyncio.wait_for(stopping, 2)
+    await asyncio.wait_for(stopping, 10)
     with pytest.raises(aiohttp.ClientConnectorError):
         await p.session.get(f"{p.running.url}/live")
 
