@@ -10,6 +10,7 @@ import asyncio
 import json
 import re
 import sys
+from itertools import count
 from typing import Any, cast
 
 import uvloop
@@ -59,6 +60,10 @@ _PIECES = stream()
 _BURST = _STREAM_HEAD + b"".join(_PIECES)
 
 
+_PHASES = (number * 0.618034 % 1 for number in count())
+"""When in `PACE` a stream begins: all over it, evenly. Streams that are in step cost less, and by chance."""
+
+
 class Upstream(asyncio.Protocol):
     """One connection: whole requests in, one at a time, and their answers out."""
 
@@ -89,7 +94,8 @@ class Upstream(asyncio.Protocol):
     def answer(self, request: bytes) -> None:
         if b"bench-paced" in request:
             self.transport.write(_STREAM_HEAD)
-            self.pace(0, self.loop.time())
+            due = self.loop.time() + next(_PHASES) * PACE
+            self.loop.call_at(due, self.pace, 0, due)
         elif b"bench-burst" in request:
             self.transport.write(_BURST)
         else:
