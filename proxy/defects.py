@@ -18,7 +18,8 @@ __all__ = ["Unforeseen"]
 
 
 class Unforeseen:
-    """To be put around all that is made of an upstream's bytes. It may be entered again and again.
+    """To be put around all that is made of an upstream's bytes. It may be entered again and again; where that happens
+    for every event of a stream, `except Exception` and `fault` cost less.
 
     Raises Fault. The log is told where it happened, never the exception's text: that may quote the reply.
     """
@@ -29,17 +30,22 @@ class Unforeseen:
         self._asked = asked
         self._provider = attempt.candidate.provider.name
 
-    def __enter__(self) -> None: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if not isinstance(error, Exception) or isinstance(error, Fault | TooLong):
-            return
-        where = "".join(traceback.format_tb(trace))
+    def fault(self, error: Exception) -> Exception:
+        """What to raise for it: the same, where somebody did foresee it."""
+        if isinstance(error, Fault | TooLong):
+            return error
+        where = "".join(traceback.format_tb(error.__traceback__))
         identity = self._asked.note.request_id
         self._asked.log.error(
             "defect", request_id=identity, provider=self._provider, error=type(error).__name__, traceback=where
         )
         text = f"upstream {self._provider}: its reply cannot be read"
-        raise Fault("upstream_invalid_response", text, code="upstream_invalid_response") from None
+        return Fault("upstream_invalid_response", text, code="upstream_invalid_response")
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception) and (raised := self.fault(error)) is not error:
+            raise raised from None

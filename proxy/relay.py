@@ -7,8 +7,7 @@ framed. A read may hold a whole stream: its first events are fed one by one, unt
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Callable
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
@@ -29,10 +28,10 @@ async def outputs_of(
     reader: StreamReader,
     clock: Clock,
     timeouts: Timeouts,
-    guard: AbstractContextManager[None],
+    blamed: Callable[[Exception], Exception],
 ) -> AsyncIterator[list[Output | Run]]:
-    """What the reader makes of each read, up to and with its terminal. `guard` is entered wherever bytes are read; no
-    Fault is raised but its own: they are last outputs."""
+    """What the reader makes of each read, up to and with its terminal. `blamed` says what to raise for an
+    exception that bytes brought out. No other Fault is raised: they are last outputs."""
     framer = Framer()
     begun = False
     while not reader.ended:
@@ -44,11 +43,12 @@ async def outputs_of(
         except Fault as fault:
             data, cut = b"", fault
         try:
-            with guard:
-                outputs: list[Output | Run] = _read(framer, reader, data) if data else [*_closing(framer, reader, cut)]
+            outputs: list[Output | Run] = _read(framer, reader, data) if data else [*_closing(framer, reader, cut)]
         except TooLong as error:
             yield [Fault("upstream_invalid_response", str(error), code="upstream_response_too_large")]
             return
+        except Exception as error:  # noqa: BLE001 - nobody foresaw it
+            raise blamed(error) from None
         if outputs:
             begun = True
             yield outputs

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import HttpVersion11
@@ -107,8 +106,11 @@ class Gateway:
 
     async def _exchange(self, request: BaseRequest, identity: str, path: str, route: Route) -> StreamResponse:
         exchange = Exchange(request, identity, path, route, self.state, self.store, self._server, self.log, self._mask)
-        with self._counted(exchange):
+        self._begin(exchange)
+        try:
             return await exchange.run()
+        finally:
+            self._end(exchange)
 
     async def _stored(
         self, request: BaseRequest, identity: str, route: Route, response_id: str, part: str
@@ -119,20 +121,20 @@ class Gateway:
         if request.method not in methods:
             return self._other_method(request, identity, ", ".join(methods))
         retrieval = Retrieval(request, Note(identity, route.dialect.name, route.protocol), route, response_id, part)
-        with self._counted(retrieval):
+        self._begin(retrieval)
+        try:
             return await retrieval.run(self.state.keys, self.store, self.log, self._server.write_stall)
+        finally:
+            self._end(retrieval)
 
-    @contextmanager
-    def _counted(self, exchange: Exchange | Retrieval) -> Iterator[None]:
-        """It is running for so long."""
+    def _begin(self, exchange: Exchange | Retrieval) -> None:
         self.running.add(exchange)
         self.idle.clear()
-        try:
-            yield
-        finally:
-            self.running.discard(exchange)
-            if not self.running:
-                self.idle.set()
+
+    def _end(self, exchange: Exchange | Retrieval) -> None:
+        self.running.discard(exchange)
+        if not self.running:
+            self.idle.set()
 
     def _tell(self, request: BaseRequest, identity: str, path: str, inquiry: Inquiry) -> Response:
         """Answer a question about models. Raises Fault."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 
 from aiohttp.web_response import StreamResponse
 
@@ -38,7 +37,7 @@ class StreamAnswer:
         self._writer: StreamWriter = asked.route.served.write_stream(asked.ctx)
         self._attempt: Attempt | None = None
         self._incoming: Incoming | None = None
-        self._guard: AbstractContextManager[None] = nullcontext()
+        self._guard: Unforeseen | None = None
         self._down = Downstream(asked.request, asked.clock, self._headers, server.hold_headers, server.write_stall)
 
     @property
@@ -69,7 +68,7 @@ class StreamAnswer:
         incoming = self._incoming = await open_upstream(asked, attempt)
         try:
             if incoming.status >= 400 or incoming.media_type not in (SSE, ""):
-                await self._tell(await read_reply(asked, attempt, incoming))
+                await self._tell(attempt, await read_reply(asked, attempt, incoming))
             else:
                 await self._relay(attempt, incoming)
                 await self._down.end(broken=self._writer.aborts)
@@ -82,12 +81,12 @@ class StreamAnswer:
         """Several replies that come whole, as one stream."""
         self._asked.clock.enter("answer", attempt.candidate.provider.timeouts.total)
         reply, self._incoming = await whole_reply(self._asked, attempt)
-        await self._tell(reply)
+        await self._tell(attempt, reply)
 
-    async def _tell(self, reply: JsonObject) -> None:
+    async def _tell(self, attempt: Attempt, reply: JsonObject) -> None:
         """A reply that came whole."""
         asked = self._asked
-        with self._guard:
+        with Unforeseen(asked, attempt):
             events = _RESTREAM[asked.route.protocol](reply, asked.ctx.request)
         await self._write(outputs_of_reply(events))
         await self._down.end(broken=self._writer.aborts)
@@ -97,10 +96,12 @@ class StreamAnswer:
         reader = attempt.called.read_stream(attempt.ctx)
         translator = None if bridge is None else bridge.stream(asked.ctx.request, attempt.ctx)
         timeouts = attempt.candidate.provider.timeouts
-        async for outputs in outputs_of(incoming, reader, asked.clock, timeouts, self._guard):
+        async for outputs in outputs_of(incoming, reader, asked.clock, timeouts, self._blamed):
             if translator is not None:
-                with self._guard:
+                try:
                     outputs = translated(translator, outputs)
+                except Exception as error:  # noqa: BLE001 - nobody foresaw it
+                    raise self._blamed(error) from None
                 if not outputs:
                     continue
             if isinstance(outputs[0], Fault) and not self._down.written:
@@ -111,8 +112,10 @@ class StreamAnswer:
         note, turn = self._asked.note, self._asked.turn
         if turn is not None:
             outputs = await turn.passed(outputs)
-        with self._guard:
+        try:
             data = b"".join(map(self._written, outputs))
+        except Exception as error:  # noqa: BLE001 - nobody foresaw it
+            raise self._blamed(error) from None
         last = outputs[-1]
         if isinstance(last, Fault):
             note.failed(last)
@@ -135,6 +138,9 @@ class StreamAnswer:
             if usage := usage_of(output.body):
                 note.usage = usage
         return self._writer.write(output)
+
+    def _blamed(self, error: Exception) -> Exception:
+        return error if self._guard is None else self._guard.fault(error)
 
     def _headers(self) -> dict[str, str]:
         headers = answer_headers(self._asked, self._attempt, self._incoming)

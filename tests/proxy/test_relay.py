@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -76,7 +75,9 @@ def relayed(reads: list[bytes], client: str = "openai/chat", dialect: str = "ope
 
 async def read(reads: list[bytes], reader: StreamReader) -> list[Output | Run]:
     incoming = cast(Incoming, Reads(reads))
-    return [made async for some in outputs_of(incoming, reader, Clock(), Timeouts(), nullcontext()) for made in some]
+    return [
+        made async for some in outputs_of(incoming, reader, Clock(), Timeouts(), lambda error: error) for made in some
+    ]
 
 
 def cut(raw: bytes, places: list[int]) -> list[bytes]:
