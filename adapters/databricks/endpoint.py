@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from urllib.parse import quote
 
 from dragoman.adapters.call import Call, Context, JsonObject
@@ -11,6 +12,7 @@ from .invocations import endpoint_of
 __all__ = ["invocations", "name_endpoint", "say_stream", "settle_stream"]
 
 
+@lru_cache(maxsize=256)
 def invocations(name: str) -> str:
     """The path of the endpoint with that name."""
     return f"/serving-endpoints/{quote(name, safe='')}/invocations"
