@@ -137,7 +137,12 @@ async def test_the_openai_client(engine_house: Any, subtests: pytest.Subtests) -
             assert found.keys() == {"n", "ok"} and reply.choices[0].finish_reason == "stop"
         with subtests.test("usage of a stream"):
             stream = await client.chat.completions.create(
-                model="tiny", messages=said, max_tokens=5, stream=True, stream_options={"include_usage": True}
+                model="tiny",
+                messages=said,
+                max_tokens=5,
+                temperature=0,
+                stream=True,
+                stream_options={"include_usage": True},
             )
             *_, last = [chunk async for chunk in stream]
             assert last.usage is not None and last.usage.completion_tokens == 5
