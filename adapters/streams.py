@@ -13,9 +13,10 @@ from .call import JsonObject
 from .edits import replace
 from .faults import Fault
 from .paths import Path
+from .pieces import decoded
 from .sse import Item
 
-__all__ = ["Chunk", "End", "Output", "Run", "StreamReader", "StreamTranslator", "StreamWriter", "Surroundings"]
+__all__ = ["Chunk", "End", "Output", "Run", "StreamReader", "StreamTranslator", "StreamWriter"]
 
 _MARK = uuid4().hex  # made here, so that no chunk has it
 
@@ -40,11 +41,11 @@ class Run:
     """Chunks that came together and are alike but for their texts.
 
     `body` is one of them, and `place` where its text stands; runs of the same stream have the very same body. `texts`
-    are the insides of JSON strings, `plain` where none has an escape. `size` is how many bytes of a read they took, and
-    `data` those bytes, where they are the chunks as events in hub form.
+    are the insides of JSON strings. `size` is how many bytes of a read they took, and `data` those bytes, where they are
+    the chunks as events in hub form.
     """
 
-    __slots__ = ("body", "data", "place", "plain", "size", "texts")
+    __slots__ = ("body", "data", "place", "size", "texts")
 
     def __init__(
         self, body: JsonObject, place: Path, texts: list[bytes], size: int = 0, data: bytes | None = None
@@ -54,18 +55,16 @@ class Run:
         self.texts = texts
         self.size = size
         self.data = data
-        self.plain = b"\\" not in b"".join(texts)
-
-    def said(self) -> list[str]:
-        """The texts themselves."""
-        if self.plain:
-            return [text.decode() for text in self.texts]
-        said: list[str] = orjson.loads(b'["%b"]' % b'","'.join(self.texts))
-        return said
 
     def chunks(self) -> list[Chunk]:
         """One by one."""
-        return [Chunk(self._with(text)) for text in self.said()]
+        return [Chunk(self._with(decoded(text))) for text in self.texts]
+
+    def rewritten(self) -> list[bytes]:
+        """The texts as they are written in a text that is made here, however they came."""
+        if b"\\" not in b"".join(self.texts):
+            return self.texts
+        return [orjson.dumps(decoded(text))[1:-1] for text in self.texts]
 
     def _with(self, text: str) -> JsonObject:
         body = self.body.copy()
@@ -73,26 +72,10 @@ class Run:
         return body
 
 
-class Surroundings:
-    """What is written before and after the texts of runs. It is made anew only where a run has another body."""
-
-    def __init__(self) -> None:
-        self._body: JsonObject | None = None
-        self._around = b"", b""
-
-    def of(self, run: Run) -> tuple[bytes, bytes]:
-        """The JSON text of a chunk, cut where its text stands."""
-        if run.body is not self._body:
-            body = run.body.copy()
-            replace(body, run.place, _MARK)
-            before, _, after = orjson.dumps(body).partition(_MARK.encode())
-            self._body, self._around = run.body, (before, after)
-        return self._around
-
-    @staticmethod
-    def texts(run: Run) -> list[bytes]:
-        """As they are written in a text that is made here, however they came."""
-        return run.texts if run.plain else [orjson.dumps(text)[1:-1] for text in run.said()]
+    def around(self) -> tuple[bytes, bytes]:
+        """The JSON text of a chunk, cut where its text stands. The same for every run with this body."""
+        before, _, after = orjson.dumps(self._with(_MARK)).partition(_MARK.encode())
+        return before, after
 
 
 class StreamReader(Protocol):

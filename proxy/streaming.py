@@ -110,10 +110,11 @@ class StreamAnswer:
 
     async def _write(self, outputs: list[Output | Run]) -> None:
         note, turn = self._asked.note, self._asked.turn
-        if turn is not None:
+        only_text = len(outputs) == 1 and isinstance(outputs[0], Run)
+        if turn is not None and not only_text:
             outputs = await turn.passed(outputs)
         try:
-            data = b"".join(map(self._written, outputs))
+            data = self._written(outputs[0]) if only_text else b"".join(map(self._written, outputs))
         except Exception as error:  # noqa: BLE001 - nobody foresaw it
             raise self._blamed(error) from None
         last = outputs[-1]

@@ -9,7 +9,7 @@ import orjson
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.streams import Chunk, Output, Run, StreamWriter, Surroundings
+from dragoman.adapters.streams import Chunk, Output, Run, StreamWriter
 
 from .calls_in_turn import CallsInTurn
 
@@ -33,7 +33,8 @@ class EventWriter(StreamWriter):
         self._fault_event = fault_event
         self._aborts_on_fault = aborts_on_fault
         self._closed = False
-        self._surroundings = Surroundings()
+        self._run_body: JsonObject | None = None  # whose runs are written with `_around`
+        self._around = b"", b""
         self._calls = CallsInTurn()
 
     def write(self, output: Output) -> bytes:
@@ -58,8 +59,10 @@ class EventWriter(StreamWriter):
     def _run(self, run: Run) -> bytes:
         if run.data is not None:
             return run.data
-        before, after = self._surroundings.of(run)
-        return b"".join([_EVENT % (before, text, after) for text in self._surroundings.texts(run)])
+        if run.body is not self._run_body:
+            self._run_body, self._around = run.body, run.around()
+        before, after = self._around
+        return b"".join([_EVENT % (before, text, after) for text in run.rewritten()])
 
     def _chunk(self, chunk: Chunk) -> bytes:
         return b"data: " + (chunk.raw or orjson.dumps(chunk.body)) + b"\n\n"

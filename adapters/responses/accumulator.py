@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.pieces import Pieces
 
 from .events import BEGINNINGS, BY_DELTA, BY_DONE, OUTPUT_TEXT, TERMINALS, TextKind, new_part
 
@@ -48,10 +49,16 @@ class Accumulator:
             if handler is not None:
                 handler(self, event)
             return
-        index = event.get("output_index")
-        item = self._items.get(index) if type(index) is int else None
+        item = self._item(event)
         if item is not None and type(event.get("delta")) is str:
-            item.piece(kind, event)
+            item.pieces(kind, event).add(event["delta"])
+            if kind is OUTPUT_TEXT and event.get("logprobs"):
+                item.part(kind, event).logprobs += _list(event["logprobs"])
+
+    def pieces(self, delta: JsonObject) -> Pieces:
+        """Where the text of such a delta is added, until another event is."""
+        kind, item = BY_DELTA.get(delta["type"]), self._item(delta)
+        return Pieces() if kind is None or item is None else item.pieces(kind, delta)
 
     def output(self, unfinished: str = "incomplete") -> list[JsonObject]:
         """The items so far, in order; `unfinished` is the status of those that were not done."""
@@ -116,29 +123,25 @@ class _Item:
     def __init__(self, body: JsonObject, done: bool) -> None:
         self.body = body
         self.done = done
-        self.texts: dict[str, list[str]] = {}
+        self.texts: dict[str, Pieces] = {}
         self.parts: dict[str, dict[int, _Part]] = {}
 
-    def piece(self, kind: TextKind, event: JsonObject) -> None:
-        if not kind.place:
-            self.texts.setdefault(kind.key, []).append(event["delta"])
-            return
-        parts, index = self.parts.get(kind.place), event.get(kind.index)
-        part = parts.get(index) if parts and type(index) is int else None
-        if part is None:
-            part = self.part(kind, event)
-        part.pieces.append(event["delta"])
-        if kind is OUTPUT_TEXT and event.get("logprobs"):
-            part.logprobs += _list(event["logprobs"])
+    def pieces(self, kind: TextKind, event: JsonObject) -> Pieces:
+        if kind.place:
+            return self.part(kind, event).pieces
+        found = self.texts.get(kind.key)
+        if found is None:
+            found = self.texts[kind.key] = Pieces()
+        return found
 
     def whole(self, kind: TextKind, event: JsonObject) -> None:
         if kind.place:
             part = self.part(kind, event)
-            part.pieces = [event[kind.key]]
+            part.pieces = Pieces(event[kind.key])
             if kind is OUTPUT_TEXT and event.get("logprobs"):
                 part.logprobs = [*_list(event["logprobs"])]
         else:
-            self.texts[kind.key] = [event[kind.key]]
+            self.texts[kind.key] = Pieces(event[kind.key])
 
     def part(self, kind: TextKind, event: JsonObject) -> _Part:
         parts = self.parts.get(kind.place)
@@ -161,7 +164,7 @@ class _Item:
             status = "failed"
         body = {**self.body, "status": status}
         for key, pieces in self.texts.items():
-            body[key] = "".join(pieces)
+            body[key] = pieces.text()
         for place, parts in self.parts.items():
             body[place] = [part.snapshot() for _, part in sorted(parts.items())]
         return body
@@ -172,14 +175,14 @@ class _Part:
 
     def __init__(self, body: JsonObject) -> None:
         self.body = body
-        self.pieces: list[str] = []
+        self.pieces = Pieces()
         self.annotations: list[Any] = []
         self.logprobs: list[Any] = []
 
     def snapshot(self) -> JsonObject:
         body = dict(self.body)
         if self.pieces:
-            body["refusal" if body.get("type") == "refusal" else "text"] = "".join(self.pieces)
+            body["refusal" if body.get("type") == "refusal" else "text"] = self.pieces.text()
         if self.annotations:
             body["annotations"] = [*_list(body.get("annotations")), *self.annotations]
         if self.logprobs:

@@ -23,7 +23,8 @@ import orjson
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.streams import Chunk, End, Output, Run, StreamWriter, Surroundings
+from dragoman.adapters.pieces import Pieces
+from dragoman.adapters.streams import Chunk, End, Output, Run, StreamWriter
 
 from .accumulator import Accumulator
 from .events import TERMINALS, error_event, lifecycle
@@ -53,7 +54,9 @@ class ResponsesWriter(StreamWriter):
         self._number = 0
         self._closed = False
         self._end_is_due = False
-        self._surroundings = Surroundings()
+        self._run_body: JsonObject | None = None  # whose runs are written with `_delta` and added to `_pieces`
+        self._delta = b""
+        self._pieces = Pieces()
 
     def write(self, output: Output) -> bytes:
         if self._closed:
@@ -71,15 +74,21 @@ class ResponsesWriter(StreamWriter):
         """A run of deltas, whose texts are added up at once."""
         if self._closed or self._render is not None:
             return super().write_run(run)
-        self._accumulator.add({**run.body, "delta": "".join(run.said())})
-        before, after = self._surroundings.of(run)
-        event = _head(run.body["type"]) + before + b"%b" + after[:-1] + b',"sequence_number":%d}\n\n'
-        texts, first = self._surroundings.texts(run), self._number
+        if run.body is not self._run_body:
+            self._begin_run(run)
+        self._pieces.add_insides(run.texts)
+        texts, first = run.rewritten(), self._number
         self._number += len(texts)
-        return b"".join([event % (text, number) for number, text in enumerate(texts, first)])
+        return b"".join([self._delta % (text, number) for number, text in enumerate(texts, first)])
+
+    def _begin_run(self, run: Run) -> None:
+        before, after = (part.replace(b"%", b"%%") for part in run.around())
+        self._delta = _head(run.body["type"]) + before + b"%b" + after[:-1] + b',"sequence_number":%d}\n\n'
+        self._pieces = self._accumulator.pieces(run.body)
+        self._run_body = run.body
 
     def _chunk(self, chunk: Chunk) -> bytes:
-        event = chunk.body
+        event, self._run_body = chunk.body, None
         self._accumulator.add(event)
         written = self._event(event, chunk.raw)
         if event["type"] not in TERMINALS:

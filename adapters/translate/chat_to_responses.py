@@ -72,6 +72,7 @@ class ChatToResponses(StreamTranslator):
         self._began = False
         self._ended = False
         self._turn: OpenTurn | None = None
+        self._run_body: JsonObject | None = None  # whose runs are more of the open text
         self._calls: dict[int, OpenCall] = {}
         self._next = 0
         self._output: dict[int, JsonObject] = {}
@@ -80,6 +81,7 @@ class ChatToResponses(StreamTranslator):
 
     def feed(self, output: Output) -> list[Output]:
         """Take one output of the chat reader."""
+        self._run_body = None
         if self._ended:
             self.dropped += 1
             return []
@@ -92,11 +94,16 @@ class ChatToResponses(StreamTranslator):
 
     def feed_run(self, run: Run) -> Sequence[Output | Run]:
         """Take a run of chunks. Where a text is open already, texts are a run of its deltas."""
-        choice, turn = run.body["choices"][0], self._turn
-        writes_on = turn is not None and turn.has_text and not self._ended
-        if turn is None or not writes_on or choice["index"] or choice.get("logprobs") or run.place != _CONTENT:
+        turn = self._turn
+        if turn is None or not (run.body is self._run_body or self._writes_on(turn, run)):
             return super().feed_run(run)
+        self._run_body = run.body
         return turn.write_run(run)
+
+    def _writes_on(self, turn: OpenTurn, run: Run) -> bool:
+        choice = run.body["choices"][0]
+        plain = run.place == _CONTENT and not choice["index"] and not choice.get("logprobs")
+        return plain and turn.has_text and not self._ended
 
     def _chunk(self, body: JsonObject) -> list[Output]:
         out: list[Output] = [] if self._began else self._begin()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.pieces import Pieces
 from dragoman.adapters.responses.events import (
     OUTPUT_TEXT,
     TextKind,
@@ -22,6 +23,8 @@ from dragoman.adapters.streams import Chunk, Output, Run
 from .tools import unboxed
 
 __all__ = ["OpenCall", "OpenTurn"]
+
+_DELTA = ("delta",)
 
 
 class OpenTurn:
@@ -48,7 +51,7 @@ class OpenTurn:
         self._lists: dict[str, list[JsonObject]] = {}
         self._kind: TextKind | None = None
         self._delta: JsonObject = {}  # the event for a piece of the open part, but for its text
-        self._pieces: list[str] = []
+        self._pieces = Pieces()
         self._logprobs: list[Any] = []
         self._annotations: list[JsonObject] = []
         self.type: str = item["type"]
@@ -67,7 +70,7 @@ class OpenTurn:
             self._kind = kind
             out.append(Chunk(part_added(kind, self._id, self.index, self._position, new_part(kind))))
             self._delta = text_delta(kind, self._id, self.index, self._position, "")
-        self._pieces.append(text)
+        self._pieces.add(text)
         delta = {**self._delta, "delta": text}
         if logprobs:
             self._logprobs += logprobs
@@ -76,9 +79,9 @@ class OpenTurn:
 
     def write_run(self, run: Run) -> list[Run]:
         """Pieces for the open part, without log probabilities. An empty one is none."""
-        self._pieces += run.said()
-        texts = [text for text in run.texts if text]
-        return [Run(self._delta, ("delta",), texts)] if texts else []
+        texts = run.texts if all(run.texts) else [text for text in run.texts if text]
+        self._pieces.add_insides(texts)
+        return [Run(self._delta, _DELTA, texts)] if texts else []
 
     def annotate(self, annotation: JsonObject, out: list[Output]) -> None:
         """An annotation to the open part of output text."""
@@ -103,12 +106,12 @@ class OpenTurn:
         kind = self._kind
         if kind is None:
             return
-        text, at = "".join(self._pieces), self._position
+        text, at = self._pieces.text(), self._position
         part = new_part(kind, text, self._annotations, self._logprobs)
         out.append(Chunk(text_done(kind, self._id, self.index, at, text, self._logprobs)))
         out.append(Chunk(part_done(kind, self._id, self.index, at, part)))
         self._lists.setdefault(kind.place, []).append(part)
-        self._kind, self._pieces, self._logprobs, self._annotations = None, [], [], []
+        self._kind, self._pieces, self._logprobs, self._annotations = None, Pieces(), [], []
 
 
 class OpenCall:
@@ -123,7 +126,7 @@ class OpenCall:
         self._kind = kind
         self._boxed = boxed
         self.index = index
-        self._pieces: list[str] = []
+        self._pieces = Pieces()
         out.append(Chunk(item_added(index, {**item, kind.key: "", "status": "in_progress"})))
 
     def name(self, names: JsonObject) -> None:
@@ -131,12 +134,12 @@ class OpenCall:
         self._item.update(names)
 
     def write(self, text: str, out: list[Output]) -> None:
-        self._pieces.append(text)
+        self._pieces.add(text)
         if not self._boxed:
             self._tell(text, out)
 
     def close(self, status: str, out: list[Output]) -> JsonObject:
-        text = "".join(self._pieces)
+        text = self._pieces.text()
         if self._boxed:
             text = unboxed(text)
             self._tell(text, out)
