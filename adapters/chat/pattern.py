@@ -26,7 +26,8 @@ _HEAD, _TAIL = b"data: ", b"\n\n"  # of an event
 _INSIDE = re.compile(
     rb'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u(?:[0-9a-ce-fA-CE-F][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}))*+'
 )
-"""What may stand between the quotes of a JSON string; the halves of a surrogate pair are left to the long way."""
+"""What may stand between the quotes of a JSON string; the halves of a surrogate pair are left to the long way. Several
+such texts with spaces between them are one, and only such: no escape goes on behind a space."""
 
 
 class Pattern:
@@ -90,12 +91,25 @@ class Pattern:
             return None
         if data.endswith(tail) and _INSIDE.fullmatch(data, at + len(head), len(data) - len(tail)):
             return self._run(data[at:], [data[at + len(head) : -len(tail)]])
-        *texts, last = data[at + len(head) :].split(tail + head)
-        text, ended, rest = last.partition(tail)
-        if ended:
-            texts.append(text)
-        end = len(data) - (len(rest) if ended else len(head) + len(last))
-        return self._run(data[at:end], texts) if texts and all(map(_INSIDE.fullmatch, texts)) else None
+        *blocks, last = data[at + len(_HEAD) :].split(_TAIL + _HEAD)
+        if last.endswith(_TAIL):
+            blocks.append(last[: -len(_TAIL)])
+        texts = self._texts(blocks)
+        if not texts or not _INSIDE.fullmatch(b" ".join(texts)):
+            return None
+        size = len(texts) * (len(head) + len(tail)) + sum(map(len, texts))
+        return self._run(data[at : at + size], texts)
+
+    def _texts(self, blocks: list[bytes]) -> list[bytes]:
+        """What stands in the first of these JSON texts, as far as they are of the pattern."""
+        before, after = self._before, self._after
+        start, end = len(before), -len(after)
+        texts = []
+        for block in blocks:
+            if not (block.startswith(before) and block.endswith(after, start)):
+                break
+            texts.append(block[start:end])
+        return texts
 
     def _run(self, data: bytes, texts: list[bytes]) -> Run | None:
         """The run of these texts, which `data` is the events of."""
