@@ -41,8 +41,8 @@ class Run:
     """Chunks that came together and are alike but for their texts.
 
     `body` is one of them, and `place` where its text stands; runs of the same stream have the very same body. `texts`
-    are the insides of JSON strings. `size` is how many bytes of a read they took, and `data` those bytes, where they are
-    the chunks as events in hub form.
+    are the insides of JSON strings. `size` is how many bytes of a read they took, and `data` those bytes, where they
+    are the chunks as events in hub form.
     """
 
     __slots__ = ("body", "data", "place", "size", "texts")
