@@ -71,7 +71,6 @@ class Run:
         replace(body, self.place, text)
         return body
 
-
     def around(self) -> tuple[bytes, bytes]:
         """The JSON text of a chunk, cut where its text stands. The same for every run with this body."""
         before, _, after = orjson.dumps(self._with(_MARK)).partition(_MARK.encode())
