@@ -145,11 +145,13 @@ class SlotCache:
         low, high = rows[0], rows[-1] + 1
         count = high - low
         places = [row - low for row in rows]
-        starts = np.minimum(self._filled[low:high], self.length - 1)
+        which = slice(None) if len(places) == count else places  # a slice is far quicker than a list of all
+        filled = self._filled[low:high]
+        starts = np.minimum(filled, self.length - 1)
         ids = np.zeros((count, 1), np.int64)
-        ids[places, 0] = tokens
+        ids[which, 0] = tokens
         self._run(low, high, self._inputs(ids, starts, starts + 1), self._logits, (count, 1, self._ports.vocab))
-        self._filled[list(rows)] += 1
+        filled[which] += 1
         return self._scores(self._logits, 0, count, places)
 
     def copy(self, source: int, target: int, length: int) -> None:
