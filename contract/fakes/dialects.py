@@ -27,7 +27,8 @@ class Dialect:
     """`root` completes the address to a base_url; `paths` are those of each protocol, with the model where it is in
     there; such a path serves other protocols too, where it is asked for what is theirs.
     `keys` are the headers that may carry the key, as header -> prefix. `invalid` is the status of a body that the
-    schema does not accept, `malformed` that of one that is no JSON object, `invalid_json` the dialect's word for it."""
+    schema does not accept, `malformed` that of one that is no JSON object, `invalid_json` the dialect's word for it;
+    `unknown_path` is its word for an address that it does not have."""
 
     name: str
     paths: Mapping[str, tuple[re.Pattern[str], ...]]
@@ -38,6 +39,7 @@ class Dialect:
     versioned: bool = False
     extras: Literal["ignored", "refused", "by header"] = "ignored"
     invalid_json: str = ""
+    unknown_path: str = ""
     info: Mapping[str, Json] = field(default_factory=dict)
     lost: Callable[[str, Problem], Reply] = _lost
 
@@ -70,6 +72,7 @@ DIALECTS: Mapping[str, Dialect] = {
         },
         400,
         root="/v1",
+        unknown_path="unknown_url",
         info={"/v1/models": _models("dragoman")},
     ),
     "databricks": Dialect(
@@ -86,6 +89,7 @@ DIALECTS: Mapping[str, Dialect] = {
         400,
         extras="refused",
         invalid_json="BAD_REQUEST",
+        unknown_path="ENDPOINT_NOT_FOUND",
     ),
     "azure": Dialect(
         "azure",

@@ -222,10 +222,12 @@ class FakeProvider:
 
     def _elsewhere(self, received: Received) -> Reply:
         """The dialect's other addresses, and its word for addresses that it does not have."""
-        if received.path in self._row.info and received.method == "GET":
-            checks.check_version(self._row, received.query)
-            return json_reply(200, self._row.info[received.path])
-        return self._row.lost(self.dialect, Problem(404, f"No such address: {received.method} {received.path}"))
+        row = self._row
+        if received.path in row.info and received.method == "GET":
+            checks.check_version(row, received.query)
+            return json_reply(200, row.info[received.path])
+        said = f"No such address: {received.method} {received.path}"
+        return row.lost(self.dialect, Problem(404, said, code=row.unknown_path))
 
     def _behave(self, received: Received, body: Json, model: str, protocol: str) -> Reply:
         try:

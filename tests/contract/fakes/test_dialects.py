@@ -128,8 +128,24 @@ async def test_addresses(dialect: str, paths: list[str], session: aiohttp.Client
                 assert (await response.json())["model"] == body["model"]
             async with session.get(fake.origin + path) as response:
                 assert response.status == 405 and response.headers["Allow"] == "POST"
-        async with session.post(f"{fake.origin}/v2/nothing", json=body) as response:
-            assert (response.status, await response.read() == b"") == (404, dialect == "mindie")
+
+
+WORDS = {
+    "openai": b'"code":"unknown_url"',
+    "databricks": b'"error_code":"ENDPOINT_NOT_FOUND"',
+    "azure": b'"error":"Not Found"',
+    "mindie": b"",
+}
+
+
+@pytest.mark.parametrize("dialect", WORDS)
+async def test_an_unknown_address_is_no_unknown_model(dialect: str, session: aiohttp.ClientSession) -> None:
+    async with FakeProvider(dialect) as fake, session.post(f"{fake.origin}/v2/nothing", json={}) as response:
+        raw = (await response.read()).replace(b": ", b":")
+        assert response.status == 404
+        assert WORDS[dialect] in raw
+        assert b"model" not in raw
+        assert (raw == b"") == (dialect == "mindie")
 
 
 @pytest.mark.parametrize(("dialect", "path"), [("openai", "/v1/models"), ("mindie", "/v1/models"), ("azure", "/info")])
