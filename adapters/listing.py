@@ -26,12 +26,13 @@ class Listed:
 @dataclass(frozen=True, slots=True)
 class Information:
     """What a dialect answers at an address that tells of models. `about` says of which: of all that the caller may use,
-    of the one that the address names, or of the one that a request without a model's name would get.
+    of the one that the address names, of the one that a request without a model's name would get, or of none; an answer
+    that tells of none needs no key.
 
     `write` gets those models and the client's call, and raises Fault for a call that the dialect does not allow.
     """
 
-    about: Literal["all", "named", "default"]
+    about: Literal["all", "named", "default", "none"]
     write: Callable[[Sequence[Listed], Call], JsonObject]
 
 

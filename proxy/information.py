@@ -63,6 +63,8 @@ def told(inquiry: Inquiry, call: Call, caller: Caller, state: RouterState) -> Js
 
 def _models(inquiry: Inquiry, call: Call, caller: Caller, state: RouterState) -> list[Listed]:
     about = inquiry.information.about
+    if about == "none":
+        return []
     if about == "all":
         return state.listed(caller)
     if about == "named":

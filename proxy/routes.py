@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from dragoman.adapters.call import Call
 from dragoman.adapters.dialect import Dialect, Served
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.suggestions import did_you_mean
+from dragoman.adapters.suggestions import did_you_mean, nearest
 
 __all__ = ["ADDRESSES", "AZURE_OPENAI", "INFORMATION", "STORED", "Route", "Routes"]
 
@@ -63,12 +63,16 @@ INFORMATION: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("openai", "model"): ("/v1/models/{name}", "/openai/v1/models/{name}", "/openai/models/{name}"),
     ("databricks", "models"): ("/api/2.0/serving-endpoints", "/databricks/api/2.0/serving-endpoints"),
     ("databricks", "model"): ("/api/2.0/serving-endpoints/{name}", "/databricks/api/2.0/serving-endpoints/{name}"),
+    ("databricks", "host"): ("/.well-known/databricks-config",),
     ("azure", "info"): ("/info", "/azure/info", "/models/info", "/azure/models/info"),
     ("mindie", "models"): ("/mindie/v1/models",),
     ("mindie", "model"): ("/mindie/v1/models/{name}",),
     ("mindie", "info"): ("/mindie/info",),
 }
 """(dialect, what it tells) -> patterns of paths; `{name}` is all the rest."""
+
+_ANYBODYS = frozenset({"api", ".well-known"})  # first segments that tell of no dialect; the second does
+_LIKE = 0.85  # less is no slip of the pen, but another API: Azure's /images/embeddings, OpenAI's /v1/conversations
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,8 @@ class Routes:
     def __init__(self, dialects: Mapping[str, Dialect], profiles: Mapping[Any, str]) -> None:
         self._exact: dict[str, Route] = {}
         self._patterns: list[tuple[list[str], Route]] = []
-        self._by_segment: dict[str, Route] = {}
+        self._by_beginning: dict[str, Route] = {}
+        self._told: dict[str, list[tuple[str, ...]]] = {}  # dialect -> patterns, those of the same thing together
         self._keeping: list[str] = []
         every: dict[str, dict[str, Route]] = {}
         for (name, protocol), patterns in ADDRESSES.items():
@@ -122,10 +127,9 @@ class Routes:
                 self._add(route, (*patterns, *AZURE_OPENAI.get((name, protocol), ())), spoken)
 
         for (name, _), patterns in INFORMATION.items():
-            kin = next((route for route in self._by_segment.values() if route.dialect.name == name), None)
+            kin = next((route for route in self._by_beginning.values() if route.dialect.name == name), None)
             if kin is not None:
-                for pattern in patterns:
-                    self._by_segment.setdefault(pattern.split("/", 2)[1], kin)
+                self._tell(kin, patterns)
 
     def find(self, path: str) -> Route | None:
         route = self._exact.get(path)
@@ -144,18 +148,27 @@ class Routes:
         return None
 
     def kin(self, path: str) -> Route:
-        """The route whose dialect a client at this path most likely speaks: one that shares its first segment."""
-        first = path.split("/", 2)[1] if "/" in path else ""
-        return self._by_segment.get(first) or self._by_segment["v1"]
+        """The route whose dialect a client at this path most likely speaks: one that begins alike."""
+        return self._by_beginning.get(_beginning(path)) or self._by_beginning["v1"]
 
     def unknown(self, path: str) -> Fault:
-        told = [pattern for patterns in INFORMATION.values() for pattern in patterns if "{" not in pattern]
-        hint = did_you_mean(path, [*self._exact, *told], likeness=0.5)
+        """What to say of an address that is not served: which one was meant, else which ones there are."""
+        known = [pattern for groups in self._told.values() for group in groups for pattern in group]
+        hint = did_you_mean(path, known, likeness=_LIKE)
+        if not hint:
+            dialect = self.kin(path).dialect.name
+            served = ", ".join(_closest(path, group) for group in self._told[dialect])
+            hint = f": dragoman has no such API; to {dialect} clients it serves {served}"
         return Fault("not_found", f"nothing is served at this address{hint}", code="unknown_url")
 
-    def _add(self, route: Route, patterns: tuple[str, ...], spoken: Mapping[str, Route]) -> None:
+    def _tell(self, route: Route, patterns: tuple[str, ...]) -> None:
+        self._told.setdefault(route.dialect.name, []).append(patterns)
         for pattern in patterns:
-            self._by_segment.setdefault(pattern.split("/", 2)[1], route)
+            self._by_beginning.setdefault(_beginning(pattern), route)
+
+    def _add(self, route: Route, patterns: tuple[str, ...], spoken: Mapping[str, Route]) -> None:
+        self._tell(route, patterns)
+        for pattern in patterns:
             if "{" in pattern:
                 shared = spoken if route.dialect.protocol_of is not None else {}
                 self._patterns.append((pattern.split("/"), replace(route, shared=shared)))
@@ -163,6 +176,17 @@ class Routes:
                 self._exact[pattern] = route
             if route.keeps:
                 self._keeping.append(f"{pattern}/")
+
+
+def _beginning(path: str) -> str:
+    first, second = [*path.split("/"), "", ""][1:3]
+    return f"{first}/{second}" if first in _ANYBODYS else first
+
+
+def _closest(path: str, patterns: tuple[str, ...]) -> str:
+    """Of patterns that serve the same, the most alike of those that begin as the path does, else the first."""
+    alike = [pattern for pattern in patterns if _beginning(pattern) == _beginning(path)]
+    return nearest(path, alike or patterns[:1], likeness=0)[0]
 
 
 def _fits(pattern: list[str], parts: list[str]) -> bool:

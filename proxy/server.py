@@ -30,6 +30,7 @@ from .config.models import Config
 from .exchange import Exchange
 from .information import Desk, Inquiry, told
 from .intake import check_host, path_of, request_id
+from .keys import ANYONE
 from .log import Log, Mask, Note
 from .retrieval import METHODS, Retrieval
 from .routes import Route, Routes
@@ -140,7 +141,8 @@ class Gateway:
         """Answer a question about models. Raises Fault."""
         if request.method not in ("GET", "HEAD"):
             return self._other_method(request, identity, "GET, HEAD")
-        caller = self.state.keys.caller(request.headers)
+        public = inquiry.information.about == "none"
+        caller = ANYONE if public else self.state.keys.caller(request.headers)
         call = Call(request.method, path, {}, dict(request.query), request.headers)
         body = self._mask(encode(told(inquiry, call, caller, self.state)))
         self.log.info("told", request_id=identity, dialect=inquiry.dialect.name, key=caller.name, bytes=len(body))

@@ -1,5 +1,9 @@
 """Databricks' lists of serving endpoints, as far as its SDK's client reads them: ServingEndpoint and
-ServingEndpointDetailed. Times are milliseconds."""
+ServingEndpointDetailed. Times are milliseconds.
+
+Before anything else, and without a key, that client asks a host for its settings: where one signs in, which account,
+workspace and cloud it belongs to. Here is nothing of that.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,10 @@ def _endpoint(models: Sequence[Listed], _call: Call) -> JsonObject:
     return {**_summary(model), "permission_level": "CAN_QUERY", "route_optimized": False}
 
 
+def _host(_models: Sequence[Listed], _call: Call) -> JsonObject:
+    return {}
+
+
 def _summary(model: Listed) -> JsonObject:
     return {
         "id": model.name,
@@ -40,4 +48,5 @@ def _summary(model: Listed) -> JsonObject:
 INFORMATION: Mapping[str, Information] = {
     "models": Information("all", _endpoints),
     "model": Information("named", _endpoint),
+    "host": Information("none", _host),
 }

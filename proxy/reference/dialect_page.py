@@ -75,9 +75,10 @@ def _facts(dialect: Dialect) -> Iterator[str]:
         yield f"- Address that dragoman calls ({protocol}), behind the provider's base address: {address}."
         for form in dialect.addresses:
             yield f"- With `address: {form}` ({protocol}): {_called(dialect, protocol, form)}."
-    for what in dialect.information:
+    for what, information in dialect.information.items():
         addresses = ", ".join(f"`GET {path}`" for path in INFORMATION[dialect.name, what])
-        yield f"- Addresses that tell of models ({what}): {addresses}."
+        subject = "the server itself, without a key" if information.about == "none" else f"models ({what})"
+        yield f"- Addresses that tell of {subject}: {addresses}."
     if dialect.forwarded:
         yield f"- Headers of the provider that clients get too: {', '.join(map(code, dialect.forwarded))}."
     yield ""

@@ -1,7 +1,6 @@
 """Databricks' own client through a real socket, over each provider's dialect.
 
-It knows no finish reason (it looks for `finishReason`) and no streams; before its first call it looks for
-/.well-known/databricks-config, and does without where there is none.
+It knows no finish reason (it looks for `finishReason`) and no streams.
 """
 
 from __future__ import annotations

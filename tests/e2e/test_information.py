@@ -88,7 +88,9 @@ async def test_lists_are_as_published(house: Any) -> None:
         assert not list(published("Model").iter_errors(await body_of(house, f"{path}/openai")))
 
 
-async def test_databricks_client(house: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_databricks_client(
+    house: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     for name in ("DATABRICKS_HOST", "DATABRICKS_TOKEN", "DATABRICKS_CONFIG_PROFILE"):
         monkeypatch.delenv(name, raising=False)
 
@@ -111,6 +113,16 @@ async def test_databricks_client(house: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert one.creation_timestamp > 1_700_000_000_000
     some, _ = await asyncio.to_thread(look, "sk-some")
     assert [endpoint.name for endpoint in some] == ["openai"]
+    assert not caplog.records, "it found all that it looked for"
+
+
+async def test_databricks_client_asks_about_the_host_before_it_has_a_key(house: Any) -> None:
+    for key in (None, "sk-wrong", "sk-all"):
+        status, _, raw = await ask(house, "/.well-known/databricks-config", key)
+        assert (status, json.loads(raw)) == (200, {})
+    status, headers, raw = await ask(house, "/.well-known/databricks-config", None, "POST")
+    assert (status, headers["Allow"]) == (405, "GET, HEAD, OPTIONS")
+    assert judge("databricks/chat.error").ok(json.loads(raw))
 
 
 @pytest.mark.parametrize("client", [ChatCompletionsClient, EmbeddingsClient])

@@ -224,3 +224,10 @@ async def test_several_choices(client: AsyncOpenAI, dialect: str) -> None:
     ]
     finished = [choice.index for chunk in chunks for choice in chunk.choices if choice.finish_reason]
     assert sorted(finished) == [0, 1]
+
+
+async def test_an_api_that_is_not_served(client: AsyncOpenAI) -> None:
+    with pytest.raises(openai.NotFoundError, match="dragoman has no such API") as caught:
+        await client.images.generate(model="openai", prompt="a bridge")
+    assert "it serves /v1/chat/completions, " in caught.value.message
+    assert caught.value.code == "unknown_url"

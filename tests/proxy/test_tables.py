@@ -96,6 +96,35 @@ def test_what_is_served_follows_from_the_dialects(dialects: Any) -> None:
     assert Routes(dialects, {}).find("/azure/chat/completions") is None
 
 
+OPENAI = ": dragoman has no such API; to openai clients it serves /v1/chat/completions, /v1/responses, /v1/completions,"
+UNKNOWN = {
+    "/v1/chat/completion": "; did you mean /v1/chat/completions?",
+    "/v1/chat/completions/": "; did you mean /v1/chat/completions?",
+    "/v1/v1/chat/completions": "; did you mean /v1/chat/completions?",
+    "/responses": "; did you mean /v1/responses?",
+    "/v1/embedding": "; did you mean /v1/embeddings?",
+    "/serving-endpoints/m/invocation": "; did you mean /serving-endpoints/{name}/invocations?",
+    "/openai/deployments/m/images/generations": ": dragoman has no such API; to openai clients it serves "
+    "/openai/deployments/{name}/chat/completions,",
+    "/models/images/embeddings": ": dragoman has no such API; to azure clients it serves /models/chat/completions,",
+    "/api/2.0/clusters/list": ": dragoman has no such API; to databricks clients it serves /serving-endpoints/",
+    "/api/chat": OPENAI,
+    "/.well-known/openid-configuration": OPENAI,
+    "/": OPENAI,
+    "": OPENAI,
+}
+APIS = """images/generations images/edits audio/speech audio/transcriptions moderations files uploads batches assistants
+threads threads/t/messages realtime realtime/sessions realtime/client_secrets conversations vector_stores
+fine_tuning/jobs evals containers videos responses/compact responses/input_tokens messages complete rerank"""
+
+
+@pytest.mark.parametrize("path", [*UNKNOWN, *(f"/v1/{api}" for api in APIS.split())])
+def test_who_asks_for_another_api_hears_what_is_served(path: str) -> None:
+    fault = Routes(known, {}).unknown(path)
+    assert (fault.status, fault.code) == (404, "unknown_url")
+    assert fault.message.startswith("nothing is served at this address" + UNKNOWN.get(path, OPENAI))
+
+
 PATHS = {
     "/chat/completions": True,
     "/serving-endpoints/a%2Fb/invocations": True,
