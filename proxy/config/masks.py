@@ -31,7 +31,8 @@ def is_secret(path: Path, text: str = "") -> bool:
     if path[-1] == "proxy":
         return "@" in text
     headers = len(path) > 1 and path[-2] == "headers"
-    return headers or (path[0] == "keys" and path[-1] == "key") or _SECRET_NAME.search(str(path[-1])) is not None
+    keys = path[0] == "keys" and path[-1] not in ("name", "models")  # whatever else is written there
+    return headers or keys or _SECRET_NAME.search(str(path[-1])) is not None
 
 
 def looks_secret(text: str) -> bool:

@@ -110,8 +110,16 @@ def described(schema: Mapping[str, Any]) -> str:
     if unit := schema.get("x-unit"):
         return f"{_UNITS[unit]}, more than 0"
     bounds = " and ".join(words.format(schema[name]) for name, words in _BOUNDS if name in schema)
-    kind = _KINDS[schema["type"]]
-    return f"{kind}, {bounds}" if bounds else kind
+    return ", ".join(filter(None, (_KINDS[schema["type"]], bounds, _inside(schema))))
+
+
+def _inside(schema: Mapping[str, Any]) -> str:
+    """What a mapping or a list may hold."""
+    keys = {"enum": sorted(schema["properties"])} if "properties" in schema else schema.get("propertyNames", {})
+    each = _resolved(_each(schema))
+    known = f"each key {described(keys)}" if _options(keys) else ""
+    held = f"each {'item' if schema['type'] == 'array' else 'value'} {described(each)}" if each else ""
+    return ", ".join(filter(None, (known, held)))
 
 
 def _options(schema: Mapping[str, Any]) -> list[str]:

@@ -88,9 +88,7 @@ async def test_lists_are_as_published(house: Any) -> None:
         assert not list(published("Model").iter_errors(await body_of(house, f"{path}/openai")))
 
 
-async def test_databricks_client(
-    house: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_databricks_client(house: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     for name in ("DATABRICKS_HOST", "DATABRICKS_TOKEN", "DATABRICKS_CONFIG_PROFILE"):
         monkeypatch.delenv(name, raising=False)
 

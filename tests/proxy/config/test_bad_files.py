@@ -17,7 +17,13 @@ WARNED = sorted(path.name for path in (FIXTURES / "warned").glob("*.yaml"))
 UNSET = ("HOST", "MINDIE_URL", "DRAGOMAN_INSECURE", "DRAGOMAN_FORMAT", "DRAGOMAN_ENV_FILE")
 ENV = {"SET": "value", "EMPTY": "", **dict.fromkeys(UNSET)}
 CANARIES = ("hunter", "aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd", "0123456789abc", "plain secret")
-SECRETS = ("secrets.yaml", "secret-in-broken-yaml.yaml", "duplicate-key.yaml", "unknown-key.yaml")
+SECRETS = (
+    "secrets.yaml",
+    "secret-in-broken-yaml.yaml",
+    "duplicate-key.yaml",
+    "unknown-key.yaml",
+    "scalar-for-mapping.yaml",
+)
 
 
 def checked(folder: str, name: str, monkeypatch: pytest.MonkeyPatch, *options: str) -> tuple[int, str, str]:
