@@ -19,23 +19,26 @@ from .filling import fill_item
 
 __all__ = ["hub_response", "hub_responses_usage", "read_response"]
 
+_UNDER_WAY = ("queued", "in_progress")
 _FLAT = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
 
 
 def read_response(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
     """The response in hub form, as the policy `replies` asks. Alters and returns `reply.body`.
 
-    Raises Fault: an error where a response should be, or a response that can't be mended.
+    Raises Fault: an error where a response should be, a response that has not ended, or one that can't be mended.
     """
     body, mode = reply.body, ctx.target.policy.replies
     if "output" not in body and "status" not in body:
         raise read_error_object(body, reply.status, reading.words)
+    _check_ended(body)
     if mode in ("strict", "report"):
         judge_natively(body, judge(f"{reading.dialect}/responses.reply", ctx.profile), ctx)
     if mode in ("off", "report"):
         return body
     if reading.mend is not None:
         reading.mend({"response": body})
+    _fill_status(body, ctx)
     body = hub_response(body, ctx)
     rules = judge("hub/responses.reply")
     violation = None if rules.ok(body) else _repair(body, rules, ctx)
@@ -43,6 +46,21 @@ def read_response(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
         text = f"the provider sent a response that is not valid: {violation.message}"
         raise Fault("upstream_invalid_response", text, code="upstream_invalid_response")
     return body
+
+
+def _check_ended(body: JsonObject) -> None:
+    """Nobody asked for a response in the background, so one that is under way was cut short. Raises Fault."""
+    status = body.get("status")
+    if status in _UNDER_WAY and not body.get("error"):
+        text = f"the provider's answer is still {status}: it may be incomplete"
+        raise Fault("upstream_invalid_response", text, code="upstream_truncated")
+
+
+def _fill_status(body: JsonObject, ctx: Context) -> None:
+    """Agents on Databricks leave the status out of a response; it came whole, and tells of no error."""
+    if not body.get("status"):
+        body["status"] = "incomplete" if body.get("incomplete_details") else "completed"
+        ctx.receipt.filled(("status",), "the provider gave none")
 
 
 def _repair(body: JsonObject, rules: Judge, ctx: Context) -> Violation | None:

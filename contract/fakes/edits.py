@@ -86,8 +86,10 @@ def unfinished(documents: list[Json], ask: Ask) -> list[Json]:
 
 
 def first_half(documents: list[Json], ask: Ask) -> list[Json]:
-    """Only what comes before the ending."""
-    return documents[: len(documents) // 2] if ask.stream else documents
+    """Only what comes before the ending; a whole response that is still in progress."""
+    if ask.stream:
+        return documents[: len(documents) // 2]
+    return [{**document, "status": "in_progress", "completed_at": None} for document in documents]
 
 
 def no_index(documents: list[Json], ask: Ask) -> list[Json]:

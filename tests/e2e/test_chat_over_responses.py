@@ -83,3 +83,14 @@ async def test_failures_stay_failures(client: AsyncOpenAI) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         await client.chat.completions.create(model="far", messages=user("x"), stop="END")
     assert caught.value.param == "stop"
+
+
+@pytest.mark.parametrize("replies", ["off", "repair"])
+async def test_a_whole_response_that_has_not_ended_is_a_failure(build: Any, replies: str) -> None:
+    house = await build(policy={"replies": replies}, protocols=["chat", "responses"])
+    async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
+        for dialect in ("openai", "databricks"):
+            with pytest.raises(openai.InternalServerError, match="still in_progress: it may be incomplete") as caught:
+                await client.responses.create(model=dialect, input="fake:cut-clean x")
+            assert (caught.value.status_code, caught.value.code) == (502, "upstream_truncated")
+            assert (await client.responses.create(model=dialect, input="x")).status == "completed"

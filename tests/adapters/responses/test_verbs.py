@@ -150,6 +150,33 @@ def test_a_response_that_tells_of_an_error_has_failed(status: str, told: str) ->
     assert (made["status"], made["error"]) == ("completed", None)
 
 
+@pytest.mark.parametrize("status", ["in_progress", "queued"])
+@pytest.mark.parametrize("replies", ["off", "report", "repair", "strict"])
+def test_a_response_that_has_not_ended_is_a_fault_whatever_the_policy(status: str, replies: str) -> None:
+    body = {**BARE, "status": status, "output": []}
+    for dialect in ("openai", "databricks"):
+        ctx = context({"model": "m", "input": "x"}, replies=replies)
+        with pytest.raises(Fault, match=f"still {status}: it may be incomplete") as caught:
+            dialects[dialect].called["responses"].read_reply(Reply(200, dict(body), {}, orjson.dumps(body)), ctx)
+        assert (caught.value.code, caught.value.status) == ("upstream_truncated", 502)
+
+
+@pytest.mark.parametrize(
+    ("told", "status"),
+    [
+        ({}, "completed"),
+        ({"status": None}, "completed"),
+        ({"incomplete_details": {"reason": "max_output_tokens"}}, "incomplete"),
+        ({"error": {"code": "server_error", "message": "boom"}}, "failed"),
+    ],
+)
+@pytest.mark.parametrize("dialect", ["openai", "databricks"])
+def test_a_whole_response_that_leaves_its_status_out_has_ended(dialect: str, told: dict[str, Any], status: str) -> None:
+    made = read(dialect, {"object": "response", "output": [], **told}, {"model": "m", "input": "x"})
+    assert made["status"] == status
+    assert [v.message for v in judge("hub/responses.reply").violations(made)] == []
+
+
 def test_settings_that_a_provider_repeats_in_part_become_whole() -> None:
     form = {"type": "json_schema", "name": "n", "schema": SCHEMA}
     told = {"text": {"format": form}, "tools": [{"type": "function", "name": "f"}]}
