@@ -10,7 +10,7 @@ from typing import Any
 from .call import JsonObject
 from .paths import Path
 
-__all__ = ["remove", "replace"]
+__all__ = ["Edits", "remove", "replace"]
 
 
 def replace(body: JsonObject, path: Path, value: Any) -> None:
@@ -23,9 +23,27 @@ def remove(body: JsonObject, path: Path) -> None:
     del _parent(body, path)[path[-1]]
 
 
-def _parent(body: JsonObject, path: Path) -> Any:
+class Edits:
+    """Many edits to one body: a container that one of them copied is not copied again."""
+
+    def __init__(self, body: JsonObject) -> None:
+        self.body = body
+        self._copies: dict[int, Any] = {}  # by their ids, which they keep for as long as they are in here
+
+    def replace(self, path: Path, value: Any) -> None:
+        _parent(self.body, path, self._copies)[path[-1]] = value
+
+    def remove(self, path: Path) -> None:
+        del _parent(self.body, path, self._copies)[path[-1]]
+
+
+def _parent(body: JsonObject, path: Path, copies: dict[int, Any] | None = None) -> Any:
     container: Any = body
     for part in path[:-1]:
-        container[part] = container[part].copy()
-        container = container[part]
+        inner = container[part]
+        if copies is None or id(inner) not in copies:
+            inner = container[part] = inner.copy()
+            if copies is not None:
+                copies[id(inner)] = inner
+        container = inner
     return container

@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias
 from dragoman.schemas import Schema, load
 
 from .call import Context, JsonObject
-from .edits import remove, replace
+from .edits import Edits, remove
 from .faults import Fault
 from .paths import Path, dotted, lookup
 from .suggestions import did_you_mean
@@ -58,20 +58,22 @@ def fit(body: JsonObject, judge: Judge, ctx: Context, extras: Extras = "keep", h
 
     `hub` names the hub schema of the body's protocol. Raises Fault, its path in the form being written.
     """
+    edits = Edits(body)
     for name in [name for name in body if name not in judge.known]:
-        _settle_unknown(body, (name,), ctx, extras, hub)
+        _settle_unknown(edits, (name,), ctx, extras, hub)
     for name, most in ctx.target.limits.items():
         if isinstance(body.get(name), int) and body[name] > most:
-            _settle_range(body, (name,), most, f"the target's limit is {most}", ctx)
+            _settle_range(edits, (name,), most, f"the target's limit is {most}", ctx)
     if ctx.receipt.accepted_by is judge and judge.ok_again(body, ctx.call.body):
         return
     for _ in range(_ROUNDS):
         if judge.ok(body):
             return
         missing: Violation | None = None
+        edits = Edits(body)  # a new one: what is judged is not altered while its violations come, not even copies
         for violation in judge.violations(body.copy()):  # one by one: the first that is refused ends it
             if violation.keyword != "required":
-                _settle(body, violation, ctx, extras, hub)
+                _settle(edits, violation, ctx, extras, hub)
             else:
                 missing = missing or violation
         if missing is not None:
@@ -89,6 +91,12 @@ def without_lacks(body: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> None:
 
 def settle_unsupported(body: JsonObject, path: Path, ctx: Context, why: str, hub: str = HUB_CHAT) -> None:
     """Drop a field that the hub knows and the target does not take, or raise Fault, as its value and the policy say."""
+    _give_up(body, path, ctx, why, hub)
+    remove(body, path)
+
+
+def _give_up(body: JsonObject, path: Path, ctx: Context, why: str, hub: str) -> None:
+    """Record that a field is dropped which the target does not take, or raise Fault."""
     value = lookup(body, path)
     hint = hub_annotations(hub).get(_generic(path), {})
     if _says_nothing(value, path, hub):
@@ -101,7 +109,6 @@ def settle_unsupported(body: JsonObject, path: Path, ctx: Context, why: str, hub
         name = dotted(ctx.receipt.unmap(path))
         message = f"{name} cannot be served: {why}; leave it out, or set the policy unsupported to drop"
         raise Fault("unsupported_parameter", message, path, value, code="unsupported_parameter")
-    remove(body, path)
 
 
 @cache
@@ -114,36 +121,44 @@ def hub_annotations(hub: str = HUB_CHAT) -> dict[Path, Schema]:
     return found
 
 
-def _settle(body: JsonObject, violation: Violation, ctx: Context, extras: Extras, hub: str) -> None:
-    path = violation.path
+def _settle(edits: Edits, violation: Violation, ctx: Context, extras: Extras, hub: str) -> None:
+    body, path = edits.body, violation.path
     if not _still_there(body, path):
         return  # an earlier settlement took it away
     if _says_nothing(lookup(body, path), path, hub):
         ctx.receipt.dropped(path, "the target does not take it, and the value is the same as none", "form")
-        remove(body, path)
+        edits.remove(path)
     elif violation.keyword == "additionalProperties":
-        _settle_unknown(body, path, ctx, extras, hub)
+        _settle_unknown(edits, path, ctx, extras, hub)
     elif violation.keyword in _STEPS:
-        _settle_range(body, path, _nearest(violation), violation.message, ctx)
+        _settle_range(edits, path, _nearest(violation), violation.message, ctx)
     elif _only_advises(hub_annotations(hub).get(_generic(path), {}), lookup(body, path)):
         ctx.receipt.dropped(path, f"{violation.message}; it only advises")
-        remove(body, path)
+        edits.remove(path)
     else:
         raise _refusal(violation)
 
 
-def _settle_unknown(body: JsonObject, path: Path, ctx: Context, extras: Extras, hub: str) -> None:
+def _settle_unknown(edits: Edits, path: Path, ctx: Context, extras: Extras, hub: str) -> None:
     hint = hub_annotations(hub).get(_generic(path))
     extension = hint is not None and hint.get("x-extension") and extras == "keep-extensions"
     theirs = extension or (extras == "keep-all" and len(path) == 1)
     if hint is None or (theirs and "x-dialect" not in hint):
-        settle_extra(body, path, ctx, extras, hub)
+        if _keeps(edits.body, path, ctx, extras, hub):
+            return
     else:
-        settle_unsupported(body, path, ctx, "the target's API does not have it", hub)
+        _give_up(edits.body, path, ctx, "the target's API does not have it", hub)
+    edits.remove(path)
 
 
 def settle_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras = "drop", hub: str = HUB_CHAT) -> None:
     """Refuse, drop or keep a key that nobody knows, as the policy and the dialect say. Raises Fault."""
+    if not _keeps(body, path, ctx, extras, hub):
+        remove(body, path)
+
+
+def _keeps(body: JsonObject, path: Path, ctx: Context, extras: Extras, hub: str) -> bool:
+    """True for an extra parameter that stays; one that is dropped is recorded, one that is refused raises Fault."""
     choice = ctx.target.policy.extra_parameters
     nested = len(path) > 1  # reaches here only where the target's schema is closed
     if lookup(body, path) is None:
@@ -154,8 +169,8 @@ def settle_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras = "d
     elif choice == "drop" or extras == "drop":
         ctx.receipt.dropped(path, "not a known parameter")
     else:
-        return
-    remove(body, path)
+        return True
+    return False
 
 
 def _meant(path: Path, hub: str) -> str:
@@ -166,22 +181,22 @@ def _meant(path: Path, hub: str) -> str:
     return did_you_mean(str(name), [one for one in beside if isinstance(one, str)])
 
 
-def _settle_range(body: JsonObject, path: Path, nearest: float | None, why: str, ctx: Context) -> None:
+def _settle_range(edits: Edits, path: Path, nearest: float | None, why: str, ctx: Context) -> None:
     choice = ctx.target.policy.out_of_range
     if choice == "error":
         raise Fault(
             "unsupported_parameter",
             f"{why} (a limit of the model's provider)",
             path,
-            lookup(body, path),
+            lookup(edits.body, path),
             code="out_of_range",
         )
     if choice == "clamp" and nearest is not None:
         ctx.receipt.clamped(path, f"{why}; sent as {nearest}")
-        replace(body, path, nearest)
+        edits.replace(path, nearest)
     else:
         ctx.receipt.dropped(path, why)
-        remove(body, path)
+        edits.remove(path)
 
 
 def _nearest(violation: Violation) -> float | None:

@@ -151,6 +151,8 @@ def _sentence(keyword: str, limit: Any, value: Any, fallback: str) -> str:
         return "must not be empty"
     if template is None:
         return f"is not valid: {fallback[:200]}"
+    if "{" not in template:
+        return template
     listed = _types(limit) if keyword == "type" else _listed(limit)
     return template.format(limit=listed, got=_shown(value), found=_found(value), size=_size(value))
 

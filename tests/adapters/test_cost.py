@@ -18,6 +18,7 @@ MANY = 8000
 MOST = 0.7  # seconds of processor time
 USER = {"role": "user", "content": "x"}
 UNKNOWN = {f"unknown_key_{i}": 1 for i in range(MANY)}
+MORE = {f"unknown_key_{i}": 1 for i in range(20_000)}
 CALLS = [{"id": f"c{i}", "type": "function", "function": {"name": "f", "arguments": "{}"}} for i in range(MANY)]
 RESULTS = [{"role": "tool", "tool_call_id": call["id"], "content": "r"} for call in reversed(CALLS)]
 SEALED = [{"type": "reasoning", "id": f"r{i}", "summary": [], "encrypted_content": "e"} for i in range(2 * MANY)]
@@ -57,10 +58,9 @@ CASES = {
     ),
     "keys of a message": lambda: write("databricks", "chat", {"model": "m", "messages": [{**USER, **UNKNOWN}]}),
     "keys of a message, dropped": lambda: write(
-        "databricks", "chat", {"model": "m", "messages": [{**USER, **dict(list(UNKNOWN.items())[: MANY // 2])}]},
-        extra_parameters="drop",
+        "databricks", "chat", {"model": "m", "messages": [{**USER, **MORE}]}, extra_parameters="drop"
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CASES)

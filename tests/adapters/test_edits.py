@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import copy
 
-from dragoman.adapters.edits import remove, replace
+from dragoman.adapters.edits import Edits, remove, replace
 
 
 def test_nested_values_are_copied_on_the_way() -> None:
@@ -20,3 +20,18 @@ def test_the_outermost_object_is_altered_in_place() -> None:
     remove(body, ("user",))
     remove(body, ("stop", 0))
     assert body == {"stop": ["b"]}
+
+
+def test_many_edits_copy_what_is_on_the_way_once() -> None:
+    twin = {"name": "f", "strict": True}
+    shared = {"tools": [{"function": twin}, {"function": twin}]}
+    before = copy.deepcopy(shared)
+    body = dict(shared)
+    edits = Edits(body)
+    edits.remove(("tools", 0, "function", "strict"))
+    once = body["tools"]
+    edits.replace(("tools", 0, "function", "name"), "g")
+    edits.remove(("tools", 1, "function", "name"))
+    assert body["tools"] is once
+    assert shared == before
+    assert body == {"tools": [{"function": {"name": "g"}}, {"function": {"strict": True}}]}
