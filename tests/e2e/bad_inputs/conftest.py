@@ -1,0 +1,117 @@
+"""What requests that are wrong have in common: how they are written, and what their answers must be."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import pytest
+
+SERVED = (
+    ("openai", "actual"),
+    ("databricks", "actual"),
+    ("azure", "actual"),
+    ("mindie", "documented"),
+    ("databricks", "documented"),
+    ("azure", "documented"),
+    ("mindie", "actual"),
+)
+DIALECTS = ("openai", "databricks", "azure", "mindie")
+KEY = "sk-canary-mine"
+QUICK = 0.1  # seconds
+HELLO = {"role": "user", "content": "hello"}
+
+
+class Case(NamedTuple):
+    """A request, the kind of fault that it is, its parameter and code, and words of the answer. `row` is its number in
+    the catalogue."""
+
+    row: int
+    kind: str
+    code: str
+    param: str | None
+    body: bytes
+    words: tuple[str, ...] = ()
+    headers: dict[str, str] = {}  # noqa: RUF012 - nobody alters it
+    path: str = ""
+    own: dict[str, str] = {}  # noqa: RUF012 - words of one dialect's answer
+
+
+def text(**more: Any) -> bytes:
+    """A request with these parts; what is None is left out."""
+    body = {"model": "openai", "messages": [HELLO], **more}
+    return json.dumps({key: value for key, value in body.items() if value is not None}).encode()
+
+
+NO_JSON = {"mindie": "Failed to parse request context to json: ", "databricks": "Bad request: json: "}
+
+
+@pytest.fixture
+async def make(build: Any, client_of: Any) -> Any:
+    """A client of a house that takes small bodies, soon loses patience, and wants a key."""
+
+    async def client(dialect: str, profile: str | None = None) -> Any:
+        server = {
+            "body_limit": 100_000,
+            "body_timeout": 0.2,
+            "profiles": {dialect: profile} if profile else {},
+        }
+        return client_of(await build(keys=[{"name": "me", "key": KEY}], server=server), dialect, KEY)
+
+    return client
+
+
+async def check_unharmed(client: Any) -> None:
+    """No provider was asked, no secret was told, and the next request works."""
+    house = client.house
+    for fake in house.fakes.values():
+        assert (fake.requests, fake.connections) == ([], 0)
+    assert (await client.ask("mindie")).status == 200
+    house.fakes["mindie"].requests.clear()
+    house.fakes["mindie"].connections = 0
+    for secret in (b"sk-canary", b"sk-upstream", b"Traceback"):
+        assert secret not in house.log.getvalue()
+
+
+async def check_cases(client: Any, cases: Iterable[Case], subtests: pytest.Subtests) -> None:
+    """Each case gets its answer, quickly, and harms nothing."""
+    for case in cases:
+        with subtests.test(row=case.row, body=case.body[:80]):
+            answer, seconds = await timed(client, case)
+            own = (case.own[client.dialect],) if client.dialect in case.own else ()
+            body = client.check_error(answer, case.kind, *case.words, *own)
+            check_body(client, case, body, answer.headers)
+            if seconds > QUICK:  # the machine may have been busy
+                seconds = (await timed(client, case))[1]
+            assert seconds < QUICK
+            for secret in (b"sk-canary", b"sk-upstream", b"Traceback"):
+                assert secret not in answer.raw
+            await check_unharmed(client)
+
+
+async def timed(client: Any, case: Case) -> tuple[Any, float]:
+    """The answer, and the processor time that client and proxy took: what else the machine does must not count."""
+    start = time.process_time()
+    answer = await client.send(case.body, case.path, case.headers)
+    return answer, time.process_time() - start
+
+
+def check_body(client: Any, case: Case, body: Any, headers: Any) -> None:
+    """Every member of the body beside its words, which `check_error` has looked at."""
+    if client.dialect == "openai":
+        error = {key: value for key, value in body["error"].items() if key not in ("message", "type", "details")}
+        assert error == {"param": case.param, "code": case.code}
+        assert body["error"].get("details", {}).keys() <= {"value"}
+    elif client.dialect == "azure":
+        code = "parameter_not_supported" if case.kind == "unsupported_parameter" else case.code
+        assert headers["x-ms-error-code"] == code
+        if body["status"] == 422:
+            assert body["detail"]["loc"] == ["body", case.param]
+            assert body["detail"]["value"] in case.body.decode()
+        elif body["status"] != 404:
+            assert (body["code"], body["param"]) == (code, case.param)
+    elif case.param is not None:
+        assert case.param in body.get("message", body.get("error"))
+    assert json.dumps(body).count("got ") <= 1 + json.dumps(body).count('"detail"')
