@@ -12,12 +12,13 @@ import importlib.metadata
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["CUDART", "Device", "Provider", "ProviderError", "choose", "cpu"]
+__all__ = ["CUDART", "GPU", "Device", "Provider", "ProviderError", "choose", "cpu"]
 
 Device: TypeAlias = Literal["auto", "cuda", "cpu"]
 
 WHEELS = ("onnxruntime", "onnxruntime-gpu")
 CUDART = "libcudart.so.13"
+GPU = "`uv pip install 'dragoman[gpu]'` (in a checkout `uv run --exact --no-default-groups --extra gpu dragoman serve`)"
 
 
 class ProviderError(Exception):
@@ -71,7 +72,7 @@ def _check_wheels() -> None:
     if len(found) > 1:
         raise ProviderError(
             "onnxruntime and onnxruntime-gpu are both installed, and each overwrites the other's files. Repair it with"
-            " `uv pip uninstall onnxruntime onnxruntime-gpu && uv pip install 'dragoman[gpu]'` ([local] for the CPU)"
+            f" `uv pip uninstall onnxruntime onnxruntime-gpu`, then {GPU}; [local] instead of [gpu] for the CPU"
         )
 
 
@@ -80,7 +81,7 @@ def _cuda_lack(index: int) -> str | None:
     import onnxruntime
 
     if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
-        return "this onnxruntime has no CUDA in it: `uv pip uninstall onnxruntime && uv pip install 'dragoman[gpu]'`"
+        return f"this onnxruntime has no CUDA in it: `uv pip uninstall onnxruntime`, then {GPU}"
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
@@ -95,5 +96,5 @@ def _cuda_lack(index: int) -> str | None:
     try:
         ctypes.CDLL(CUDART)
     except OSError as error:
-        return f"CUDA 13's runtime is not installed ({error}): `uv pip install 'dragoman[gpu]'`"
+        return f"CUDA 13's runtime is not installed ({error}): {GPU}"
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .providers import Provider, ProviderError, cpu
+from .providers import GPU, Provider, ProviderError, cpu
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -34,8 +34,8 @@ def open_session(
         return session, provider
     if not fallback:
         raise ProviderError(
-            f"device is cuda, but {file} runs on the CPU only: {lack}. CUDA 13's libraries come with"
-            " `uv pip install 'dragoman[gpu]'`; `device: auto` would take the CPU"
+            f"device is cuda, but {file} runs on the CPU only: {lack}. CUDA 13's libraries come with {GPU};"
+            " `device: auto` would take the CPU"
         )
     other = cpu(f"CUDA could not open {file.name}: {lack}")
     return _open(file, other, threads), other

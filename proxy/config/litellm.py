@@ -6,13 +6,13 @@ import re
 
 from .document import Document
 
-__all__ = ["NEWEST", "OLDEST", "judge_litellm", "judge_targets"]
+__all__ = ["INSTALL", "NEWEST", "OLDEST", "judge_litellm", "judge_targets"]
 
 OLDEST, NEWEST = (1, 106, 2), (1, 109)
 """The versions of litellm that this was tested with: from the first, up to all that begin with the second. Among those
 before it are 1.82.7 and 1.82.8, which steal credentials."""
 
-_INSTALL = "pip install 'dragoman[litellm]'"
+INSTALL = "uv pip install 'dragoman[litellm]', in a checkout uv run --no-default-groups --extra litellm dragoman serve"
 
 
 def judge_litellm(document: Document, name: str) -> None:
@@ -23,12 +23,12 @@ def judge_litellm(document: Document, name: str) -> None:
         try:
             found = version("litellm")
         except PackageNotFoundError:
-            document.add(path, "missing-extra", "litellm is not installed", hint=_INSTALL)
+            document.add(path, "missing-extra", "litellm is not installed", hint=INSTALL)
             return
         if not _is_tested(found):
             expected = f"{_dotted(OLDEST)} to {_dotted(NEWEST)}.x"
             message = f"litellm {found} is installed, which this version of dragoman was not tested with"
-            document.add(path, "untested-version", message, expected=expected, hint=_INSTALL)
+            document.add(path, "untested-version", message, expected=expected, hint=INSTALL)
 
 
 def judge_targets(document: Document) -> None:

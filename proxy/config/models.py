@@ -201,8 +201,8 @@ class Provider(Part):
 
     engine: Literal["local", "litellm"] | None = None
     """What answers, where it is no address of a dialect: local, an ONNX model on this machine (it needs
-    `pip install 'dragoman[local]'`, or [gpu]); litellm, the library, for providers without a dialect here (it needs
-    `pip install 'dragoman[litellm]'`)."""
+    the extra `local` or `gpu`); litellm, the library, for providers without a dialect here (it needs the extra
+    `litellm`)."""
     model_dir: Text | None = None
     """The model's folder. Relative paths begin at the configuration file's folder. Default: dragoman-mini, the small
     model that comes with dragoman; local only."""

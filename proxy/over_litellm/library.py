@@ -16,6 +16,8 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+from dragoman.proxy.config.litellm import INSTALL
+
 from .blindness import blind
 
 __all__ = ["CONNECT", "disconnect", "load"]
@@ -53,7 +55,7 @@ def load() -> Any:
         litellm: Any = import_module("litellm")
         handler: Any = import_module("litellm.llms.custom_httpx.http_handler").AsyncHTTPHandler
     except ModuleNotFoundError as error:
-        raise ImportError(f"{error}: the engine litellm needs `pip install 'dragoman[litellm]'`") from error
+        raise ImportError(f"{error}: the engine litellm needs its extra: {INSTALL}") from error
     for name, value in _OFF.items():
         setattr(litellm, name, value)
     logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)

@@ -49,7 +49,7 @@ def test_neither_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_both_wheels_are_an_error_with_the_repair(monkeypatch: pytest.MonkeyPatch) -> None:
     wheels(monkeypatch, "onnxruntime", "onnxruntime-gpu")
     for device in ("auto", "cuda", "cpu"):
-        with pytest.raises(ProviderError, match="uv pip uninstall onnxruntime onnxruntime-gpu && uv pip install"):
+        with pytest.raises(ProviderError, match="`uv pip uninstall onnxruntime onnxruntime-gpu`, then `uv pip install"):
             choose(device)
 
 

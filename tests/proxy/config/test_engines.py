@@ -35,7 +35,7 @@ def test_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.metadata.version", missing)
     [problem] = problems(GOOD)
     assert (problem.place, problem.code) == ("x.yaml:1:27", "missing-extra")
-    assert problem.hint == "pip install 'dragoman[litellm]'"
+    assert problem.hint.startswith("uv pip install 'dragoman[litellm]', in a checkout uv run ")
 
 
 def test_a_provider_that_no_route_uses_needs_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
