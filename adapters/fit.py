@@ -70,7 +70,7 @@ def fit(body: JsonObject, judge: Judge, ctx: Context, extras: Extras = "keep", h
         if judge.ok(body):
             return
         missing: Violation | None = None
-        edits = Edits(body)  # a new one: what is judged is not altered while its violations come, not even copies
+        edits = Edits(body)  # anew in each round: what is judged in it, copies included, stays as it is
         for violation in judge.violations(body.copy()):  # one by one: the first that is refused ends it
             if violation.keyword != "required":
                 _settle(edits, violation, ctx, extras, hub)
