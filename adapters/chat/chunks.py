@@ -12,6 +12,7 @@ from .toolcalls import ToolCalls
 __all__ = ["ChunkMender"]
 
 _TEXT_ONLY = {"content": None}.keys()
+_OF_THE_TEXT = ("index", "delta", "logprobs")
 
 
 class ChunkMender(Mender):
@@ -23,9 +24,25 @@ class ChunkMender(Mender):
     def __init__(self, reading: Reading, ctx: Context) -> None:
         super().__init__(reading, ctx)
         self._choices: dict[int, _Choice] = {}
+        self._beside = False
 
     def _is_text(self, choice: JsonObject) -> bool:
         return bool(choice["delta"].keys() == _TEXT_ONLY) and not choice.get("finish_reason")
+
+    def ending(self, body: JsonObject) -> JsonObject | None:
+        if not self._beside:
+            return None
+        self._beside = False
+        endings = []
+        for choice in body["choices"]:
+            if choice["finish_reason"] is not None and _says(choice["delta"]):
+                end = {key: value for key, value in choice.items() if key not in _OF_THE_TEXT}
+                for key in end:
+                    del choice[key]
+                choice["finish_reason"] = None
+                endings.append({"index": choice["index"], "delta": {}, **end})
+        self._tell("a finish reason comes after the last piece, in a chunk of its own")
+        return {**self._envelope, **({"usage": None} if "usage" in body else {}), "choices": endings}
 
     def _choice(self, body: JsonObject, choice: JsonObject) -> bool:
         index = choice.setdefault("index", 0)
@@ -91,12 +108,17 @@ class ChunkMender(Mender):
         leftovers = state.tools.leftovers()
         if leftovers:
             delta["tool_calls"] = [*delta.get("tool_calls", ()), *leftovers]
+        self._beside |= _says(delta)
         self._unfinished.discard(choice["index"])
         if word == native:
             return not leftovers
         choice.update(finish_reason=word, native_finish_reason=native)
         self._tell(f"finish reason {native!r} reads {word!r}")
         return False
+
+
+def _says(delta: JsonObject) -> bool:
+    return any(value for key, value in delta.items() if key != "role")
 
 
 class _Choice:

@@ -99,6 +99,11 @@ class Mender(ABC):
         self._tell("keys that may be null are filled, nulls that may not be are left out")
         return False
 
+    def ending(self, body: JsonObject) -> JsonObject | None:
+        """What the chunk that was mended last tells of choices' ends, taken out of it where it stands beside something
+        else; None where nothing is to be taken out."""
+        return None
+
     def keep(self, body: JsonObject) -> None:
         """An event without choices: its usage is tallied, other keys go out with the next chunk."""
         self._usage.note(body.pop("usage", None), [])

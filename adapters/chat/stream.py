@@ -17,8 +17,8 @@ What happens is decided by the table `_TABLE`, from the state and the class; a h
     ended     a terminal came out; nothing follows
 
 Mending happens chunk by chunk (policy `replies: repair` and `strict`): one id, one created, one role per choice, tool
-calls by index, usage in an event of its own and only where the client asked for it. A chunk that needed no mending
-keeps its original bytes.
+calls by index, a finish reason after what was said and not beside it, usage in an event of its own and only where the
+client asked for it. A chunk that needed no mending keeps its original bytes.
 """
 
 from __future__ import annotations
@@ -103,6 +103,9 @@ class ChatReader(FailingReader):
             same = self._mender.repair(body)
         elif raw is not None and self._mends and not self._judges_natively and self.state == "open":
             self._mender.remember(body, raw, same)
+        ending = self._mender.ending(body) if self._mends else None
+        if ending is not None:
+            return [Chunk(body), Chunk(ending)]
         return [Chunk(body, raw if same else None)]
 
     def _note(self, body: JsonObject, raw: bytes | None) -> list[Output]:
