@@ -7,7 +7,13 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.answers import each_choice, without_nulls, without_refusal, written_finish
+from dragoman.adapters.chat.answers import (
+    each_choice,
+    without_empty,
+    without_nulls,
+    without_refusal,
+    written_finish,
+)
 from dragoman.adapters.chat.requests import check_request
 from dragoman.adapters.chat.writer import RenderingWriter
 from dragoman.adapters.dialect import Served
@@ -89,6 +95,7 @@ def _written(body: JsonObject, part: str, ctx: Context) -> JsonObject:
         written_finish(choice, _FINISH, path, ctx)
         without_nulls(choice, "logprobs")
         without_refusal(holder, (*path, part), ctx)
+        without_empty(holder)
 
     return each_choice(body, part, rewrite)
 

@@ -7,7 +7,16 @@ from collections.abc import Callable, Mapping
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.paths import Path
 
-__all__ = ["each_choice", "flat_reasoning_tokens", "without_nulls", "without_refusal", "written_finish"]
+__all__ = [
+    "each_choice",
+    "flat_reasoning_tokens",
+    "without_empty",
+    "without_nulls",
+    "without_refusal",
+    "written_finish",
+]
+
+_ALWAYS = ("role", "content")
 
 
 def each_choice(body: JsonObject, part: str, rewrite: Callable[[JsonObject, JsonObject, Path], None]) -> JsonObject:
@@ -25,6 +34,13 @@ def without_nulls(holder: JsonObject, *names: str) -> None:
     for name in names:
         if name in holder and holder[name] is None:
             del holder[name]
+
+
+def without_empty(message: JsonObject) -> None:
+    """Leave out keys that say nothing, as `annotations: []`: a client sends a message back as it came, and a dialect
+    that refuses unknown keys in messages would refuse those."""
+    for name in [name for name, value in message.items() if value in (None, []) and name not in _ALWAYS]:
+        del message[name]
 
 
 def without_refusal(holder: JsonObject, path: Path, ctx: Context) -> None:

@@ -13,6 +13,7 @@ from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.chat.answers import (
     each_choice,
     flat_reasoning_tokens,
+    without_empty,
     without_nulls,
     without_refusal,
     written_finish,
@@ -65,6 +66,7 @@ def _written(body: JsonObject, part: str, ctx: Context) -> JsonObject:
         written_finish(choice, _FINISH, path, ctx)
         without_nulls(choice, "logprobs")
         without_refusal(holder, (*path, part), ctx)
+        without_empty(holder)
         _reasoning(holder, (*path, part), ctx)
 
     body = each_choice(body, part, rewrite)

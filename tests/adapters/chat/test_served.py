@@ -273,3 +273,36 @@ def test_azure_detail_beside_the_image_belongs_to_it(context: MakeContext) -> No
     hub = taken(azure({"messages": [{"role": "user", "content": [part]}]}, context))
     image = {"url": "https://example.com/a", "detail": "low"}
     assert hub["messages"][0]["content"] == [{"type": "image_url", "image_url": image}]
+
+
+@pytest.mark.parametrize("dialect", ["databricks", "azure"])
+def test_a_reply_has_no_key_that_says_nothing_and_would_be_refused_on_its_way_back(
+    dialect: str, context: MakeContext
+) -> None:
+    said = {
+        "role": "assistant",
+        "content": None,
+        "refusal": None,
+        "annotations": [],
+        "audio": None,
+        "function_call": None,
+    }
+    calls = [{"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    head = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
+    choice = {"index": 0, "message": {**said, "tool_calls": calls}, "finish_reason": "tool_calls"}
+    ctx = context()
+    reply = dialects[dialect].served["chat"].write_reply({**head, "choices": [choice]}, ctx)
+    message = reply.body["choices"][0]["message"]
+    assert message == {"role": "assistant", "content": None, "tool_calls": calls}
+    kept = (
+        dialects[dialect]
+        .served["chat"]
+        .write_reply(
+            {
+                **head,
+                "choices": [{**choice, "message": {**said, "content": "a", "annotations": [{"type": "url_citation"}]}}],
+            },
+            ctx,
+        )
+    )
+    assert kept.body["choices"][0]["message"]["annotations"] == [{"type": "url_citation"}]
