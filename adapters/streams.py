@@ -103,6 +103,8 @@ class StreamWriter(Protocol):
     dropped: int
     aborts: bool
     """True once the connection must be broken off instead of closed cleanly."""
+    comments: bool = False
+    """True where the dialect's clients pass over comments between the events."""
 
     def write(self, output: Output) -> bytes: ...
 

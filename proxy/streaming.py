@@ -38,7 +38,10 @@ class StreamAnswer:
         self._attempt: Attempt | None = None
         self._incoming: Incoming | None = None
         self._guard: Unforeseen | None = None
-        self._down = Downstream(asked.request, asked.clock, self._headers, server.hold_headers, server.write_stall)
+        ping = server.keep_alive if self._writer.comments else None
+        self._down = Downstream(
+            asked.request, asked.clock, self._headers, server.hold_headers, server.write_stall, ping
+        )
 
     @property
     def response(self) -> StreamResponse | None:

@@ -46,7 +46,7 @@ def read_stream(ctx: Context) -> ResponsesReader:
 
 
 def write_stream(ctx: Context) -> ResponsesWriter:
-    return ResponsesWriter(lambda fault: write_fault(fault, ctx).body)
+    return ResponsesWriter(lambda fault: write_fault(fault, ctx).body, comments=True)
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)

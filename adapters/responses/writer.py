@@ -44,7 +44,10 @@ class ResponsesWriter(StreamWriter):
 
     content_type = "text/event-stream"
 
-    def __init__(self, error_body: Callable[[Fault], JsonObject], render: Render | None = None) -> None:
+    def __init__(
+        self, error_body: Callable[[Fault], JsonObject], render: Render | None = None, *, comments: bool = False
+    ) -> None:
+        self.comments = comments
         self.dropped = 0
         self.aborts = False
         self.failed: JsonObject | None = None

@@ -81,6 +81,9 @@ class Server(Part):
     """How long a client may take no bytes of its reply before the connection is closed."""
     hold_headers: Seconds = 15.0
     """How long the headers of a streamed reply wait for the provider's first event."""
+    keep_alive: Seconds | None = 15.0
+    """How long a stream of Responses may be silent before a comment tells load balancers that it lives; null: for ever.
+    Streams of the other protocols have no comments, which some of their clients cannot read."""
     drain: Drain = Drain()
     """How the server stops."""
 
