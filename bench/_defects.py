@@ -1,4 +1,5 @@
-"""What probing LiteLLM 1.109 and llm-rosetta 0.13 by hand had found before, and where the suite finds it again.
+"""What was known before: what probing LiteLLM 1.109 and llm-rosetta 0.13 by hand had found, and what users had told of
+them in the issues that are named. And where the suite finds it again.
 
 `contract_matrix.py` fills in what the cases say now.
 """
@@ -19,8 +20,8 @@ _MARKS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "inconclusive": "❔",
 
 @dataclass(frozen=True)
 class Defect:
-    """`found` is what probing saw of that gateway; `where` are targets and cases that look at it. `why` says why no
-    case does, or what else is to be known."""
+    """`found` is what was known of that gateway; `where` are targets and cases that look at it. `why` says why no case
+    does, or what else is to be known."""
 
     gateway: str
     found: str
@@ -157,9 +158,61 @@ DEFECTS = (
     ),
     Defect("llm-rosetta", "Good: `eos_token` reads `stop`", [("llm-rosetta > mindie", "chat/proxy-replies/eos-token")]),
     Defect(
-        "LiteLLM, llm-rosetta",
-        "Good: both stop asking the provider when the client leaves",
-        why="No case: the suite's clients stay to the end",
+        "LiteLLM",
+        "Good: it stops asking the provider when the client of a stream leaves",
+        [
+            ("LiteLLM > openai", "chat/proxy-sent/leaving/stream"),
+            ("LiteLLM > openai", "responses/proxy-sent/leaving/stream"),
+        ],
+    ),
+    Defect(
+        "llm-rosetta",
+        "Good: it stops asking the provider when the client of a Responses stream leaves",
+        [("llm-rosetta > openai", "responses/proxy-sent/leaving/stream")],
+    ),
+    Defect(
+        "LiteLLM",
+        "It asks on when a client leaves that waits for a whole reply, or for a stream to begin "
+        "(BerriAI/litellm#37140, #31499)",
+        [
+            ("LiteLLM > openai", "chat/proxy-sent/leaving/whole"),
+            ("LiteLLM > openai", "chat/proxy-sent/leaving/before-stream"),
+        ],
+    ),
+    Defect(
+        "LiteLLM",
+        "A wish for reasoning with a summary reaches Databricks as an object, and is refused (BerriAI/litellm#42347)",
+        [("LiteLLM > databricks", "responses/proxy-sent/effort-kept")],
+    ),
+    Defect(
+        "LiteLLM",
+        "Reasoning that is sent back reaches Databricks as `thinking_blocks`, and is refused (BerriAI/litellm#36931)",
+        [("LiteLLM > databricks", "chat/proxy-sent/reasoning-sent-back")],
+    ),
+    Defect(
+        "LiteLLM",
+        "It counts tokens itself where a stream's usage stands beside a choice (ARahim3/mlx-dspark#37)",
+        [("LiteLLM > openai", "chat/proxy-streams/usage-kept")],
+    ),
+    Defect(
+        "LiteLLM",
+        "Load balancers cut streams that are silent: comments are off by default (BerriAI/litellm#34423)",
+        why="Not asked here, where a provider may be silent for 15 seconds at most: `responses/proxy-streams/silence`",
+    ),
+    Defect(
+        "LiteLLM",
+        "Its memory grows until it is killed (BerriAI/litellm#12685, #27954, #38193)",
+        why="No case: a client cannot see a server's memory",
+    ),
+    Defect(
+        "LiteLLM",
+        "Under load its latency soars and its rate collapses (BerriAI/litellm#13546, #21046, #9491)",
+        why="No case: the suite judges what is said, not how fast",
+    ),
+    Defect(
+        "LiteLLM",
+        "A change of its configuration file wants a restart (BerriAI/litellm#20409, #30772)",
+        why="No case: the suite has an address, and no hold on the gateway's files",
     ),
 )
 
@@ -167,7 +220,7 @@ DEFECTS = (
 def defects(reports: Sequence[Json]) -> str:
     """A row for each defect, with what its cases found in these reports."""
     known = {(report["target"]["name"], case["id"]): case for report in reports for case in report["cases"]}
-    lines = ["| gateway | found by probing | the suite says |", "|---|---|---|"]
+    lines = ["| gateway | known before | the suite says |", "|---|---|---|"]
     lines += [f"| {defect.gateway} | {defect.found} | {_told(defect, known)} |" for defect in DEFECTS]
     return "\n".join(lines) + "\n"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["GATEWAYS", "KEY", "LACKS", "MODEL", "OVERRIDES", "SERVED", "Gateway", "Json", "own"]
+__all__ = ["GATEWAYS", "HURRIED", "KEY", "LACKS", "MODEL", "OVERRIDES", "SERVED", "Gateway", "Json", "own"]
 
 KEY, MODEL, TEXT_MODEL = "sk-contract", "m", "m-text"
 LITELLM, ROSETTA = "litellm[proxy]==1.109.1", "llm-rosetta[gateway]==0.13.0"
@@ -31,6 +31,10 @@ LACKS = {
     "mindie": ("parallel_off",),
 }
 """Upstream -> the capabilities that the provider's API has not: cases about them are skipped for every gateway."""
+
+HURRIED = ("patience",)
+"""What no gateway is asked for here: the rivals are told to give a provider up after 15 seconds, so that the cases of
+those that hang come to an end."""
 
 Json = dict[str, Any]
 _ALL = ("openai", "databricks", "azure", "mindie")

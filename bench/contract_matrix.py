@@ -24,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from _defects import defects
-from _gateways import GATEWAYS, KEY, LACKS, MODEL, OVERRIDES, SERVED, Gateway, Json, own
+from _gateways import GATEWAYS, HURRIED, KEY, LACKS, MODEL, OVERRIDES, SERVED, Gateway, Json, own
 from _matrix_page import causes, summary
 from _processes import free_port, listens, running
 
@@ -90,7 +90,7 @@ def measured(folder: Path, gateway: Gateway, upstream: str, venv: Path) -> Path:
     file.write_text(json.dumps(gateway.configuration(upstream, f"http://127.0.0.1:{behind}", port), indent=1))
     if gateway.seed and not (home / "keys.db").exists():
         subprocess.run([venv / "bin" / "python", "-c", gateway.seed], cwd=home, check=True, timeout=60)
-    lacks = [word for lack in LACKS[upstream] for word in ("--without", lack)]
+    lacks = [word for lack in (*LACKS[upstream], *HURRIED) for word in ("--without", lack)]
     driven = ["--upstream", upstream, "--upstream-port", str(behind), *lacks]
     protocols = {"responses", "models", *SERVED[upstream]}
     base, name = f"http://127.0.0.1:{port}/v1", f"{gateway.name} > {upstream}"

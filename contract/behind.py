@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from .fakes import FakeProvider
 from .outcome import Received
@@ -10,6 +11,8 @@ from .outcome import Received
 __all__ = ["ORDINARY", "Fake"]
 
 ORDINARY = "as-asked"
+_PATIENCE = 5.0
+_BEFORE_ASKING = 20.0
 
 
 class Fake:
@@ -49,6 +52,19 @@ class Fake:
             )
             for request in self._fake.requests
         ]
+
+    async def asked(self) -> None:
+        """Wait until there is a request, twenty seconds at most."""
+        with suppress(TimeoutError):
+            await self._fake.until(lambda: bool(self._fake.requests), _BEFORE_ASKING)
+
+    async def left(self) -> bool:
+        """Whether everyone who asked leaves before the end of the reply, now or in five seconds' time."""
+        try:
+            await self._fake.until(lambda: {each.number for each in self._fake.requests} <= self._fake.left, _PATIENCE)
+        except TimeoutError:
+            return False
+        return True
 
     async def __aenter__(self) -> Fake:
         """Raises OSError where the port is taken."""

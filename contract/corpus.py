@@ -166,6 +166,8 @@ def _wrong_checks(case: Case) -> Iterator[str]:
         yield "it names no source"
     for step in case.steps:
         yield from _unknown((*step.expect.checks, *step.expect.cooperation), CHECKS)
+        if "leave" in step.request and not case.upstreams:
+            yield "a step leaves, but the case names no `upstreams`: nobody would see it"
         if step.drive is not None:
             yield from _unknown(step.drive.sent, SENT)
             if not case.upstreams:

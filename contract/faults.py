@@ -32,6 +32,7 @@ _BUT_AZURE = tuple(dialect for dialect in DIALECTS if dialect != "azure")
 HARMLESS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "slow": (_EVERYWHERE, "slowness is no mistake"),
     "slow-first": (_EVERYWHERE, "slowness is no mistake"),
+    "pause": (_EVERYWHERE, "slowness is no mistake"),
     "split-utf8": (_EVERYWHERE, "a stream may be cut into pieces anywhere"),
     "huge-event": (_EVERYWHERE, "no reference bounds the size of an event"),
     "list-content": (("databricks",), "Databricks' reasoning models write content as a list"),
@@ -45,6 +46,8 @@ HARMLESS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "eos-token": (("mindie",), "MindIE's reference has the word"),
     "vectors-as-floats": (("databricks",), "Databricks has no other encoding"),
     "usage-in-last": (("databricks", "azure", "mindie"), "the usage comes with the ending there"),
+    "usage-apart": (("databricks", "azure", "mindie"), "only OpenAI's reference says where a stream's usage stands"),
+    "finish-beside": (("databricks", "azure", "mindie"), "only OpenAI's streams end with an empty delta"),
 }
 """Fault -> the dialects in which it is allowed, and why."""
 
@@ -52,6 +55,7 @@ _SPELLED = {
     "huge-body": "huge-body(size=33)",
     "gzip-bomb": "gzip-bomb(size=33)",
     "huge-event": "huge-event(size=1)",
+    "pause": "pause(delay=0.01)",
     "slow": "slow(delay=0.001)",
     "slow-first": "slow-first(delay=0.01)",
 }

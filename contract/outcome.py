@@ -40,7 +40,8 @@ class Received:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`request` is the body that was sent, `sent` what reached the fake provider, `saved` what earlier steps kept."""
+    """`request` is the body that was sent, `sent` what reached the fake provider, `saved` what earlier steps kept;
+    `let_go` says that the provider's connection was closed early, where the client left."""
 
     dialect: str
     profile: str
@@ -53,6 +54,7 @@ class Outcome:
     sent: Sequence[Received] = ()
     upstream: str | None = None
     upstream_profile: str = "actual"
+    let_go: bool = False
 
     @property
     def stream(self) -> bool:

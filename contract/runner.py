@@ -22,7 +22,7 @@ from .steps import checks_of, saved_of, unreached
 from .target import Target, written
 from .values import Missing
 from .verdicts import Result, StepResult, Upstream, verdict_of
-from .wire import Answer, Asked, Exchange, Transport, Unreachable
+from .wire import LEFT, Answer, Asked, Exchange, Transport, Unreachable
 
 __all__ = ["Behind", "Run", "probes_first", "skipped"]
 
@@ -45,6 +45,12 @@ class Behind(Protocol):
         """Forget what was received, and behave like this from now on."""
 
     def received(self) -> Sequence[Received]: ...
+
+    async def asked(self) -> None:
+        """Wait until there is a request, though not for ever."""
+
+    async def left(self) -> bool:
+        """Whether all who asked leave before the end, which may take them some seconds."""
 
 
 @dataclass
@@ -157,7 +163,7 @@ class Run:
         if self.behind is not None:
             await self.behind.begin(script)
         started = time.monotonic()
-        answer = await self._answer(asked, seen)
+        answer = await (self._left(asked, self.behind) if asked.leave and self.behind else self._answer(asked, seen))
         exchange = Exchange(asked, answer, time.monotonic() - started)
         upstream = self._upstream(script)
         outcome = Outcome(
@@ -172,6 +178,7 @@ class Run:
             sent=upstream.received if upstream else (),
             upstream=self.behind.dialect if self.behind else None,
             upstream_profile=self.behind.profile if self.behind else "actual",
+            let_go=bool(asked.leave and self.behind and await self.behind.left()),
         )
         checks = checks_of(step, outcome, case)
         return StepResult(checks, exchange, upstream), saved_of(step, outcome)
@@ -181,6 +188,20 @@ class Run:
             return await self._shared.send(asked)
         seen.add(key_of(asked))
         return await self._shared.get(asked)
+
+    async def _left(self, asked: Asked, behind: Behind) -> Answer:
+        """What a client has got that leaves. Raises Unreachable where it could not even ask."""
+        if asked.leave == "begun":
+            return await self._shared.send(replace(asked, until=behind.asked))
+        sending = asyncio.ensure_future(self._shared.send(asked))
+        waiting = asyncio.ensure_future(behind.asked())
+        await asyncio.wait((sending, waiting), return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if sending.done():
+            return sending.result()
+        sending.cancel()
+        await asyncio.wait((sending,))
+        return Answer(LEFT, (), (), "the client left")
 
     def _upstream(self, script: tuple[str, ...]) -> Upstream | None:
         if self.behind is None:

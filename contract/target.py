@@ -57,7 +57,7 @@ def written(step: Step, case: Case, target: Target, saved: Mapping[str, Any]) ->
     query = _kept({**ADDRESSES[case.dialect].query, **text.get("query", {})})
     whole = f"{path}?{urlencode(query)}" if query else path
     headers = _headers(text, target, with_body=bool(raw))
-    return Asked(method, target.base_url.rstrip("/") + whole, whole, headers, raw), body
+    return Asked(method, target.base_url.rstrip("/") + whole, whole, headers, raw, text.get("leave", "")), body
 
 
 def _body(text: Json, path: str, target: Target) -> tuple[bytes, Json]:

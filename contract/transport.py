@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 
 import aiohttp
 
@@ -34,7 +35,9 @@ class Http:
         async with reply:
             headers = tuple((name.lower(), value) for name, value in reply.headers.items())
             chunks: list[Chunk] = []
-            broken = await self._read(reply, chunks, started)
+            broken = await self._read(reply, chunks, started, asked.until)
+            if broken:
+                reply.close()
             return Answer(reply.status, headers, tuple(chunks), broken)
 
     async def close(self) -> None:
@@ -53,12 +56,21 @@ class Http:
             )
         return self._session
 
-    async def _read(self, reply: aiohttp.ClientResponse, chunks: list[Chunk], started: float) -> str | None:
+    async def _read(
+        self,
+        reply: aiohttp.ClientResponse,
+        chunks: list[Chunk],
+        started: float,
+        until: Callable[[], Awaitable[None]] | None,
+    ) -> str | None:
         size = 0
         try:
             async for data in reply.content.iter_any():
                 chunks.append(Chunk(time.monotonic() - started, data))
                 size += len(data)
+                if until is not None:
+                    await until()
+                    return "the client left"
                 if size > MOST_BYTES:
                     return f"given up after {MOST_BYTES} bytes"
         except TimeoutError:

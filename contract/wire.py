@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
-__all__ = ["Answer", "Asked", "Chunk", "Exchange", "Transport", "Unreachable"]
+__all__ = ["LEFT", "Answer", "Asked", "Chunk", "Exchange", "Leave", "Transport", "Unreachable"]
+
+Leave: TypeAlias = Literal["", "asked", "begun"]
+
+LEFT = 499
+"""The status of an exchange whose client left before it had one: nginx's word for it."""
 
 
 class Unreachable(Exception):
@@ -15,13 +20,17 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request. `url` is whole; `path` is its part after the base address, query included."""
+    """A request. `url` is whole; `path` is its part after the base address, query included. `leave` says when the
+    client goes without waiting for the end: once the provider behind a proxy is asked, or once the reply has begun,
+    too; `until` waits for the provider to be asked."""
 
     method: str
     url: str
     path: str
     headers: Mapping[str, str]
     body: bytes
+    leave: Leave = ""
+    until: Callable[[], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

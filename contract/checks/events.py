@@ -192,6 +192,23 @@ def _ids_once(outcome: Outcome, _: Any) -> Problems:
     return [f"call {key[1]} tells its id or name {times} times" for key, times in told.items() if times != 1]
 
 
+def _ending_apart(outcome: Outcome, _: Any) -> Problems:
+    """Clients that stop at the finish reason lose what stands beside it."""
+    problems = []
+    for choice in _choices(outcome):
+        delta = choice.get("delta")
+        beside = [key for key, value in delta.items() if value and key != "role"] if isinstance(delta, dict) else []
+        if choice.get("finish_reason") is not None and beside:
+            problems.append(f"{', '.join(beside)} beside the finish reason of choice {choice.get('index')}")
+    return problems
+
+
+def _silence(outcome: Outcome, seconds: float) -> Problems:
+    times = [chunk.at for chunk in outcome.answer.chunks]
+    longest = max((after - before for before, after in pairwise(times)), default=0.0)
+    return [] if longest <= seconds else [f"nothing came for {longest:.1f} s"]
+
+
 def _usage_elsewhere_null(outcome: Outcome, _: Any) -> Problems:
     without = [place for place, body in enumerate(outcome.objects) if "usage" not in body]
     return [f"{len(without)} chunks have no usage: null"] if without else []
@@ -296,6 +313,12 @@ EVENTS: Mapping[str, Rule] = {
     "usage_elsewhere_null": Rule("every other chunk says usage: null", _usage_elsewhere_null),
     "tool_indexes": Rule("the deltas of tool calls have indexes that count from 0", _call_indexes),
     "tool_ids_once": Rule("a streamed tool call tells its id and its name once", _ids_once),
+    "ending_apart": Rule("no text and no call stands beside a finish reason", _ending_apart),
+    "silent_at_most": Rule(
+        "a reply that has begun is never silent for longer than that many seconds",
+        _silence,
+        {"type": "number", "exclusiveMinimum": 0},
+    ),
     "no_usage": Rule("no usage comes", _no_usage),
     "deltas_equal_final": Rule("the deltas add up to the final texts, arguments and items", _sums),
     "items_paired": Rule("every item and part that is added is done once, and its text comes between", _paired),

@@ -106,6 +106,10 @@ def _roles(received: Received, wanted: list[str]) -> Problems:
     return [] if roles == wanted else [f"the roles are {short(roles)}, expected {wanted}"]
 
 
+def _let_go(outcome: Outcome, _: Any) -> Problems:
+    return [] if outcome.let_go else ["the provider is kept at work for a client that has left"]
+
+
 SENT: Mapping[str, Rule] = {
     "requests": Rule("that many requests reached the provider", _requests, {"type": "integer", "minimum": 0}),
     "fits": Rule("the last request fits the provider's own schema", _fits),
@@ -119,4 +123,5 @@ SENT: Mapping[str, Rule] = {
     "path": Rule("the path matches, wholly", _last(_path), {"type": "string"}),
     "query": Rule("each query parameter matches its pattern", _last(_query), _BY_PATH),
     "roles": Rule("the messages have these roles, in this order", _last(_roles), _PATHS),
+    "let_go": Rule("the provider's connection is closed within 5 s of the client's leaving", _let_go),
 }

@@ -117,6 +117,16 @@ def _unknown_model(ask: Ask) -> Reply:
     return native(ask.dialect, ask.profile, Problem(status, f"Model not found: {ask.model}"))
 
 
+def _refused(ask: Ask) -> Reply:
+    """Databricks tells it in a sentence alone; the others name the place, too."""
+    param = ask.word("param")
+    if param not in ask.asked:
+        return _SAYINGS["text"].reply(replace(ask, args=_TEXT))
+    message = f"Model {ask.model} does not support the {param} parameter."
+    place = () if ask.dialect == "databricks" else (param,)
+    return native(ask.dialect, ask.profile, Problem(400, message, place, ask.asked[param]))
+
+
 def _redirect(ask: Ask) -> Reply:
     return json_reply(307, {}, {"Location": ask.word("to") or f"{ask.origin}/_fake/canary"})
 
@@ -151,6 +161,7 @@ _SAYINGS = {
 _TIMING = {
     "slow": Behaviour("`delay` seconds after each event", framing=framing.slow, args=_DELAY),
     "slow-first": Behaviour("`delay` seconds before the first byte", framing=framing.slow_first, args=_DELAY),
+    "pause": Behaviour("`delay` seconds of silence in the middle of a stream", framing=framing.pause, args=_DELAY),
     "hang": Behaviour("never answers", framing=framing.hang),
     "hang-after-headers": Behaviour("sends the head of a reply, then nothing", framing=framing.silent),
     "stall": Behaviour("stops in the middle and keeps the connection", framing=framing.stall),
@@ -219,6 +230,9 @@ _QUIRKS = {
         "tool_calls: [] on a text", edit=edits.each(lambda part, _: part.update(tool_calls=[]))
     ),
     "finish-stop-with-tools": Behaviour("tool calls with finish reason stop", _stopped_with_calls),
+    "finish-beside": Behaviour(
+        "the finish reason in the chunk of the last piece of the arguments", answers.calls, edits.finish_beside
+    ),
     "unknown-finish": Behaviour("a finish reason that nobody knows", _ending("tired")),
     "empty-finish": Behaviour("an empty finish reason", _ending("")),
     "empty-choices": Behaviour(
@@ -227,6 +241,9 @@ _QUIRKS = {
     "no-choices": Behaviour("nothing in choices", edit=edits.no_choices),
     "usage-every-chunk": Behaviour("a usage on each chunk, with nulls", edit=edits.partial_usage),
     "usage-in-last": Behaviour("the usage in the last chunk, asked for or not", edit=edits.usage_in_last),
+    "usage-apart": Behaviour(
+        "a usage that no count of the text gives, in a stream in a chunk with an empty choice", edit=edits.usage_apart
+    ),
     "created-varies": Behaviour("another created in each chunk", edit=edits.created_varies),
     "id-varies": Behaviour("another id in each chunk", edit=edits.id_varies),
     "created-float": Behaviour("created with a fraction", edit=edits.every(created=1750000000.5)),
@@ -269,6 +286,11 @@ _STATUSES = (400, 401, 403, 404, 408, 409, 413, 422, 424, 429, 500, 502, 503, 50
 _ERRORS = {
     **{f"status-{status}": _status(status) for status in _STATUSES},
     "rate-limit": Behaviour("429 with Retry-After", whole=_rate_limit, args={"retry_after": "2"}),
+    "refuses": Behaviour(
+        "400 for the parameter `param`, which the model behind it does not take, else a text",
+        whole=_refused,
+        args={"param": "temperature"},
+    ),
     "model-not-found": Behaviour("the dialect's way to say that it has no such model", whole=_unknown_model),
     **{
         name: Behaviour(odd.about, whole=odd, only=(odd.dialect,), args={"param": odd.param} if odd.param else {})

@@ -17,6 +17,7 @@ __all__ = [
     "each",
     "empty_choices",
     "every",
+    "finish_beside",
     "first_half",
     "huge",
     "id_varies",
@@ -30,6 +31,7 @@ __all__ = [
     "plural",
     "repeated_ids",
     "unfinished",
+    "usage_apart",
     "usage_in_last",
     "without",
 ]
@@ -188,6 +190,39 @@ def usage_in_last(documents: list[Json], ask: Ask) -> list[Json]:
     for document in kept:
         document.pop("usage", None)
     kept[-1]["usage"] = {"prompt_tokens": 9, "completion_tokens": len(kept), "total_tokens": len(kept) + 9}
+    return kept
+
+
+def usage_apart(documents: list[Json], ask: Ask) -> list[Json]:
+    """Numbers that no count of the text gives; in a stream where it is asked for, in a chunk whose choice is empty."""
+    usage = {"prompt_tokens": 1065, "completion_tokens": 2251, "total_tokens": 3316}
+    if not ask.stream:
+        return [{**document, "usage": usage} for document in documents]
+    told = ask.include_usage or "usage" in documents[-1]
+    kept = [_without_usage(document) for document in documents if document["choices"]]
+    empty: Json = {"text": ""} if "text" in kept[-1]["choices"][0] else {"delta": {}}
+    bearer = {**kept[-1], "choices": [{"index": 0, **empty, "finish_reason": None}], "usage": usage}
+    return [*kept, bearer] if told else kept
+
+
+def _without_usage(document: Json) -> Json:
+    return {key: value for key, value in document.items() if key != "usage"}
+
+
+def finish_beside(documents: list[Json], ask: Ask) -> list[Json]:
+    """A stream's finish reason in the chunk of the last text or arguments, and in none of its own."""
+    kept: list[Json] = []
+    latest: dict[int, Json] = {}
+    for document in documents:
+        ended = [choice for choice in document["choices"] if ask.stream and choice["finish_reason"] is not None]
+        endings = [choice for choice in ended if choice["index"] in latest]
+        for choice in endings:
+            latest[choice["index"]]["finish_reason"] = choice["finish_reason"]
+        latest.update((choice["index"], choice) for choice in document["choices"])
+        if not endings:
+            kept.append(document)
+        elif "usage" in document:
+            kept[-1]["usage"] = document["usage"]
     return kept
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "malformed",
     "multiline",
     "no_done",
+    "pause",
     "raw_reply",
     "silent",
     "slow",
@@ -62,6 +63,12 @@ def slow(frames: list[bytes], ask: Ask) -> Iterator[Step]:
 
 def slow_first(frames: list[bytes], ask: Ask) -> list[Step]:
     return [Pause(ask.figure("delay")), *frames]
+
+
+def pause(frames: list[bytes], ask: Ask) -> list[Step]:
+    """Silence between the halves of a stream, or before a reply."""
+    first = _half(frames, ask) if ask.stream else []
+    return [*first, Pause(ask.figure("delay")), *frames[len(first) :]]
 
 
 def hang(_frames: list[bytes], _ask: Ask) -> list[Step]:

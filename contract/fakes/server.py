@@ -58,7 +58,7 @@ class FakeProvider:
 
     `requests` is everything received, but for the controls under `/_fake/`: GET and DELETE `requests`, GET `state`,
     PUT `script` (a JSON list of behaviours). `connections` counts the connections opened, `open_streams` the streams
-    under way, `disconnects` the exchanges that the client left before their end.
+    under way, `disconnects` the exchanges that the client left before their end, `left` the numbers of such requests.
 
     Raises ValueError for an unknown dialect or profile, Misuse for an unknown behaviour.
     """
@@ -83,6 +83,7 @@ class FakeProvider:
         self.host, self.port, self._tls, self._closing = host, port, tls, closing
         self.behaviour = behaviour
         self.requests: list[Received] = []
+        self.left: set[int] = set()
         self.connections = self.open_streams = self.disconnects = 0
         self._number = 0
         self._row: Dialect = DIALECTS[dialect]
@@ -182,6 +183,9 @@ class FakeProvider:
         self.open_streams += streams
         try:
             return await play(reply, request)
+        except (asyncio.CancelledError, ConnectionError):
+            self.left.add(received.number)
+            raise
         finally:
             self.open_streams -= streams
 

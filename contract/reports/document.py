@@ -165,6 +165,8 @@ def curl_of(asked: Asked, mask: Mask) -> str:
         words += ["-H", f"{name}: {value}"]
     if asked.body:
         words += ["--data-binary", _cut(asked.body.decode("utf-8", "replace"))]
+    if asked.leave:
+        words += ["--max-time", "1"]
     return shlex.join(words)
 
 

@@ -58,6 +58,7 @@ def test_each_makes_a_case_for_every_value_and_dialect(tmp_path: Path) -> None:
         ("    title:", "    tittle:", "tittle"),
         ("status: {openai: 400", "status: {openai: many", "many"),
         ("protocol: chat", "protocol: [", "while parsing"),
+        ("- request: {body:", "- request: {leave: begun, body:", "nobody would see it"),
         ("        save:", "        upstream: {script: [cut]}\n        save:", "names no `upstreams`"),
     ],
 )
