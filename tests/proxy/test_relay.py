@@ -25,7 +25,17 @@ from dragoman.proxy.streaming import translated
 from dragoman.proxy.upstream import Incoming
 
 STREAMS = sorted((Path(__file__).parents[1] / "adapters" / "chat" / "fixtures" / "streams").glob("*.sse"))
-CLIENTS = ["openai/chat", "azure/chat", "openai/responses"]
+CLIENTS = [
+    "openai/chat/actual",
+    "databricks/chat/actual",
+    "databricks/chat/documented",
+    "azure/chat/actual",
+    "mindie/chat/documented",
+    "mindie/chat/actual",
+    "openai/responses/actual",
+    "databricks/responses/actual",
+    "databricks/responses/documented",
+]
 DONE = b"data: [DONE]\n\n"
 
 
@@ -55,15 +65,15 @@ class Relayed(NamedTuple):
     runs: list[Run]
 
 
-def relayed(reads: list[bytes], client: str = "openai/chat", dialect: str = "openai", *, usage: bool = True) -> Relayed:
+def relayed(reads: list[bytes], client: str = CLIENTS[0], dialect: str = "openai", *, usage: bool = True) -> Relayed:
     counter = iter(range(10_000))
     request = {"model": "m", "stream": True, "stream_options": {"include_usage": usage}, "messages": [], "input": "x"}
     call = Call("POST", "/", request)
     ctx = Context(
-        "actual", call, Receipt(), Target("m"), request, lambda: 1.0, lambda prefix: f"{prefix}-{next(counter)}"
+        "actual", call, Receipt(), Target("m"), request, lambda: 1.0, lambda prefix: f"{prefix}-%d%%{next(counter)}"
     )
-    served, protocol = client.split("/")
-    writer = dialects[served].served[protocol].write_stream(ctx)
+    served, protocol, profile = client.split("/")
+    writer = dialects[served].served[protocol].write_stream(ctx._replace(profile=profile))
     outputs = asyncio.run(read(reads, dialects[dialect].called["chat"].read_stream(ctx)))
     runs = [output for output in outputs if isinstance(output, Run)]
     if protocol == "responses":
@@ -102,7 +112,7 @@ TEXTS = st.one_of(
     st.sampled_from([event({"content": "a\\/b"}), event({"content": "x"}, usage=None), event({"role": "assistant"})]),
     st.builds(
         lambda middle: event({"content": "T"}).replace(b'"T"', middle),
-        st.sampled_from([b'"\\/"', b'"a\\"', b'","', b'"a" , "b"']),
+        st.sampled_from([b'"\\/"', b'"a\\"', b'","', b'"a" , "b"', b'"\\u00e9%b%d%%"', b'"\\ud83d\\ude00"', b'""']),
     ),
 )
 
