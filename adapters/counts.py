@@ -17,4 +17,4 @@ def is_time(value: Any) -> TypeGuard[int | float]:
 
 def is_count(value: Any) -> TypeGuard[int | float]:
     """A whole number, if only by its value."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST and not value % 1
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST and not value % 1

@@ -15,7 +15,7 @@ _OTHER_NAMES = {"input_tokens": "prompt_tokens", "output_tokens": "completion_to
 
 
 def hub_usage(reported: Any) -> JsonObject | None:
-    """The three counts and their details, nulls and details that are no objects left out, a missing count computed
+    """The three counts and their details, nulls and details that are no counts left out, a missing count computed
     from the other two; None where the counts cannot be known. Databricks' flat `reasoning_tokens` moves into
     `completion_tokens_details`."""
     if not isinstance(reported, dict):
@@ -25,16 +25,18 @@ def hub_usage(reported: Any) -> JsonObject | None:
     usage: JsonObject = {
         _OTHER_NAMES.get(str(key), str(key)): value for key, value in reported.items() if value is not None
     }
-    for name in _odd_details(usage):
-        del usage[name]
     counts = [_count(usage.get(name)) for name in _COUNTS]
     prompt, completion, total = _completed(counts)
     if prompt is None or completion is None or total is None:
         return None
     usage.update(prompt_tokens=prompt, completion_tokens=completion, total_tokens=total)
-    if "reasoning_tokens" in usage:
-        details = usage.get("completion_tokens_details") or {}
-        usage["completion_tokens_details"] = {"reasoning_tokens": usage.pop("reasoning_tokens"), **details}
+    for name in _odd_details(usage):
+        given = usage.pop(name)
+        if isinstance(given, dict):
+            usage[name] = {key: value for key, value in given.items() if is_count(value)}
+    thought = usage.pop("reasoning_tokens", None)
+    if is_count(thought):
+        usage["completion_tokens_details"] = {"reasoning_tokens": thought, **usage.get("completion_tokens_details", {})}
     return usage
 
 
@@ -91,12 +93,16 @@ class UsageTally:
 
 
 def _is_hub_form(usage: JsonObject) -> bool:
-    complete = all(type(usage.get(name)) is int for name in _COUNTS)
+    complete = all(type(count := usage.get(name)) is int and count >= 0 for name in _COUNTS)
     return complete and "reasoning_tokens" not in usage and None not in usage.values() and not _odd_details(usage)
 
 
 def _odd_details(usage: JsonObject) -> list[str]:
-    return [name for name in _DETAILS if not isinstance(usage.get(name, {}), dict)]
+    return [name for name in _DETAILS if name in usage and not _are_counts(usage[name])]
+
+
+def _are_counts(details: Any) -> bool:
+    return isinstance(details, dict) and all(map(is_count, details.values()))
 
 
 def _count(value: Any) -> int | None:

@@ -13,6 +13,7 @@ from dragoman.adapters.chat.usage import UsageTally, hub_usage
         ({"prompt_tokens": 1, "total_tokens": 3}, (1, 2, 3)),
         ({"input_tokens": 1, "output_tokens": 2}, (1, 2, 3)),
         ({"prompt_tokens": 1.0, "completion_tokens": 2, "total_tokens": 3.0}, (1, 2, 3)),
+        ({"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": -1}, (1, 2, 3)),
     ],
 )
 def test_counts_are_named_and_completed(reported: dict[str, float], expected: tuple[int, int, int]) -> None:
@@ -31,6 +32,7 @@ def test_counts_are_named_and_completed(reported: dict[str, float], expected: tu
         {"prompt_tokens": None, "completion_tokens": None},
         {"prompt_tokens": 1.5, "completion_tokens": 2},
         {"prompt_tokens": True, "completion_tokens": 2},
+        {"prompt_tokens": -1, "completion_tokens": 2},
     ],
 )
 def test_counts_that_cannot_be_known_are_not_invented(reported: object) -> None:
@@ -53,6 +55,21 @@ def test_flat_reasoning_tokens_move_into_the_details() -> None:
         "total_tokens": 10,
         "completion_tokens_details": {"reasoning_tokens": 7},
     }
+
+
+@pytest.mark.parametrize("odd", [None, -1, 1.5, True, "7", [], {"a": 1}])
+def test_details_are_counts(odd: object) -> None:
+    counts = {"prompt_tokens": 1, "completion_tokens": 9, "total_tokens": 10}
+    details = {"completion_tokens_details": {"reasoning_tokens": odd, "audio_tokens": 2}, "prompt_tokens_details": odd}
+    usage = hub_usage({**counts, **details})
+    assert usage is not None
+    usage.pop("prompt_tokens_details", None)  # {} where an object had no count
+    assert usage == {**counts, "completion_tokens_details": {"audio_tokens": 2}}
+    assert hub_usage({**counts, **details, "reasoning_tokens": 7})["completion_tokens_details"] == {  # type: ignore[index]
+        "reasoning_tokens": 7,
+        "audio_tokens": 2,
+    }
+    assert "completion_tokens_details" not in hub_usage({**counts, "reasoning_tokens": odd})  # type: ignore[operator]
 
 
 def test_a_tally_takes_the_latest_of_each_choice_and_the_prompt_once() -> None:
