@@ -13,6 +13,7 @@ from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import Judge, judge
 
+from .annotations import whole_annotations
 from .content import flatten_content, rename_reasoning
 from .reading import Reading
 from .repair import repair
@@ -159,6 +160,8 @@ def _mend_message(message: JsonObject, path: Path, ctx: Context) -> None:
         ctx.receipt.converted((*path, "reasoning"), "the hub's name for it", after=(*path, "reasoning_content"))
     message.setdefault("content", None)
     message.setdefault("refusal", None)
+    if "annotations" in message:
+        _mend_annotations(message, path, ctx)
     calls = message.get("tool_calls")
     if calls:
         if isinstance(calls, list) and mend_calls(calls, ctx):
@@ -166,6 +169,13 @@ def _mend_message(message: JsonObject, path: Path, ctx: Context) -> None:
     elif "tool_calls" in message:
         del message["tool_calls"]
         ctx.receipt.dropped((*path, "tool_calls"), "an empty list", "form")
+
+
+def _mend_annotations(message: JsonObject, path: Path, ctx: Context) -> None:
+    given = message["annotations"]
+    message["annotations"] = whole_annotations(given)
+    if given and given != message["annotations"]:
+        ctx.receipt.dropped((*path, "annotations"), "annotations of kinds that chat has not, or without their place")
 
 
 def mend_finish(

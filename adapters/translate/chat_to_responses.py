@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.chat.annotations import whole_annotations
 from dragoman.adapters.responses.base import responses_usage
 from dragoman.adapters.responses.events import (
     ARGUMENTS,
@@ -37,6 +38,7 @@ from dragoman.adapters.responses.events import (
 )
 from dragoman.adapters.streams import Chunk, End, Output, Run, StreamTranslator
 
+from .annotations import NO_ANNOTATION, flat_annotation
 from .open_items import OpenCall, OpenTurn
 from .replies import MORE_CHOICES, NO_AUDIO, no_first_choice
 from .tools import Original
@@ -152,19 +154,20 @@ class ChatToResponses(StreamTranslator):
             self._message(out).write(REFUSAL, delta["refusal"], [], out)
         if delta.get("audio"):
             self._ctx.receipt.dropped(("choices", 0, "delta", "audio"), NO_AUDIO)
-        annotations: Any = delta.get("annotations")
-        for annotation in annotations if isinstance(annotations, list) else ():
-            self._annotation(annotation, out)
+        if delta.get("annotations"):
+            self._annotations(delta["annotations"], out)
         for piece in delta.get("tool_calls") or _legacy_call(delta):
             self._call(piece, out)
 
-    def _annotation(self, annotation: Any, out: list[Output]) -> None:
-        if self._turn is None or not self._turn.has_text or not isinstance(annotation, dict):
-            self._ctx.receipt.dropped(("choices", 0), "an annotation to no text")
-            return
-        inner = annotation.get(str(annotation.get("type")))
-        flat = {"type": annotation.get("type"), **inner} if isinstance(inner, dict) else annotation
-        self._turn.annotate(flat, out)
+    def _annotations(self, given: Any, out: list[Output]) -> None:
+        whole = whole_annotations(given)
+        if whole != given:
+            self._ctx.receipt.dropped(("choices", 0, "delta", "annotations"), NO_ANNOTATION)
+        for annotation in whole:
+            if self._turn is None or not self._turn.has_text:
+                self._ctx.receipt.dropped(("choices", 0), "an annotation to no text")
+            else:
+                self._turn.annotate(flat_annotation(annotation), out)
 
     def _call(self, piece: JsonObject, out: list[Output]) -> None:
         custom = piece.get("custom")

@@ -13,6 +13,7 @@ from dragoman.adapters.paths import Path
 from dragoman.adapters.responses.base import in_progress, responses_usage
 from dragoman.adapters.responses.events import with_bytes
 
+from .annotations import NO_ANNOTATION, chat_annotation, flat_annotation
 from .reasoning import join_reasoning
 from .tools import Original, originals, unboxed
 
@@ -100,17 +101,11 @@ def _parts(message: JsonObject, logprobs: Any) -> list[JsonObject]:
     parts: list[JsonObject] = []
     if message.get("content"):
         found = with_bytes((logprobs or {}).get("content") or [])
-        annotations = [_flat_annotation(one) for one in message.get("annotations") or ()]
+        annotations = [flat_annotation(one) for one in message.get("annotations") or ()]
         parts.append({"type": "output_text", "text": message["content"], "annotations": annotations, "logprobs": found})
     if message.get("refusal"):
         parts.append({"type": "refusal", "refusal": message["refusal"]})
     return parts
-
-
-def _flat_annotation(annotation: JsonObject) -> JsonObject:
-    kind = annotation.get("type")
-    inner = annotation.get(str(kind))
-    return {"type": kind, **inner} if isinstance(inner, dict) else annotation
 
 
 def _legacy_call(message: JsonObject, ctx: Context) -> list[JsonObject]:
@@ -178,7 +173,7 @@ def _message(output: list[JsonObject], ctx: Context) -> JsonObject:
     for i, item in enumerate(output):
         kind = item.get("type")
         if kind == "message":
-            _add_parts(message, item.get("content") or [])
+            _add_parts(message, item.get("content") or [], ("output", i, "content"), ctx)
         elif kind == "reasoning":
             thoughts.append((item, ("output", i)))
         elif kind in ("function_call", "custom_tool_call"):
@@ -189,15 +184,17 @@ def _message(output: list[JsonObject], ctx: Context) -> JsonObject:
     return message
 
 
-def _add_parts(message: JsonObject, parts: list[JsonObject]) -> None:
-    for part in parts:
+def _add_parts(message: JsonObject, parts: list[JsonObject], path: Path, ctx: Context) -> None:
+    for k, part in enumerate(parts):
         if part.get("type") == "refusal":
             message["refusal"] = (message["refusal"] or "") + str(part.get("refusal", ""))
             continue
         message["content"] = (message["content"] or "") + str(part.get("text", ""))
-        if part.get("annotations"):
-            found = [{"type": one["type"], one["type"]: _without_type(one)} for one in part["annotations"]]
-            message.setdefault("annotations", []).extend(found)
+        for annotation in part.get("annotations") or ():
+            if (found := chat_annotation(annotation)) is None:
+                ctx.receipt.dropped((*path, k, "annotations"), NO_ANNOTATION)
+            else:
+                message.setdefault("annotations", []).append(found)
         if part.get("logprobs"):
             message.setdefault("logprobs", {"content": [], "refusal": None})["content"] += part["logprobs"]
 
@@ -207,7 +204,3 @@ def _chat_call(item: JsonObject) -> JsonObject:
         return {"id": item["call_id"], "type": "custom", "custom": {"name": item["name"], "input": item["input"]}}
     function = {"name": item["name"], "arguments": item["arguments"]}
     return {"id": item["call_id"], "type": "function", "function": function}
-
-
-def _without_type(annotation: JsonObject) -> JsonObject:
-    return {key: value for key, value in annotation.items() if key != "type"}

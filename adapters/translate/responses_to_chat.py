@@ -37,6 +37,7 @@ from dragoman.adapters.responses.events import (
 )
 from dragoman.adapters.streams import Chunk, End, Output, StreamTranslator
 
+from .annotations import NO_ANNOTATION, chat_annotation
 from .replies import chat_usage, failure
 
 __all__ = ["ResponsesToChat"]
@@ -176,10 +177,13 @@ class ResponsesToChat(StreamTranslator):
 
     def _annotation(self, event: JsonObject, out: list[Output]) -> None:
         annotation = event.get("annotation")
-        if isinstance(annotation, dict):
-            self._noted[event["output_index"], event.get("content_index", 0)] += 1
-            inner = {key: value for key, value in annotation.items() if key != "type"}
-            out.append(self._chunk({"annotations": [{"type": annotation["type"], annotation["type"]: inner}]}))
+        if not isinstance(annotation, dict):
+            return
+        self._noted[event["output_index"], event.get("content_index", 0)] += 1
+        if (made := chat_annotation(annotation)) is None:
+            self._ctx.receipt.dropped(("output", event["output_index"]), NO_ANNOTATION)
+        else:
+            out.append(self._chunk({"annotations": [made]}))
 
     def _finish(self, event: JsonObject, out: list[Output]) -> None:
         response = event["response"]
