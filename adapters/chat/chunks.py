@@ -105,7 +105,7 @@ class ChunkMender(Mender):
         word = self._reading.finish_reason(body, choice, self._ctx)
         if word == "stop" and state.called:
             word = "tool_calls"
-        leftovers = state.tools.leftovers()
+        leftovers = state.tools.leftovers() if word == "tool_calls" else []
         if leftovers:
             delta["tool_calls"] = [*delta.get("tool_calls", ()), *leftovers]
         self._beside |= _says(delta)

@@ -17,7 +17,7 @@ from .annotations import whole_annotations
 from .content import flatten_content, rename_reasoning
 from .reading import Reading
 from .repair import repair
-from .toolcalls import mend_calls
+from .toolcalls import fill_arguments, mend_calls
 from .usage import hub_usage
 
 __all__ = ["Form", "judge_natively", "mend_finish", "read_completion", "read_whole", "reports_error"]
@@ -115,7 +115,12 @@ def _mend_chat(body: JsonObject, choice: JsonObject, position: int, reading: Rea
     if not isinstance(choice.get("message"), dict):
         raise _invalid(f"choices[{position}] has no message")
     _mend_message(choice["message"], ("choices", position, "message"), ctx)
-    mend_finish(body, choice, position, reading, ctx, called=bool(choice["message"].get("tool_calls")))
+    calls = choice["message"].get("tool_calls")
+    mend_finish(body, choice, position, reading, ctx, called=bool(calls))
+    if choice["finish_reason"] == "tool_calls" and fill_arguments(calls):
+        ctx.receipt.filled(
+            ("choices", position, "message", "tool_calls"), "a call without arguments has an empty object"
+        )
 
 
 def _mend_envelope(body: JsonObject, ctx: Context, form: Form) -> None:

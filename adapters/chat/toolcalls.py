@@ -1,7 +1,8 @@
 """Tool calls in hub form: whole ones, and the pieces that a stream delivers.
 
 Clients put the pieces of a streamed call together by `index`, and concatenate every string that they get. So each call
-has one index, counted from 0 without gaps, and its id, type and name come once, with the first piece.
+has one index, counted from 0 without gaps, and its id, type and name come once, with the first piece. Clients parse the
+arguments too: of a call that is whole, no arguments are `{}`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 
-__all__ = ["ToolCalls", "mend_calls"]
+__all__ = ["ToolCalls", "fill_arguments", "mend_calls"]
+
+_NONE = "{}"
 
 
 def mend_calls(calls: list[JsonObject], ctx: Context) -> bool:
@@ -36,6 +39,15 @@ def mend_calls(calls: list[JsonObject], ctx: Context) -> bool:
     return changed
 
 
+def fill_arguments(calls: Any) -> bool:
+    """The arguments of whole calls that have none. True where something changed."""
+    functions = [_function(call) for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    bare = [function for function in functions if function.get("arguments") == ""]
+    for function in bare:
+        function["arguments"] = _NONE
+    return bool(bare)
+
+
 class ToolCalls:
     """The calls of one choice, while they stream."""
 
@@ -53,11 +65,11 @@ class ToolCalls:
         return changed
 
     def leftovers(self) -> list[JsonObject]:
-        """At the finish: calls whose placeholder arguments turned out to be all."""
-        held = [call for call in self._open if call.held]
-        for call in held:
-            call.held = False
-        return [{"index": call.index, "function": {"arguments": "{}"}} for call in held]
+        """At the finish of whole calls: the arguments of those that told none, or a placeholder."""
+        bare = [call for call in self._open if call.bare]
+        for call in bare:
+            call.bare = False
+        return [{"index": call.index, "function": {"arguments": _NONE}} for call in bare]
 
     def _mend(self, piece: JsonObject) -> bool:
         call, new = self._find(piece)
@@ -66,6 +78,7 @@ class ToolCalls:
         changed |= self._introduce(piece, call) if new else _strip(piece, call)
         function = piece.get("function")
         if isinstance(function, dict):
+            call.bare |= new
             changed |= self._arguments(function, call, new)
         return changed
 
@@ -100,22 +113,22 @@ class ToolCalls:
         if given is None:
             return False
         text = given if isinstance(given, str) else _text(given)
-        if new and self._placeholder and text == "{}":
-            call.held, text = True, ""
+        if new and self._placeholder and text == _NONE:
+            text = ""
         elif text:
-            call.held = False
+            call.bare = False
         function["arguments"] = text
         return bool(text != given)
 
 
 class _Open:
-    __slots__ = ("held", "id", "index", "name")
+    __slots__ = ("bare", "id", "index", "name")
 
     def __init__(self, index: int, call_id: str, name: str) -> None:
         self.index = index
         self.id = call_id
         self.name = name
-        self.held = False
+        self.bare = False  # a call of a function that has told no arguments yet
 
 
 def _strip(piece: JsonObject, call: _Open) -> bool:

@@ -176,7 +176,8 @@ class ChatToResponses(StreamTranslator):
         if position in self._calls:
             call = self._calls[position]
             if said.get("name"):
-                call.name(self._original(said).named())
+                call.said += said["name"]
+                call.name(self._original(call.said).named())
         else:
             call = self._open_call(position, piece, said, custom is not None, out)
         text = said.get("input") if custom else said.get("arguments")
@@ -187,7 +188,8 @@ class ChatToResponses(StreamTranslator):
         self, position: int, piece: JsonObject, said: JsonObject, custom: bool, out: list[Output]
     ) -> OpenCall:
         self._close_turn(out)
-        new_id, original = self._ctx.new_id, self._original(said)
+        new_id, name = self._ctx.new_id, said.get("name") or ""
+        original = self._original(name)
         free = custom or original.free
         item = {
             "type": "custom_tool_call" if free else "function_call",
@@ -196,12 +198,11 @@ class ChatToResponses(StreamTranslator):
             **original.named(),
         }
         kind = INPUT if free else ARGUMENTS
-        call = self._calls[position] = OpenCall(item, kind, self._next, out, boxed=original.free and not custom)
+        call = self._calls[position] = OpenCall(item, kind, self._next, out, name, boxed=original.free and not custom)
         self._next += 1
         return call
 
-    def _original(self, said: JsonObject) -> Original:
-        name = said.get("name") or ""
+    def _original(self, name: str) -> Original:
         return self._names.get(name) or Original(name)
 
     def _reasoning(self, out: list[Output]) -> OpenTurn:

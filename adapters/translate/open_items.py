@@ -115,16 +115,19 @@ class OpenTurn:
 
 
 class OpenCall:
-    """A call of a tool; `kind` is what it carries, arguments or free input. What is `boxed` are arguments that hold the
-    input, which shows when they are whole."""
+    """A call of a tool; `kind` is what it carries, arguments or free input. `said` is its name in chat, as far as it
+    was told. What is `boxed` are arguments that hold the input, which shows when they are whole."""
 
-    __slots__ = ("_boxed", "_id", "_item", "_kind", "_pieces", "index")
+    __slots__ = ("_boxed", "_id", "_item", "_kind", "_pieces", "index", "said")
 
-    def __init__(self, item: JsonObject, kind: TextKind, index: int, out: list[Output], *, boxed: bool = False) -> None:
+    def __init__(
+        self, item: JsonObject, kind: TextKind, index: int, out: list[Output], said: str = "", *, boxed: bool = False
+    ) -> None:
         self._item = item
         self._id: str = item["id"]
         self._kind = kind
         self._boxed = boxed
+        self.said = said
         self.index = index
         self._pieces = Pieces()
         out.append(Chunk(item_added(index, {**item, kind.key: "", "status": "in_progress"})))

@@ -100,11 +100,13 @@ def boxed(text: Any) -> str:
 
 
 def unboxed(arguments: str) -> str:
-    """The free text in a function's arguments; what is no such arguments is the text itself."""
+    """The free text in a function's arguments, none in `{}`; what is no such arguments is the text itself."""
     try:
         found = orjson.loads(arguments)
     except orjson.JSONDecodeError:
         return arguments
+    if found == {}:
+        return ""
     text = found.get("input") if isinstance(found, dict) else None
     return text if isinstance(text, str) else arguments
 

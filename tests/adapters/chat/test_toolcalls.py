@@ -3,8 +3,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.adapters.call import Context
+import orjson
+import pytest
+
+from dragoman.adapters import dialects
+from dragoman.adapters.call import Context, Reply
 from dragoman.adapters.chat.toolcalls import ToolCalls, mend_calls
+from dragoman.adapters.sse import Event
 
 MakeContext = Callable[..., Context]
 Piece = dict[str, Any]
@@ -114,6 +119,33 @@ def test_a_placeholder_gives_way_to_the_real_arguments(context: MakeContext) -> 
 def test_a_placeholder_that_was_all_comes_back_at_the_finish(context: MakeContext) -> None:
     calls, _ = stream(context, [[piece(0, "a", "f", "{}")]], placeholder=True)
     assert calls[0]["arguments"] == "{}"
+
+
+def test_a_call_that_told_no_arguments_has_an_empty_object(context: MakeContext) -> None:
+    deltas = [[piece(0, "a", "f")], [piece(1, "b", "g", "")], [piece(2, "c", "h", "[]")]]
+    calls, _ = stream(context, deltas)
+    assert [call["arguments"] for call in calls] == ["{}", "{}", "[]"]
+    custom = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "f", "input": ""}}
+    tools = ToolCalls(context(), False)
+    tools.mend([custom])
+    assert tools.leftovers() == []
+
+
+@pytest.mark.parametrize(("finish", "arguments"), [("tool_calls", "{}"), ("stop", "{}"), ("length", "")])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_only_of_a_call_that_is_whole(context: MakeContext, finish: str, arguments: str, streamed: bool) -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}
+    said = {"role": "assistant", "tool_calls": [{**call, "index": 0}]}
+    if streamed:
+        reader = dialects["openai"].called["chat"].read_stream(context())
+        choice = {"index": 0, "delta": said, "finish_reason": finish}
+        outputs = reader.feed(Event(orjson.dumps({"id": "1", "choices": [choice]})))
+        pieces = [one for each in outputs for one in each.body["choices"][0]["delta"].get("tool_calls", ())]  # type: ignore[union-attr]
+        assert added_up([pieces])[0]["arguments"] == arguments
+    else:
+        body = {"choices": [{"index": 0, "message": said, "finish_reason": finish}]}
+        reply = dialects["openai"].called["chat"].read_reply(Reply(200, body), context())
+        assert reply["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] == arguments
 
 
 def test_whole_calls_get_what_they_lack(context: MakeContext) -> None:

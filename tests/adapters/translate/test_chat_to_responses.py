@@ -176,6 +176,14 @@ def test_calls_side_by_side_stay_open_until_the_finish() -> None:
     assert [item["arguments"] for item in found[-1]["response"]["output"]] == ["{}", "[]"]
 
 
+@pytest.mark.parametrize("pieces", [["ns__f"], ["", "ns__f"], ["ns_", "_f"]])
+def test_a_name_may_come_in_pieces_as_clients_of_chat_add_them_up(pieces: list[str]) -> None:
+    first, *later = pieces
+    named = [piece(0, name=name) for name in later]
+    [call] = output(piece(0, id="a", name=first), *named, piece(0, "{}"), stop(), names={"ns__f": Original("f", "ns")})
+    assert (call["name"], call["namespace"], call["arguments"]) == ("f", "ns", "{}")
+
+
 def test_reasoning_is_closed_by_text_and_keeps_its_signature() -> None:
     found = events(
         translated(
@@ -304,7 +312,8 @@ def test_a_free_form_call() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "text"), [('{"input": "*** Begin\\n"}', "*** Begin\n"), ("*** Begin", "*** Begin"), ("{}", "{}")]
+    ("arguments", "text"),
+    [('{"input": "*** Begin\\n"}', "*** Begin\n"), ("*** Begin", "*** Begin"), ("{}", ""), ("[]", "[]")],
 )
 def test_a_function_that_stands_for_free_text_is_told_as_such(arguments: str, text: str) -> None:
     pieces = [piece(0, arguments[:4], id="c", name="patch"), piece(0, arguments[4:])]
