@@ -20,7 +20,7 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.paths import Path
+from dragoman.adapters.paths import Path, dotted
 
 from .unused import tell_unused
 
@@ -116,6 +116,7 @@ def chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Context) 
     made: list[JsonObject] = []
     places: list[tuple[Path, Path]] = []
     hosted: list[tuple[Path, Any]] = []
+    _check_names(tools)
     for path, tool in tools:
         own = [
             _chat_function(one, flat_name(space, one["name"]), (*path, *inside), ctx)
@@ -193,6 +194,18 @@ def _members(tool: JsonObject) -> Iterator[tuple[Path, str | None, JsonObject]]:
     elif tool.get("type") == "namespace":
         members = enumerate(tool.get("tools") or ())
         yield from ((("tools", k), tool["name"], one) for k, one in members if _runs_here(one))
+
+
+def _check_names(tools: list[tuple[Path, JsonObject]]) -> None:
+    """Raises Fault where tools of two namespaces would have one name in chat: nobody could tell whose call it is."""
+    spaces: dict[str, str | None] = {}
+    for path, tool in tools:
+        for inside, space, one in _members(tool):
+            name = flat_name(space, one["name"])
+            if spaces.setdefault(name, space) != space:
+                where = (*path, *inside, "name")
+                text = f"{dotted(where)}: another tool has the name {name!r} too, under which chat knows this one"
+                raise Fault("unsupported_parameter", text, where, one["name"], code="unsupported_parameter")
 
 
 def _strangers(space: JsonObject) -> Iterator[tuple[int, JsonObject]]:

@@ -236,6 +236,17 @@ def test_tools_that_the_input_adds_are_tools() -> None:
     assert losses == ["input[0].tools[0].tools[0]", "input[0].tools[0].tools[2]"]
 
 
+def test_two_tools_with_one_name_in_chat_are_refused() -> None:
+    space = {"type": "namespace", "name": "files", "tools": [WEATHER]}
+    alike = {**WEATHER, "name": "files__get_weather"}
+    refused("tools[1].name", input="x", tools=[space, alike])
+    refused("tools[1].tools[0].name", input="x", tools=[alike, space])
+    deeper = {"type": "namespace", "name": "files__get", "tools": [{**WEATHER, "name": "weather"}]}
+    refused(
+        "tools[1].tools[0].name", input="x", tools=[{**space, "tools": [{**WEATHER, "name": "get__weather"}]}, deeper]
+    )
+
+
 def test_hosted_tools_are_left_out_while_the_choice_is_free() -> None:
     search = {"type": "web_search"}
     made, ctx = to_chat(input="x", tools=[search, WEATHER])
