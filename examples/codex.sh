@@ -3,8 +3,9 @@
 #
 #   npm install @openai/codex && PATH="$PWD/node_modules/.bin:$PATH" bash examples/codex.sh [openai|mindie|databricks|azure]
 #
-# Starts a fake provider and dragoman on loopback ports, runs `codex exec` against them in an empty folder, ends both.
-# The fake calls the first tool that Codex offers, a shell, with made-up arguments, and then says what the shell said.
+# Starts a fake provider and dragoman on loopback ports, has `codex exec` read a file in a new folder, ends both. Fails
+# where Codex does not end, or its answer is not what stands in the file.
+# The fake calls the shell that Codex offers, as the message tells it to, and then says what the shell said.
 set -euo pipefail
 
 dialect=${1:-openai}
@@ -34,10 +35,20 @@ $dragoman fake "$dialect" --port "$fake_port" > "$folder/fake.log" 2>&1 &
 fake=$!
 $dragoman serve --config "$folder/dragoman.yaml" > "$folder/dragoman.log" 2>&1 &
 proxy=$!
-trap 'kill $fake $proxy 2>/dev/null' EXIT
+trap 'kill $fake $proxy 2> /dev/null' EXIT
 until (exec 3<> "/dev/tcp/127.0.0.1/$port") 2>/dev/null && (exec 3<> "/dev/tcp/127.0.0.1/$fake_port") 2>/dev/null; do
   sleep 0.2
 done
 
-(cd "$folder/work" && CODEX_HOME="$folder/codex" codex exec --skip-git-repo-check -s read-only "fake:tools list the files" < /dev/null)
+said="The caravan leaves at noon."
+echo "$said" > "$folder/work/note.txt"
+task='fake:tools(name=exec_command, arguments={"cmd": "cat note.txt"}) What does note.txt say?'
+(cd "$folder/work" && CODEX_HOME="$folder/codex" \
+  codex exec --skip-git-repo-check -s read-only -o "$folder/answer.txt" "$task" < /dev/null)
 echo "what dragoman did: $folder/dragoman.log"
+if grep -qF "$said" "$folder/answer.txt"; then
+  echo "Codex has read the file, over $dialect."
+else
+  echo "Codex has not read the file; its last words: $(cat "$folder/answer.txt")" >&2
+  exit 1
+fi

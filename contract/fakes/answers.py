@@ -137,6 +137,11 @@ def call(ask: Ask) -> Answer:
     return replace(made, calls=(replace(made.calls[0], arguments=given),)) if given else made
 
 
+def use(ask: Ask) -> Answer:
+    """What `call` does; once the results are there, they are told in text."""
+    return _told(ask) or call(ask)
+
+
 def attend(ask: Ask) -> Answer:
     """What a model would do: call the tool that it must call, tell what tools said, call those that the user names;
     else JSON where the request wants it, reasoning where it wants that, and text as long as it may be; count where

@@ -149,7 +149,7 @@ _SAYINGS = {
         answers.attend,
     ),
     "text": Behaviour("a fixed sentence with letters of many scripts, and a usage; n of them where asked", args=_TEXT),
-    "tools": Behaviour("a call of the first tool; in text what the tools said, once they did", answers.calls),
+    "tools": Behaviour("`call`; in text what the tools said, once they did", answers.use, args=_CALL),
     "call": Behaviour("a call of the tool `name`, whatever was said before", answers.call, args=_CALL),
     "parallel-tools": Behaviour("two calls, their arguments streamed in turns", partial(answers.calls, count=2)),
     "reasoning": Behaviour("reasoning before the text, as the dialect writes it", answers.think),

@@ -101,6 +101,17 @@ async def test_tool_choice_names_the_tool(send: Any) -> None:
     assert whole.body["choices"][0]["message"]["tool_calls"][0]["function"] == {"name": "other", "arguments": "{}"}
 
 
+async def test_a_message_may_say_which_call_and_with_what(send: Any) -> None:
+    message = {"role": "user", "content": 'fake:tools(name=look, arguments={"at": "it", "long": true}) please'}
+    whole, stream = await _both(send, "text", messages=[message], tools=[TOOL])
+    [call] = whole.body["choices"][0]["message"]["tool_calls"]
+    assert call["function"]["name"] == "look"
+    assert call["function"]["arguments"] == _joined(stream.deltas)[0] == '{"at": "it", "long": true}'
+    talk = [message, {"role": "assistant", "tool_calls": [call]}]
+    whole, _ = await _both(send, "text", messages=[*talk, {"role": "tool", "tool_call_id": call["id"], "content": "x"}])
+    assert whole.body["choices"][0]["message"]["content"] == "The tools said: x"
+
+
 async def test_no_tools_means_get_weather(send: Any) -> None:
     whole, _ = await _both(send, "tools")
     assert whole.body["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "get_weather"
