@@ -129,7 +129,10 @@ class EventMender:
         given = body.get("response")
         if self._is_whole(body, given):
             return True
-        response = hub_response(given if isinstance(given, dict) else {}, self._ctx)
+        told = given if isinstance(given, dict) else {}
+        if body["type"] == "response.failed":
+            told = {**told, "status": "failed"}
+        response = hub_response(told, self._ctx)
         self._envelope = self._envelope or {key: response[key] for key in _CONSTANT}
         response.update(self._envelope)
         if body["type"] in TERMINALS:
@@ -149,7 +152,7 @@ class EventMender:
             return False
         if body["type"] in BEGINNINGS:
             return True
-        if response.get("error") and str(response["status"]) not in FAILURES:
+        if bool(response.get("error")) != (str(response["status"]) in FAILURES) and response["status"] != "cancelled":
             return False
         told = response["output"] or not self._sum.output()
         return bool(told) and body["type"] == f"response.{response['status']}"

@@ -8,7 +8,7 @@ from dragoman.adapters.call import Context, JsonObject, Reply
 from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.repair import repair
 from dragoman.adapters.chat.reply import judge_natively
-from dragoman.adapters.counts import is_time
+from dragoman.adapters.counts import is_count, is_time
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.validation import Judge, Violation, judge
@@ -89,6 +89,8 @@ def hub_response(body: JsonObject, ctx: Context) -> JsonObject:
     made["created_at"] = base["created_at"]
     made["usage"] = hub_responses_usage(body.get("usage"))
     failed = str(made["status"]) in FAILURES
+    if made["status"] == "failed" and made["error"] is None:
+        made["error"] = {}
     if isinstance(made["error"], dict):
         made["error"] = _error(made["error"]) if made["error"] or failed else None
     if made["error"] and not failed:
@@ -113,23 +115,23 @@ def hub_responses_usage(usage: Any) -> JsonObject | None:
     if not isinstance(usage, dict):
         return None
     named: JsonObject = {_FLAT.get(key, str(key)): value for key, value in usage.items() if value is not None}
-    read, written = named.get("input_tokens"), named.get("output_tokens")
-    if not isinstance(read, int) or not isinstance(written, int):
+    read, written, total = (named.get(f"{what}_tokens") for what in ("input", "output", "total"))
+    if not is_count(read) or not is_count(written):
         return None
-    reasoning = named.pop("reasoning_tokens", None)
-    details = _details(named, "output_tokens_details") or {"reasoning_tokens": reasoning or 0}
+    thought = named.pop("reasoning_tokens", None)
     return {
         **named,
-        "input_tokens_details": {
-            "cached_tokens": 0,
-            "cache_write_tokens": 0,
-            **_details(named, "input_tokens_details"),
-        },
-        "output_tokens_details": {"reasoning_tokens": 0, **details},
-        "total_tokens": named.get("total_tokens", read + written),
+        "input_tokens": int(read),
+        "input_tokens_details": _details(named, "input_tokens_details", cached_tokens=0, cache_write_tokens=0),
+        "output_tokens": int(written),
+        "output_tokens_details": _details(named, "output_tokens_details", reasoning_tokens=thought),
+        "total_tokens": int(total) if is_count(total) else int(read + written),
     }
 
 
-def _details(usage: JsonObject, name: str) -> JsonObject:
-    details = usage.get(name)
-    return details if isinstance(details, dict) else {}
+def _details(usage: JsonObject, name: str, **unless_told: Any) -> JsonObject:
+    """The details, with a count under each of these names."""
+    given = usage.get(name)
+    details = given if isinstance(given, dict) else {}
+    told = {**unless_told, **{key: value for key, value in details.items() if value is not None}}
+    return {key: value if key not in unless_told or is_count(value) else 0 for key, value in told.items()}

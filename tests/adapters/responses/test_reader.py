@@ -66,6 +66,15 @@ def test_a_failed_response_is_a_complete_stream(context: MakeContext) -> None:
     assert [item["status"] for item in last["response"]["output"]] == ["incomplete"]
 
 
+@pytest.mark.parametrize("said", [{"status": "failed"}, {}, {"error": {}}])
+def test_a_failure_without_a_reason_gets_one(said: dict[str, Any], context: MakeContext) -> None:
+    response = in_progress({"model": "m"}, "resp_1", "m", 1) | said
+    [chunk, _] = reader_after_opening(context()).feed(event({"type": "response.failed", "response": response}))
+    assert isinstance(chunk, Chunk)
+    told = {"code": "server_error", "message": "the provider told no reason"}
+    assert (chunk.body["response"]["status"], chunk.body["response"]["error"]) == ("failed", told)
+
+
 @pytest.mark.parametrize("said", [{"status": "failed"}, {"status": "completed"}, {}])
 @pytest.mark.parametrize("word", ["completed", "incomplete", "failed"])
 def test_a_response_that_tells_of_an_error_has_failed_whatever_its_event_is_called(

@@ -128,14 +128,15 @@ def test_items_are_filled() -> None:
         ({"code": 500, "message": None}, "server_error", "500"),
         ({"code": None, "message": "m"}, "server_error", None),
         ({}, "server_error", None),
+        (None, "server_error", None),
     ],
 )
-def test_failures_are_in_the_words_of_openai(error: dict[str, Any], code: str, native: str | None) -> None:
+def test_failures_are_in_the_words_of_openai(error: dict[str, Any] | None, code: str, native: str | None) -> None:
     made = read("openai", {**BARE, "status": "failed", "output": [], "error": error}, {"model": "m", "input": "x"})
     assert [v.message for v in judge("hub/responses.reply").violations(made)] == []
     assert (made["error"]["code"], made["error"].get("native_code")) == (code, native)
     assert made["error"]["message"]
-    if error.get("message"):
+    if error and error.get("message"):
         Response.model_validate(made)
 
 
@@ -175,6 +176,22 @@ def test_a_whole_response_that_leaves_its_status_out_has_ended(dialect: str, tol
     made = read(dialect, {"object": "response", "output": [], **told}, {"model": "m", "input": "x"})
     assert made["status"] == status
     assert [v.message for v in judge("hub/responses.reply").violations(made)] == []
+
+
+@pytest.mark.parametrize("odd", [None, -1, 1.5, "7", True])
+def test_details_of_the_usage_are_counts(odd: Any) -> None:
+    counts = {"input_tokens": 3, "output_tokens": 4, "total_tokens": odd}
+    details = {"input_tokens_details": {"cached_tokens": odd, "by_turn": [1]}, "reasoning_tokens": odd}
+    body = {**BARE, "status": "completed", "output": [], "usage": {**counts, **details}}
+    assert read("openai", body, {"model": "m", "input": "x"})["usage"] == {
+        "input_tokens": 3,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0, "by_turn": [1]},
+        "output_tokens": 4,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": 7,
+    }
+    wrong = {**BARE, "status": "completed", "output": [], "usage": {"input_tokens": odd, "output_tokens": 4}}
+    assert read("openai", wrong, {"model": "m", "input": "x"})["usage"] is None
 
 
 def test_settings_that_a_provider_repeats_in_part_become_whole() -> None:
