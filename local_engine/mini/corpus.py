@@ -14,8 +14,11 @@ __all__ = [
     "Corpus",
     "Fact",
     "InventedTools",
+    "Objects",
     "OffTopic",
+    "Several",
     "Syllables",
+    "Told",
     "Tool",
     "ToolKind",
     "load_corpus",
@@ -49,6 +52,42 @@ class ToolKind:
     parameters: tuple[str, ...]
     asked: tuple[str, ...]
     held_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """A toy tool of several parameters, each under several names. Its questions hold `{0}`, `{1}`, ..."""
+
+    names: tuple[str, ...]
+    parameters: tuple[tuple[str, ...], ...]
+    kinds: tuple[str, ...]
+    asked: tuple[str, ...]
+    held_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A sentence that holds what an object is made of: `{0}` is of the first field, (keys, kind of value)."""
+
+    text: str
+    fields: tuple[tuple[tuple[str, ...], str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """Keys of objects, and ways to ask for one: a list of what is in it, or a sentence."""
+
+    keys: tuple[str, ...]
+    held_out_keys: tuple[str, ...]
+    outer: tuple[str, ...]
+    asked: tuple[str, ...]
+    asked_json: tuple[str, ...]
+    held_out_asked: tuple[str, ...]
+    mentions: tuple[str, ...]
+    joints: tuple[str, ...]
+    told: tuple[Told, ...]
+    held_out_told: tuple[Told, ...]
+    unknown: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +143,13 @@ class Corpus:
     off_topic: Mapping[str, OffTopic]
     words: Mapping[str, tuple[str, ...]]
     tools: tuple[ToolKind, ...]
+    several: tuple[Several, ...]
+    held_out_several: tuple[tuple[str, ...], ...]
+    several_asked: tuple[str, ...]
+    held_out_several_asked: tuple[str, ...]
+    extras: tuple[str, ...]
     invented: InventedTools
+    objects: Objects
     places: tuple[str, ...]
     held_out_places: tuple[str, ...]
     results: tuple[str, ...]
@@ -141,6 +186,11 @@ class Corpus:
             yield from (topic.answer, *topic.patterns)
         for kind in self.tools:
             yield from (*kind.names, *kind.parameters, *kind.asked)
+        for several in self.several:
+            yield from (*several.names, *several.asked)
+            yield from (name for names in several.parameters for name in names)
+        yield from (*self.several_asked, *self.objects.keys, *self.objects.asked, *self.objects.asked_json)
+        yield from (told.text for told in self.objects.told)
         yield from (*self.invented.verbs, *self.invented.nouns, *self.invented.parameters, *self.invented.asked)
         yield from (*self.repeat, self.told, *self.other_parameters, *self.systems)
 
@@ -151,7 +201,8 @@ def normal(question: str) -> str:
 
 
 def load_corpus(folder: Path = Path(__file__).parent / "corpus") -> Corpus:
-    off_topic, tools, systems, wording = (_read(folder, name) for name in ("off_topic", "tools", "systems", "wording"))
+    names = ("off_topic", "tools", "objects", "systems", "wording")
+    off_topic, tools, objects, systems, wording = (_read(folder, name) for name in names)
     syllables, synonyms = wording.pop("syllables"), wording.pop("synonyms")
     return Corpus(
         facts=_facts(_read(folder, "facts")),
@@ -162,7 +213,13 @@ def load_corpus(folder: Path = Path(__file__).parent / "corpus") -> Corpus:
         },
         words={name: tuple(words) for name, words in off_topic["words"].items()},
         tools=tuple(ToolKind(**_tuples(kind)) for kind in tools["tools"]),
+        several=tuple(_several(entry) for entry in tools["several"]),
+        held_out_several=_each(tools["held_out_several"]),
+        several_asked=tuple(tools["several_asked"]),
+        held_out_several_asked=tuple(tools["held_out_several_asked"]),
+        extras=tuple(tools["extras"]),
         invented=_invented(tools["invented"]),
+        objects=_objects(objects),
         places=tuple(tools["places"]),
         held_out_places=tuple(tools["held_out_places"]),
         results=tuple(tools["results"]),
@@ -185,6 +242,23 @@ def _read(folder: Path, name: str) -> Any:
 def _invented(entry: dict[str, Any]) -> InventedTools:
     held_out = tuple(Tool(**tool) for tool in entry["held_out"])
     return InventedTools(**_tuples(entry) | {"held_out": held_out})
+
+
+def _several(entry: dict[str, Any]) -> Several:
+    return Several(**_tuples(entry) | {"parameters": _each(entry["parameters"])})
+
+
+def _objects(entry: dict[str, Any]) -> Objects:
+    told, held_out = (
+        tuple(Told(each["text"], tuple((tuple(keys), kind) for keys, kind in each["fields"])) for each in entry[name])
+        for name in ("told", "held_out_told")
+    )
+    lists = {key: value for key, value in entry.items() if isinstance(value, list)}
+    return Objects(**_tuples(lists) | {"told": told, "held_out_told": held_out}, unknown=entry["unknown"])
+
+
+def _each(lists: list[list[str]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(names) for names in lists)
 
 
 def _tuples(entry: Mapping[str, list[Any]]) -> dict[str, tuple[Any, ...]]:

@@ -1,7 +1,7 @@
 """Conversations made of the corpus: drawn from a seed, in the words that people really type.
 
 A conversation is a list of messages in OpenAI's form, with the signatures of its tools. `Dialogues.draw` makes one for
-training: a few turns of facts, small talk, off-topic questions, things to repeat, JSON answers and tool calls.
+training: a few turns of facts, small talk, off-topic questions, things to repeat, objects and tool calls.
 Questions are varied (`wording`); a variation that comes out as a held-out question is never used. What is to be copied,
 and much of what is to be declined, is made up anew each time (`invention`).
 """
@@ -15,9 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from .corpus import Corpus, Fact, ToolKind, normal
+from .corpus import Corpus, Fact, normal
 from .invention import Inventor
+from .objects import Asked, ObjectSource
+from .offers import Offer, OfferSource
 from .wording import JSON_ASKED, Wording
+from .written import Piece, joined, written
 
 __all__ = ["Dialogue", "Dialogues", "Message", "call_text", "json_answer", "render", "tool_schema"]
 
@@ -30,36 +33,48 @@ NAMES = frozenset({"country", "city", "person", "software", "company", "event", 
 
 @dataclass(slots=True)
 class Dialogue:
-    """Messages, and the tools that are offered as (name, parameters): "city", or "city, unit"."""
+    """Messages, and the tools that are offered as (name, parameters): "city", or "city, unit?".
+
+    `pieces` are those messages of the model, by place, of which it learns only a part.
+    """
 
     messages: list[Message] = field(default_factory=list)
     tools: list[tuple[str, str]] = field(default_factory=list)
+    pieces: dict[int, list[Piece]] = field(default_factory=dict)
 
 
 def tool_schema(name: str, listed: str) -> dict[str, Any]:
-    """A tool of text parameters, the first one required, as a chat request offers it."""
+    """A tool of text parameters, required but for those with a question mark, as a chat request offers it."""
     names = listed.split(", ")
-    parameters = {"type": "object", "properties": {each: {"type": "string"} for each in names}, "required": names[:1]}
+    properties = {each.removesuffix("?"): {"type": "string"} for each in names}
+    required = [each for each in names if not each.endswith("?")]
+    parameters = {"type": "object", "properties": properties, "required": required}
     return {"type": "function", "function": {"name": name, "description": "", "parameters": parameters}}
 
 
-def call_text(name: str, arguments: dict[str, str]) -> str:
+def call_text(name: str, arguments: dict[str, Any]) -> str:
     """A tool call in Hermes' form."""
-    call = {"name": name, "arguments": arguments}
-    return f"<tool_call>\n{json.dumps(call, ensure_ascii=False)}\n</tool_call>"
+    return joined(call_pieces(name, arguments))
+
+
+def call_pieces(name: str, arguments: dict[str, Any]) -> list[Piece]:
+    call = written({"name": name, "arguments": arguments}, own=True)
+    return [("<tool_call>\n", True), *call, ("\n</tool_call>", True)]
 
 
 def json_answer(answer: str) -> str:
     return json.dumps({"answer": answer}, ensure_ascii=False)
 
 
-def render(dialogue: Dialogue) -> list[tuple[str, bool]]:
-    """The text of a conversation as chat_template.jinja writes it, in pieces; True marks what the model says."""
+def render(dialogue: Dialogue) -> list[Piece]:
+    """The text of a conversation as chat_template.jinja writes it, in pieces; True is what the model learns."""
     signatures = "\n".join(f"{name}({listed})" for name, listed in dialogue.tools)
     pieces = [(f"<|tools|>{signatures}<|end|>", False)] if dialogue.tools else []
-    for message in dialogue.messages:
+    for place, message in enumerate(dialogue.messages):
+        learnt = message["role"] == "assistant"
         pieces.append((f"<|{message['role']}|>", False))
-        pieces.append((message["content"] + "<|end|>", message["role"] == "assistant"))
+        pieces += dialogue.pieces.get(place) or [(message["content"], learnt)]
+        pieces.append(("<|end|>", learnt))
     return pieces
 
 
@@ -72,6 +87,9 @@ class Dialogues:
         self._wording = Wording(self._random, corpus.clothes)
         self._inventor = Inventor(self._random, corpus.syllables, corpus.common_words())
         self._stranger = Inventor(self._random, corpus.syllables)
+        makers = (self._inventor, self._stranger, self._copied)
+        self._objects = ObjectSource(self._random, corpus.objects, *makers)
+        self._offers = OfferSource(self._random, corpus, *makers)
         self._held_out = corpus.held_out()
         self._held_out_places = {word for place in corpus.held_out_places for word in normal(place).split()}
         self._talk = [(question, fact.answer) for fact in corpus.small_talk for question in fact.asked]
@@ -83,10 +101,10 @@ class Dialogues:
         dialogue = Dialogue()
         if chance.random() < 0.15:
             self._say(dialogue, "system", chance.choice(self._corpus.systems))
-        kinds = self._kinds() if chance.random() < 0.3 else []
-        dialogue.tools = [self._signature(kind) for kind in kinds]
+        offers = self._offers.draw() if chance.random() < 0.3 else []
+        dialogue.tools = [(offer.name, offer.listed) for offer in offers]
         for _ in range(chance.choice(EXCHANGES)):
-            self._exchange(dialogue, kinds)
+            self._exchange(dialogue, offers)
         return dialogue
 
     def off_topic(self, language: str) -> str:
@@ -94,24 +112,29 @@ class Dialogues:
         pattern = self._random.choice(self._corpus.off_topic[language].patterns)
         return re.sub(r"\{(\w+)\}", self._word, pattern)
 
-    def _exchange(self, dialogue: Dialogue, kinds: list[ToolKind]) -> None:
+    def _exchange(self, dialogue: Dialogue, offers: list[Offer]) -> None:
         draw = self._random.random()
-        if kinds and draw < 0.7:
-            return self._tool(dialogue, kinds)
-        if draw < 0.08:
+        if offers and draw < 0.7:
+            return self._tool(dialogue, offers)
+        if draw < 0.06:
             return self._repeat(dialogue)
-        question, answer = self._asked(draw)
-        question = self._varied(question)
+        if draw < 0.18:
+            return self._object(dialogue)
+        question, answer = self._plain()
         if self._random.random() < 0.08:
             question, answer = self._random.choice(JSON_ASKED).format(question), json_answer(answer)
         self._say(dialogue, "user", question)
         self._say(dialogue, "assistant", answer)
 
+    def _plain(self) -> tuple[str, str]:
+        question, answer = self._asked(self._random.random())
+        return self._varied(question), answer
+
     def _asked(self, draw: float) -> tuple[str, str]:
-        if draw < 0.28:
+        if draw < 0.2:
             language = self._random.choice((*["en"] * 9, "es", "it", "zh"))
             return self.off_topic(language), self._corpus.off_topic[language].answer
-        if draw < 0.38:
+        if draw < 0.3:
             return self._random.choice(self._talk)
         return self._fact()
 
@@ -124,56 +147,34 @@ class Dialogues:
 
     def _repeat(self, dialogue: Dialogue) -> None:
         text = self._copied(self._inventor.phrase)
+        text = json.dumps(text, ensure_ascii=False) if self._random.random() < 0.1 else text
         asked = self._wording.cased(self._random.choice(self._corpus.repeat))
         self._say(dialogue, "user", asked.replace("{text}", text))
         self._say(dialogue, "assistant", text)
 
-    def _kinds(self) -> list[ToolKind]:
-        """One to three tools, known or made up, in any order."""
-        kinds = self._random.sample(self._corpus.tools, self._random.randint(0, 3))
-        while not kinds or (len(kinds) < 3 and self._random.random() < 0.4):
-            kinds.append(self._invented_kind())
-        self._random.shuffle(kinds)
-        return kinds
+    def _object(self, dialogue: Dialogue) -> None:
+        """An answer in JSON under a schema that the model does not see."""
+        draw = self._random.random()
+        if draw < 0.4:
+            asked = self._objects.listed()
+        elif draw < 0.6:
+            asked = self._objects.told()
+        else:
+            question, answer = self._plain()
+            question = self._random.choice(JSON_ASKED).format(question) if draw < 0.7 else question
+            asked = Asked(question, self._objects.around(answer))
+        self._say(dialogue, "user", asked.question)
+        self._say_pieces(dialogue, list(written(asked.value, own=asked.own)))
 
-    def _invented_kind(self) -> ToolKind:
-        invented, chance = self._corpus.invented, self._random
-        words = [
-            chance.choice(invented.nouns) if chance.random() < 0.7 else self._stranger.word()
-            for _ in range(chance.randint(1, 2))
-        ]
-        name = "_".join((chance.choice(invented.verbs), *words))
-        parameter = chance.choice(invented.parameters)
-        asked = (text.replace("{name}", name).replace("{words}", " ".join(words)) for text in invented.asked)
-        return ToolKind((name,), (parameter,), tuple(asked), ())
-
-    def _signature(self, kind: ToolKind) -> tuple[str, str]:
-        """The tool's name and its parameters; now and then others stand behind the one that is to be given."""
-        chance = self._random
-        first = chance.choice(kind.parameters)
-        others = chance.sample(self._corpus.other_parameters, chance.choice((0, 0, 1, 2)))
-        return chance.choice(kind.names), ", ".join((first, *others))
-
-    def _tool(self, dialogue: Dialogue, kinds: list[ToolKind]) -> None:
-        chance = self._random
-        at = chance.randrange(len(kinds))
-        place = self._place()
-        name, listed = dialogue.tools[at]
-        asked = self._wording.cased(chance.choice(kinds[at].asked))
-        if chance.random() < 0.15:
-            asked = self._wording.polite(asked)
-        self._say(dialogue, "user", asked.replace("{place}", place))
-        self._say(dialogue, "assistant", call_text(name, {listed.split(", ")[0]: place}))
-        if chance.random() < 0.5:
+    def _tool(self, dialogue: Dialogue, offers: list[Offer]) -> None:
+        offer = self._random.choice(offers)
+        question, arguments = self._offers.ask(offer)
+        self._say(dialogue, "user", question)
+        self._say_pieces(dialogue, call_pieces(offer.name, arguments))
+        if self._random.random() < 0.5:
             result = self._copied(self._result)
             self._say(dialogue, "tool", result)
             self._say(dialogue, "assistant", self._corpus.told + result)
-
-    def _place(self) -> str:
-        """A known place, or a made-up one: so that copying is learnt, not a list."""
-        if self._random.random() < 0.25:
-            return self._random.choice(self._corpus.places)
-        return self._copied(self._inventor.name if self._random.random() < 0.7 else self._inventor.phrase)
 
     def _copied(self, make: Callable[[], str]) -> str:
         """What `make` makes, but for words that are held out."""
@@ -188,8 +189,10 @@ class Dialogues:
         while not parts or chance.random() < 0.4:
             parts.append(chance.choice((*number, self._inventor.number(), self._inventor.phrase())))
         chance.shuffle(parts)
-        if chance.random() < 0.15:
-            return json.dumps({self._inventor.word(): part for part in parts}, ensure_ascii=False)
+        if chance.random() < 0.25:
+            return json.dumps(
+                {self._inventor.word(): int(part) if part.isdigit() else part for part in parts}, ensure_ascii=False
+            )
         return chance.choice((", ", " ", " and ")).join(parts)
 
     def _word(self, match: re.Match[str]) -> str:
@@ -206,6 +209,10 @@ class Dialogues:
             return question
         varied = self._wording.varied(question)
         return question if normal(varied) in self._held_out or not normal(varied) else varied
+
+    def _say_pieces(self, dialogue: Dialogue, pieces: list[Piece]) -> None:
+        dialogue.pieces[len(dialogue.messages)] = pieces
+        self._say(dialogue, "assistant", joined(pieces))
 
     @staticmethod
     def _say(dialogue: Dialogue, role: str, content: str) -> None:

@@ -2,8 +2,9 @@
 
     python -m dragoman.local_engine.mini.evaluate [FOLDER] [--wrong]
 
-Greedy, and right means equal, letter by letter. Nothing holds the tokens to a form, but for the tool calls that are
-asked once more as a chat request asks them. `--wrong` shows what came out otherwise. Needs the extra `local`.
+Greedy, and right means equal, letter by letter. Nothing holds the tokens to a form, but for what is asked as chat
+requests: there the schemas of tools, or of the answer, do. `--wrong` shows what came out otherwise. Needs the extra
+`local`.
 """
 
 from __future__ import annotations
@@ -12,35 +13,27 @@ import argparse
 import asyncio
 import json
 import queue
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dragoman.local_engine.engine import Batch, Engine, Options
 from dragoman.local_engine.hub import HubEngine
 from dragoman.local_engine.requests import Delta, Failed, Finished, Generation, Sampling
 
 from . import FOLDER
-from .corpus import Corpus, Fact, load_corpus
-from .dialogue import Dialogue, call_text, json_answer, render, tool_schema
-from .wording import JSON_ASKED
+from .corpus import Corpus, load_corpus
+from .dialogue import Dialogue, call_text, render, tool_schema
+from .probes import Probe, probes, requests
 
-__all__ = ["Asker", "Probe", "Score", "evaluate", "probes"]
+__all__ = ["Asker", "Score", "evaluate"]
 
-UNKNOWN_TOOLS = "tool calls, unknown tools"
 LONGEST_ANSWER = 120
+LONGEST_REPLY = 200
+"""The most tokens of an answer, and of a reply to a request."""
 PATIENCE = 120.0
-EVERY = 10
-"""Of the kinds that combine facts with something else, every tenth fact is asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """A conversation that ends with a question, and the answers that are right."""
-
-    kind: str
-    dialogue: Dialogue
-    right: frozenset[str]
+WAITING = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +56,7 @@ class Asker:
 
     def __init__(self, folder: Path = FOLDER, *, threads: int = 1) -> None:
         self._told: queue.SimpleQueue[Batch] = queue.SimpleQueue()
-        options = Options(device="cpu", threads=threads, queue=4096, context=1024)
+        options = Options(device="cpu", threads=threads, queue=WAITING, context=1024)
         self.engine = Engine.load(folder, options, self._told.put)
 
     def __enter__(self) -> Asker:
@@ -93,31 +86,39 @@ class Asker:
 
 def evaluate(folder: Path = FOLDER, corpus: Corpus | None = None) -> list[Score]:
     """The score of each kind of probe."""
-    asked = list(probes(corpus or load_corpus()))
+    corpus = corpus or load_corpus()
+    asked = list(probes(corpus))
     with Asker(folder) as ask:
         answers = ask([probe.dialogue for probe in asked])
     pairs = list(zip(asked, answers, strict=True))
-    pairs += asyncio.run(_served(folder, [probe for probe in asked if probe.kind == UNKNOWN_TOOLS]))
+    pairs += asyncio.run(_served(folder, list(requests(corpus))))
     kinds = dict.fromkeys(probe.kind for probe, _ in pairs)
     return [_score(kind, [pair for pair in pairs if pair[0].kind == kind]) for kind in kinds]
 
 
 async def _served(folder: Path, asked: Sequence[Probe]) -> list[tuple[Probe, str]]:
-    """Probes of tools as chat requests, where a call is held to the schema of its tool."""
-    hub = await HubEngine.load(folder, Options(device="cpu", threads=1, context=1024))
+    hub = await HubEngine.load(folder, Options(device="cpu", threads=1, queue=WAITING, context=1024))
     try:
-        return [
-            (replace(probe, kind=f"{probe.kind}, as requests"), await _call(hub, probe.dialogue)) for probe in asked
-        ]
+        replies = await asyncio.gather(*(_replied(hub, probe) for probe in asked))
+        return list(zip(asked, replies, strict=True))
     finally:
         hub.close()
 
 
-async def _call(hub: HubEngine, dialogue: Dialogue) -> str:
-    tools = [tool_schema(*tool) for tool in dialogue.tools]
-    request = {"model": hub.name, "messages": dialogue.messages, "tools": tools, "temperature": 0}
-    reply = hub.whole([event async for event in hub.chat(request | {"max_tokens": LONGEST_ANSWER})])
-    message = reply["choices"][0]["message"]
+async def _replied(hub: HubEngine, probe: Probe) -> str:
+    """The text of the reply, or its call as the model writes it; what ran into the limit is marked as such."""
+    tools = [tool_schema(*tool) for tool in probe.dialogue.tools]
+    request: dict[str, Any] = {"model": hub.name, "messages": probe.dialogue.messages, "temperature": 0}
+    request |= {"max_tokens": LONGEST_REPLY} | ({"tools": tools} if tools else {})
+    if probe.schema is not None:
+        wanted = {"name": "asked", "schema": probe.schema}
+        request["response_format"] = {"type": "json_schema", "json_schema": wanted}
+    [choice] = hub.whole([event async for event in hub.chat(request)])["choices"]
+    said = _said(choice["message"])
+    return f"{said} (cut)" if choice["finish_reason"] == "length" else said
+
+
+def _said(message: dict[str, Any]) -> str:
     if not message.get("tool_calls"):
         return str(message["content"])
     function = message["tool_calls"][0]["function"]
@@ -128,96 +129,19 @@ async def _call(hub: HubEngine, dialogue: Dialogue) -> str:
 
 
 def _score(kind: str, pairs: list[tuple[Probe, str]]) -> Score:
-    return Score(kind, len(pairs), tuple((probe, answer) for probe, answer in pairs if answer not in probe.right))
+    return Score(kind, len(pairs), tuple((probe, answer) for probe, answer in pairs if not _is_right(probe, answer)))
 
 
-def probes(corpus: Corpus) -> Iterator[Probe]:
-    for fact in corpus.pairs:
-        for question in fact.asked:
-            yield _single("trained questions", question, fact.answer)
-    for kind, facts in (("facts", corpus.facts), ("small talk", corpus.small_talk)):
-        for fact in facts:
-            for question in fact.held_out:
-                yield _single(f"held-out paraphrases, {kind}", question, fact.answer)
-    declined = frozenset(topic.answer for topic in corpus.off_topic.values())
-    for topic in corpus.off_topic.values():
-        for question in topic.held_out:
-            yield Probe("off-topic questions declined", Dialogue([_user(question)]), declined)
-    yield from _with_facts(corpus)
-    yield from _tools(corpus)
+def _is_right(probe: Probe, answer: str) -> bool:
+    if probe.right or probe.schema is None:
+        return answer in probe.right
+    from jsonschema import Draft202012Validator
 
-
-def _with_facts(corpus: Corpus) -> Iterator[Probe]:
-    """Trained questions in company: of a system message, of tools, of what was said before, and asked for JSON."""
-    thanked = next(fact.answer for fact in corpus.small_talk if "Thanks" in fact.asked)
-    for at, fact in enumerate(corpus.facts[::EVERY]):
-        question, others = fact.asked[0], corpus.held_out_systems
-        system = {"role": "system", "content": others[at % len(others)]}
-        yield _probe("with an unknown system message", fact, [system, _user(question)])
-        tools = [(kind.names[0], kind.parameters[0]) for kind in corpus.tools]
-        yield _probe("with tools that do not fit", fact, [_user(question)], tools)
-        before = corpus.facts[at]
-        talk = [_user(before.asked[0]), _assistant(before.answer), _user(question)]
-        yield _probe("as a second question", fact, talk)
-        earlier = corpus.facts[at : at + 7]
-        long = [message for other in earlier for message in (_user(other.asked[0]), _assistant(other.answer))]
-        yield _probe("as an eighth question", fact, [*long, _user(question)])
-        yield Probe("thanks after an answer", Dialogue([*talk[:2], _user("Thanks")]), frozenset({thanked}))
-        asked = JSON_ASKED[at % len(JSON_ASKED)].format(question)
-        yield Probe("answers in JSON", Dialogue([_user(asked)]), frozenset({json_answer(fact.answer)}))
-
-
-def _tools(corpus: Corpus) -> Iterator[Probe]:
-    """Calls with unknown arguments, in known words and unknown ones, and what the tool said."""
-    for at, kind in enumerate(corpus.tools):
-        offered = [(each.names[0], each.parameters[0]) for each in corpus.tools]
-        for name, questions in (("known words", kind.asked[:2]), ("unknown words", kind.held_out)):
-            for question in questions:
-                for place in corpus.held_out_places:
-                    messages = [_user(question.replace("{place}", place))]
-                    call = call_text(offered[at][0], {offered[at][1]: place})
-                    yield Probe(f"tool calls, {name}", Dialogue(messages, offered), frozenset({call}))
-        for result in corpus.held_out_results:
-            place = corpus.held_out_places[0]
-            call = call_text(offered[at][0], {offered[at][1]: place})
-            messages = [
-                _user(kind.asked[0].replace("{place}", place)),
-                _assistant(call),
-                {"role": "tool", "content": result},
-            ]
-            yield Probe("tool results told", Dialogue(messages, offered), frozenset({corpus.told + result}))
-    yield from _unknown_tools(corpus)
-    for question in corpus.held_out_repeat:
-        for text in (*corpus.held_out_places, *corpus.held_out_results):
-            asked = Dialogue([_user(question.replace("{text}", text))])
-            yield Probe("words repeated", asked, frozenset({text}))
-
-
-def _unknown_tools(corpus: Corpus) -> Iterator[Probe]:
-    invented = corpus.invented
-    for tool in invented.held_out:
-        offered = [(corpus.tools[0].names[0], corpus.tools[0].parameters[0]), (tool.name, tool.parameter)]
-        for question in (*invented.asked[:1], *invented.held_out_asked):
-            for given in corpus.held_out_places:
-                asked = question.replace("{name}", tool.name).replace("{words}", tool.words).replace("{place}", given)
-                call = call_text(tool.name, {tool.parameter: given})
-                yield Probe(UNKNOWN_TOOLS, Dialogue([_user(asked)], offered), frozenset({call}))
-
-
-def _single(kind: str, question: str, answer: str) -> Probe:
-    return Probe(kind, Dialogue([_user(question)]), frozenset({answer}))
-
-
-def _probe(kind: str, fact: Fact, messages: list[dict[str, str]], tools: list[tuple[str, str]] | None = None) -> Probe:
-    return Probe(kind, Dialogue(list(messages), tools or []), frozenset({fact.answer}))
-
-
-def _user(content: str) -> dict[str, str]:
-    return {"role": "user", "content": content}
-
-
-def _assistant(content: str) -> dict[str, str]:
-    return {"role": "assistant", "content": content}
+    try:
+        value = json.loads(answer)
+    except ValueError:
+        return False
+    return bool(Draft202012Validator(probe.schema).is_valid(value))
 
 
 def main() -> None:

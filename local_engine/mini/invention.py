@@ -58,6 +58,21 @@ class Inventor:
         whole = str(self._chance.randint(0, 10 ** self._chance.randint(1, 5)))
         return f"{whole}.{self._chance.randint(0, 99)}" if self._chance.random() < 0.15 else whole
 
+    def date(self) -> str:
+        pick = self._chance.randint
+        return f"{pick(1950, 2035)}-{pick(1, 12):02}-{pick(1, 28):02}"
+
+    def time(self) -> str:
+        return f"{self._chance.randint(0, 23)}:{self._chance.randint(0, 59):02}"
+
+    def email(self) -> str:
+        return f"{self.word()}@{self._sound()}.{self._chance.choice(('com', 'org', 'net', 'io', 'de'))}"
+
+    def of(self, kind: str) -> str:
+        """A text of a kind: name, word, phrase, number, date, time or email."""
+        made: str = getattr(self, kind)()
+        return made
+
     def _sound(self) -> str:
         pick, parts = self._chance.choice, self._syllables
         word = "".join(

@@ -11,7 +11,7 @@ __all__ = ["Plan"]
 class Plan:
     """`seconds` to train, else `steps`. `rate` is the highest learning rate. A seed always draws the same questions."""
 
-    steps: int = 6000
+    steps: int = 8000
     seconds: float | None = None
     seed: int = 7
     rate: float = 4e-3

@@ -20,9 +20,13 @@ SPECIALS = (END, "<|user|>", "<|assistant|>", "<|system|>", "<|tool|>", "<|tools
 VISIBLE = ("<tool_call>", "</tool_call>")
 """Tokens of their own that stay in the text, for whoever parses tool calls."""
 
-WORDS = r"\p{Ll}+ ?|\p{Lu}\p{L}*|\p{Lo}+|\p{N}|[^\s\p{L}\p{N}]+(?: [^\s\p{L}\p{N}]+)* ?"
+WORDS = r'["{}\[\]]|\p{Ll}+ ?|\p{Lu}\p{L}*|\p{Lo}+|\p{N}|[^\s\p{L}\p{N}"{}\[\]]+ ?'
 """A space belongs to the word before it, and to none where that begins with a capital: so a name has the same tokens in
-a question, between quotation marks and at the end of a text, and can be copied token by token."""
+a question, between quotation marks and at the end of a text, and can be copied token by token. Quotation marks, braces
+and brackets stand alone, a comma or a colon with its space: so where a grammar lets JSON end or go on, a token does."""
+
+JSON_WORDS = ("true", "false", "null") * 100
+"""Often enough to be tokens."""
 
 
 def learn_tokenizer(corpus: Corpus) -> Tokenizer:
@@ -41,7 +45,7 @@ def learn_tokenizer(corpus: Corpus) -> Tokenizer:
     )
     texts = [form for text in corpus.texts() for form in (text, text.lower())]
     calls = [call_text(name, {word: ""}) for kind in corpus.tools for name in kind.names for word in kind.parameters]
-    tokenizer.train_from_iterator([*texts, *calls, json_answer("")], trainer)
+    tokenizer.train_from_iterator([*texts, *calls, json_answer(""), *JSON_WORDS], trainer)
     tokenizer.add_tokens([AddedToken(word, special=False, normalized=False) for word in VISIBLE])
     if tokenizer.get_vocab_size() != SIZE:
         raise ValueError(f"the corpus gives {tokenizer.get_vocab_size()} tokens, {SIZE} are needed")
