@@ -14,6 +14,7 @@ __all__ = [
     "Corpus",
     "Fact",
     "InventedTools",
+    "Newcomer",
     "Objects",
     "OffTopic",
     "Several",
@@ -33,6 +34,14 @@ class Fact:
     answer: str
     asked: tuple[str, ...]
     held_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    """A question in the words of somebody who knows nothing, never trained, and the answers that fit."""
+
+    asked: str
+    answers: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +149,7 @@ class Syllables:
 class Corpus:
     facts: tuple[Fact, ...]
     small_talk: tuple[Fact, ...]
+    newcomers: tuple[Newcomer, ...]
     off_topic: Mapping[str, OffTopic]
     words: Mapping[str, tuple[str, ...]]
     tools: tuple[ToolKind, ...]
@@ -171,7 +181,8 @@ class Corpus:
         """The held-out questions that stand alone, in normal form."""
         facts = (question for fact in self.pairs for question in fact.held_out)
         others = (question for topic in self.off_topic.values() for question in topic.held_out)
-        return frozenset(normal(question) for question in (*facts, *others))
+        newcomers = (newcomer.asked for newcomer in self.newcomers)
+        return frozenset(normal(question) for question in (*facts, *others, *newcomers))
 
     def common_words(self) -> list[str]:
         """The words of the questions and answers, small and sorted."""
@@ -204,9 +215,11 @@ def load_corpus(folder: Path = Path(__file__).parent / "corpus") -> Corpus:
     names = ("off_topic", "tools", "objects", "systems", "wording")
     off_topic, tools, objects, systems, wording = (_read(folder, name) for name in names)
     syllables, synonyms = wording.pop("syllables"), wording.pop("synonyms")
+    facts = _facts(_read(folder, "facts"))
     return Corpus(
-        facts=_facts(_read(folder, "facts")),
+        facts=facts,
         small_talk=_facts(_read(folder, "small_talk")),
+        newcomers=_newcomers(_read(folder, "newcomers"), facts),
         off_topic={
             language: OffTopic(answer, tuple(off_topic["patterns"][language]), tuple(off_topic["held_out"][language]))
             for language, answer in off_topic["answers"].items()
@@ -242,6 +255,12 @@ def _read(folder: Path, name: str) -> Any:
 def _invented(entry: dict[str, Any]) -> InventedTools:
     held_out = tuple(Tool(**tool) for tool in entry["held_out"])
     return InventedTools(**_tuples(entry) | {"held_out": held_out})
+
+
+def _newcomers(entries: list[dict[str, Any]], facts: tuple[Fact, ...]) -> tuple[Newcomer, ...]:
+    """The file names an answer by a trained question that gets it."""
+    known = {question: fact.answer for fact in facts for question in fact.asked}
+    return tuple(Newcomer(entry["asked"], frozenset(known[question] for question in entry["as"])) for entry in entries)
 
 
 def _several(entry: dict[str, Any]) -> Several:

@@ -164,7 +164,8 @@ class Dialogues:
             question = self._random.choice(JSON_ASKED).format(question) if draw < 0.7 else question
             asked = Asked(question, self._objects.around(answer))
         self._say(dialogue, "user", asked.question)
-        self._say_pieces(dialogue, list(written(asked.value, own=asked.own)))
+        going_on = self._random.random() < 0.1
+        self._say_pieces(dialogue, list(written(asked.value, own=asked.own, going_on=going_on)))
 
     def _tool(self, dialogue: Dialogue, offers: list[Offer]) -> None:
         offer = self._random.choice(offers)

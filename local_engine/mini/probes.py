@@ -42,6 +42,8 @@ def probes(corpus: Corpus) -> Iterator[Probe]:
         for fact in facts:
             for question in fact.held_out:
                 yield _single(f"held-out paraphrases, {kind}", question, fact.answer)
+    for newcomer in corpus.newcomers:
+        yield Probe("a newcomer's questions, fitting answers", Dialogue([_user(newcomer.asked)]), newcomer.answers)
     declined = frozenset(topic.answer for topic in corpus.off_topic.values())
     for topic in corpus.off_topic.values():
         for question in topic.held_out:

@@ -2,6 +2,8 @@
 
 A request with a schema tells the model nothing of it: the grammar chooses the keys and what kind of value stands where,
 and the model what the values are and where they end. So only that is learnt, but for objects that are all its `own`.
+The model would rather close an object than go on (`}` is always learnt, `, ` only where `going_on`), so that where
+the schema lets it choose, it ends.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ class AnyValue:
     value: str | int | float
 
 
-def written(value: Any, *, own: bool = False) -> Iterator[Piece]:
+def written(value: Any, *, own: bool = False, going_on: bool = False) -> Iterator[Piece]:
     if isinstance(value, dict):
-        yield from _object(value, own)
+        yield from _object(value, own, going_on)
     elif isinstance(value, list):
         yield from _array(value, own)
     elif isinstance(value, AnyValue):
@@ -42,16 +44,14 @@ def joined(pieces: Iterable[Piece]) -> str:
     return "".join(text for text, _ in pieces)
 
 
-def _object(value: dict[str, Any], own: bool) -> Iterator[Piece]:
+def _object(value: dict[str, Any], own: bool, going_on: bool) -> Iterator[Piece]:
     yield "{", own
-    before: Any = None
     for place, (key, item) in enumerate(value.items()):
         if place:
-            yield ", ", own or not isinstance(before, str | dict | list)
+            yield ", ", own or going_on
         yield json.dumps(key, ensure_ascii=False), own
         yield ": ", True
-        yield from written(item, own=own)
-        before = item.value if isinstance(item, AnyValue) else item
+        yield from written(item, own=own, going_on=going_on)
     yield "}", True
 
 

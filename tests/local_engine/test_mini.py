@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import random
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jsonschema import Draft202012Validator
 
 from dragoman.local_engine.detok import load_tokenizer
 from dragoman.local_engine.engine import Options
@@ -23,8 +26,10 @@ from dragoman.local_engine.mini.corpus import load_corpus, normal
 from dragoman.local_engine.mini.dialogue import Dialogue, Dialogues, call_text, render, tool_schema
 from dragoman.local_engine.mini.evaluate import Asker, evaluate
 from dragoman.local_engine.mini.plan import Plan
+from dragoman.local_engine.mini.shapes import random_schema, schema_of
 from dragoman.local_engine.mini.train import train
 from dragoman.local_engine.mini.vocabulary import END, END_ID, SIZE, encode
+from dragoman.local_engine.mini.written import AnyValue, joined, written
 from dragoman.local_engine.ports import Decoder
 
 MOST_BYTES = 2_000_000
@@ -41,6 +46,21 @@ def ask() -> Iterator[Asker]:
 
 def user(*questions: str) -> list[Dialogue]:
     return [Dialogue([{"role": "user", "content": question}]) for question in questions]
+
+
+async def asked(question: str, **more: Any) -> dict[str, Any]:
+    """The choice of a reply to a greedy chat request of at most 200 tokens."""
+    hub = await HubEngine.load(FOLDER, Options(device="cpu", threads=1))
+    try:
+        request = {"model": hub.name, "messages": user(question)[0].messages, "temperature": 0, "max_tokens": 200}
+        [choice] = hub.whole([event async for event in hub.chat(request | more)])["choices"]
+    finally:
+        hub.close()
+    return dict(choice)
+
+
+def json_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "asked", "schema": schema}}
 
 
 def shipped() -> set[Path]:
@@ -81,6 +101,40 @@ def test_a_name_has_the_same_tokens_wherever_it_stands(name: str) -> None:
         assert alone in [ids[at : at + len(alone)] for at in range(len(ids))]
 
 
+def test_signs_of_json_are_tokens_of_their_own() -> None:
+    vocabulary = TOKENIZER.get_vocab()
+    assert {token for token in vocabulary if set(token) & set('"{}[]')} == set('"{}[]')
+
+
+VALUES = st.recursive(
+    st.booleans() | st.integers() | st.text(max_size=5) | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+)
+
+
+@given(VALUES, st.booleans())
+def test_pieces_are_json(value: Any, own: bool) -> None:
+    assert joined(written(value, own=own)) == json.dumps(value, ensure_ascii=False)
+
+
+def test_what_a_grammar_decides_is_not_learnt() -> None:
+    value = {"a": "x y", "b": 12, "c": [True], "d": AnyValue("z"), "e": AnyValue(3)}
+    learnt = [text for text, own in written(value) if own]
+    assert "".join(learnt) == ': x y": 12: true]: ": }'
+    assert (", ", True) in written({"a": 1, "b": 2}, going_on=True)
+    assert all(own for _, own in written({"a": "x", "b": {"c": ["y"]}}, own=True))
+
+
+def test_random_schemas_are_schemas_of_several_fields() -> None:
+    dice = random.Random(1)
+    schemas = [random_schema(dice, CORPUS.objects.keys) for _ in range(100)]
+    for schema in schemas:
+        Draft202012Validator.check_schema(schema)
+    assert all(len(schema["properties"]) >= 2 for schema in schemas)
+    kinds = {each.get("type", "enum") for schema in schemas for each in schema["properties"].values()}
+    assert kinds == {"string", "integer", "number", "boolean", "array", "object", "enum"}
+
+
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
@@ -113,7 +167,7 @@ def test_it_greets_in_four_languages(ask: Asker) -> None:
     ("question", "tool", "given"),
     [
         ("What is the weather in Paris?", "get_weather(city)", "Paris"),
-        ("What's the weather like in Stockholm today?", "get_current_weather(location, unit)", "Stockholm"),
+        ("What's the weather like in Stockholm today?", "get_current_weather(location, unit?)", "Stockholm"),
         ("What time is it in Los Angeles?", "get_time(city)", "Los Angeles"),
         ("Please search the docs for retry budget", "search_docs(query)", "retry budget"),
     ],
@@ -130,20 +184,51 @@ def test_it_calls_a_tool(ask: Asker, question: str, tool: str, given: str) -> No
     [
         ("What is the stock price of Zembla?", "get_stock_price(symbol)", "Zembla"),
         ("Call find_customer for Osaka", "find_customer(customer_id)", "Osaka"),
-        ("What is the weather in Ulm?", "get_current_weather(location, unit)", "Ulm"),
+        ("What is the weather in Ulm?", "get_current_weather(location, unit?)", "Ulm"),
     ],
 )
 async def test_a_request_calls_a_tool_that_was_never_trained(question: str, tool: str, given: str) -> None:
     name, listed = tool.removesuffix(")").split("(")
-    hub = await HubEngine.load(FOLDER, Options(device="cpu", threads=1))
-    try:
-        asked = {"model": hub.name, "messages": user(question)[0].messages, "temperature": 0}
-        reply = hub.whole([event async for event in hub.chat(asked | {"tools": [tool_schema(name, listed)]})])
-    finally:
-        hub.close()
-    [call] = reply["choices"][0]["message"]["tool_calls"]
+    call = (await asked(question, tools=[tool_schema(name, listed)]))["message"]["tool_calls"][0]
     assert call["function"]["name"] == name
     assert json.loads(call["function"]["arguments"]) == {listed.split(", ")[0]: given}
+
+
+@pytest.mark.parametrize(
+    ("question", "tool", "given"),
+    [
+        ("Book a flight from Oslo to Rome", "book_flight(origin, destination)", ["Oslo", "Rome"]),
+        ("Convert 20 EUR to CHF", "convert(amount, from, to)", ["20", "EUR", "CHF"]),
+        ("Call rate_film with film Vertigo and stars 5", "rate_film(film, stars)", ["Vertigo", "5"]),
+    ],
+)
+async def test_a_request_calls_a_tool_of_several_parameters(question: str, tool: str, given: list[str]) -> None:
+    name, listed = tool.removesuffix(")").split("(")
+    choice = await asked(question, tools=[tool_schema(name, listed)])
+    [call] = choice["message"]["tool_calls"]
+    assert choice["finish_reason"] == "tool_calls"
+    assert json.loads(call["function"]["arguments"]) == dict(zip(listed.split(", "), given, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("question", "value"),
+    [
+        ("Extract: name: Osaka, age: 42", {"name": "Osaka", "age": 42}),
+        ("Ada is 36 years old and lives in Turin", {"name": "Ada", "age": 36, "city": "Turin"}),
+    ],
+)
+async def test_a_request_gets_an_object_of_what_it_said(question: str, value: dict[str, Any]) -> None:
+    choice = await asked(question, response_format=json_schema(schema_of(value)))
+    assert (choice["finish_reason"], json.loads(choice["message"]["content"])) == ("stop", value)
+
+
+async def test_an_object_of_any_fields_ends() -> None:
+    dice = random.Random(5)
+    for _ in range(10):
+        schema = random_schema(dice, CORPUS.objects.keys)
+        choice = await asked("What is dragoman?", response_format=json_schema(schema))
+        Draft202012Validator(schema).validate(json.loads(choice["message"]["content"]))
+        assert choice["finish_reason"] == "stop"
 
 
 @pytest.mark.parametrize("result", ["sunny", "21 degrees and windy", "14:35"])
@@ -182,6 +267,13 @@ def test_the_template_writes_what_was_trained() -> None:
     assert asked == "<|user|>Hi<|end|><|assistant|>"
 
 
+def test_the_template_marks_what_may_be_left_out() -> None:
+    template = ImmutableSandboxedEnvironment().from_string((FOLDER / "chat_template.jinja").read_text("utf-8"))
+    several = tool_schema("convert", "amount, to, unit?")
+    bare = {"type": "function", "function": {"name": "now", "description": ""}}
+    assert template.render(messages=[], tools=[several, bare]) == "<|tools|>convert(amount, to, unit?)\nnow()<|end|>"
+
+
 def test_the_template_writes_calls_and_parts() -> None:
     template = ImmutableSandboxedEnvironment().from_string((FOLDER / "chat_template.jinja").read_text("utf-8"))
     function = {"name": "get_weather", "arguments": {"city": "Paris"}}
@@ -215,10 +307,27 @@ def test_held_out_questions_are_never_drawn() -> None:
     assert len(drawn) > 5000
     assert not drawn & CORPUS.held_out()
     words = {normal(place) for place in CORPUS.held_out_places}
-    words |= {normal(tool.name) for tool in CORPUS.invented.held_out}
+    words |= {normal(tool.name) for tool in CORPUS.invented.held_out} | {tool[0] for tool in CORPUS.held_out_several}
     assert not {question for question in drawn if any(f" {word} " in f" {question} " for word in words)}
     assert not set(CORPUS.repeat) & set(CORPUS.held_out_repeat)
     assert not set(CORPUS.invented.asked) & set(CORPUS.invented.held_out_asked)
+    assert not set(CORPUS.objects.asked) & set(CORPUS.objects.held_out_asked)
+    assert not {told.text for told in CORPUS.objects.told} & {told.text for told in CORPUS.objects.held_out_told}
+    for kind in CORPUS.several:
+        assert not set(kind.asked) & set(kind.held_out)
+
+
+def test_held_out_keys_are_never_drawn() -> None:
+    source = Dialogues(CORPUS, 4)
+    keys = {
+        json.loads(text)
+        for dialogue in (source.draw() for _ in range(5000))
+        for pieces in dialogue.pieces.values()
+        for text, own in pieces
+        if not own and text.startswith('"') and len(text) > 1 and text.endswith('"')
+    }
+    assert len(keys) > 500
+    assert not keys & set(CORPUS.objects.held_out_keys)
 
 
 def test_a_seed_draws_the_same_conversations() -> None:
