@@ -133,15 +133,33 @@ def _score(kind: str, pairs: list[tuple[Probe, str]]) -> Score:
 
 
 def _is_right(probe: Probe, answer: str) -> bool:
-    if probe.right or probe.schema is None:
+    if probe.right:
         return answer in probe.right
+    return _is_call(probe, answer) if probe.schema is None else _is_object(probe.schema, answer)
+
+
+def _is_call(probe: Probe, answer: str) -> bool:
+    """Whether it is a whole call of a tool that is offered, with all that the tool requires and nothing unknown."""
+    inner = answer.removeprefix("<tool_call>\n").removesuffix("\n</tool_call>")
+    try:
+        call = json.loads(inner)
+    except ValueError:
+        return False
+    if inner == answer:
+        return False
+    schemas = {name: tool_schema(name, listed)["function"]["parameters"] for name, listed in probe.dialogue.tools}
+    wanted = schemas[call["name"]] | {"additionalProperties": False}
+    return _is_object(wanted, json.dumps(call["arguments"]))
+
+
+def _is_object(schema: dict[str, Any], answer: str) -> bool:
     from jsonschema import Draft202012Validator
 
     try:
         value = json.loads(answer)
     except ValueError:
         return False
-    return bool(Draft202012Validator(probe.schema).is_valid(value))
+    return bool(Draft202012Validator(schema).is_valid(value))
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from .objects import mention
 from .shapes import random_schema, schema_of
 from .wording import JSON_ASKED
 
-__all__ = ["OBJECTS", "UNKNOWN_TOOLS", "Probe", "probes", "requests"]
+__all__ = ["Probe", "probes", "requests"]
 
 UNKNOWN_TOOLS = "tool calls, unknown tools"
 OBJECTS = "objects under random schemas, valid and ended"
@@ -25,7 +25,7 @@ SCHEMAS, SEED = 200, 17
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """`schema` is the response format of a request; with no `right` any object of it will do."""
+    """`schema` is the response format of a request; with no `right` any object of it will do, or any call of a tool."""
 
     kind: str
     dialogue: Dialogue
@@ -129,8 +129,10 @@ def requests(corpus: Corpus) -> Iterator[Probe]:
     """What is asked by chat requests, where schemas hold the tokens: of tools, and of the answer."""
     for probe in _unknown_tools(corpus):
         yield Probe(f"{UNKNOWN_TOOLS}, as requests", probe.dialogue, probe.right)
-    yield from _several_known(corpus)
-    yield from _several_unknown(corpus)
+    several = [*_several_known(corpus), *_several_unknown(corpus)]
+    yield from several
+    for probe in several:
+        yield Probe("tool calls of the two rows above, valid and ended", probe.dialogue, frozenset())
     yield from _random_objects(corpus)
     yield from _objects_told(corpus)
 
