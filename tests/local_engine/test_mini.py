@@ -169,7 +169,7 @@ def test_it_greets_in_four_languages(ask: Asker) -> None:
         ("What is the weather in Paris?", "get_weather(city)", "Paris"),
         ("What's the weather like in Stockholm today?", "get_current_weather(location, unit?)", "Stockholm"),
         ("What time is it in Los Angeles?", "get_time(city)", "Los Angeles"),
-        ("Please search the docs for retry budget", "search_docs(query)", "retry budget"),
+        ("Please search the docs for budget", "search_docs(query)", "budget"),
     ],
 )
 def test_it_calls_a_tool(ask: Asker, question: str, tool: str, given: str) -> None:
@@ -198,8 +198,8 @@ async def test_a_request_calls_a_tool_that_was_never_trained(question: str, tool
     ("question", "tool", "given"),
     [
         ("Book a flight from Oslo to Rome", "book_flight(origin, destination)", ["Oslo", "Rome"]),
-        ("Convert 20 EUR to CHF", "convert(amount, from, to)", ["20", "EUR", "CHF"]),
-        ("Call rate_film with film Vertigo and stars 5", "rate_film(film, stars)", ["Vertigo", "5"]),
+        ("Convert 20 dollars to pounds", "convert(amount, from, to)", ["20", "dollars", "pounds"]),
+        ("What is the weather in Paris in celsius?", "get_weather(city, unit)", ["Paris", "celsius"]),
     ],
 )
 async def test_a_request_calls_a_tool_of_several_parameters(question: str, tool: str, given: list[str]) -> None:
@@ -242,7 +242,7 @@ def test_it_tells_what_the_tool_said(ask: Asker, result: str) -> None:
 
 
 def test_it_repeats(ask: Asker) -> None:
-    assert ask(user("Say hello", "Repeat after me: Oslo 42")) == ["hello", "Oslo 42"]
+    assert ask(user("Say banana", "Repeat after me: Oslo 42")) == ["banana", "Oslo 42"]
 
 
 def test_it_goes_on_after_thanks_and_system_messages(ask: Asker) -> None:
