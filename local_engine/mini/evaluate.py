@@ -29,7 +29,7 @@ from .probes import Probe, probes, requests
 
 __all__ = ["Asker", "Score", "evaluate"]
 
-LONGEST_ANSWER = 120
+LONGEST_ANSWER = 200
 LONGEST_REPLY = 200
 """The most tokens of an answer, and of a reply to a request."""
 PATIENCE = 120.0
