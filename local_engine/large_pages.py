@@ -1,8 +1,7 @@
 """Weights on large pages, which a process gets by the environment that it starts with.
 
-A step of decoding reads every weight once. On pages of 4 KiB the processor waits for address translation: with large
-ones a step takes a seventh less (docs/engine.md). glibc asks for them where Linux gives them on demand; elsewhere the
-variable means nothing.
+A step of decoding reads every weight once, and on pages of 4 KiB the processor waits for address translation. glibc asks
+for large ones where Linux gives them on demand; elsewhere the variable means nothing. docs/engine.md says how to measure.
 """
 
 from __future__ import annotations

@@ -87,9 +87,9 @@ class Dialogues:
         self._wording = Wording(self._random, corpus.clothes)
         self._inventor = Inventor(self._random, corpus.syllables, corpus.common_words())
         self._stranger = Inventor(self._random, corpus.syllables)
-        makers = (self._inventor, self._stranger, self._copied)
-        self._objects = ObjectSource(self._random, corpus.objects, *makers)
-        self._offers = OfferSource(self._random, corpus, *makers)
+        makers = (self._random, self._inventor, self._stranger, self._copied)
+        self._objects = ObjectSource(corpus.objects, makers)
+        self._offers = OfferSource(corpus, makers)
         self._held_out = corpus.held_out()
         self._held_out_places = {word for place in corpus.held_out_places for word in normal(place).split()}
         self._talk = [(question, fact.answer) for fact in corpus.small_talk for question in fact.asked]

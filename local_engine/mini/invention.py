@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from .corpus import Syllables
 
-__all__ = ["Inventor"]
+__all__ = ["Inventor", "Makers", "Source"]
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -80,3 +81,22 @@ class Inventor:
         )
         word = word if self._chance.random() < 0.85 else word[1:] or word
         return word + pick(parts.endings) if self._chance.random() < 0.25 else word
+
+
+Makers: TypeAlias = tuple[random.Random, Inventor, Inventor, Callable[[Callable[[], str]], str]]
+
+
+class Source:
+    """What draws with the numbers of `chance`. `copied` gives what a maker makes, unless that is held out."""
+
+    def __init__(
+        self,
+        chance: random.Random,
+        inventor: Inventor,
+        stranger: Inventor,
+        copied: Callable[[Callable[[], str]], str],
+    ) -> None:
+        self._chance = chance
+        self._inventor = inventor
+        self._stranger = stranger
+        self._copied = copied

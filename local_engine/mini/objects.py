@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from .corpus import Objects, Told
-from .invention import Inventor
+from .invention import Makers, Source
 from .written import AnyValue
 
 __all__ = ["Asked", "ObjectSource", "mention"]
@@ -29,22 +27,10 @@ class Asked:
     own: bool = False
 
 
-class ObjectSource:
-    """Draws with the numbers of `chance`. `copied` gives what a maker makes, unless that is held out."""
-
-    def __init__(
-        self,
-        chance: random.Random,
-        corpus: Objects,
-        inventor: Inventor,
-        stranger: Inventor,
-        copied: Callable[[Callable[[], str]], str],
-    ) -> None:
-        self._chance = chance
+class ObjectSource(Source):
+    def __init__(self, corpus: Objects, makers: Makers) -> None:
+        super().__init__(*makers)
         self._corpus = corpus
-        self._inventor = inventor
-        self._stranger = stranger
-        self._copied = copied
 
     def listed(self) -> Asked:
         """A question that lists most of the fields by name. What it leaves out is unknown, zero, false or empty."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from .corpus import Corpus, Several, ToolKind
-from .invention import Inventor
+from .invention import Makers, Source
 from .objects import mention
 from .wording import Wording
 
@@ -35,23 +33,11 @@ def signature(required: tuple[str, ...], optional: tuple[str, ...] = ()) -> str:
     return ", ".join((*required, *(f"{name}?" for name in optional)))
 
 
-class OfferSource:
-    """Draws with the numbers of `chance`. `copied` gives what a maker makes, unless that is held out."""
-
-    def __init__(
-        self,
-        chance: random.Random,
-        corpus: Corpus,
-        inventor: Inventor,
-        stranger: Inventor,
-        copied: Callable[[Callable[[], str]], str],
-    ) -> None:
-        self._chance = chance
+class OfferSource(Source):
+    def __init__(self, corpus: Corpus, makers: Makers) -> None:
+        super().__init__(*makers)
         self._corpus = corpus
-        self._inventor = inventor
-        self._stranger = stranger
-        self._copied = copied
-        self._wording = Wording(chance, corpus.clothes)
+        self._wording = Wording(self._chance, corpus.clothes)
         several = {word for tool in corpus.held_out_several for word in tool}
         self._held_out = several | {word for tool in corpus.invented.held_out for word in (tool.name, tool.parameter)}
 
