@@ -1,7 +1,8 @@
 """Weights on large pages, which a process gets by the environment that it starts with.
 
-A step of decoding reads every weight once, and on pages of 4 KiB the processor waits for address translation. glibc asks
-for large ones where Linux gives them on demand; elsewhere the variable means nothing. docs/engine.md says how to measure.
+A step of decoding reads every weight once, and on pages of 4 KiB the processor waits for address translation. glibc
+asks for large ones where Linux gives them on demand; elsewhere the variable means nothing. docs/engine.md says how to
+measure.
 """
 
 from __future__ import annotations
