@@ -95,7 +95,7 @@ models:
 def one_round(rows: dict[str, Row], config: Path, folder: Path) -> None:
     python = [sys.executable, "-c"]
     ended(rows[NOTHING], [*python, "pass"])
-    ended(rows[LOADED], [*python, "import dragoman.proxy.cli"])
+    ended(rows[LOADED], [*python, "import dragoman.proxy.cli.main"])
     ended(rows[CHECKED], [str(DRAGOMAN), "check", str(config)])
     started = time.perf_counter()
     with listening([str(DRAGOMAN), "serve", "--config", str(config)], folder) as (process, url):

@@ -22,7 +22,7 @@ __all__ = ["Fakes", "NoStart", "Proxies"]
 
 _STARTED = re.compile(r"http://[\w.:\[\]]+:\d+")
 _PATIENCE = 20.0
-_DRAGOMAN = (sys.executable, "-c", "from dragoman.proxy.cli import main; main()")
+_DRAGOMAN = (sys.executable, "-c", "from dragoman.proxy.cli.main import main; main()")
 
 
 class NoStart(RuntimeError):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.chat.messages import developer_to_system, join_text, refusals_as_text
-from dragoman.adapters.chat.parameters import begin, nearest_effort, token_limit
-from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.reply import read_completion
 from dragoman.adapters.chat.stream import ChatReader
+from dragoman.adapters.common.parameters import begin, nearest_effort, token_limit
+from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.dialect import Called
 from dragoman.adapters.fit import fit
 from dragoman.adapters.validation import judge

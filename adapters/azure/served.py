@@ -7,13 +7,7 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.answers import (
-    each_choice,
-    without_empty,
-    without_nulls,
-    without_refusal,
-    written_finish,
-)
+from dragoman.adapters.chat.answers import each_choice, without_empty, without_nulls, without_refusal, written_finish
 from dragoman.adapters.chat.requests import check_request
 from dragoman.adapters.chat.writer import RenderingWriter
 from dragoman.adapters.dialect import Served

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject, Reply
+from dragoman.adapters.common.repair import repair
+from dragoman.adapters.common.reply_rules import Reading
+from dragoman.adapters.common.usage import hub_usage
 from dragoman.adapters.counts import is_time
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
@@ -15,10 +18,7 @@ from dragoman.adapters.validation import Judge, judge
 
 from .annotations import whole_annotations
 from .content import flatten_content, rename_reasoning
-from .reading import Reading
-from .repair import repair
 from .toolcalls import fill_arguments, mend_calls
-from .usage import hub_usage
 
 __all__ = ["Form", "judge_natively", "mend_finish", "read_completion", "read_whole", "reports_error"]
 

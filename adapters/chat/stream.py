@@ -29,15 +29,15 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.common.reply_rules import Reading
+from dragoman.adapters.common.stream_reader import FailingReader
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.reader import FailingReader
 from dragoman.adapters.sse import Event, Item
 from dragoman.adapters.streams import Chunk, End, Output, Run
 from dragoman.adapters.validation import judge
 
-from .chunks import ChunkMender
-from .mender import Mender
-from .reading import Reading
+from .chunk_normalizer import ChunkMender
+from .normalizer import Mender
 from .reply import reports_error
 
 __all__ = ["ChatReader"]

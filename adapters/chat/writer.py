@@ -11,7 +11,7 @@ from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, Output, Run, StreamWriter
 
-from .calls_in_turn import CallsInTurn
+from .tool_call_serializer import CallsInTurn
 
 __all__ = ["EventWriter", "RenderingWriter", "UsagePlace"]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.reply import Form, mend_finish, read_whole
 from dragoman.adapters.chat.stream import ChatReader
+from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.faults import Fault
 
-from .chunks import TextMender
+from .chunk_normalizer import TextMender
 
 __all__ = ["WORDS", "CompletionsReader", "read_text"]
 

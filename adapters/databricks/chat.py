@@ -12,10 +12,10 @@ from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.changes import Weight
 from dragoman.adapters.chat.messages import developer_to_system as developers
 from dragoman.adapters.chat.messages import each, join_text, refusals_as_text, results_after_calls, system_first
-from dragoman.adapters.chat.parameters import begin, nearest_effort, token_limit, without_stream_options
-from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.reply import read_completion
 from dragoman.adapters.chat.stream import ChatReader
+from dragoman.adapters.common.parameters import begin, nearest_effort, token_limit, without_stream_options
+from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.dialect import Called
 from dragoman.adapters.edits import remove, replace
 from dragoman.adapters.fit import fit, settle_unsupported

@@ -12,9 +12,9 @@ from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.chat.answers import flat_reasoning_tokens, without_nulls, written_finish
-from dragoman.adapters.chat.parameters import begin, without_stream_options
-from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.writer import RenderingWriter
+from dragoman.adapters.common.parameters import begin, without_stream_options
+from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.completions.reply import WORDS as FINISH_WORDS
 from dragoman.adapters.completions.reply import CompletionsReader, read_text
 from dragoman.adapters.completions.requests import check_request, choices_of, without_idle_best_of

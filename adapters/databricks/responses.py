@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.chat.messages import text_of
-from dragoman.adapters.chat.parameters import begin, nearest_effort
-from dragoman.adapters.chat.reading import Reading
+from dragoman.adapters.common.parameters import begin, nearest_effort
+from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.dialect import Called
 from dragoman.adapters.fit import HUB_RESPONSES, fit
 from dragoman.adapters.paths import Path

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.parameters import wants_usage
+from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.dialect import Served
 from dragoman.adapters.responses.requests import check_request
 from dragoman.adapters.responses.writer import ResponsesWriter

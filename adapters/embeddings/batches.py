@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.usage import summed
+from dragoman.adapters.common.usage import summed
 from dragoman.adapters.dialect import Batching
 from dragoman.adapters.faults import Fault
 from dragoman.schemas import load

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.reply import judge_natively
+from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.paths import Path

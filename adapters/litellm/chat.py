@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.parameters import begin
-from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.reply import read_completion
 from dragoman.adapters.chat.stream import ChatReader
+from dragoman.adapters.common.parameters import begin
+from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.dialect import Called
 from dragoman.adapters.fit import HUB_CHAT, fit
 from dragoman.adapters.native_errors import read_fault

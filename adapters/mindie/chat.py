@@ -11,10 +11,10 @@ from typing import Any
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.changes import Weight
 from dragoman.adapters.chat.messages import developer_to_system, join_text, refusals_as_text
-from dragoman.adapters.chat.parameters import begin, token_limit, without_stream_options
-from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.reply import read_completion
 from dragoman.adapters.chat.stream import ChatReader
+from dragoman.adapters.common.parameters import begin, token_limit, without_stream_options
+from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.dialect import Called
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.fit import fit

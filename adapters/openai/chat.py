@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.parameters import begin
-from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.reply import read_completion
 from dragoman.adapters.chat.requests import check_request
 from dragoman.adapters.chat.stream import ChatReader
 from dragoman.adapters.chat.writer import EventWriter
+from dragoman.adapters.common.parameters import begin
+from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.dialect import Called, Served
 from dragoman.adapters.fit import fit
 from dragoman.adapters.validation import judge

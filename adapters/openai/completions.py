@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.parameters import begin
-from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.writer import EventWriter
+from dragoman.adapters.common.parameters import begin
+from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.completions.reply import WORDS, CompletionsReader, read_text
 from dragoman.adapters.completions.requests import check_request
 from dragoman.adapters.dialect import Called, Served

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.parameters import begin
-from dragoman.adapters.chat.reading import Reading
+from dragoman.adapters.common.parameters import begin
+from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.dialect import Called, Served
 from dragoman.adapters.embeddings.batches import batching
 from dragoman.adapters.embeddings.reply import read_embeddings

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.parameters import begin
-from dragoman.adapters.chat.reading import Reading
+from dragoman.adapters.common.parameters import begin
+from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.dialect import Called, Served
 from dragoman.adapters.fit import HUB_RESPONSES, fit
 from dragoman.adapters.responses.reply import read_response

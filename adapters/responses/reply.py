@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.chat.reading import Reading
-from dragoman.adapters.chat.repair import repair
 from dragoman.adapters.chat.reply import judge_natively
+from dragoman.adapters.common.repair import repair
+from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.counts import is_count, is_time
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object

@@ -28,16 +28,16 @@ from typing import Any, Literal, TypeAlias
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.reply import reports_error
+from dragoman.adapters.common.reply_rules import Reading
+from dragoman.adapters.common.stream_reader import FailingReader
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.reader import FailingReader
 from dragoman.adapters.sse import Event, Item
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.validation import judge
 
 from .events import BEGINNINGS, TERMINALS
-from .mending import EventMender
+from .normalizer import EventMender
 
 __all__ = ["ResponsesReader"]
 

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.parameters import wants_usage
+from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.events import (
     ARGUMENTS,

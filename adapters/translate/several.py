@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.usage import summed
+from dragoman.adapters.common.usage import summed
 from dragoman.adapters.completions.requests import choices_of
 from dragoman.adapters.dialect import Batching
 from dragoman.adapters.faults import Fault

@@ -20,7 +20,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.validation import judge
 from dragoman.contract.fakes import FakeProvider
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.serve import Running, start
+from dragoman.proxy.server.lifecycle import Running, start
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
 

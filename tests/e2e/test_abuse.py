@@ -19,7 +19,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context
 from dragoman.adapters.changes import Receipt
 from dragoman.contract.fakes import FakeProvider
-from dragoman.proxy import over_http
+from dragoman.proxy.upstreams import http as over_http
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
 MIB = 1024 * 1024

@@ -15,7 +15,7 @@ from openai import AsyncAzureOpenAI, AsyncOpenAI
 
 from dragoman.contract.fakes import FakeProvider
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.serve import start
+from dragoman.proxy.server.lifecycle import start
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
 TRUST = ssl.create_default_context()

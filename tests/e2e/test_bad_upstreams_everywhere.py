@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from dragoman.proxy import over_http
+from dragoman.proxy.upstreams import http as over_http
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
 SHORT = {"first_token": 2.0, "inter_token": 1.2, "total": 3.0}

@@ -11,7 +11,7 @@ import pytest_asyncio
 from openai import AsyncOpenAI
 
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.serve import start
+from dragoman.proxy.server.lifecycle import start
 
 TOOLS: Any = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}

@@ -24,7 +24,7 @@ EXPECTED: dict[str, dict[str, dict[str, str]]] = json.loads(
 )
 MODEL = "gpt-5-of-{dialect}"  # the tester tries reasoning only where the name promises it
 CASES = {"open-responses": 13, "openai-chat": 9}
-SERVE = "from dragoman.proxy.cli import main; main()"
+SERVE = "from dragoman.proxy.cli.main import main; main()"
 JUDGE = "import sys; from llm_comply.cli import main; sys.exit(main())"
 
 

@@ -19,7 +19,7 @@ from openai import AsyncOpenAI
 
 from dragoman.adapters.validation import judge
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.serve import start
+from dragoman.proxy.server.lifecycle import start
 
 CHAT = ("openai", "databricks", "azure", "mindie")
 CALLED = ("openai-responses", "databricks-responses")

@@ -14,7 +14,7 @@ from aiohttp import web
 from openai import AsyncOpenAI
 
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.serve import start
+from dragoman.proxy.server.lifecycle import start
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
 NAMES = ("get_weather", "get_time")

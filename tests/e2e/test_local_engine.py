@@ -24,7 +24,7 @@ from dragoman.local_engine.export.spec import ModelSpec
 from dragoman.local_engine.export.tokens import byte_tokenizer
 from dragoman.local_engine.export.write import export_random
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.serve import start
+from dragoman.proxy.server.lifecycle import start
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
 TINY = ModelSpec("llama", 64, 2, 4, 2, 16, 96, 272, 512, eos=(256,))

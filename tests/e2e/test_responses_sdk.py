@@ -18,7 +18,7 @@ from pydantic import BaseModel, TypeAdapter
 from dragoman.adapters.validation import judge
 from dragoman.contract.fakes import FakeProvider
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.serve import start
+from dragoman.proxy.server.lifecycle import start
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
 WEATHER: Any = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dragoman.proxy.cli import app
+from dragoman.proxy.cli.main import app
 
 HERE = Path(__file__).parent
 ENV = {

@@ -32,7 +32,7 @@ print(*sys.modules)
 SERVER = """
 import asyncio, sys
 from dragoman.proxy.config.load import check_text
-from dragoman.proxy.serve import start
+from dragoman.proxy.server.lifecycle import start
 
 config = check_text(sys.argv[1], "x.yaml", {}).config
 
@@ -53,13 +53,13 @@ providers:
 WITHOUT_ENGINE = f"{OVER_HTTP}  unused: {{engine: litellm, vendor: anthropic}}\n"
 COMMAND = """
 import sys
-from dragoman.proxy.cli import main
+from dragoman.proxy.cli.main import main
 try:
     main()
 finally:
     print(*sys.modules)
 """
-NOT_TO_SERVE = ("typer.rich_utils", "aiohttp.web", "dragoman.local_engine.folder", "dragoman.proxy.over_litellm")
+NOT_TO_SERVE = ("typer.rich_utils", "aiohttp.web", "dragoman.local_engine.folder", "dragoman.proxy.upstreams.litellm")
 
 
 def loaded(script: str, name: str) -> set[str]:
@@ -78,7 +78,7 @@ def test_the_sans_io_part_loads_no_io(package: str) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["dragoman.proxy", "dragoman.proxy.cli", "dragoman.local_engine.requests", "dragoman.local_engine.providers"],
+    ["dragoman.proxy", "dragoman.proxy.cli.main", "dragoman.local_engine.requests", "dragoman.local_engine.providers"],
 )
 def test_starting_the_proxy_loads_nothing_heavy(module: str) -> None:
     assert not loaded(ONE, module) & HEAVY
@@ -115,7 +115,7 @@ async def test_the_first_answer_needs_nothing_heavy(tmp_path: Path) -> None:
                 process.kill()
                 await process.wait()
     modules = set(said.decode().split())
-    assert {"dragoman.proxy.exchange", "aiohttp.web_response"} <= modules
+    assert {"dragoman.proxy.exchange.exchange", "aiohttp.web_response"} <= modules
     assert modules & (HEAVY | {"structlog", "pygments", *NOT_TO_SERVE}) == set()
 
 

@@ -17,7 +17,7 @@ import pytest
 from aiohttp import web
 
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.serve import Running, start
+from dragoman.proxy.server.lifecycle import Running, start
 
 KEY = "sk-ant-canary-0123456789"
 

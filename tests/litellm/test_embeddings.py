@@ -13,7 +13,7 @@ import httpx
 import pytest
 import respx
 
-from dragoman.proxy.serve import Running, start
+from dragoman.proxy.server.lifecycle import Running, start
 
 from .conftest import configured
 

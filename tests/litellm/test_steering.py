@@ -82,7 +82,7 @@ async def test_the_environment_is_not_looked_at(proxy: Any, fake: Messages, monk
 
 async def test_everything_of_its_own_is_off(proxy: Any) -> None:
     await proxy()
-    from dragoman.proxy.over_litellm.library import load
+    from dragoman.proxy.upstreams.litellm.library import load
 
     litellm = load()
     assert not (litellm.callbacks or litellm.success_callback or litellm.failure_callback or litellm.telemetry)

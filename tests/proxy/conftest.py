@@ -20,7 +20,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import Item
 from dragoman.adapters.streams import Chunk, End, Output, Run, StreamWriter
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.serve import Running, start
+from dragoman.proxy.server.lifecycle import Running, start
 
 # A dialect: OpenAI's shapes, without any validation.
 

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.contract.fakes import FakeProvider
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.serve import start
+from dragoman.proxy.server.lifecycle import start
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -15,12 +15,12 @@ from aiohttp.http_exceptions import BadHttpMessage
 from dragoman.adapters import dialects as known
 from dragoman.adapters.call import Call
 from dragoman.adapters.faults import KINDS, Fault, Kind
+from dragoman.adapters.routes import ADDRESSES, Routes
 from dragoman.proxy.config.models import Provider, Timeouts
-from dragoman.proxy.credentials import NONE
-from dragoman.proxy.log import Mask, logger
-from dragoman.proxy.mishaps import ERRORS, chance_of, fault_of
-from dragoman.proxy.over_http import HttpUpstream
-from dragoman.proxy.routes import ADDRESSES, Routes
+from dragoman.proxy.telemetry.log import Mask, logger
+from dragoman.proxy.upstreams.credentials import NONE
+from dragoman.proxy.upstreams.errors import ERRORS, chance_of, fault_of
+from dragoman.proxy.upstreams.http import HttpUpstream
 
 MISHAPS: list[tuple[BaseException, str, int]] = [
     (aiohttp.ConnectionTimeoutError("http://secret"), "upstream_connect_timeout", 504),

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.adapters.chat.calls_in_turn import CallsInTurn
+from dragoman.adapters.chat.tool_call_serializer import CallsInTurn
 from dragoman.adapters.streams import Chunk
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.chat.pattern import Pattern
+from dragoman.adapters.chat.chunk_template import Pattern
 from dragoman.adapters.sse import Event
 from dragoman.adapters.streams import Chunk
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.adapters.chat.usage import UsageTally, hub_usage
+from dragoman.adapters.common.usage import UsageTally, hub_usage
 
 
 @pytest.mark.parametrize(

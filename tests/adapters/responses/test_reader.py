@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from dragoman.adapters.call import Context
-from dragoman.adapters.chat.reading import Reading
+from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.base import in_progress
 from dragoman.adapters.responses.stream import ResponsesReader

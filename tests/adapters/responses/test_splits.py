@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.chat.reading import Reading
+from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.openai.faults import error_body
 from dragoman.adapters.responses.stream import ResponsesReader
 from dragoman.adapters.responses.writer import ResponsesWriter

@@ -9,7 +9,7 @@ from openai.types.chat import ChatCompletionChunk
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.chat.reading import Reading
+from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.base import in_progress
 from dragoman.adapters.responses.events import (

@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 
 from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.chat.reading import Reading
 from dragoman.adapters.chat.stream import ChatReader
+from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.openai.faults import error_body
 from dragoman.adapters.responses.accumulator import Accumulator

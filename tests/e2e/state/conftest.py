@@ -16,7 +16,7 @@ from openai import AsyncOpenAI
 
 from dragoman.contract.fakes import FakeProvider
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.serve import Running, start
+from dragoman.proxy.server.lifecycle import Running, start
 
 CHAT = ("openai", "databricks", "azure", "mindie")
 

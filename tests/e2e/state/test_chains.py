@@ -280,7 +280,7 @@ async def test_a_fault_in_new_input_has_the_clients_path(client: AsyncOpenAI) ->
 
 
 async def test_long_conversations_have_an_end(place_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.proxy.conversation.MOST_TURNS", 3)
+    monkeypatch.setattr("dragoman.proxy.conversations.turn.MOST_TURNS", 3)
     place = await place_of(store={"kind": "memory", "max_chain": 7000, "max_response": 5000})
     async with place.client() as client:
         made = await client.responses.create(model="openai", input="hello")

@@ -21,10 +21,10 @@ import pytest
 from openai import AsyncOpenAI
 
 from dragoman.contract.fakes import FakeProvider
-from dragoman.proxy import serve
 from dragoman.proxy.config.models import Config
+from dragoman.proxy.server import lifecycle as serve
 
-SERVE = "from dragoman.proxy.cli import main; main()"
+SERVE = "from dragoman.proxy.cli.main import main; main()"
 
 
 class Server:

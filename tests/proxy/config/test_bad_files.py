@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dragoman.proxy.cli import app
+from dragoman.proxy.cli.main import app
 
 FIXTURES = Path(__file__).parent / "fixtures"
 BAD = sorted(path.name for path in (FIXTURES / "bad").glob("*.yaml"))

@@ -1,0 +1,3 @@
+"""What the adapters of all protocols share."""
+
+__all__: list[str] = []

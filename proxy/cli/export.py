@@ -1,0 +1,55 @@
+"""The command that makes model folders for the local engine."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+from .options import fail
+
+__all__ = ["export"]
+
+Precision: TypeAlias = Literal["fp32", "fp16", "int8", "int4", "int8-fp16", "int4-fp16"]
+Layout: TypeAlias = Literal["gqa", "concat"]
+
+
+def export(
+    source: Annotated[Path, typer.Argument(help="A folder with config.json, tokenizer.json and *.safetensors.")],
+    target: Annotated[Path, typer.Argument(help="The folder to write; it must hold no model yet.")],
+    precision: Annotated[
+        Precision,
+        typer.Option(help="fp32; int8, int4: weights in blocks of 32; for CUDA fp16, int8-fp16, int4-fp16."),
+    ] = "int8",
+    layout: Annotated[
+        Layout, typer.Option(help="gqa, which the engine batches; concat, standard operators for other runtimes.")
+    ] = "gqa",
+    length: Annotated[int, typer.Option(min=2, help="The longest context to export, in tokens.")] = 32768,
+    all_logits: Annotated[
+        bool, typer.Option("--all-logits", help="Give logits for every position, as onnxruntime-genai wants it.")
+    ] = False,
+) -> None:
+    """Export a Llama, Mistral, Qwen2, Qwen3 or Granite model to a folder that the local engine serves."""
+    if importlib.util.find_spec("onnx") is None:
+        fail("exporting needs onnx: uv pip install 'dragoman[export]'")
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from dragoman.local_engine.export.decoder import Options
+    from dragoman.local_engine.export.spec import ExportError, read_spec
+    from dragoman.local_engine.export.write import export_folder
+
+    options = Options(precision, layout, length, all_logits)
+    try:
+        console = Console(stderr=True)
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+            task = progress.add_task("exporting", total=read_spec(source).layers + 2)
+            file = export_folder(
+                source, target, options, lambda part: progress.update(task, advance=1, description=part)
+            )
+    except (ExportError, OSError) as error:
+        fail(str(error))
+    size = sum(path.stat().st_size for path in target.iterdir())
+    print(f"{file} is written: {precision}, {layout}, {size / 1e6:.1f} MB with its tokenizer")

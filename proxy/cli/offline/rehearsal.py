@@ -1,0 +1,100 @@
+"""An upstream that goes as far as the real one, up to the moment of sending."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+import orjson
+
+from dragoman.adapters.call import Call
+from dragoman.proxy.config.models import Provider, Timeouts
+from dragoman.proxy.http.deadline import Clock
+from dragoman.proxy.upstreams.credentials import Credentials, Fixed
+from dragoman.proxy.upstreams.http import HttpUpstream
+from dragoman.proxy.upstreams.interface import Upstream
+from dragoman.proxy.upstreams.litellm.upstream import FUNCTIONS, LitellmUpstream, arguments
+
+__all__ = ["LitellmRehearsal", "Rehearsal", "Request", "rehearsed"]
+
+_HIDDEN = "***"
+_OF_TRANSPORT = ("Host", "Content-Length")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What would be sent; credentials are in `headers`, or stars where they are not known before the call."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def rehearsed(name: str, provider: Provider, timeouts: Timeouts, credentials: Credentials) -> Upstream:
+    """The rehearsal of what the provider has for an upstream."""
+    if provider.engine == "litellm":
+        return LitellmRehearsal(name, provider, timeouts)
+    return Rehearsal(name, provider, timeouts, credentials)
+
+
+class _Stop(Exception):
+    def __init__(self, request: Request) -> None:
+        self.request = request
+
+
+class _Stage:
+    """Stands in for the HTTP client, and stops the play. What is for a proxy on the way is not shown."""
+
+    prefix = to_proxy = ""
+
+    def __init__(self, host: str, origin: str) -> None:
+        self.host = host
+        self._origin = origin
+
+    async def send(self, head: bytes, body: bytes) -> NoReturn:
+        first, *lines = head.decode("utf-8", "surrogateescape").split("\r\n")
+        method, target, _ = first.split(" ")
+        headers = dict(line.split(": ", 1) for line in lines if line)
+        for name in _OF_TRANSPORT:
+            del headers[name]
+        raise _Stop(Request(method, self._origin + target, headers, body))
+
+    async def close(self) -> None:
+        pass
+
+
+class Rehearsal(HttpUpstream):
+    """Made inside a running event loop, as the real one; it opens no connection and asks for no token."""
+
+    def __init__(self, name: str, provider: Provider, timeouts: Timeouts, credentials: Credentials) -> None:
+        known = credentials if isinstance(credentials, Fixed) else Fixed(credentials.templates, _HIDDEN)
+        super().__init__(name, provider, timeouts, known)
+        self._real = self._client
+        origin = "{0.scheme}://{0.netloc}".format(urlsplit(provider.base_address))
+        self._client: Any = _Stage(self._real.host, origin)
+
+    async def prepare(self, call: Call, *, stream: bool, passed: Mapping[str, str]) -> Request:
+        """What sending this call would send. Raises Fault where it cannot be sent."""
+        clock = Clock()
+        try:
+            await self.open(call, stream=stream, passed=passed, clock=clock)
+        except _Stop as stop:
+            return stop.request
+        finally:
+            clock.stop()
+        raise AssertionError("the call was sent")
+
+    async def close(self) -> None:
+        await super().close()
+        await self._real.close()
+
+
+class LitellmRehearsal(LitellmUpstream):
+    """What litellm's function would be called with. Only litellm knows what it would send."""
+
+    async def prepare(self, call: Call, *, stream: bool, passed: Mapping[str, str]) -> Request:
+        function = f"litellm.{FUNCTIONS[call.path]}"
+        return Request("CALL", function, {}, orjson.dumps(arguments(self._provider, call)))

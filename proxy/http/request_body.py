@@ -1,0 +1,113 @@
+"""Reading a client's request: its id, its host, its body. Everything that is wrong with one is a fault."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections.abc import Mapping
+
+from aiohttp import HttpVersion11
+from aiohttp.web_protocol import RequestPayloadError
+from aiohttp.web_request import BaseRequest
+
+from dragoman.adapters.faults import Fault
+
+from .deadline import Clock
+from .decompression import BadEncoding, TooMuch, codec
+
+__all__ = ["check_host", "path_of", "read_body", "request_id"]
+
+_random = random.Random()  # an id is to be unique, not to be secret
+_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?")
+_CHARSET = re.compile(r'charset\s*=\s*"?([^";\s]+)', re.IGNORECASE)
+
+
+def request_id(headers: Mapping[str, str]) -> str:
+    """The client's own id where it is harmless, a new one otherwise."""
+    given = headers.get("x-request-id")
+    return given if given is not None and _ID.fullmatch(given) else f"req-{_random.getrandbits(128):032x}"
+
+
+def path_of(request: BaseRequest) -> str:
+    """The path as it was sent, without query; an authority that came with it is ignored."""
+    raw = request.raw_path
+    if not raw.startswith("/"):
+        raw = request.rel_url.raw_path
+    return raw.partition("?")[0]
+
+
+def check_host(headers: Mapping[str, str]) -> None:
+    host = headers.get("Host")
+    if host is not None and not _HOST.fullmatch(host):
+        raise Fault("invalid_request", "the header Host is not a host name", code="bad_http")
+
+
+async def read_body(request: BaseRequest, limit: int, clock: Clock) -> bytes:
+    """The whole body, decompressed, of at most `limit` bytes. The clock's current phase bounds the time."""
+    headers = request.headers
+    _check_content_type(headers.get("Content-Type"))
+    length = request.content_length
+    if length is not None and length > limit:
+        raise _too_large(limit, length)
+    try:
+        inflater = codec(headers.get("Content-Encoding"), limit)
+        if "Expect" in headers:
+            await _continue(request, headers["Expect"])
+        body = await _read(request, limit, clock)
+        if inflater is None:
+            return body
+        return await inflater.whole(body)
+    except BadEncoding as error:
+        text = f"{error}; the header Content-Encoding may be gzip or deflate, for a body that is"
+        raise Fault("invalid_request", text, code="invalid_content_encoding") from None
+    except TooMuch:
+        raise _too_large(limit) from None
+
+
+async def _read(request: BaseRequest, limit: int, clock: Clock) -> bytes:
+    content = request.content
+    try:
+        body = await content.readany()
+        parts, size = [body], len(body)
+        while size <= limit and not content.at_eof():
+            part = await content.readany()
+            parts.append(part)
+            size += len(part)
+    except asyncio.CancelledError as stop:
+        raise clock.verdict(stop) from None
+    except RequestPayloadError:
+        raise Fault("invalid_request", "the body is not valid HTTP/1.1", code="bad_http") from None
+    if size > limit:
+        raise _too_large(limit)
+    return body if len(parts) == 1 else b"".join(parts)
+
+
+async def _continue(request: BaseRequest, expected: str) -> None:
+    if request.version < HttpVersion11:
+        return
+    if expected.lower() != "100-continue":
+        raise Fault("invalid_request", "the header Expect may only be 100-continue", status=417, code="bad_http")
+    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    request.writer.output_size = 0  # the answer has not begun
+
+
+def _check_content_type(header: str | None) -> None:
+    if header is None:
+        return
+    media_type = header.partition(";")[0].strip().lower()
+    if media_type not in ("application/json", ""):
+        raise Fault(
+            "unsupported_media_type", "the header Content-Type must be application/json", code="unsupported_media_type"
+        )
+    charset = _CHARSET.search(header)
+    if charset is not None and charset[1].lower() not in ("utf-8", "utf8"):
+        raise Fault(
+            "unsupported_media_type", "the charset in the header Content-Type must be utf-8", code="unsupported_charset"
+        )
+
+
+def _too_large(limit: int, size: int | None = None) -> Fault:
+    what = "the body is" if size is None else f"the body of {size} bytes is"
+    return Fault("too_large", f"{what} larger than the limit of {limit} bytes", code="request_too_large")

@@ -1,1 +1,0 @@
-"""Reference pages, made from the schemas and from what the adapters do: `python -m dragoman.proxy.reference`."""

@@ -1,0 +1,241 @@
+"""Starting and stopping the proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import ipaddress
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from random import Random
+from typing import Any, BinaryIO, TypeVar
+
+from dragoman.adapters import dialects as all_dialects
+from dragoman.adapters.dialect import Dialect
+from dragoman.proxy.cli.onboarding import models_told, next_steps
+from dragoman.proxy.config.keyfile import BadKeyFile
+from dragoman.proxy.config.models import Config
+from dragoman.proxy.config.values import time_text
+from dragoman.proxy.conversations.stores.interface import ResponseStore, StoreError
+from dragoman.proxy.conversations.stores.opening import file_of, open_store
+from dragoman.proxy.routing.state import RouterState
+from dragoman.proxy.telemetry.log import Log, Mask, logger, secrets
+from dragoman.proxy.upstreams.credentials import Watch
+from dragoman.proxy.upstreams.factory import described, engines_ready, start_engines
+from dragoman.proxy.upstreams.interface import Upstream
+from dragoman.proxy.upstreams.local.supervisor import EngineError
+
+from .gateway import Gateway, GatewayServer
+
+__all__ = ["CannotServe", "Running", "run", "start"]
+
+_GRACE = 5.0  # seconds for interrupted exchanges to say why they end
+_T = TypeVar("_T")
+
+
+class CannotServe(Exception):
+    """The proxy cannot start; the text says why, and what to do."""
+
+
+class Running:
+    """A proxy that listens. `stop` drains it."""
+
+    def __init__(self, config: Config, gateway: Gateway, server: GatewayServer, listener: asyncio.Server) -> None:
+        self.config = config
+        self._drain = config.server.drain
+        self._gateway = gateway
+        self._server = server
+        self._listener = listener
+        self.host = config.server.host
+        self.port: int = listener.sockets[0].getsockname()[1]
+        self.stopping_now = asyncio.Event()
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    @property
+    def answers(self) -> int:
+        """How many requests are being answered."""
+        return len(self._gateway.running)
+
+    @property
+    def upstreams(self) -> list[Upstream]:
+        return self._gateway.state.upstreams
+
+    @property
+    def keeping(self) -> str:
+        """Where responses are kept, in words."""
+        store = self.config.store
+        time = time_text(store.retention)
+        if store.kind == "sqlite":
+            return f"responses are kept for {time} in {file_of(store)}"
+        return f"responses are kept for {time} in memory" if store.kind == "memory" else "responses are not kept"
+
+    async def stop(self) -> None:
+        """Say that we are going, wait `drain.delay`, refuse new connections, let running exchanges end until
+        `drain.timeout`, end the rest with a fault. `stopping_now` cuts all waiting short."""
+        gateway = self._gateway
+        gateway.draining = True
+        await self._pause(self._drain.delay, asyncio.Event())
+        self._listener.close()
+        self._server.pre_shutdown()
+        await self._pause(self._drain.timeout, gateway.idle)
+        if gateway.running:
+            gateway.stop_exchanges()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(gateway.idle.wait(), _GRACE)
+        await self._server.shutdown(0.1)
+        await gateway.state.close()
+        if gateway.store is not None:
+            await gateway.store.close()
+
+    async def _pause(self, seconds: float, until: asyncio.Event) -> None:
+        waits = [asyncio.ensure_future(event.wait()) for event in (until, self.stopping_now)]
+        try:
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+
+async def start(
+    config: Config,
+    *,
+    dialects: Mapping[str, Dialect] = all_dialects,
+    insecure: bool = False,
+    log_format: str = "json",
+    log_level: str = "info",
+    log_stream: BinaryIO | None = None,
+    random: Random | None = None,
+) -> Running:
+    """Listen, in the running event loop. Raises CannotServe."""
+    server = config.server
+    if not (config.keys or insecure or _is_loopback(server.host)):
+        raise CannotServe(
+            f"refusing to listen on {server.host} without keys: anyone who reaches it could use your providers.\n"
+            "Add `keys:` to the configuration, listen on 127.0.0.1, or pass --insecure."
+        )
+    mask = Mask(secrets(config))
+    log = logger(mask, log_format, log_level, log_stream)
+    try:
+        await engines_ready(config)
+    except ImportError as error:
+        raise CannotServe(str(error)) from None
+    state = _state(config, dialects, random, Watch(mask.learn, log.warning))
+    try:
+        await _engines(state, log)
+        store = await _store(config, log)
+    except BaseException:
+        await state.close()
+        raise
+    web_server = GatewayServer(Gateway(config, dialects, state, store, log, mask), server.header_timeout)
+    try:
+        listener = await asyncio.get_running_loop().create_server(web_server, server.host, server.port, backlog=1024)
+    except OSError as error:
+        await state.close()
+        if store is not None:
+            await store.close()
+        reason = error.strerror or str(error)
+        text = f"cannot listen on {server.host}:{server.port}: {reason}"
+        raise CannotServe(
+            f"{text}\nStop the process that holds the address, or take another port (--port, server.port)."
+        ) from None
+    return Running(config, web_server.gateway, web_server, listener)
+
+
+def run(config: Config, *, insecure: bool = False, log_format: str = "json", log_level: str = "info") -> int:
+    """Serve until SIGTERM or SIGINT; a second one ends at once. Returns the exit status: 0, or 2 if it cannot start."""
+
+    async def serve() -> int:
+        try:
+            running = await start(config, insecure=insecure, log_format=log_format, log_level=log_level)
+        except CannotServe as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
+        first_signal = _listen_to_signals(running)
+        _greet(running)
+        gc.freeze()  # without gc.collect(): there are 60 000 objects to look at, and next to no garbage among them
+        gc.set_threshold(50_000, 20, 100)
+        await first_signal.wait()
+        _say_goodbye(running)
+        await running.stop()
+        return 0
+
+    return _in_fast_loop(serve)
+
+
+def _greet(running: Running) -> None:
+    print(f"dragoman listens on {running.url}", file=sys.stderr)
+    print(f"for OpenAI clients: base_url={running.url}/v1", file=sys.stderr)
+    print(models_told(running.config), file=sys.stderr)
+    print(running.keeping, file=sys.stderr)
+    for line in (*described(running.upstreams), *next_steps(running.config, running.url)):
+        print(line, file=sys.stderr)
+    sys.stderr.flush()
+
+
+def _say_goodbye(running: Running) -> None:
+    if answers := running.answers:
+        most = time_text(running.config.server.drain.timeout)
+        said = f"stopping: {answers} still to be answered, for at most {most}; the same signal again ends them"
+        print(said, file=sys.stderr, flush=True)
+
+
+def _listen_to_signals(running: Running) -> asyncio.Event:
+    """Set by the first signal. The second one is `stopping_now`."""
+    first = asyncio.Event()
+
+    def received() -> None:
+        (running.stopping_now if first.is_set() else first).set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, received)
+    return first
+
+
+def _in_fast_loop(main: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+    try:
+        import uvloop
+    except ImportError:  # there is none for this platform
+        return asyncio.run(main())
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main())
+
+
+def _state(config: Config, dialects: Mapping[str, Dialect], random: Random | None, watch: Watch) -> RouterState:
+    try:
+        return RouterState(config, dialects, random, watch=watch)
+    except OSError as error:  # ssl.SSLError included
+        raise CannotServe(f"a provider's TLS files or key file cannot be read: {error}") from None
+    except BadKeyFile as error:
+        raise CannotServe(f"a provider's key file holds no key: {error}") from None
+
+
+async def _engines(state: RouterState, log: Log) -> None:
+    try:
+        await start_engines(state.upstreams, log)
+    except EngineError as error:
+        raise CannotServe(str(error)) from None
+
+
+async def _store(config: Config, log: Log) -> ResponseStore | None:
+    try:
+        return await open_store(config.store, lambda error: log.error("store", reason=error.reason, message=str(error)))
+    except StoreError as error:
+        place = "XDG_STATE_HOME to a folder" if config.store.path is None else "store.path to a file"
+        hint = f"Set {place} that can be written to, or store.kind in the configuration to memory or none."
+        raise CannotServe(f"{error}\n{hint}") from None
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,73 @@
+"""Addresses that tell of models instead of asking one.
+
+Whoever asks hears of the models that its key may use, and of no others: a model that it may not use is answered like
+one that does not exist. Patterns are left out of lists, for nobody can ask for a pattern, and only its provider knows
+the names that it stands for; a name that a pattern covers is there when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from dragoman.adapters.call import Call, JsonObject
+from dragoman.adapters.dialect import Dialect
+from dragoman.adapters.listing import Information, Listed
+from dragoman.adapters.routes import INFORMATION
+from dragoman.proxy.routing.keys import Caller
+from dragoman.proxy.routing.state import RouterState
+
+__all__ = ["Desk", "Inquiry", "told"]
+
+_NAME = "{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """A question about models; `name` where the address has one."""
+
+    dialect: Dialect
+    information: Information
+    name: str = ""
+
+
+class Desk:
+    """Which address tells of what."""
+
+    def __init__(self, dialects: Mapping[str, Dialect]) -> None:
+        self._exact: dict[str, Inquiry] = {}
+        self._named: dict[str, Inquiry] = {}
+        for (name, what), patterns in INFORMATION.items():
+            dialect = dialects.get(name)
+            if dialect is not None and what in dialect.information:
+                inquiry = Inquiry(dialect, dialect.information[what])
+                for pattern in patterns:
+                    known = self._named if pattern.endswith(_NAME) else self._exact
+                    known[pattern.removesuffix(_NAME)] = inquiry
+
+    def find(self, path: str) -> Inquiry | None:
+        if (exact := self._exact.get(path)) is not None:
+            return exact
+        for start, inquiry in self._named.items():
+            if path.startswith(start) and len(path) > len(start):
+                return Inquiry(inquiry.dialect, inquiry.information, unquote(path[len(start) :]))
+        return None
+
+
+def told(inquiry: Inquiry, call: Call, caller: Caller, state: RouterState) -> JsonObject:
+    """The answer's body. Raises Fault."""
+    return inquiry.information.write(_models(inquiry, call, caller, state), call)
+
+
+def _models(inquiry: Inquiry, call: Call, caller: Caller, state: RouterState) -> list[Listed]:
+    about = inquiry.information.about
+    if about == "none":
+        return []
+    if about == "all":
+        return state.listed(caller)
+    if about == "named":
+        return [state.described(inquiry.name, caller)]
+    named = inquiry.dialect.deployment_header
+    deployment = call.headers.get(named) if named else None
+    return [state.described(state.model(call.query.get("model"), deployment), caller)]

@@ -1,0 +1,3 @@
+"""The log."""
+
+__all__: list[str] = []

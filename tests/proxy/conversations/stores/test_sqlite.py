@@ -1,0 +1,368 @@
+"""What only the engine with a file does."""
+
+# ruff: noqa: ASYNC110, ASYNC240 - the files are small and nobody else waits
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.proxy.conversations.stores.interface import StoreError, StoreLimits
+from dragoman.proxy.conversations.stores.sqlite import SqliteStore
+from dragoman.proxy.conversations.stores.sqlite_file import FORMATS
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "responses.db"
+
+
+@contextmanager
+def beside(file: Path) -> Iterator[sqlite3.Connection]:
+    """Another program's connection to the file."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        yield connection
+
+
+def one(connection: sqlite3.Connection, question: str) -> Any:
+    return connection.execute(question).fetchone()[0]
+
+
+async def refused(open_sqlite: Any, path: Path, **options: Any) -> StoreError:
+    with pytest.raises(StoreError) as caught:
+        await open_sqlite(path=path, **options)
+    assert str(path) in str(caught.value)
+    return caught.value
+
+
+# The file
+
+
+async def test_it_survives_the_process(open_sqlite: Any, file: Path, record: Any) -> None:
+    first = await open_sqlite()
+    kept = record()
+    await first.put("me", kept)
+    await first.close()
+    assert [path.name for path in file.parent.iterdir()] == [file.name], "the log was not cleared away"
+    assert await (await open_sqlite()).get("me", kept.id) == kept
+
+
+async def test_only_its_owner_can_read_the_file(open_sqlite: Any, tmp_path: Path, record: Any) -> None:
+    path = tmp_path / "some" / "where" / "responses.db"
+    before = os.umask(0)
+    try:
+        store = await open_sqlite(path=path)
+        await store.put("me", record())
+        modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == {"responses.db": 0o600, "responses.db-wal": 0o600, "responses.db-shm": 0o600}
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+async def test_what_is_committed_is_in_the_log(open_sqlite: Any, file: Path, record: Any) -> None:
+    store = await open_sqlite()
+    with beside(file) as other:
+        assert one(other, "PRAGMA journal_mode") == "wal"
+        await store.put("me", record())
+        assert one(other, "SELECT count(*) FROM response") == 1
+
+
+async def test_what_is_deleted_is_overwritten(open_sqlite: Any, file: Path, record: Any) -> None:
+    store = await open_sqlite()
+    secret = os.urandom(3000).hex()
+    kept = record(secret, id="resp_0123456789abcdef")
+    await store.put("me", kept)
+    await store.delete("me", kept.id)
+    await store.close()
+    assert kept.id.encode() not in file.read_bytes()
+
+
+async def test_relative_paths(open_sqlite: Any, file: Path, record: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(file.parent)
+    for name in ("responses.db", ":memory:"):
+        await open_sqlite(path=Path(name))
+        assert (file.parent / name).is_file()
+
+
+# Room
+
+
+async def test_old_responses_leave_the_file(open_sqlite: Any, file: Path, record: Any, clock: Any) -> None:
+    store = await open_sqlite(StoreLimits(retention=100))
+    for _ in range(250):
+        await store.put("me", record())
+    clock.now += 100
+    young = record()
+    await store.put("me", young)
+    assert await store.sweep() == 150  # a batch of 100 went with the put
+    with beside(file) as other:
+        assert one(other, "SELECT count(*) FROM response") == 1
+        assert one(other, "SELECT bytes FROM total") == one(other, "SELECT sum(length(body)) FROM response")
+    assert await store.get("me", young.id) == young
+
+
+async def test_sweeping_at_the_start_and_later(open_sqlite: Any, file: Path, record: Any, clock: Any) -> None:
+    limits = StoreLimits(retention=100)
+    first = await open_sqlite(limits)
+    await first.put("me", record())
+    await first.close()
+    clock.now += 100
+    second = await open_sqlite(limits, sweep_every=0.01)
+    with beside(file) as other:
+
+        async def emptied() -> None:
+            while one(other, "SELECT count(*) FROM response"):
+                await asyncio.sleep(0.01)
+
+        await asyncio.wait_for(emptied(), 5)
+        await second.put("me", record())
+        clock.now += 100
+        await asyncio.wait_for(emptied(), 5)
+
+
+async def test_a_smaller_size_than_before(open_sqlite: Any, file: Path, record: Any, clock: Any) -> None:
+    first = await open_sqlite()
+    kept = []
+    for number in range(300):
+        clock.now += 1
+        kept.append(record(f"Number {number}"))
+        await first.put("me", kept[-1])
+    await first.close()
+    second = await open_sqlite(StoreLimits(max_size=2000, max_response=2000))
+    await second.sweep()
+    with beside(file) as other:
+        assert 0 < one(other, "SELECT sum(length(body)) FROM response") <= 2000
+    assert await second.get("me", kept[-1].id) == kept[-1]
+
+
+async def test_sweeping_that_fails_is_reported_and_goes_on(file: Path, record: Any, clock: Any) -> None:
+    troubles: list[StoreError] = []
+    store = await SqliteStore.open(
+        file, StoreLimits(retention=100), report=troubles.append, clock=clock, patience=0.01, sweep_every=0.01
+    )
+    try:
+        await store.put("me", record())
+        with beside(file) as other:
+            other.execute("BEGIN IMMEDIATE")
+            clock.now += 100
+            while not troubles:
+                await asyncio.sleep(0.01)
+            other.execute("ROLLBACK")
+            while one(other, "SELECT count(*) FROM response"):
+                await asyncio.sleep(0.01)
+    finally:
+        await store.close()
+    assert {error.reason for error in troubles} == {"locked"}
+
+
+# Paths
+
+
+async def test_a_folder(open_sqlite: Any, tmp_path: Path) -> None:
+    error = await refused(open_sqlite, tmp_path)
+    assert error.reason == "unusable_path"
+    assert "is a folder" in str(error) and "responses.db" in str(error)
+
+
+@pytest.mark.parametrize("name", ["file/responses.db", "file/deeper/responses.db"])
+async def test_a_folder_that_is_a_file(open_sqlite: Any, tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("")
+    error = await refused(open_sqlite, tmp_path / name)
+    assert error.reason == "unusable_path"
+    assert "no folder" in str(error) or "Not a directory" in str(error)
+
+
+@pytest.mark.parametrize(("name", "words"), [("x" * 300, "too long"), ("a\0b", "null byte")])
+async def test_names_that_no_file_has(open_sqlite: Any, tmp_path: Path, name: str, words: str) -> None:
+    error = await refused(open_sqlite, tmp_path / name)
+    assert error.reason == "unusable_path"
+    assert words in str(error)
+
+
+async def test_something_that_is_no_file(open_sqlite: Any, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "no regular file" in str(await refused(open_sqlite, tmp_path / "pipe"))
+
+
+as_other_user = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+
+
+@as_other_user
+async def test_a_folder_that_cannot_be_written_to(open_sqlite: Any, tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        error = await refused(open_sqlite, tmp_path / "responses.db")
+        assert error.reason == "unusable_path"
+        assert "Permission denied" in str(error)
+    finally:
+        tmp_path.chmod(0o700)
+
+
+@as_other_user
+async def test_a_file_that_cannot_be_written_to(open_sqlite: Any, file: Path) -> None:
+    await (await open_sqlite()).close()
+    file.chmod(0o400)
+    error = await refused(open_sqlite, file)
+    assert error.reason == "unusable_path"
+    assert "no permission to write" in str(error)
+
+
+async def test_permissions_are_looked_at(open_sqlite: Any, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for root, who is told that there is no permission."""
+    await (await open_sqlite()).close()
+    monkeypatch.setattr(os, "access", lambda place, mode: Path(place) != file.parent)
+    error = await refused(open_sqlite, file)
+    assert f"no permission to write to {file.parent}" in str(error)
+
+
+# Files of others
+
+
+async def test_no_database(open_sqlite: Any, file: Path) -> None:
+    file.write_text("Dear diary, " * 100)
+    error = await refused(open_sqlite, file)
+    assert error.reason == "not_ours"
+    assert "no SQLite database" in str(error)
+    assert file.read_text() == "Dear diary, " * 100
+
+
+@pytest.mark.parametrize("mark", ["CREATE TABLE diary (text)", "PRAGMA user_version = 7", "PRAGMA application_id = 7"])
+async def test_the_database_of_another_program(open_sqlite: Any, file: Path, mark: str) -> None:
+    with beside(file) as other:
+        other.execute(mark)
+    before = file.read_bytes()
+    error = await refused(open_sqlite, file)
+    assert error.reason == "not_ours"
+    assert "another program" in str(error)
+    assert file.read_bytes() == before
+
+
+async def test_a_newer_format(open_sqlite: Any, file: Path) -> None:
+    await (await open_sqlite()).close()
+    with beside(file) as other:
+        other.execute(f"PRAGMA user_version = {len(FORMATS) + 1}")
+    error = await refused(open_sqlite, file)
+    assert error.reason == "newer_version"
+    assert f"format {len(FORMATS) + 1}" in str(error)
+
+
+async def test_an_older_format_is_brought_up(
+    open_sqlite: Any, file: Path, record: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await open_sqlite()
+    kept = record()
+    await first.put("me", kept)
+    await first.close()
+    monkeypatch.setattr(
+        "dragoman.proxy.conversations.stores.sqlite_file.FORMATS", (*FORMATS, ("CREATE TABLE extra (x)",))
+    )
+    assert await (await open_sqlite()).get("me", kept.id) == kept
+    with beside(file) as other:
+        assert one(other, "PRAGMA user_version") == len(FORMATS) + 1
+        assert one(other, "SELECT count(*) FROM extra") == 0
+
+
+async def test_an_empty_file_becomes_a_store(open_sqlite: Any, file: Path, record: Any) -> None:
+    file.touch()
+    await (await open_sqlite()).put("me", record())
+
+
+# Trouble while it runs
+
+
+async def test_a_lock_that_is_held_too_long(open_sqlite: Any, file: Path, record: Any) -> None:
+    store = await open_sqlite(patience=0.05)
+    kept = record()
+    await store.put("me", kept)
+    await store.sweep()  # and so the one at the start is over
+    with beside(file) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for use in (store.put("me", record()), store.delete("me", kept.id)):
+            with pytest.raises(StoreError, match="lock") as caught:
+                await use
+            assert caught.value.reason == "locked"
+        assert await store.get("me", kept.id) == kept, "who reads waits for no lock"
+        assert await store.chain("me", kept.id, 1) == [kept]
+        other.execute("ROLLBACK")
+    await store.put("me", record())
+
+
+async def test_a_lock_that_is_held_while_opening(open_sqlite: Any, file: Path) -> None:
+    with beside(file) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert (await refused(open_sqlite, file, patience=0.05)).reason == "locked"
+
+
+async def test_a_full_disk(open_sqlite: Any, record: Any) -> None:
+    store: SqliteStore = await open_sqlite()
+    kept, large = record(), record(os.urandom(100_000).hex())
+    await store.put("me", kept)
+    pages = await store._writer.do(lambda connection: one(connection, "PRAGMA page_count"))
+    await store._writer.do(lambda connection: one(connection, f"PRAGMA max_page_count = {pages}"))
+    with pytest.raises(StoreError, match="no room left") as caught:
+        await store.put("me", large)
+    assert caught.value.reason == "disk_full"
+    assert await store.get("me", large.id) is None
+    assert await store.get("me", kept.id) == kept
+    await store._writer.do(lambda connection: one(connection, "PRAGMA max_page_count = 1000000"))
+    await store.put("me", large)
+    assert await store.get("me", large.id) == large
+
+
+async def test_a_damaged_file(open_sqlite: Any, file: Path, record: Any) -> None:
+    store = await open_sqlite()
+    kept = [record(f"Number {number}" * 100) for number in range(100)]
+    for each in kept:
+        await store.put("me", each)
+    await store.close()
+    content = file.read_bytes()
+    file.write_bytes(content[:4096] + b"\xa5" * (len(content) - 4096))
+    troubles: list[StoreError] = []
+    with pytest.raises(StoreError) as caught:
+        again = await open_sqlite(report=troubles.append)
+        await again.get("me", kept[0].id)
+    assert caught.value.reason == "corrupt"
+    assert "damaged" in str(caught.value)
+
+
+async def test_a_damaged_response(open_sqlite: Any, file: Path, record: Any) -> None:
+    store = await open_sqlite()
+    kept = record()
+    await store.put("me", kept)
+    for body in (b"x", b"x\x9c\x03\x00\x00\x00\x00\x01"):  # no zlib; zlib of nothing
+        with beside(file) as other:
+            other.execute("UPDATE response SET body = ?", (body,))
+        with pytest.raises(StoreError, match="damaged") as caught:
+            await store.get("me", kept.id)
+        assert caught.value.reason == "corrupt"
+
+
+async def test_a_put_that_is_cancelled_harms_no_other(open_sqlite: Any, record: Any) -> None:
+    store = await open_sqlite()
+    kept = [record(str(number) * 1000) for number in range(20)]
+    tasks = [asyncio.ensure_future(store.put("me", each)) for each in kept]
+    await asyncio.sleep(0)
+    for task in tasks[::2]:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert [await store.get("me", each.id) for each in kept[1::2]] == kept[1::2]
+
+
+async def test_closing_lets_puts_end(open_sqlite: Any, record: Any) -> None:
+    store = await open_sqlite()
+    kept = [record(str(number) * 1000) for number in range(20)]
+    puts = [asyncio.ensure_future(store.put("me", each)) for each in kept]
+    await asyncio.sleep(0)
+    await store.close()
+    await asyncio.gather(*puts)
+    again = await open_sqlite()
+    assert [await again.get("me", each.id) for each in kept] == kept

@@ -1,0 +1,269 @@
+"""Starting, stopping, waiting, and what must never be told."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import trustme
+
+from dragoman.proxy.config.models import Config
+from dragoman.proxy.server import lifecycle as serve
+from dragoman.proxy.server.lifecycle import CannotServe, start
+
+STREAM = {"model": "m", "messages": [], "stream": True}
+
+
+# Headers that are held back
+
+
+async def test_headers_go_out_when_they_were_held_long_enough(proxy: Any, upstream: Any, wire: Any) -> None:
+    head, first, *rest = wire.chunked(wire.token("a", "stop"), b"data: [DONE]\n\n")
+    up = await upstream(0.3, head, 0.2, first, *rest)
+    p = await proxy(up, server={"hold_headers": 0.1})
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    async with p.session.post(p.url, json=STREAM) as response:
+        assert 0.05 < loop.time() - start < 0.3
+        assert (response.status, response.headers["x-request-id"][:4]) == (200, "req-")
+        assert (await response.read()).endswith(b"data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize("script", [[0.3], [0.3, b"HTTP/1.1 503 X\r\nContent-Length: 2\r\n\r\n{}"], ["hang"]])
+async def test_a_failure_after_that_is_an_event(proxy: Any, upstream: Any, wire: Any, script: list[Any]) -> None:
+    first, second = await upstream(*script), await upstream(wire.stream)
+    targets = [{"provider": "p0"}, {"provider": "p1", "weight": 0}]
+    settings = {
+        "server": {"hold_headers": 0.1},
+        "timeouts": {"first_token": 0.4},
+        "models": {"m": {"targets": targets}},
+    }
+    p = await proxy(first, second, **settings)
+    answer = await p.ask(stream=True)
+    assert (answer.status, len(answer.events)) == (200, 1)
+    assert "error" in answer.events[0]
+    assert second.connections == 0
+    (line,) = await p.exchanges()
+    assert (line["status"], line["outcome"], line["events"]) == (200, "fault", 0)
+
+
+# Stopping
+
+
+async def test_a_running_stream_ends_before_the_proxy_does(proxy: Any, upstream: Any, wire: Any) -> None:
+    head, first, second, *rest = wire.chunked(wire.token("a"), wire.token("b", "stop"), b"data: [DONE]\n\n")
+    up = await upstream(head, first, 0.4, second, *rest)
+    p = await proxy(up, server={"drain": {"delay": 1, "timeout": 5}})
+    async with p.session.post(p.url, json=STREAM) as response:
+        assert await response.content.readany()
+        stopping = asyncio.create_task(p.running.stop())
+        await asyncio.sleep(0.05)
+        async with p.session.get(f"{p.running.url}/ready") as ready:
+            assert ready.status == 503
+        async with p.session.get(f"{p.running.url}/live") as live:
+            assert live.status == 200
+        assert (await response.read()).endswith(b"data: [DONE]\n\n")
+    await asyncio.wait_for(stopping, 10)
+    with pytest.raises(aiohttp.ClientConnectorError):
+        await p.session.get(f"{p.running.url}/live")
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_what_takes_too_long_is_told_why_it_ends(proxy: Any, upstream: Any, wire: Any, stream: bool) -> None:
+    up = await upstream(*(wire.chunked(wire.token("a"), end=False) if stream else []), "hang")
+    p = await proxy(up, server={"drain": {"delay": 0.01, "timeout": 0.2}})
+    asking = asyncio.create_task(p.ask(stream=stream))
+    await up.asked.wait()
+    await asyncio.sleep(0.05)
+    await asyncio.wait_for(p.running.stop(), 3)
+    answer = await asking
+    error = answer.events[-1]["error"] if stream else answer.error
+    assert (answer.status, error["code"]) == (200 if stream else 503, "shutting_down")
+
+
+SERVER = """
+from dragoman.proxy.config.models import Config
+from dragoman.proxy.server.lifecycle import run
+config = Config.model_validate({config!r})
+raise SystemExit(run(config))
+"""
+
+
+def _spawn(config: dict[str, Any]) -> subprocess.Popen[str]:
+    code = textwrap.dedent(SERVER).format(config=config)
+    return subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+
+
+def _address(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    assert line.startswith("dragoman listens on http://"), line + process.stderr.read()
+    assert "base_url=http://127.0.0.1:" in process.stderr.readline()
+    return line.split()[-1]
+
+
+async def test_a_signal_drains_a_process(upstream: Any, wire: Any) -> None:
+    head, first, second, *rest = wire.chunked(wire.token("a"), wire.token("b", "stop"), b"data: [DONE]\n\n")
+    up = await upstream(head, first, 0.5, second, *rest)
+    providers = {"p0": {"dialect": "openai", "base_url": f"http://127.0.0.1:{up.port}/v1"}}
+    process = _spawn(
+        {"server": {"port": 0}, "providers": providers, "models": {"m": {"targets": [{"provider": "p0"}]}}}
+    )
+    try:
+        url = await asyncio.to_thread(_address, process)
+        body = {**STREAM, "messages": [{"role": "user", "content": "hi"}]}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{url}/v1/chat/completions", json=body) as response,
+        ):
+            assert await response.content.readany()
+            process.send_signal(signal.SIGTERM)
+            assert (await response.read()).endswith(b"data: [DONE]\n\n")
+        assert await asyncio.to_thread(process.wait, 5) == 0
+    finally:
+        process.kill()
+        _, log = process.communicate()
+    assert '"outcome":"ok"' in log
+    assert "models: m\n" in log
+    assert "stopping: 1 still to be answered, for at most 300s; the same signal again ends them\n" in log
+
+
+async def test_a_second_signal_ends_it_at_once(upstream: Any) -> None:
+    process = _spawn({"server": {"port": 0, "drain": {"delay": 60.0}}})
+    try:
+        await asyncio.to_thread(_address, process)
+        process.send_signal(signal.SIGINT)
+        await asyncio.sleep(0.2)
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, 5) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+# Starting
+
+
+async def test_a_port_in_use(proxy: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    port = (await proxy()).port
+    config = Config.model_validate({"server": {"port": port}})
+    assert await asyncio.to_thread(serve.run, config) == 2
+    assert f"cannot listen on 127.0.0.1:{port}: " in capsys.readouterr().err
+
+
+async def test_the_world_is_not_served_without_keys() -> None:
+    config = Config.model_validate({"server": {"host": "0.0.0.0", "port": 0}})
+    with pytest.raises(CannotServe, match=r"refusing to listen on 0\.0\.0\.0 without keys"):
+        await start(config)
+    running = await start(config, insecure=True)
+    await running.stop()
+    keyed = config.model_copy(update={"keys": Config.model_validate({"keys": [{"name": "a", "key": "b"}]}).keys})
+    await (await start(keyed)).stop()
+
+
+async def test_tls_files_that_cannot_be_read(tmp_path: Path) -> None:
+    for content in (None, "nonsense"):
+        path = tmp_path / f"{content}.pem"
+        if content:
+            path.write_text(content)
+        provider = {"dialect": "openai", "base_url": "https://127.0.0.1", "tls": {"ca": str(path)}}
+        with pytest.raises(CannotServe, match="TLS files"):
+            await start(Config.model_validate({"server": {"port": 0}, "providers": {"p": provider}}))
+
+
+# TLS
+
+
+async def test_private_certificates(proxy: Any, upstream: Any, wire: Any, tmp_path: Path) -> None:
+    authority = trustme.CA()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.configure_trust(context)
+    context.verify_mode = ssl.CERT_REQUIRED
+    mine = authority.issue_cert("proxy@example.org")
+    files = {name: str(tmp_path / f"{name}.pem") for name in ("ca", "cert", "key")}
+    authority.cert_pem.write_to_path(files["ca"])
+    mine.cert_chain_pems[0].write_to_path(files["cert"])
+    mine.private_key_pem.write_to_path(files["key"])
+
+    up = await upstream(wire.ok, "keep", ssl=context)
+    address = {"base_url": f"https://127.0.0.1:{up.port}/v1"}
+    assert (await (await proxy({**address, "tls": files})).ask()).status == 200
+    answer = await (await proxy(address)).ask()
+    assert (answer.status, answer.error["code"]) == (502, "upstream_tls_failed")
+    assert "certificate in certificate chain" in answer.error["message"]
+    answer = await (await proxy({**address, "tls": {"ca": files["ca"]}})).ask()
+    assert answer.status == 502  # the upstream hangs up on who has no certificate
+    assert len(up.requests) == 1
+
+
+async def test_tls_toward_a_plain_server(proxy: Any) -> None:
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(plain, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    answer = await (await proxy({"base_url": f"https://127.0.0.1:{port}"})).ask()
+    server.close()
+    assert (answer.status, answer.error["code"]) == (502, "upstream_tls_failed")
+
+
+# Pools, secrets
+
+
+async def test_a_provider_gets_no_more_connections_than_allowed(proxy: Any, upstream: Any, wire: Any) -> None:
+    up = await upstream(0.05, wire.ok, "keep")
+    p = await proxy({"base_url": f"http://127.0.0.1:{up.port}", "pool": {"connections": 2}})
+    answers = await asyncio.gather(*(p.ask() for _ in range(8)))
+    assert {answer.status for answer in answers} == {200}
+    assert up.connections == 2
+
+
+async def test_headers_of_a_provider_are_told_to_nobody(proxy: Any, upstream: Any, wire: Any) -> None:
+    headers = {"X-Gateway": "gw-canary-1", "X-Token": "Bearer canary-of-a-bearer", "X-Kind": "json"}
+    text = b'{"error": {"message": "wrong key gw-canary-1 or token canary-of-a-bearer for the json gateway"}}'
+    up = await upstream(wire.http(text, status="400 X"))
+    p = await proxy({"base_url": f"http://127.0.0.1:{up.port}/v1", "headers": headers})
+    answer = await p.ask()
+    assert b"wrong key *** or token *** for the json gateway" in answer.text
+    (line,) = await p.exchanges()
+    assert "canary" not in str(line)
+
+
+async def test_secrets_are_told_to_nobody(proxy: Any, upstream: Any, wire: Any) -> None:
+    mine, theirs = "sk-canary-mine", 'sk-canary-"quoted"'
+    spill = b'{"error": {"message": "Incorrect API key provided: sk-canary-\\"quoted\\" and sk-canary-mine"}}'
+    scripts: list[Any] = [[wire.http(spill, status=f"{status} X")] for status in (400, 401, 422, 429, 500)]
+    scripts += [[wire.http(spill)], wire.chunked(wire.token("a"), b"data: " + spill + b"\n\n"), ["reset"], []]
+    for script in scripts:
+        up = await upstream(*script)
+        settings = {"base_url": f"http://127.0.0.1:{up.port}", "api_key": theirs}
+        p = await proxy(settings, keys=[{"name": "a", "key": mine}])
+        for stream in (False, True):
+            answer = await p.ask(stream=stream, headers={"api-key": mine})
+            assert b"canary" not in answer.text, script
+        assert f"Bearer {theirs}".encode() in up.requests[0]
+        await p.exchanges(2)
+        assert b"canary" not in p.log.getvalue(), script
+
+
+async def test_no_environment_proxy_is_used(
+    proxy: Any, upstream: Any, wire: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    canary, up = await upstream(wire.ok), await upstream(wire.ok)
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setitem(os.environ, name, f"http://127.0.0.1:{canary.port}")
+    assert (await (await proxy(up)).ask()).status == 200
+    assert canary.connections == 0

@@ -1,0 +1,82 @@
+"""The pages in docs/ are what the schemas and the adapters say now."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dragoman.adapters import dialects
+from dragoman.schemas import load, names, profiles
+from tools.docs.__main__ import main
+from tools.docs.pages import pages, stale, write
+from tools.docs.trials import SILENT
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+COMMAND = "python -m tools.docs"
+BAR = re.compile(r"(?<!\\)\|")
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    return pages()
+
+
+def test_the_pages_in_docs_are_fresh() -> None:
+    assert stale(DOCS) == [], f"run: {COMMAND}"
+
+
+def test_stale_pages_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path)]) == 0
+    assert main(["--check", str(tmp_path)]) == 0
+    (tmp_path / "losses.md").unlink()
+    (tmp_path / "dialects" / "azure.md").write_text("old", "utf-8")
+    (tmp_path / "dialects" / "gone.md").write_text("of a dialect that is no more", "utf-8")
+    assert main(["--check", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert [line.rpartition("/")[2] for line in said.splitlines()] == ["azure.md", "gone.md", "losses.md"]
+    assert not (tmp_path / "losses.md").exists(), "a check wrote something"
+
+
+def test_writing_twice_gives_the_same(tmp_path: Path, made: dict[str, str]) -> None:
+    write(tmp_path)
+    assert {str(file.relative_to(tmp_path)): file.read_text("utf-8") for file in tmp_path.rglob("*.md")} == made
+
+
+def test_every_page_says_that_it_is_generated(made: dict[str, str]) -> None:
+    assert made.keys() == {"losses.md", *(f"dialects/{name}.md" for name in dialects)}
+    for text in made.values():
+        assert COMMAND in text.partition("\n")[0]
+
+
+def test_tables_are_whole(made: dict[str, str]) -> None:
+    for name, text in made.items():
+        for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+            bars = {len(BAR.findall(line)) for line in block.splitlines()}
+            assert len(bars) == 1, f"{name}: {block[:200]}"
+
+
+def test_every_key_of_every_schema_is_on_its_page(made: dict[str, str]) -> None:
+    for name in names():
+        dialect = name.partition("/")[0]
+        for profile in profiles(name) if dialect in dialects else ():
+            page = made[f"dialects/{dialect}.md"]
+            missing = [key for key in load(name, profile)["properties"] if f"| `{key}` |" not in page]
+            assert not missing, f"{name} ({profile})"
+
+
+def test_nothing_is_altered_in_silence(made: dict[str, str]) -> None:
+    rows = [line for line in made["losses.md"].splitlines() if SILENT in line]
+    assert not rows
+
+
+def test_keys_of_every_kind_of_event_are_listed(made: dict[str, str]) -> None:
+    row = "| `response.output_text.done` | `item_id` (string), `output_index` (integer), `content_index` (integer), "
+    assert row + "`text` (string), `logprobs` (array of objects) |" in made["dialects/openai.md"]
+    types = [branch["if"]["properties"]["type"] for branch in load("openai/responses.event")["allOf"]]
+    words = {word for rule in types for word in rule.get("enum", [rule.get("const")])}
+    missing = [word for word in words if f"`{word}`" not in made["dialects/openai.md"].partition("Keys by event")[2]]
+    assert len(words) > 40
+    assert missing == []
+    assert "Keys by event" not in made["dialects/mindie.md"]

@@ -1,0 +1,118 @@
+"""The page of one dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dragoman.adapters.call import Call, Context, JsonObject, Target
+from dragoman.adapters.changes import Receipt
+from dragoman.adapters.dialect import Dialect
+from dragoman.adapters.routes import ADDRESSES, AZURE_OPENAI, INFORMATION, Routes
+from dragoman.schemas import load, names
+
+from .events import event_kinds
+from .fields import Sources, side
+from .markdown import HEAD, code, lines, table
+
+__all__ = ["dialect_page", "served_profile"]
+
+_SIDES = {
+    "request": "Request",
+    "reply": "Reply",
+    "event": "Event of a stream",
+    "error": "Error",
+}
+_LEAST: Mapping[str, JsonObject] = {
+    "chat": {"messages": [{"role": "user", "content": "hello"}]},
+    "responses": {"input": "hello"},
+    "completions": {"prompt": "hello"},
+    "embeddings": {"input": "hello"},
+}
+_INTRODUCTION = (
+    "`[]` stands for each item of a list, `[role=user]` for the items of that kind, `(type=function)` for an object of "
+    "that kind. Columns of other profiles tell what differs from the `documented` one. Null on an optional field of a "
+    "request counts as absent. Sources are numbered at the end."
+)
+
+
+def dialect_page(dialect: Dialect) -> str:
+    sources = Sources()
+    body = [
+        HEAD,
+        "",
+        *lines(f"# The {dialect.name} dialect"),
+        *_facts(dialect),
+        *lines("## Fields", _INTRODUCTION),
+        *_sides(dialect, sources),
+        *lines("## Sources"),
+        *(f"{number}. {text}" for number, text in enumerate(sources.texts, 1)),
+    ]
+    return "\n".join(body).rstrip() + "\n"
+
+
+def served_profile(dialect: Dialect, protocol: str = "chat") -> str:
+    """The profile in which clients are served where the configuration says nothing."""
+    address = ADDRESSES[dialect.name, protocol][0].replace("{name}", "x")
+    route = Routes({dialect.name: dialect}, {}).find(address)
+    assert route is not None
+    return route.profile
+
+
+def _facts(dialect: Dialect) -> Iterator[str]:
+    profiles = ", ".join(map(code, dialect.profiles))
+    default = code(served_profile(dialect))
+    yield f"- Profiles: {profiles}; clients are served in {default} unless the configuration says otherwise."
+    for protocol in dialect.served:
+        addresses = ", ".join(f"`POST {path}`" for path in ADDRESSES[dialect.name, protocol])
+        yield f"- Addresses that dragoman serves ({protocol}): {addresses}."
+        if azures := AZURE_OPENAI.get((dialect.name, protocol)):
+            addresses = ", ".join(f"`POST {path}?api-version=...`" for path in azures)
+            yield f"- The same for clients of Azure OpenAI ({protocol}): {addresses}."
+    if dialect.protocol_of is not None:
+        yield "- An address with `{name}` serves every protocol of the dialect: the body says which is asked for."
+    for protocol in dialect.called:
+        address = _called(dialect, protocol)
+        yield f"- Address that dragoman calls ({protocol}), behind the provider's base address: {address}."
+        for form in dialect.addresses:
+            yield f"- With `address: {form}` ({protocol}): {_called(dialect, protocol, form)}."
+    for what, information in dialect.information.items():
+        addresses = ", ".join(f"`GET {path}`" for path in INFORMATION[dialect.name, what])
+        subject = "the server itself, without a key" if information.about == "none" else f"models ({what})"
+        yield f"- Addresses that tell of {subject}: {addresses}."
+    if dialect.forwarded:
+        yield f"- Headers of the provider that clients get too: {', '.join(map(code, dialect.forwarded))}."
+    yield ""
+    yield from lines("Ways to present a key to a provider:")
+    yield from table(["`auth`", "Headers"], [_auth(dialect, word) for word in dialect.auth])
+
+
+def _called(dialect: Dialect, protocol: str, form: str | None = None) -> str:
+    request = {"model": "MODEL", **_LEAST[protocol]}
+    ctx = Context("documented", Call("POST", "/", {}), Receipt(), _target(form), request)
+    call = dialect.called[protocol].write_request(request, ctx)
+    query = "&".join(f"{name}={value}" for name, value in call.query.items())
+    return code(f"{call.method} {call.path}{'?' if query else ''}{query}")
+
+
+def _target(form: str | None) -> Target:
+    return Target("MODEL") if form is None else Target("MODEL", address=form, api_version="VERSION")
+
+
+def _auth(dialect: Dialect, word: str) -> list[str]:
+    default = " (default)" if word == next(iter(dialect.auth)) else ""
+    headers = [code(f"{name}: {template.format('KEY')}") for name, template in dialect.auth[word].items()]
+    return [code(word) + default, ", ".join(headers)]
+
+
+def _sides(dialect: Dialect, sources: Sources) -> Iterator[str]:
+    for name in _ordered(dialect):
+        protocol, _, which = name.partition("/")[2].partition(".")
+        yield from lines(f"### {_SIDES[which]} ({protocol})")
+        yield from side(name, sources)
+        if which == "event":
+            yield from event_kinds(load(name))
+
+
+def _ordered(dialect: Dialect) -> list[str]:
+    own = [name for name in names() if name.startswith(f"{dialect.name}/")]
+    return sorted(own, key=lambda name: (name.partition(".")[0], list(_SIDES).index(name.partition(".")[2])))
