@@ -57,9 +57,9 @@ def _stream_to_text(request: JsonObject, ctx: Context) -> StreamTranslator:
     return ChatToCompletions(ctx)
 
 
-bridges: Mapping[str, Bridge] = {
-    "responses": Bridge("chat", chat_request, _from_chat, _stream_from_chat),
-    "chat": Bridge("responses", responses_request, _to_chat_reply, _stream_to_chat),
-    "completions": Bridge("chat", chat_of_prompt, text_reply, _stream_to_text, BATCHING),
+bridges: Mapping[str, tuple[Bridge, ...]] = {
+    "responses": (Bridge("chat", chat_request, _from_chat, _stream_from_chat),),
+    "chat": (Bridge("responses", responses_request, _to_chat_reply, _stream_to_chat),),
+    "completions": (Bridge("chat", chat_of_prompt, text_reply, _stream_to_text, BATCHING),),
 }
-"""The protocol that a client speaks -> the bridge to one that may stand in for it."""
+"""The protocol that a client speaks -> its bridges to other protocols, in the order of preference."""

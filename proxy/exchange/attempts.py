@@ -1,176 +1,77 @@
-"""Asking a model's targets, one after the other, until one answers."""
+"""Trying a model's targets, one after the other, until one answers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from random import uniform
-from typing import TypeVar
 
-from aiohttp.web_request import BaseRequest
-
-from dragoman.adapters.call import Call, Context, Target
-from dragoman.adapters.dialect import Batching, Called
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.routes import Route
-from dragoman.adapters.translate.bridge import Bridge, bridges
-from dragoman.proxy.conversations.turn import Turn
-from dragoman.proxy.http.deadline import Clock
+from dragoman.adapters.pipeline import Attempt
 from dragoman.proxy.routing.state import Candidate
-from dragoman.proxy.telemetry.log import Log, Note
 from dragoman.proxy.upstreams.errors import chance_of
-from dragoman.proxy.upstreams.interface import Incoming
 
-__all__ = ["MOST_ATTEMPTS", "Asked", "Attempt", "first_answer", "mended", "open_upstream", "written"]
+from .answer import Answer
+from .context import RequestContext
+from .transfer import Transfer
 
-MOST_ATTEMPTS = 3
+__all__ = ["MAX_ATTEMPTS", "try_targets"]
+
+MAX_ATTEMPTS = 3
 """Tries in one exchange, second tries of the same target included. A try may be several calls."""
 
-_JITTER = (0.05, 0.25)  # seconds before the same target is asked again
-_PASSED = ("traceparent", "tracestate")
-
-_T = TypeVar("_T")
+_JITTER = (0.05, 0.25)  # seconds before the same target is tried again
 
 
-@dataclass(slots=True)
-class Asked:
-    """A client's request, and what goes with it through the exchange."""
+async def try_targets(ctx: RequestContext, candidates: Iterator[Candidate], answer: Answer) -> None:
+    """Try targets until one has written to the answer. Once the answer has begun, no other target is tried.
 
-    request: BaseRequest
-    route: Route
-    ctx: Context
-    note: Note
-    clock: Clock
-    log: Log
-    turn: Turn | None = None
-    """Where the protocol is Responses."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """The request, written for one target. `parts` are the attempts that it is made of where one call cannot hold it;
-    `call` is then the first of theirs."""
-
-    candidate: Candidate
-    called: Called
-    ctx: Context
-    call: Call
-    bridge: Bridge | None = None
-    parts: tuple[Attempt, ...] = ()
-
-    @property
-    def batching(self) -> Batching | None:
-        return self.called.batching if self.bridge is None else self.bridge.batching
-
-
-def never() -> bool:
-    return False
-
-
-async def first_answer(
-    asked: Asked,
-    candidates: Iterator[Candidate],
-    ask: Callable[[Attempt], Awaitable[_T]],
-    committed: Callable[[], bool] = never,
-) -> _T:
-    """What `ask` returns for the first target that answers. Once the exchange is `committed`, no other target is asked.
-
-    Raises Fault: the last target's, or, where none could be asked at all, the first reason why.
+    Raises Fault: the last target's, or the first reason why no target could be tried; and ClientDisconnected.
     """
     refused: Fault | None = None
     failed: Fault | None = None
     for candidate in candidates:
         try:
-            attempt = written(asked.ctx, asked.route.protocol, candidate, asked.turn)
+            attempt = ctx.pipeline.prepare(candidate.plan)
         except Fault as fault:
             if fault.owner != "client":
                 raise
             refused = refused or fault
             continue
-        for again in (True, False, False):  # the third only where a provider has forgotten what it was to continue
-            if not _begin(asked, attempt):
+        for is_first in (True, False):
+            if not _start_try(ctx, candidate, attempt):
                 break
-            try:
-                return await ask(attempt)
-            except Fault as fault:
-                failed = fault
-            if asked.turn is not None and asked.turn.forgotten(failed) and not committed():
-                attempt = written(asked.ctx, asked.route.protocol, candidate, asked.turn)
-                continue
-            chance = chance_of(failed)
-            if committed() or asked.note.attempts >= MOST_ATTEMPTS or not chance.elsewhere:
+            failed = await _try(ctx, candidate, attempt, answer)
+            if failed is None:
+                return
+            decision = chance_of(failed)
+            if answer.response is not None or ctx.record.attempts >= MAX_ATTEMPTS or not decision.elsewhere:
                 raise failed
-            if not (again and chance.again):
+            if not (is_first and decision.again):
                 break
             await asyncio.sleep(uniform(*_JITTER))
+            attempt = ctx.pipeline.prepare(candidate.plan)
     raise failed or refused or Fault("upstream_unavailable", "the model has no target", code="no_target")
 
 
-async def open_upstream(asked: Asked, attempt: Attempt) -> Incoming:
-    """Send the attempt's call. Raises Fault."""
-    headers = asked.request.headers
-    passed = {name: headers[name] for name in _PASSED if name in headers}
-    passed["x-request-id"] = asked.note.request_id
-    upstream = attempt.candidate.provider.upstream
-    stream = attempt.call.body.get("stream") is True  # a stream may be asked for whole
-    incoming = await upstream.open(attempt.call, stream=stream, passed=passed, clock=asked.clock)
-    asked.note.upstream_status = incoming.status
-    return incoming
+async def _try(ctx: RequestContext, candidate: Candidate, attempt: Attempt, answer: Answer) -> Fault | None:
+    """None if the attempt wrote to the answer, be it an error event at the end; else why it failed."""
+    answer.begin(attempt)
+    await Transfer(ctx, candidate, attempt, answer).run()
+    ctx.record.usage = attempt.usage or ctx.record.usage
+    if attempt.outcome.fault is not None and not attempt.has_begun:
+        return attempt.outcome.fault
+    await answer.end()
+    return None
 
 
-def written(ctx: Context, protocol: str, candidate: Candidate, turn: Turn | None = None) -> Attempt:
-    """The client's request, in hub form in `ctx`, written for a target. `turn` knows what came before. Raises
-    Fault, its path the client's."""
-    provider = candidate.provider
-    called, bridge = provider.called.get(protocol), None
-    if called is None and protocol in bridges:
-        bridge = bridges[protocol]
-        called = provider.called.get(bridge.called)
-    if called is None:
-        text = (
-            f"the provider {provider.name} is not used for {protocol}: its protocols are {', '.join(provider.called)}"
-        )
-        raise Fault("unsupported_parameter", text, ("model",), code="unsupported_protocol")
-    ctx = Context(provider.profile, ctx.call, ctx.receipt.fork(), candidate.target, ctx.request)
-    if bridge is not None or (turn is not None and turn.keeps):
-        ctx = ctx._replace(target=mended(ctx.target))
-    if turn is not None:
-        may_keep = bridge is None and provider.dialect.keeps_responses
-        ctx = turn.continued(ctx, provider.name, may_keep)
-    batching = (bridge or called).batching
-    parts = batching.split(ctx) if batching is not None else [ctx]
-    if len(parts) == 1:
-        return _attempt(candidate, called, ctx, bridge)
-    target = mended(ctx.target)
-    attempts = tuple(_attempt(candidate, called, part._replace(target=target), bridge) for part in parts)
-    return Attempt(candidate, called, ctx, attempts[0].call, bridge, attempts)
-
-
-def _attempt(candidate: Candidate, called: Called, ctx: Context, bridge: Bridge | None = None) -> Attempt:
-    """Raises Fault, its path as the client wrote it."""
-    try:
-        if bridge is not None:
-            ctx = ctx._replace(request=bridge.request(ctx.request, ctx))
-        return Attempt(candidate, called, ctx, called.write_request(ctx.request, ctx), bridge)
-    except Fault as fault:
-        raise fault.located(ctx.receipt) from None
-
-
-def mended(target: Target) -> Target:
-    """The target with a policy under which its replies come in hub form, for translations and what is kept."""
-    if target.policy.replies in ("repair", "strict"):
-        return target
-    return replace(target, policy=replace(target.policy, replies="repair"))
-
-
-def _begin(asked: Asked, attempt: Attempt) -> bool:
-    """False where the exchange has no time left for it."""
-    if not asked.clock.limit(attempt.candidate.provider.timeouts.total):
+def _start_try(ctx: RequestContext, candidate: Candidate, attempt: Attempt) -> bool:
+    """False if the exchange has no time left for it."""
+    if not ctx.deadline.start_try(candidate.provider.timeouts.total):
         return False
-    note = asked.note
-    note.attempts += 1
-    note.target = attempt.candidate.label
-    note.receipt = attempt.ctx.receipt
-    note.upstream_status = None
+    record = ctx.record
+    record.attempts += 1
+    record.target = candidate.label
+    record.receipt = attempt.receipt
+    record.upstream_status = None
     return True

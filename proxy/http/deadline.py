@@ -1,27 +1,29 @@
 """One timer for all time limits of an exchange.
 
-An exchange is always in one phase, and each phase has a deadline. `enter` starts a phase: it stores a few values, and
-touches the event loop only where the new deadline is nearer than the armed timer, so it may be called for every read of
-a stream. The timer, when it fires early, arms itself again for the deadline that holds by then.
+An exchange is always in one phase, and each phase has a deadline. `enter_phase` stores a few values and touches the
+event loop only if the new deadline is nearer than the armed timer, so it may be called for every read of a stream. If
+the timer fires early, it arms itself again for the current deadline.
 
-When a deadline passes, the exchange's task is cancelled, as it also is when the client leaves. Whoever catches the
-CancelledError asks `verdict` which of the two it was: a Fault where the clock did it, the same CancelledError
-otherwise. `interrupt` ends an exchange in the same way from outside. A task that works for the exchange's is cancelled
-by it, never by the clock; asked there, `verdict` leaves the answer to the exchange's own task.
+When a deadline passes, the exchange's task is cancelled; it is also cancelled when the client leaves. `with deadline:`
+around whatever waits tells the two apart: it raises the deadline's Fault if the deadline cancelled the task, and lets
+the CancelledError through if the client left. This is the only place that looks at a CancelledError. `interrupt` ends
+an exchange in the same way from outside. A task that works for the exchange's task is cancelled by it and never by the
+deadline; there, `with deadline:` leaves the decision to the exchange's own task.
 """
 
 from __future__ import annotations
 
 import asyncio
+from types import TracebackType
 from typing import NamedTuple
 
 from dragoman.adapters.faults import Fault, Kind
 
-__all__ = ["PHASES", "Clock", "Phase"]
+__all__ = ["PHASES", "Deadline", "Phase"]
 
 
 class Phase(NamedTuple):
-    """What a client is told when this phase lasts too long."""
+    """The fault if this phase lasts too long; `text` has a place for the seconds."""
 
     kind: Kind
     code: str
@@ -39,13 +41,12 @@ PHASES: dict[str, Phase] = {
 }
 
 
-class Clock:
+class Deadline:
     """Made inside the task that it may cancel. `stop` it when the exchange is over."""
 
     __slots__ = (
         "_armed",
         "_base",
-        "_begun",
         "_deadline",
         "_end",
         "_fault",
@@ -54,6 +55,7 @@ class Clock:
         "_loop",
         "_phase",
         "_seconds",
+        "_started",
         "_task",
         "_total",
     )
@@ -66,24 +68,25 @@ class Clock:
         self._base = task.cancelling()
         self._deadline = self._armed = self._end = float("inf")
         self._phase, self._seconds, self._total = "total", 0.0, 0.0
-        self._begun: float | None = None
+        self._started: float | None = None
         self._longest = 0.0
         self._handle: asyncio.TimerHandle | None = None
         self._fault: Fault | None = None
 
-    def limit(self, seconds: float) -> bool:
-        """Begin a try that may last so long: all its phases end by then. All tries of an exchange together may last as
-        long as the longest of them. False where no time is left."""
+    def start_try(self, seconds: float) -> bool:
+        """Begin a try that may last this many seconds: all its phases end by then. All tries of an exchange together
+        may last as long as the longest of them. False if no time is left."""
         now = self._loop.time()
-        if self._begun is None:
-            self._begun = now
+        if self._started is None:
+            self._started = now
         self._longest = max(self._longest, seconds)
-        self._total, self._end = self._longest, self._begun + self._longest
+        self._total, self._end = self._longest, self._started + self._longest
         if now + seconds < self._end:
             self._total, self._end = seconds, now + seconds
         return now < self._end
 
-    def enter(self, phase: str, seconds: float) -> None:
+    def enter_phase(self, phase: str, seconds: float) -> None:
+        """Begin a phase of PHASES that may last this many seconds, or until the try ends."""
         deadline = self._loop.time() + seconds
         if deadline > self._end:
             self._phase, self._seconds, self._deadline = "total", self._total, self._end
@@ -98,14 +101,24 @@ class Clock:
             self._fault = fault
             self._task.cancel()
 
-    def verdict(self, stop: asyncio.CancelledError) -> BaseException:
-        """What to raise for a cancellation: the clock's fault, or `stop` itself where the client left."""
+    def resolve_cancellation(self, error: asyncio.CancelledError) -> BaseException:
+        """What to raise for a cancellation: the deadline's fault, or the same error if the client left."""
         if self._fault is None or asyncio.current_task() is not self._task:
-            return stop
+            return error
         fault, self._fault = self._fault, None
-        return stop if self._task.uncancel() > self._base else fault
+        return error if self._task.uncancel() > self._base else fault
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Raises Fault in place of a CancelledError that the deadline caused."""
+        if isinstance(error, asyncio.CancelledError) and (resolved := self.resolve_cancellation(error)) is not error:
+            raise resolved from None
 
     def stop(self) -> None:
+        """Cancel nothing any more."""
         if self._handle is not None:
             self._handle.cancel()
         self._handle, self._armed = None, float("inf")
@@ -114,9 +127,9 @@ class Clock:
         if self._handle is not None:
             self._handle.cancel()
         self._armed = self._deadline
-        self._handle = self._loop.call_at(self._armed, self._ring)
+        self._handle = self._loop.call_at(self._armed, self._expire)
 
-    def _ring(self) -> None:
+    def _expire(self) -> None:
         if self._loop.time() < self._deadline:
             self._arm()
             return

@@ -1,27 +1,42 @@
-"""Responses that are whole: JSON bodies with the headers that every answer has."""
+"""Whole responses: JSON bodies with the headers that every answer has, and faults in the client's dialect."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import orjson
+from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response
 from multidict import CIMultiDict
 
-__all__ = ["SERVER", "as_response", "encode"]
+from dragoman.adapters.call import Reply
+
+__all__ = ["SERVER", "create_fault_response", "create_response", "serialize"]
 
 SERVER = "dragoman"
 _JSON = "application/json"
 
 
-def encode(body: Mapping[str, object]) -> bytes:
+def serialize(body: Mapping[str, object]) -> bytes:
+    """The object as JSON text."""
     return orjson.dumps(body)
 
 
-def as_response(status: int, body: bytes, headers: Mapping[str, str]) -> Response:
+def create_response(status: int, body: bytes, headers: Mapping[str, str]) -> Response:
     """`body` is JSON text, or empty."""
     all_headers = CIMultiDict(headers)
     all_headers["Server"] = SERVER
     if body:
         all_headers.setdefault("Content-Type", _JSON)
     return Response(status=status, body=body, headers=all_headers)
+
+
+def create_fault_response(
+    reply: Reply, request: BaseRequest, headers: Mapping[str, str], mask: Callable[[bytes], bytes]
+) -> Response:
+    """The response for a fault that a dialect has rendered. Secrets are masked, because a fault may quote a provider.
+    The connection is closed if a part of the request was not read."""
+    response = create_response(reply.status, mask(serialize(reply.body)), {**headers, **reply.headers})
+    if not request.content.at_eof():
+        response.force_close()
+    return response

@@ -11,12 +11,12 @@ from aiohttp import HttpVersion11
 from aiohttp.web_protocol import RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
+from dragoman.adapters.decompression import BadEncoding, Decompressor, TooMuch, create_decompressor
 from dragoman.adapters.faults import Fault
 
-from .deadline import Clock
-from .decompression import BadEncoding, TooMuch, codec
+from .deadline import Deadline
 
-__all__ = ["check_host", "path_of", "read_body", "request_id"]
+__all__ = ["check_host", "choose_request_id", "get_path", "read_body"]
 
 _random = random.Random()  # an id is to be unique, not to be secret
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -24,13 +24,13 @@ _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5
 _CHARSET = re.compile(r'charset\s*=\s*"?([^";\s]+)', re.IGNORECASE)
 
 
-def request_id(headers: Mapping[str, str]) -> str:
+def choose_request_id(headers: Mapping[str, str]) -> str:
     """The client's own id where it is harmless, a new one otherwise."""
     given = headers.get("x-request-id")
     return given if given is not None and _ID.fullmatch(given) else f"req-{_random.getrandbits(128):032x}"
 
 
-def path_of(request: BaseRequest) -> str:
+def get_path(request: BaseRequest) -> str:
     """The path as it was sent, without query; an authority that came with it is ignored."""
     raw = request.raw_path
     if not raw.startswith("/"):
@@ -44,21 +44,20 @@ def check_host(headers: Mapping[str, str]) -> None:
         raise Fault("invalid_request", "the header Host is not a host name", code="bad_http")
 
 
-async def read_body(request: BaseRequest, limit: int, clock: Clock) -> bytes:
-    """The whole body, decompressed, of at most `limit` bytes. The clock's current phase bounds the time."""
+async def read_body(request: BaseRequest, limit: int, deadline: Deadline) -> bytes:
+    """The whole body, decompressed, of at most `limit` bytes. The deadline's current phase bounds the time.
+    Raises Fault."""
     headers = request.headers
     _check_content_type(headers.get("Content-Type"))
     length = request.content_length
     if length is not None and length > limit:
         raise _too_large(limit, length)
     try:
-        inflater = codec(headers.get("Content-Encoding"), limit)
+        decompressor = create_decompressor(headers.get("Content-Encoding"), limit)
         if "Expect" in headers:
-            await _continue(request, headers["Expect"])
-        body = await _read(request, limit, clock)
-        if inflater is None:
-            return body
-        return await inflater.whole(body)
+            await _send_continue(request, headers["Expect"])
+        body = await _read(request, limit, deadline)
+        return body if decompressor is None else await _decompress(decompressor, body)
     except BadEncoding as error:
         text = f"{error}; the header Content-Encoding may be gzip or deflate, for a body that is"
         raise Fault("invalid_request", text, code="invalid_content_encoding") from None
@@ -66,17 +65,16 @@ async def read_body(request: BaseRequest, limit: int, clock: Clock) -> bytes:
         raise _too_large(limit) from None
 
 
-async def _read(request: BaseRequest, limit: int, clock: Clock) -> bytes:
+async def _read(request: BaseRequest, limit: int, deadline: Deadline) -> bytes:
     content = request.content
     try:
-        body = await content.readany()
-        parts, size = [body], len(body)
-        while size <= limit and not content.at_eof():
-            part = await content.readany()
-            parts.append(part)
-            size += len(part)
-    except asyncio.CancelledError as stop:
-        raise clock.verdict(stop) from None
+        with deadline:
+            body = await content.readany()
+            parts, size = [body], len(body)
+            while size <= limit and not content.at_eof():
+                part = await content.readany()
+                parts.append(part)
+                size += len(part)
     except RequestPayloadError:
         raise Fault("invalid_request", "the body is not valid HTTP/1.1", code="bad_http") from None
     if size > limit:
@@ -84,7 +82,16 @@ async def _read(request: BaseRequest, limit: int, clock: Clock) -> bytes:
     return body if len(parts) == 1 else b"".join(parts)
 
 
-async def _continue(request: BaseRequest, expected: str) -> None:
+async def _decompress(decompressor: Decompressor, body: bytes) -> bytes:
+    """What a whole body holds. Other tasks run between two slices of a large one."""
+    parts = []
+    for part in decompressor.decompress(body):
+        parts.append(part)
+        await asyncio.sleep(0)
+    return b"".join(parts)
+
+
+async def _send_continue(request: BaseRequest, expected: str) -> None:
     if request.version < HttpVersion11:
         return
     if expected.lower() != "100-continue":

@@ -10,11 +10,12 @@ from pathlib import Path
 from random import Random
 
 from dragoman.adapters.call import Policy, Target
-from dragoman.adapters.dialect import Called, Dialect
+from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.extras import ExtraParameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.listing import Listed, Task
 from dragoman.adapters.litellm import LITELLM
+from dragoman.adapters.pipeline import TargetPlan, plan_target
 from dragoman.adapters.suggestions import did_you_mean
 from dragoman.proxy.config.models import Config, Model, PolicyChoice, Provider, TargetChoice, Timeouts
 from dragoman.proxy.config.names import match, upstream_name
@@ -36,8 +37,8 @@ _TASKS: tuple[Task, ...] = ("chat", "completions", "embeddings")
 class ProviderState:
     name: str
     dialect: Dialect
-    called: Mapping[str, Called]
-    """The verbs of the protocols that this provider is configured for."""
+    protocols: tuple[str, ...]
+    """The protocols that this provider is configured for, and can be called with."""
     profile: str
     timeouts: Timeouts
     upstream: Upstream
@@ -48,8 +49,12 @@ class Candidate:
     """One target that may serve a request."""
 
     provider: ProviderState
-    target: Target
+    plan: TargetPlan
     choice: TargetChoice
+
+    @property
+    def target(self) -> Target:
+        return self.plan.target
 
     @property
     def label(self) -> str:
@@ -131,7 +136,7 @@ class RouterState:
 
     def _listed(self, name: str, pattern: str) -> Listed:
         entry = self._models[pattern]
-        protocols = {protocol for one in entry.targets for protocol in one.provider.called}
+        protocols = {protocol for one in entry.targets for protocol in one.provider.protocols}
         protocols &= {entry.task} if entry.task else protocols
         return Listed(name, next((task for task in _TASKS if task in protocols), "chat"), self._since)
 
@@ -212,7 +217,8 @@ class RouterState:
             address=configured.address,
             summarised_reasoning=provider.dialect.summarised_reasoning,
         )
-        return Candidate(provider, target, choice)
+        plan = plan_target(provider.name, provider.dialect, provider.protocols, target)
+        return Candidate(provider, plan, choice)
 
 
 def _no_deployment(deployment: str) -> Fault:
@@ -231,7 +237,7 @@ def _provider(
     dialect = LITELLM if provider.engine == "litellm" else dialects[provider.dialect or _ENGINES_SPEAK]
     timeouts = provider.timeouts or config.timeouts
     wanted: list[str] = list(provider.protocols)
-    called = {protocol: verbs for protocol, verbs in dialect.called.items() if protocol in wanted}
+    called = tuple(protocol for protocol in dialect.called if protocol in wanted)
     upstream = connect(name, provider, timeouts, _credentials(name, dialect, provider, watch))
     return ProviderState(name, dialect, called, provider.profile, timeouts, upstream)
 
@@ -261,4 +267,4 @@ def _fitted(candidate: Candidate, name: str, extra: ExtraParameters | None) -> C
         target = replace(target, policy=replace(target.policy, extra_parameters=extra))
     if name != target.model:
         target = replace(target, model=name)
-    return candidate if target is candidate.target else replace(candidate, target=target)
+    return candidate if target is candidate.target else replace(candidate, plan=candidate.plan.with_target(target))

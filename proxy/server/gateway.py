@@ -20,16 +20,16 @@ from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
 from aiohttp.web_server import Server
 
-from dragoman.adapters.call import Call, Context
-from dragoman.adapters.changes import Receipt
+from dragoman.adapters.call import Call
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.pipeline import render_fault
 from dragoman.adapters.routes import Route, Routes
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.conversations.stores.interface import ResponseStore
 from dragoman.proxy.exchange.exchange import Exchange
-from dragoman.proxy.http.json_response import as_response, encode
-from dragoman.proxy.http.request_body import check_host, path_of, request_id
+from dragoman.proxy.http.json_response import create_fault_response, create_response, serialize
+from dragoman.proxy.http.request_body import check_host, choose_request_id, get_path
 from dragoman.proxy.routing.keys import ANYONE
 from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.telemetry.log import Log, Mask, Note
@@ -71,8 +71,8 @@ class Gateway:
         self._mask = mask
 
     async def handle(self, request: BaseRequest) -> StreamResponse:
-        identity = request_id(request.headers)
-        path = path_of(request)
+        identity = choose_request_id(request.headers)
+        path = get_path(request)
         try:
             check_host(request.headers)
             if (route := self._routes.find(path)) is not None:
@@ -91,19 +91,16 @@ class Gateway:
 
     def refuse(self, request: BaseRequest, fault: Fault, identity: str, **headers: str) -> Response:
         """Answer a request that belongs to no exchange, in the dialect that its path speaks of."""
-        route = self._routes.kin(path_of(request))
-        reply = route.served.write_fault(fault, Context(route.profile, Call(request.method, "", {}), Receipt()))
-        headers = {"x-request-id": identity, **reply.headers, **headers}
-        response = as_response(reply.status, self._mask(encode(reply.body)), headers)
-        if not request.content.at_eof():
-            response.force_close()
+        route = self._routes.kin(get_path(request))
+        reply = render_fault(route, fault, Call(request.method, "", {}))
+        response = create_fault_response(reply, request, {"x-request-id": identity, **headers}, self._mask)
         self.log.info("refused", request_id=identity, method=request.method, status=reply.status, fault=fault.code)
         return response
 
     def stop_exchanges(self) -> None:
         """End every running exchange with a fault."""
         for exchange in self.running:
-            exchange.clock.interrupt(Fault(_STOPPING.kind, _STOPPING.message, code=_STOPPING.code))
+            exchange.deadline.interrupt(Fault(_STOPPING.kind, _STOPPING.message, code=_STOPPING.code))
 
     async def _exchange(self, request: BaseRequest, identity: str, path: str, route: Route) -> StreamResponse:
         exchange = Exchange(request, identity, path, route, self.state, self.store, self._server, self.log, self._mask)
@@ -118,13 +115,13 @@ class Gateway:
     ) -> StreamResponse:
         methods = METHODS.get(part)
         if methods is None:
-            raise self._routes.unknown(path_of(request))
+            raise self._routes.unknown(get_path(request))
         if request.method not in methods:
             return self._other_method(request, identity, ", ".join(methods))
         retrieval = Retrieval(request, Note(identity, route.dialect.name, route.protocol), route, response_id, part)
         self._begin(retrieval)
         try:
-            return await retrieval.run(self.state.keys, self.store, self.log, self._server.write_stall)
+            return await retrieval.run(self.state.keys, self.store, self.log, self._mask, self._server.write_stall)
         finally:
             self._end(retrieval)
 
@@ -144,14 +141,14 @@ class Gateway:
         public = inquiry.information.about == "none"
         caller = ANYONE if public else self.state.keys.caller(request.headers)
         call = Call(request.method, path, {}, dict(request.query), request.headers)
-        body = self._mask(encode(told(inquiry, call, caller, self.state)))
+        body = self._mask(serialize(told(inquiry, call, caller, self.state)))
         self.log.info("told", request_id=identity, dialect=inquiry.dialect.name, key=caller.name, bytes=len(body))
-        return as_response(200, body, {"x-request-id": identity})
+        return create_response(200, body, {"x-request-id": identity})
 
     def _other_method(self, request: BaseRequest, identity: str, allowed: str) -> Response:
         allow = f"{allowed}, OPTIONS"
         if request.method == "OPTIONS":
-            return as_response(204, b"", {"x-request-id": identity, "Allow": allow})
+            return create_response(204, b"", {"x-request-id": identity, "Allow": allow})
         fault = Fault("method_not_allowed", f"this address takes {allow}", code="method_not_allowed")
         return self.refuse(request, fault, identity, Allow=allow)
 
@@ -160,7 +157,7 @@ class Gateway:
             return self._other_method(request, identity, "GET, HEAD")
         draining = self.draining and path == "/ready"
         body = {"status": "draining" if draining else "ok"}
-        return as_response(503 if draining else 200, encode(body), {"x-request-id": identity})
+        return create_response(503 if draining else 200, serialize(body), {"x-request-id": identity})
 
 
 class GatewayServer(Server):
@@ -221,7 +218,7 @@ class _Connection(RequestHandler):
         gateway: Gateway = manager.gateway
         if status >= 500:
             gateway.log.error("defect", exc_info=exc)
-        response = gateway.refuse(request, _rejected(status, exc), request_id(request.headers))
+        response = gateway.refuse(request, _rejected(status, exc), choose_request_id(request.headers))
         response.force_close()
         return response
 

@@ -15,18 +15,19 @@ from functools import cache
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
 
-from dragoman.adapters.call import Call, Context, JsonObject
-from dragoman.adapters.changes import Receipt
+from dragoman.adapters.call import Call, JsonObject
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.pipeline import render_fault
+from dragoman.adapters.responses.stored import StoredResponse
 from dragoman.adapters.routes import Route
-from dragoman.proxy.conversations.stores.interface import ResponseStore, StoredResponse, StoreError
+from dragoman.proxy.conversations.owner_store import OwnerStore
+from dragoman.proxy.conversations.stores.interface import ResponseStore
 from dragoman.proxy.conversations.stores.items import input_items
-from dragoman.proxy.conversations.turn import PATIENCE, store_fault
-from dragoman.proxy.http.deadline import Clock
-from dragoman.proxy.http.json_response import as_response, encode
-from dragoman.proxy.http.stream_response import ClientGone, send_large
+from dragoman.proxy.http.deadline import Deadline
+from dragoman.proxy.http.json_response import create_fault_response, create_response, serialize
+from dragoman.proxy.http.stream_response import ClientDisconnected, send_large
 from dragoman.proxy.routing.keys import Keys
-from dragoman.proxy.telemetry.log import Log, Note
+from dragoman.proxy.telemetry.log import Log, Mask, Note
 from dragoman.schemas import load
 
 __all__ = ["METHODS", "Retrieval"]
@@ -37,97 +38,80 @@ _SHOWN = 100  # characters of a client's value in a message
 class Retrieval:
     """One request. Made inside the task that serves it."""
 
-    def __init__(self, request: BaseRequest, note: Note, route: Route, response_id: str, part: str) -> None:
-        self.clock = Clock()
+    def __init__(self, request: BaseRequest, record: Note, route: Route, response_id: str, part: str) -> None:
+        self.deadline = Deadline()
         self._request = request
-        self._note = note
+        self._record = record
         self._route = route
         self._id = response_id
         self._verb = _VERBS[part][request.method]
 
-    async def run(self, keys: Keys, store: ResponseStore | None, log: Log, stall: float) -> StreamResponse:
-        """Answer, with one line in the log."""
+    async def run(self, keys: Keys, store: ResponseStore | None, log: Log, mask: Mask, stall: float) -> StreamResponse:
+        """Answer, with one line in the log. Raises CancelledError if the client has left."""
         try:
-            response = await self._answered(keys, store)
-            await send_large(response, self._request, self.clock, stall)
+            response = await self._respond(keys, store, mask)
+            await send_large(response, self._request, self.deadline, stall)
             return response
-        except ClientGone:
-            self._note.outcome = "client_left"
+        except ClientDisconnected:
+            self._record.outcome = "client_left"
             return Response(status=499)
         except asyncio.CancelledError:
-            self._note.outcome = "client_left"
+            self._record.outcome = "client_left"
             raise
         finally:
-            self.clock.stop()
-            log.info("exchange", **self._note.line())
+            self.deadline.stop()
+            log.info("exchange", **self._record.line())
 
-    async def _answered(self, keys: Keys, store: ResponseStore | None) -> Response:
-        note = self._note
+    async def _respond(self, keys: Keys, store: ResponseStore | None, mask: Mask) -> Response:
+        record, headers = self._record, {"x-request-id": self._record.request_id}
         try:
             caller = keys.caller(self._request.headers)
-            note.key = caller.name
+            record.key = caller.name
             if store is None:
                 raise _unknown(self._id, "this proxy keeps no responses (its store is of the kind none)")
-            status, body = 200, await self._in_time(self._verb(self, store, caller.name or ""))
-            headers: Mapping[str, str] = {}
-        except StoreError as error:
-            return self._refused(store_fault("the store of responses cannot be used", error), error)
+            body = await self._verb(self, OwnerStore(store, caller.name or "", self.deadline))
+            response = create_response(200, serialize(body), headers)
         except Fault as fault:
-            return self._refused(fault)
-        return self._response(status, body, headers)
-
-    async def _in_time(self, doing: Awaitable[JsonObject]) -> JsonObject:
-        self.clock.enter("store", PATIENCE)
-        try:
-            return await doing
-        except asyncio.CancelledError as stop:
-            raise self.clock.verdict(stop) from None
-
-    def _refused(self, fault: Fault, cause: BaseException | None = None) -> Response:
-        self._note.failed(fault)
-        self._note.cause = cause
-        ctx = Context(self._route.profile, Call(self._request.method, "", {}), Receipt())
-        reply = self._route.served.write_fault(fault, ctx)
-        return self._response(reply.status, reply.body, reply.headers)
-
-    def _response(self, status: int, body: JsonObject, headers: Mapping[str, str]) -> Response:
-        data = encode(body)
-        self._note.status, self._note.bytes = status, len(data)
-        return as_response(status, data, {"x-request-id": self._note.request_id, **headers})
+            record.record_fault(fault)
+            reply = render_fault(self._route, fault, Call(self._request.method, "", {}))
+            response = create_fault_response(reply, self._request, headers, mask)
+        record.status = response.status
+        record.bytes = len(response.body) if isinstance(response.body, bytes) else 0
+        return response
 
     # Verbs
 
-    async def _retrieve(self, store: ResponseStore, owner: str) -> JsonObject:
-        record = await self._record(store, owner)
+    async def _retrieve(self, store: OwnerStore) -> JsonObject:
+        stored = await self._load(store)
         if self._request.query.get("stream", "").lower() == "true":
             text = "stream=true cannot be served: only a response in the background streams again, and there are none"
             raise Fault("invalid_request", text, ("stream",), True, code="unsupported_value")
         self._check_include()
-        return record.response
+        return stored.response
 
-    async def _delete(self, store: ResponseStore, owner: str) -> JsonObject:
-        if not await store.delete(owner, self._id):
+    async def _delete(self, store: OwnerStore) -> JsonObject:
+        if not await store.delete(self._id):
             raise _unknown(self._id)
         return {"id": self._id, "object": "response", "deleted": True}
 
-    async def _items(self, store: ResponseStore, owner: str) -> JsonObject:
-        record = await self._record(store, owner)
+    async def _list_input_items(self, store: OwnerStore) -> JsonObject:
+        stored = await self._load(store)
         self._check_include()
-        return input_items(record.id, record.input, self._request.query)
+        return input_items(stored.id, stored.input, self._request.query)
 
-    async def _cancel(self, store: ResponseStore, owner: str) -> JsonObject:
-        await self._record(store, owner)
+    async def _cancel(self, store: OwnerStore) -> JsonObject:
+        await self._load(store)
         text = "only a response in the background can be cancelled; this one is not"
         raise Fault("invalid_request", text, ("response_id",), self._id)
 
-    async def _record(self, store: ResponseStore, owner: str) -> StoredResponse:
-        record = await store.get(owner, self._id)
-        if record is None:
+    async def _load(self, store: OwnerStore) -> StoredResponse:
+        stored = await store.load(self._id)
+        if stored is None:
             raise _unknown(self._id)
-        return record
+        return stored
 
     def _check_include(self) -> None:
-        """What can be included is kept, and shown, anyway; what cannot is refused."""
+        """Whatever can be included is kept and shown anyway; anything else is refused."""
         query = self._request.query
         for i, word in enumerate([*query.getall("include[]", ()), *query.getall("include", ())]):
             if word not in _includable():
@@ -135,11 +119,11 @@ class Retrieval:
                 raise Fault("invalid_request", text, ("include", i), word, code="invalid_value")
 
 
-_Verb = Callable[[Retrieval, ResponseStore, str], Awaitable[JsonObject]]
+_Verb = Callable[[Retrieval, OwnerStore], Awaitable[JsonObject]]
 
 _VERBS: Mapping[str, Mapping[str, _Verb]] = {
     "": {"GET": Retrieval._retrieve, "DELETE": Retrieval._delete},
-    "input_items": {"GET": Retrieval._items},
+    "input_items": {"GET": Retrieval._list_input_items},
     "cancel": {"POST": Retrieval._cancel},
 }
 

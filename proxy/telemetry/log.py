@@ -184,7 +184,7 @@ class Note:
     def elapsed_ms(self) -> float:
         return round((time.perf_counter() - self.started) * 1000, 3)
 
-    def failed(self, fault: Fault) -> None:
+    def record_fault(self, fault: Fault) -> None:
         self.fault, self.cause, self.outcome = fault, fault.__cause__, "fault"
 
     def line(self) -> dict[str, Any]:

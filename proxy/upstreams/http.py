@@ -25,16 +25,13 @@ from dragoman import __version__
 from dragoman.adapters.call import Call, Headers
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider, Timeouts
-from dragoman.proxy.http.deadline import Clock
-from dragoman.proxy.http.decompression import BadEncoding, Inflater, TooMuch, codec
 from dragoman.proxy.http.tls import tls_context
 
 from .credentials import Credentials
 from .errors import ERRORS, PROXY_REFUSED, fault_of
 from .http_client import Connector, HttpClient, HttpResponse
-from .interface import REPLY_LIMIT
 
-__all__ = ["HttpIncoming", "HttpUpstream"]
+__all__ = ["HttpUpstream", "HttpUpstreamResponse"]
 
 _PATH = re.compile(r"(?:/(?!(?:\.|%2[eE]){1,2}(?:/|$))(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%(?!5[cC]|00)[0-9A-Fa-f]{2})*)+")
 _VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
@@ -65,27 +62,27 @@ class HttpUpstream:
         proxy = None if provider.proxy is None else URL(provider.proxy.get_secret_value())
         self._client = HttpClient(origin, connector or _over_tcp(provider), timeouts.connect, proxy)
 
-    async def open(self, call: Call, *, stream: bool, passed: Headers, clock: Clock) -> HttpIncoming:
+    async def send(self, call: Call, *, stream: bool, forwarded: Headers) -> HttpUpstreamResponse:
+        """Raises Fault."""
         query = _query(call.query) if call.query else ""
         head = self._head(call.method, call.path, query, stream, tuple(call.headers.items()))
         body = orjson.dumps(call.body)
-        rest = b"%bContent-Length: %d\r\n\r\n" % (self._passed(passed), len(body))
+        rest = b"%bContent-Length: %d\r\n\r\n" % (self._forward(forwarded), len(body))
         try:
             shown = self._credentials.lines()
             if shown is None:
                 shown = await self._credentials.obtain()
             response = await self._client.send(head + shown + rest, body)
             if response.status == 401:
-                response = await self._asked_again(response, shown, (head, rest, body))
-        except asyncio.CancelledError as stop:
-            raise clock.verdict(stop) from None
+                response = await self._send_again(response, shown, (head, rest, body))
         except ERRORS as error:
             raise fault_of(error, self._name) from error
-        try:
-            return HttpIncoming(self._name, response, clock, self._lingering)
-        except BaseException:
+        if response.status == 407:
             response.close()
-            raise
+            raise Fault(
+                "upstream_unreachable", f"upstream {self._name}: its HTTP proxy refuses (407)", code=PROXY_REFUSED
+            )
+        return HttpUpstreamResponse(self._name, response, self._lingering)
 
     async def close(self) -> None:
         for task in self._lingering:
@@ -93,9 +90,7 @@ class HttpUpstream:
         await self._credentials.close()
         await self._client.close()
 
-    async def _asked_again(
-        self, response: HttpResponse, shown: bytes, call: tuple[bytes, bytes, bytes]
-    ) -> HttpResponse:
+    async def _send_again(self, response: HttpResponse, shown: bytes, call: tuple[bytes, bytes, bytes]) -> HttpResponse:
         """The answer to the call with other credentials, or the refusal where there are none."""
         head, rest, body = call
         try:
@@ -120,11 +115,11 @@ class HttpUpstream:
         lines = (f"{name}: {value}\r\n" for name, value in headers.items())
         return f"{method} {target} HTTP/1.1\r\nHost: {client.host}\r\n{client.to_proxy}{''.join(lines)}".encode()
 
-    def _passed(self, passed: Headers) -> bytes:
+    def _forward(self, forwarded: Headers) -> bytes:
         """A client's headers; what could end a line, and what the provider's own headers say, stays here."""
         lines = [
             f"{name}: {value}\r\n"
-            for name, value in passed.items()
+            for name, value in forwarded.items()
             if name not in self._own and _VALUE.fullmatch(value)
         ]
         return "".join(lines).encode("utf-8", "surrogateescape")
@@ -137,59 +132,28 @@ class HttpUpstream:
         return f"{self._base}{path}?{query}" if query else self._base + path
 
 
-class HttpIncoming:
+class HttpUpstreamResponse:
     """A reply of an HTTP upstream."""
 
-    __slots__ = ("_clock", "_inflater", "_lingering", "_name", "_response", "headers", "media_type", "status", "whole")
+    __slots__ = ("_lingering", "_name", "_response", "headers", "status")
 
-    def __init__(self, name: str, response: HttpResponse, clock: Clock, lingering: set[asyncio.Task[None]]) -> None:
+    def __init__(self, name: str, response: HttpResponse, lingering: set[asyncio.Task[None]]) -> None:
         self._lingering = lingering
         self._name = name
         self._response = response
-        self._clock = clock
         self.status = response.status
         self.headers = response.headers
-        self.media_type = self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        self.whole = "Content-Length" in self.headers or "Transfer-Encoding" in self.headers
-        if 300 <= self.status < 400:
-            raise self._invalid("it redirects, which is not followed", "upstream_redirect")
-        if self.status == 407:
-            raise Fault("upstream_unreachable", f"upstream {name}: its HTTP proxy refuses (407)", code=PROXY_REFUSED)
-        self._inflater: Inflater | None = None
-        if encoding := self.headers.get("Content-Encoding"):
-            try:
-                self._inflater = codec(encoding, REPLY_LIMIT)
-            except BadEncoding as error:
-                raise self._invalid(str(error), "upstream_invalid_encoding") from None
 
-    async def read(self) -> bytes:
-        if int(self.headers.get("Content-Length") or 0) > REPLY_LIMIT:
-            raise self._too_large()
-        body = await self.chunk()
-        if self._inflater is None and self._response.content.at_eof():
-            return body
-        parts, size = [body], len(body)
-        while part := await self.chunk():
-            parts.append(part)
-            size += len(part)
-            if size > REPLY_LIMIT:
-                raise self._too_large()
-        return b"".join(parts)
+    @property
+    def is_at_end(self) -> bool:
+        return self._response.content.at_eof()
 
-    async def chunk(self) -> bytes:
-        inflater = self._inflater
-        if inflater is None:
-            return await self._received()
-        while True:
-            if inflater.pending:
-                await asyncio.sleep(0)  # what a few bytes swell to must not keep others waiting
-                data, last = b"", False
-            else:
-                data = await self._received()
-                last = not data
-            plain = self._inflate(inflater, data, last)
-            if plain or last:
-                return plain
+    async def read_chunk(self) -> bytes:
+        """The next bytes, empty at the end. Raises Fault."""
+        try:
+            return await self._response.content.readany()
+        except ERRORS as error:
+            raise fault_of(error, self._name) from error
 
     def finish(self) -> None:
         if self._response.content.at_eof():
@@ -204,37 +168,12 @@ class HttpIncoming:
             async with asyncio.timeout(_LINGER):
                 await self._response.content.readany()
         except ERRORS:
-            pass  # everything that matters was said
+            pass  # the answer is complete, only the connection is lost
         finally:
             self.close()
 
     def close(self) -> None:
         self._response.close()
-
-    async def _received(self) -> bytes:
-        try:
-            return await self._response.content.readany()
-        except asyncio.CancelledError as stop:
-            raise self._clock.verdict(stop) from None
-        except ERRORS as error:
-            raise fault_of(error, self._name) from error
-
-    def _inflate(self, inflater: Inflater, data: bytes, last: bool) -> bytes:
-        try:
-            if not last:
-                return inflater.feed(data)
-            inflater.close()
-            return b""
-        except TooMuch:
-            raise self._too_large() from None
-        except BadEncoding as error:
-            raise self._invalid(str(error), "upstream_invalid_encoding") from None
-
-    def _too_large(self) -> Fault:
-        return self._invalid(f"its reply is larger than {REPLY_LIMIT // 1024**2} MiB", "upstream_response_too_large")
-
-    def _invalid(self, text: str, code: str) -> Fault:
-        return Fault("upstream_invalid_response", f"upstream {self._name}: {text}", code=code)
 
 
 def _query(query: Mapping[str, str]) -> str:

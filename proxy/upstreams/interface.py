@@ -1,33 +1,27 @@
-"""What the proxy asks of an upstream: send a call, hand over what comes back, byte by byte."""
+"""What the proxy asks of an upstream: send a call, hand over what comes back, as bytes."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 from dragoman.adapters.call import Call, Headers
-from dragoman.proxy.http.deadline import Clock
 
-__all__ = ["REPLY_LIMIT", "Incoming", "Upstream"]
-
-REPLY_LIMIT = 64 * 1024 * 1024
-"""Bytes of a reply that is read whole, after decompression."""
+__all__ = ["Upstream", "UpstreamResponse"]
 
 
-class Incoming(Protocol):
-    """A reply whose status and headers are there. Header names are looked up in any letter case."""
+class UpstreamResponse(Protocol):
+    """A reply whose status and headers are there. Header names are looked up in any letter case. The bytes come as they
+    were sent, still compressed."""
 
     status: int
     headers: Headers
-    media_type: str
-    """The content type without parameters, lower case; empty where there is none."""
-    whole: bool
-    """False where the end of the body is only known by the end of the connection."""
 
-    async def read(self) -> bytes:
-        """The whole body. Raises Fault."""
-
-    async def chunk(self) -> bytes:
+    async def read_chunk(self) -> bytes:
         """The next bytes as they come, empty at the end. Raises Fault."""
+
+    @property
+    def is_at_end(self) -> bool:
+        """True if it is known already that no more bytes come."""
 
     def finish(self) -> None:
         """Nothing more is wanted: give the connection back if the body ends at once, close it otherwise."""
@@ -37,8 +31,8 @@ class Incoming(Protocol):
 
 
 class Upstream(Protocol):
-    async def open(self, call: Call, *, stream: bool, passed: Headers, clock: Clock) -> Incoming:
-        """Send a call, with the client's headers that may pass. Raises Fault, one for a redirect too."""
+    async def send(self, call: Call, *, stream: bool, forwarded: Headers) -> UpstreamResponse:
+        """Send a call, with the client's headers that may be forwarded. Raises Fault."""
 
     async def close(self) -> None:
         """Close every connection."""

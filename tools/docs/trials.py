@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dragoman.adapters.call import Call, Context, JsonObject, Policy, Target
+from dragoman.adapters.call import Call, JsonObject, Policy, Target
 from dragoman.adapters.changes import Change, Receipt
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, lookup
-from dragoman.adapters.translate.bridge import bridges
+from dragoman.adapters.pipeline import Pipeline, plan_target
+from dragoman.adapters.routes import Route
 
 from .questions import Question
 
@@ -69,23 +70,18 @@ def fate(client: Client, provider: Dialect, question: Question) -> str:
 
 def _send(client: Client, provider: Dialect, question: Question, policy: Policy) -> _Sent:
     """Raises Fault where the provider's side refuses, NotInDialect where the client's does."""
-    receipt, profile = Receipt(), client.profile
-    call = Call("POST", "/", question.body, _QUERY.get(client.dialect.name, {}))
+    dialect, protocol = client.dialect, question.protocol
+    route = Route(dialect, protocol, dialect.served[protocol], client.profile)
+    pipeline = Pipeline(route, Call("POST", "/", {}, _QUERY.get(dialect.name, {})))
     try:
-        hub = client.dialect.served[question.protocol].read_request(call, Context(profile, call, receipt))
+        pipeline.receive_object(question.body)
     except Fault as fault:
-        raise NotInDialect(f"{client.dialect.name} ({profile}): {fault.message}") from fault
-    ctx = Context(PROVIDER_PROFILE, call, receipt, Target(MODEL, PROVIDER_PROFILE, policy), hub)
-    called = provider.called.get(question.protocol)
-    if called is None:
-        bridge = bridges[question.protocol]
-        called = provider.called[bridge.called]
-        ctx = ctx._replace(target=replace(ctx.target, policy=replace(policy, emulate_completions=True)))
-        if bridge.batching is not None:
-            ctx = bridge.batching.split(ctx)[0]
-        hub = bridge.request(ctx.request, ctx)
-        ctx = ctx._replace(request=hub)
-    return _Sent(called.write_request(hub, ctx).body, ctx.receipt)
+        raise NotInDialect(f"{dialect.name} ({client.profile}): {fault.message}") from fault
+    if protocol not in provider.called:
+        policy = replace(policy, emulate_completions=True)
+    plan = plan_target(provider.name, provider, provider.called, Target(MODEL, PROVIDER_PROFILE, policy))
+    first = pipeline.prepare(plan).calls[0]
+    return _Sent(first.call.body, first.receipt)
 
 
 def _word(sent: _Sent, question: Question) -> str:

@@ -239,8 +239,8 @@ def _show_translated(result: Translated) -> None:
     elif result.reply is not None and result.fault is None:
         say(head_lines(result.reply.status, result.reply.headers))
         put_json(result.reply.body)
-    if result.told is not None:
-        say(told_lines(result.told))
+    if result.understood_as is not None:
+        say(told_lines(result.understood_as))
     elif result.fault is None or result.receipt.changes:
         say(change_lines(result.receipt.changes))
     if result.broken_off:

@@ -17,6 +17,7 @@ from dragoman.adapters.changes import Change
 from dragoman.adapters.extras import extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_object
+from dragoman.adapters.pipeline import Attempt, Pipeline
 from dragoman.adapters.routes import Route
 from dragoman.proxy.config.keyfile import BadKeyFile
 from dragoman.proxy.config.models import Config, Key
@@ -24,14 +25,13 @@ from dragoman.proxy.config.names import match
 from dragoman.proxy.routing.keys import ANYONE, Caller
 from dragoman.proxy.routing.state import Candidate, RouterState
 
-from .asked import Question, Written, ask, refusal, write
 from .misuse import Misuse, unknown
 from .rehearsal import LitellmRehearsal, Rehearsal, Request, rehearsed
 from .speech import Asking, Speech
 
 __all__ = ["Inquiry", "Likeliest", "Plan", "Stop", "explain", "key_of"]
 
-_PASSED = ("traceparent", "tracestate")
+_FORWARDED = ("traceparent", "tracestate")
 
 
 class Likeliest(Random):
@@ -72,12 +72,13 @@ class Inquiry:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A target in the order of trying. `chance` is that of being asked first, `fault` why it is skipped instead."""
+    """A target in the order of trying. `attempt` is the request written for it, `chance` that of being tried first,
+    `fault` why it is skipped instead."""
 
     entry: str
     candidate: Candidate
     fallback: bool
-    written: Written | None = None
+    attempt: Attempt | None = None
     fault: Fault | None = None
     chance: float = 0.0
 
@@ -103,12 +104,12 @@ class Plan:
     def calls(self) -> int:
         """How many calls like `request` the target gets: each with a part of the inputs, where they are several."""
         chosen = self.chosen
-        return chosen.written.calls if chosen and chosen.written else 0
+        return len(chosen.attempt.calls) if chosen and chosen.attempt else 0
 
     @property
     def changes(self) -> Sequence[Change]:
         chosen = self.chosen
-        return chosen.written.receipt.changes if chosen and chosen.written else ()
+        return chosen.attempt.calls[0].receipt.changes if chosen and chosen.attempt else ()
 
 
 async def explain(config: Config, inquiry: Inquiry, random: Random | None = None) -> Plan:
@@ -121,13 +122,14 @@ async def explain(config: Config, inquiry: Inquiry, random: Random | None = None
     except (OSError, BadKeyFile) as error:  # ssl.SSLError included
         text = f"a provider's files cannot be used: {error}; look at `tls`, `api_key_file` and `oauth` of the providers"
         raise Misuse(text) from None
-    call = Call("POST", "", {})
+    pipeline = Pipeline(plan.route, Call("POST", "", {}))
     try:
         body = inquiry.body()
-        call = inquiry.call(plan.route, body)
-        await _fill(plan, config, state, ask(plan.route, call), caller)
+        pipeline = Pipeline(plan.route, inquiry.call(plan.route, body))
+        pipeline.receive_object(pipeline.call.body)
+        await _fill(plan, config, state, pipeline, caller)
     except Fault as fault:
-        plan.fault, plan.answer = fault, refusal(plan.route, fault, call)
+        plan.fault, plan.answer = fault, pipeline.render_fault(fault)
     finally:
         await state.close()
     return plan
@@ -145,25 +147,24 @@ def _caller(key: Key | None) -> Caller:
     return ANYONE if key is None else Caller(key.name, tuple(key.models))
 
 
-async def _fill(plan: Plan, config: Config, state: RouterState, question: Question, caller: Caller) -> None:
-    headers, named = question.call.headers, question.route.dialect.deployment_header
-    deployment = headers.get(named) if named else None
-    plan.model = state.model(question.hub.get("model"), deployment)
+async def _fill(plan: Plan, config: Config, state: RouterState, pipeline: Pipeline, caller: Caller) -> None:
+    deployment = pipeline.deployment
+    plan.model = state.model(pipeline.request.get("model"), deployment)
     plan.entry = match(config.models, plan.model)
-    candidates = state.candidates(plan.model, caller, extra_parameters(headers), deployment)
-    plan.stops = _with_chances([_stop(config, plan, candidate, question) for candidate in candidates])
+    candidates = state.candidates(plan.model, caller, extra_parameters(pipeline.call.headers), deployment)
+    plan.stops = _with_chances([_stop(config, plan, candidate, pipeline) for candidate in candidates])
     chosen = plan.chosen
     if chosen is None:
         refused = plan.stops[0].fault if plan.stops else None
         raise refused or Fault("upstream_unavailable", "the model has no target", code="no_target")
-    plan.request = await _prepared(chosen, question)
+    plan.request = await _prepared(chosen, pipeline)
 
 
-def _stop(config: Config, plan: Plan, candidate: Candidate, question: Question) -> Stop:
+def _stop(config: Config, plan: Plan, candidate: Candidate, pipeline: Pipeline) -> Stop:
     entry = next(name for name, model in config.models.items() if any(one is candidate.choice for one in model.targets))
     fallback = entry != plan.entry
     try:
-        return Stop(entry, candidate, fallback, write(question, candidate))
+        return Stop(entry, candidate, fallback, pipeline.prepare(candidate.plan))
     except Fault as fault:
         return Stop(entry, candidate, fallback, fault=fault)
 
@@ -182,10 +183,10 @@ def _share(stop: Stop, drawn: list[Stop], total: float) -> float:
     return stop.candidate.choice.weight / total if total else float(stop is drawn[0])
 
 
-async def _prepared(stop: Stop, question: Question) -> Request:
+async def _prepared(stop: Stop, pipeline: Pipeline) -> Request:
     upstream = stop.candidate.provider.upstream
-    assert isinstance(upstream, Rehearsal | LitellmRehearsal) and stop.written is not None
-    headers = question.call.headers
-    passed = {name: headers[name] for name in _PASSED if name in headers}
-    call = stop.written.call
-    return await upstream.prepare(call, stream=call.body.get("stream") is True, passed=passed)
+    assert isinstance(upstream, Rehearsal | LitellmRehearsal) and stop.attempt is not None
+    headers = pipeline.call.headers
+    forwarded = {name: headers[name] for name in _FORWARDED if name in headers}
+    first = stop.attempt.calls[0]
+    return await upstream.prepare(first.call, stream=first.stream, forwarded=forwarded)

@@ -11,7 +11,6 @@ import orjson
 
 from dragoman.adapters.call import Call
 from dragoman.proxy.config.models import Provider, Timeouts
-from dragoman.proxy.http.deadline import Clock
 from dragoman.proxy.upstreams.credentials import Credentials, Fixed
 from dragoman.proxy.upstreams.http import HttpUpstream
 from dragoman.proxy.upstreams.interface import Upstream
@@ -76,15 +75,12 @@ class Rehearsal(HttpUpstream):
         origin = "{0.scheme}://{0.netloc}".format(urlsplit(provider.base_address))
         self._client: Any = _Stage(self._real.host, origin)
 
-    async def prepare(self, call: Call, *, stream: bool, passed: Mapping[str, str]) -> Request:
+    async def prepare(self, call: Call, *, stream: bool, forwarded: Mapping[str, str]) -> Request:
         """What sending this call would send. Raises Fault where it cannot be sent."""
-        clock = Clock()
         try:
-            await self.open(call, stream=stream, passed=passed, clock=clock)
+            await self.send(call, stream=stream, forwarded=forwarded)
         except _Stop as stop:
             return stop.request
-        finally:
-            clock.stop()
         raise AssertionError("the call was sent")
 
     async def close(self) -> None:
@@ -95,6 +91,6 @@ class Rehearsal(HttpUpstream):
 class LitellmRehearsal(LitellmUpstream):
     """What litellm's function would be called with. Only litellm knows what it would send."""
 
-    async def prepare(self, call: Call, *, stream: bool, passed: Mapping[str, str]) -> Request:
+    async def prepare(self, call: Call, *, stream: bool, forwarded: Mapping[str, str]) -> Request:
         function = f"litellm.{FUNCTIONS[call.path]}"
         return Request("CALL", function, {}, orjson.dumps(arguments(self._provider, call)))

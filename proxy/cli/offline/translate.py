@@ -9,29 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal, TypeAlias
 
+import orjson
+
 from dragoman.adapters import dialects
-from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.call import Call, Headers, JsonObject, Reply
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.extras import extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any, read_object
+from dragoman.adapters.pipeline import SSE, Attempt, Pipeline, find_bridge
 from dragoman.adapters.routes import Route
-from dragoman.adapters.sse import Framer, TooLong
-from dragoman.adapters.streams import Output, StreamReader
-from dragoman.adapters.translate.bridge import Bridge, bridges
 from dragoman.proxy.config.models import Config, PolicyChoice
-from dragoman.proxy.exchange.attempts import mended
 from dragoman.proxy.routing.keys import ANYONE
 from dragoman.proxy.routing.state import Candidate, RouterState
 
-from .asked import ask, refusal, write
 from .misuse import Misuse
 from .speech import Asking, Speech
 
-__all__ = ["Side", "Task", "Translated", "guess", "outputs_of", "translate"]
+__all__ = ["Side", "Task", "Translated", "guess", "translate"]
 
 Side: TypeAlias = Literal["request", "reply", "stream", "error"]
 
@@ -55,7 +52,7 @@ class Task:
     def __post_init__(self) -> None:
         """Raises Misuse where the proxy has no bridge between the protocols."""
         spoken, called = self.client.protocol, self.provider.protocol
-        if spoken != called and (spoken not in bridges or bridges[spoken].called != called):
+        if spoken != called and find_bridge(spoken, [called]) is None:
             raise Misuse(f"there is no translation between {spoken} and {called}")
 
     @property
@@ -63,19 +60,14 @@ class Task:
         """How the proxy would serve the client."""
         return self.client.route({})
 
-    @property
-    def bridge(self) -> Bridge | None:
-        """What stands between the two, where their protocols differ."""
-        return None if self.client.protocol == self.provider.protocol else bridges[self.client.protocol]
-
 
 @dataclass(frozen=True, slots=True)
 class Translated:
     """What came out: a `call` for a request, the first of `calls`; a `reply` for a reply or an error, the bytes of a
     `stream`.
 
-    `told` is what an error was understood as. A `fault` is what went wrong, and `reply` how the client hears of it; a
-    stream tells of it itself.
+    `understood_as` is the fault that an error was read as. A `fault` is what went wrong, and `reply` is the client's
+    error for it; a stream that has begun ends with an error event instead.
     """
 
     receipt: Receipt
@@ -83,7 +75,7 @@ class Translated:
     calls: int = 1
     reply: Reply | None = None
     stream: bytes | None = None
-    told: Fault | None = None
+    understood_as: Fault | None = None
     fault: Fault | None = None
     broken_off: bool = False
     """True where the proxy would break the client's connection after the stream."""
@@ -111,73 +103,65 @@ def translate(side: Side, data: bytes, task: Task) -> Translated:
     return _VERBS[side](data, task)
 
 
-def outputs_of(data: bytes, reader: StreamReader) -> list[Output]:
-    """Everything that the reader makes of a whole stream, its terminal included."""
-    framer = Framer()
-    outputs: list[Output] = []
-    try:
-        for items in (framer.feed(data), framer.close()):
-            for item in items:
-                outputs += reader.feed(item)
-    except TooLong as error:
-        return [*outputs, Fault("upstream_invalid_response", str(error), code="upstream_response_too_large")]
-    return outputs if reader.ended else outputs + reader.close()
-
-
 def _request(data: bytes, task: Task) -> Translated:
-    route, call = task.route, None
+    pipeline = Pipeline(task.route, Call("POST", "", {}))
     try:
         body = read_object(data)
         name = body.get("model") or task.model or (_MODEL if task.client.in_address else None)
-        call = task.asking.call(task.client, route, body, name if isinstance(name, str) else None)
-        question = ask(route, call)
-        model = task.model or question.hub.get("model") or _MODEL
-        written = write(question, _candidate(task, model, call))
+        call = task.asking.call(task.client, task.route, body, name if isinstance(name, str) else None)
+        pipeline = Pipeline(task.route, call)
+        pipeline.receive_object(call.body)
+        model = task.model or pipeline.request.get("model") or _MODEL
+        attempt = pipeline.prepare(_candidate(task, model, call).plan)
     except Fault as fault:
-        return Translated(Receipt(), fault=fault, reply=refusal(route, fault, call))
-    return Translated(written.receipt, call=written.call, calls=written.calls)
+        return Translated(Receipt(), fault=fault, reply=pipeline.render_fault(fault))
+    first = attempt.calls[0]
+    return Translated(first.receipt, call=first.call, calls=len(attempt.calls))
 
 
 def _reply(data: bytes, task: Task) -> Translated:
-    status = task.status or 200
-    if status >= 400:
+    if (task.status or 200) >= 400:
         return _error(data, task)
-    called, asked_by = _contexts(task, {})
-    try:
-        body = _object(data)
-        hub = task.provider.called.read_reply(Reply(status, body, task.asking.headers, data), called)
-        if task.bridge is not None:
-            hub = task.bridge.reply(hub, {}, called)
-        reply = task.route.served.write_reply(hub, asked_by)
-    except Fault as fault:
-        return Translated(called.receipt, fault=fault.located(called.receipt), reply=refusal(task.route, fault))
-    return Translated(called.receipt, reply=reply)
+    pipeline, attempt = _expect(task, {})
+    headers = {"content-length": str(len(data)), **task.asking.headers}
+    written = _feed(attempt, data, task.status or 200, headers)
+    if (fault := attempt.outcome.fault) is not None:
+        return Translated(attempt.receipt, fault=fault, reply=pipeline.render_fault(fault))
+    return Translated(attempt.receipt, reply=Reply(attempt.status, orjson.loads(written), attempt.headers))
 
 
 def _stream(data: bytes, task: Task) -> Translated:
-    called, asked_by = _contexts(task, _ASKED)
-    try:
-        reader, writer = task.provider.called.read_stream(called), task.route.served.write_stream(asked_by)
-    except Fault as none:
-        return Translated(called.receipt, fault=none, reply=refusal(task.route, none))
-    outputs = outputs_of(data, reader)
-    if task.bridge is not None:
-        translator = task.bridge.stream(_ASKED, called)
-        outputs = [made for output in outputs for made in translator.feed(output)]
-    stream = b"".join(map(writer.write, outputs))
-    fault = next((output for output in outputs if isinstance(output, Fault)), None)
-    return Translated(called.receipt, stream=stream, fault=fault, broken_off=writer.aborts)
+    """A stream that fails before its first event becomes an error with a status, as it does when it is served."""
+    pipeline, attempt = _expect(task, _ASKED)
+    written = _feed(attempt, data, 200, {"content-type": SSE})
+    fault = attempt.outcome.fault
+    if fault is not None and not attempt.has_begun:
+        return Translated(attempt.receipt, fault=fault, reply=pipeline.render_fault(fault))
+    return Translated(attempt.receipt, stream=written, fault=fault, broken_off=attempt.breaks_connection)
 
 
 def _error(data: bytes, task: Task) -> Translated:
-    """Without a status, what the error itself says of its status counts."""
-    called, _ = _contexts(task, {})
-    try:
-        body = _object(data)
-    except Fault:
-        body = {}  # the reader takes any bytes
-    fault = task.provider.called.read_fault(Reply(task.status or 0, body, task.asking.headers, data), called)
-    return Translated(called.receipt, reply=refusal(task.route, fault), told=fault)
+    """Without a status, the status that the error itself names counts."""
+    pipeline, attempt = _expect(task, {})
+    _feed(attempt, data, task.status or 0, task.asking.headers)
+    fault = attempt.outcome.fault
+    assert fault is not None, "an error is never a complete answer"
+    return Translated(attempt.receipt, reply=pipeline.render_fault(fault), understood_as=fault)
+
+
+def _expect(task: Task, request: JsonObject) -> tuple[Pipeline, Attempt]:
+    route, candidate = task.route, _candidate(task, task.model or _MODEL)
+    pipeline = Pipeline(route, Call("POST", route.natural(task.client.address(candidate.target.model)), request))
+    return pipeline, pipeline.expect_reply(candidate.plan, request)
+
+
+def _feed(attempt: Attempt, data: bytes, status: int, headers: Headers) -> bytes:
+    """The bytes for the client of a whole reply of a provider."""
+    outputs = [attempt.start_reply(0, status, headers), attempt.feed(0, data)]
+    while outputs[-1].more:
+        outputs.append(attempt.resume(0))
+    outputs.append(attempt.close(0))
+    return b"".join(output.data for output in outputs)
 
 
 _VERBS: Mapping[Side, Callable[[bytes, Task], Translated]] = {
@@ -186,16 +170,6 @@ _VERBS: Mapping[Side, Callable[[bytes, Task], Translated]] = {
     "stream": _stream,
     "error": _error,
 }
-
-
-def _contexts(task: Task, request: JsonObject) -> tuple[Context, Context]:
-    """For the provider's verbs, and for the client's."""
-    route, target = task.route, _candidate(task, task.model or _MODEL).target
-    if task.bridge is not None:
-        target = mended(target)
-    call = Call("POST", route.natural(task.client.address(target.model)), request)
-    make = partial(Context, call=call, receipt=Receipt(), target=target, request=request)
-    return make(target.profile), make(route.profile)
 
 
 def _candidate(task: Task, model: str, call: Call | None = None) -> Candidate:
@@ -210,7 +184,7 @@ def _candidate(task: Task, model: str, call: Call | None = None) -> Candidate:
     config = Config.model_validate({"providers": {"provider": provider}, "models": {"model": {"targets": [target]}}})
     state = RouterState(config, dialects, connect=_Nowhere)
     candidate = next(state.candidates("model", ANYONE, extra_parameters(call.headers) if call else None))
-    return replace(candidate, target=replace(candidate.target, model=model))
+    return replace(candidate, plan=candidate.plan.with_target(replace(candidate.target, model=model)))
 
 
 class _Nowhere:
@@ -219,18 +193,8 @@ class _Nowhere:
     def __init__(self, *_: Any) -> None:
         pass
 
-    async def open(self, *_: Any, **__: Any) -> Any:
+    async def send(self, *_: Any, **__: Any) -> Any:
         raise AssertionError("nothing is sent from here")
 
     async def close(self) -> None:
         pass
-
-
-def _object(data: bytes) -> JsonObject:
-    try:
-        body = read_any(data)
-    except ValueError:
-        body = None
-    if not isinstance(body, dict):
-        raise Fault("upstream_invalid_response", "the reply is not a JSON object", code="upstream_invalid_json")
-    return body

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.adapters import dialects
-from dragoman.adapters.call import Call, Context, JsonObject, Policy, Target
-from dragoman.adapters.changes import Receipt
+from dragoman.adapters.call import JsonObject
 from dragoman.adapters.chat.requests import check_request as check_chat
 from dragoman.adapters.completions.requests import check_request as check_completions
 from dragoman.adapters.embeddings.requests import check_request as check_embeddings
@@ -18,11 +17,13 @@ from dragoman.adapters.paths import dotted, lookup
 from dragoman.adapters.responses.requests import check_request as check_responses
 from dragoman.adapters.sse import Event, Framer, Stray, TooLong
 from dragoman.adapters.validation import Judge, Violation, judge
+from dragoman.proxy.config.models import PolicyChoice
 from dragoman.schemas import names
 
 from .misuse import Misuse, unknown
 from .sources import source_of
-from .translate import outputs_of
+from .speech import Speech
+from .translate import Task, translate
 
 __all__ = ["Finding", "Subject", "validate"]
 
@@ -140,10 +141,10 @@ def _event(item: Event, number: int, rules: Judge) -> Iterator[Finding]:
 
 def _completeness(data: bytes, subject: Subject) -> list[Finding]:
     """What the stream reader of the proxy says of the stream as a whole, without mending anything."""
-    target = Target("model", subject.profile, Policy(replies="off"))
-    ctx = Context(subject.profile, Call("POST", "/", {}), Receipt(), target)
-    outputs = outputs_of(data, dialects[subject.dialect].called[subject.protocol].read_stream(ctx))
-    return [Finding("", output.message) for output in outputs if isinstance(output, Fault)]
+    spoken = Speech.parse("DIALECT/PROTOCOL/SIDE", f"{subject.dialect}/{subject.protocol}", subject.profile)
+    task = Task(spoken, spoken, policy=PolicyChoice(replies="off"))
+    fault = translate("stream", data, task).fault
+    return [] if fault is None else [Finding("", fault.message)]
 
 
 def _finding(violation: Violation, rules: Judge, event: int | None = None) -> Finding:

@@ -13,12 +13,11 @@ A store that fails says so with a StoreError. Whether the exchange fails with it
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from dragoman.adapters.call import JsonObject
+from dragoman.adapters.responses.stored import StoredResponse, new_response_id
 
 __all__ = ["OverLimit", "Reason", "ResponseStore", "StoreError", "StoreLimits", "StoredResponse", "new_response_id"]
 
@@ -47,23 +46,6 @@ class StoreError(Exception):
 
 class OverLimit(StoreError):
     """The store works, but this response is larger than `max_response`, or this chain longer than it may be."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredResponse:
-    """`created_at` is in seconds since 1970, `input` the items of this request alone, `response` the reply's object.
-
-    `provider` names the provider that answered, `provider_id` is its own id for the response, where it keeps it too.
-    """
-
-    id: str
-    previous_id: str | None
-    created_at: float
-    model: str
-    input: list[JsonObject]
-    response: JsonObject
-    provider: str | None = None
-    provider_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +91,3 @@ class ResponseStore(Protocol):
 
     async def close(self) -> None:
         """Finish what has begun. Calling it again does nothing; any other verb raises StoreError from here on."""
-
-
-def new_response_id() -> str:
-    """An id that nobody can guess: 128 random bits."""
-    return f"resp_{secrets.token_hex(16)}"

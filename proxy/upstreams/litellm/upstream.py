@@ -16,7 +16,6 @@ import orjson
 from dragoman.adapters.call import Call, Headers, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider, Timeouts
-from dragoman.proxy.http.deadline import Clock
 
 from .failures import answered, fault_of
 
@@ -61,19 +60,17 @@ class LitellmUpstream:
         if provider.headers:
             self._fixed["extra_headers"] = dict(provider.headers)
 
-    async def open(self, call: Call, *, stream: bool, passed: Headers, clock: Clock) -> Whole | Stream:
+    async def send(self, call: Call, *, stream: bool, forwarded: Headers) -> Whole | Stream:
         from .library import CONNECT, load
 
         CONNECT.set(self._connect)
         try:
             function = getattr(load(), FUNCTIONS[call.path])
             reply = await function(**arguments(self._provider, call), **self._fixed)
-        except asyncio.CancelledError as stop:
-            raise clock.verdict(stop) from None
         except Exception as error:  # noqa: BLE001 - whatever it is, litellm could not make the call
             return self._failed(error)
         if stream:
-            return Stream(self._name, reply, clock, self._closing)
+            return Stream(self._name, reply, self._closing)
         return Whole(200, {}, _plain(reply))
 
     async def close(self) -> None:
@@ -95,18 +92,16 @@ class LitellmUpstream:
 class Whole:
     """A reply that came whole."""
 
-    media_type = _JSON
-    whole = True
-
     def __init__(self, status: int, headers: Headers, body: JsonObject) -> None:
         self.status = status
-        self.headers = headers
         self._body = orjson.dumps(body)
+        self.headers: Headers = {**headers, "content-type": _JSON, "content-length": str(len(self._body))}
 
-    async def read(self) -> bytes:
-        return self._body
+    @property
+    def is_at_end(self) -> bool:
+        return not self._body
 
-    async def chunk(self) -> bytes:
+    async def read_chunk(self) -> bytes:
         body, self._body = self._body, b""
         return body
 
@@ -121,35 +116,25 @@ class Stream:
     """A stream, chunk by chunk as the bytes of events."""
 
     status = 200
-    media_type = _SSE
-    whole = True
+    is_at_end = False
 
-    def __init__(self, name: str, source: Any, clock: Clock, closing: set[asyncio.Task[None]]) -> None:
-        self.headers: Headers = {}
+    def __init__(self, name: str, source: Any, closing: set[asyncio.Task[None]]) -> None:
+        self.headers: Headers = {"content-type": _SSE}
         self._name = name
         self._source = source
         self._chunks: AsyncIterator[Any] = aiter(source)
-        self._clock = clock
         self._closing = closing
         self._ended = False
         self._closed = False
 
-    async def read(self) -> bytes:
-        parts = []
-        while part := await self.chunk():
-            parts.append(part)
-        return b"".join(parts)
-
-    async def chunk(self) -> bytes:
+    async def read_chunk(self) -> bytes:
         if self._ended:
             return b""
         try:
             body = _plain(await anext(self._chunks))
         except StopAsyncIteration:
             self._ended = True
-            return b"data: [DONE]\n\n"
-        except asyncio.CancelledError as stop:
-            raise self._clock.verdict(stop) from None
+            return b""
         except Exception as error:  # noqa: BLE001 - whatever it is, the stream ends with it
             return self._failed(error)
         if _finishes(body) and self._source.received_finish_reason is None:

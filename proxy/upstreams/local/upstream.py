@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 import aiohttp
@@ -11,9 +10,8 @@ from dragoman.adapters.call import Call, Headers
 from dragoman.adapters.faults import Fault
 from dragoman.local_engine import embedded
 from dragoman.proxy.config.models import Provider, Timeouts
-from dragoman.proxy.http.deadline import Clock
 from dragoman.proxy.upstreams.credentials import NONE
-from dragoman.proxy.upstreams.http import HttpIncoming, HttpUpstream
+from dragoman.proxy.upstreams.http import HttpUpstream, HttpUpstreamResponse
 
 from .supervisor import Supervisor
 
@@ -31,12 +29,11 @@ class LocalUpstream:
         connector = aiohttp.UnixConnector(str(self.engine.socket), limit=0)  # the engine's queue is the limit
         self._http = HttpUpstream(name, provider, timeouts, NONE, connector)
 
-    async def open(self, call: Call, *, stream: bool, passed: Headers, clock: Clock) -> HttpIncoming:
+    async def send(self, call: Call, *, stream: bool, forwarded: Headers) -> HttpUpstreamResponse:
+        """Raises Fault."""
         try:
             await self.engine.ready()
-            return await self._http.open(call, stream=stream, passed=passed, clock=clock)
-        except asyncio.CancelledError as stop:
-            raise clock.verdict(stop) from None
+            return await self._http.send(call, stream=stream, forwarded=forwarded)
         except Fault as fault:
             if fault.code in _LOST:
                 await self.engine.lost()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
 
-from .stores.interface import StoredResponse
+from .stored import StoredResponse
 
 __all__ = ["again", "check_results", "is_cut_off", "is_sealed", "items_of", "reference", "replayed"]
 

@@ -1,30 +1,32 @@
-"""Bounded decompression of gzip and deflate bodies."""
+"""Bounded decompression of gzip and deflate bodies, without any input or output."""
 
 from __future__ import annotations
 
-import asyncio
 import zlib
+from collections.abc import Iterator
 
-__all__ = ["SLICE", "BadEncoding", "Inflater", "TooMuch", "codec"]
+__all__ = ["SLICE", "BadEncoding", "Decompressor", "TooMuch", "create_decompressor"]
 
 SLICE = 256 * 1024
-_PIECE = 64 * 1024  # of a body: what is left of it is copied for each slice that comes out
+"""Bytes that come out of one step at most."""
+
+_PIECE = 64 * 1024  # of a compressed body: what is left of it is copied for each slice that comes out
 
 _WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": zlib.MAX_WBITS}
 
 
 class BadEncoding(ValueError):
-    """The coding is unknown, or the bytes are not what it says."""
+    """The coding is unknown, or the bytes do not have it."""
 
 
 class TooMuch(ValueError):
-    """More came out than is allowed."""
+    """The decompressed body is larger than the limit."""
 
 
-class Inflater:
-    """Bytes in, decompressed bytes out, `SLICE` at a time and never more than `limit` in all.
+class Decompressor:
+    """Compressed bytes in, plain bytes out: at most `SLICE` bytes at a time and `limit` bytes in all.
 
-    `pending` tells that more will come out of `feed(b"")`. Raises BadEncoding and TooMuch.
+    `pending` says that `feed(b"")` will give more. Raises BadEncoding and TooMuch.
     """
 
     __slots__ = ("_coding", "_left", "_machine", "_started", "pending")
@@ -39,6 +41,7 @@ class Inflater:
         self.pending = False
 
     def feed(self, data: bytes) -> bytes:
+        """The next slice."""
         if not self._started and data:
             self._started = True
             if self._coding == "deflate" and not _has_zlib_header(data):
@@ -55,30 +58,25 @@ class Inflater:
             raise TooMuch("the decompressed body is too large")
         return out
 
-    async def whole(self, body: bytes) -> bytes:
-        """What a whole body holds. Others get their turn after each piece."""
-        parts = []
-        for at in range(0, len(body), _PIECE):
-            parts.append(self.feed(body[at : at + _PIECE]))
+    def decompress(self, body: bytes) -> Iterator[bytes]:
+        """The slices of a whole body, one at a time, so that a caller can do other work in between."""
+        for start in range(0, len(body), _PIECE):
+            yield self.feed(body[start : start + _PIECE])
             while self.pending:
-                await asyncio.sleep(0)
-                parts.append(self.feed(b""))
-            if len(body) > _PIECE:
-                await asyncio.sleep(0)
+                yield self.feed(b"")
         self.close()
-        return b"".join(parts)
 
     def close(self) -> None:
-        """To be called after the last bytes."""
+        """Check that the body ended. Call it after the last bytes."""
         if not self._machine.eof:
             raise BadEncoding(f"the {self._coding} body ends early")
 
 
+def create_decompressor(header: str | None, limit: int) -> Decompressor | None:
+    """The decompressor for a Content-Encoding header; None if the body is plain. Raises BadEncoding."""
+    coding = (header or "").strip().lower()
+    return None if coding in ("", "identity") else Decompressor(coding, limit)
+
+
 def _has_zlib_header(data: bytes) -> bool:
     return data[0] & 0x0F == 8 and data[0] >> 4 <= 7
-
-
-def codec(header: str | None, limit: int) -> Inflater | None:
-    """What undoes a Content-Encoding header: None where there is nothing to undo. Raises BadEncoding."""
-    coding = (header or "").strip().lower()
-    return None if coding in ("", "identity") else Inflater(coding, limit)

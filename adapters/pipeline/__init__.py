@@ -1,0 +1,30 @@
+"""The pipeline: one exchange between a client and its providers, without any input or output. See pipeline.py."""
+
+from __future__ import annotations
+
+from .attempt import STREAM_HEADERS, Attempt
+from .conversation import INSTEAD, PREVIOUS, Recall
+from .guard import DefectReporter
+from .outcome import Outcome, Output, PlannedCall
+from .pipeline import Pipeline, render_fault
+from .plan import ProtocolPlan, TargetPlan, find_bridge, plan_target
+from .reply_reader import SSE
+
+__all__ = [
+    "INSTEAD",
+    "PREVIOUS",
+    "SSE",
+    "STREAM_HEADERS",
+    "Attempt",
+    "DefectReporter",
+    "Outcome",
+    "Output",
+    "Pipeline",
+    "PlannedCall",
+    "ProtocolPlan",
+    "Recall",
+    "TargetPlan",
+    "find_bridge",
+    "plan_target",
+    "render_fault",
+]

@@ -1,0 +1,388 @@
+"""One attempt: the request written for one target, and what comes back written for the client.
+
+The caller makes the `calls`, feeds what comes back (`start_reply`, `feed`, `resume`, `close`) and does what each
+`Output` says. It can end the attempt with a fault of its own (`fail`). What happens is decided by the table in
+transitions.py; the methods here classify what came in and carry out the action. No method raises for what an upstream
+sent: that is in `outcome`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import orjson
+
+from dragoman.adapters.call import Context, Headers, JsonObject
+from dragoman.adapters.changes import HEADER, Receipt
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.responses.writer import ResponsesWriter
+from dragoman.adapters.routes import Route
+from dragoman.adapters.streams import Chunk, End, Run, StreamWriter
+from dragoman.adapters.streams import Output as StreamOutput
+
+from .conversation import Conversation
+from .framing import write_output
+from .guard import UnexpectedErrorGuard
+from .outcome import COMPLETE, NOTHING, OPEN, Outcome, Output, PlannedCall
+from .plan import ProtocolPlan, TargetPlan
+from .reply_reader import SSE, ReplyReader
+from .restream import stream_reply
+from .transitions import TRANSITIONS, Action, Input, State
+
+__all__ = ["STREAM_HEADERS", "Attempt"]
+
+STREAM_HEADERS: Mapping[str, str] = {"Content-Type": SSE, "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+"""The headers of every stream to a client."""
+
+_Outputs: TypeAlias = list[StreamOutput | Run]
+_Answer: TypeAlias = _Outputs | JsonObject  # a part of a stream, or a whole reply in canonical form
+
+
+class Attempt:
+    """Made by `Pipeline.prepare`.
+
+    `calls` are the first calls to make. `outcome` says how far the attempt is. `status` and `headers` are those of the
+    client's response, valid once there are bytes for it. `events` counts the events for the client, `usage` is the
+    latest usage in canonical form. `has_begun` says that there were bytes for the client.
+    """
+
+    __slots__ = (
+        "_client",
+        "_conversation",
+        "_ctx",
+        "_guard",
+        "_held",
+        "_plan",
+        "_readers",
+        "_reply_headers",
+        "_round",
+        "_route",
+        "_state",
+        "_target",
+        "_writer",
+        "calls",
+        "events",
+        "has_begun",
+        "outcome",
+        "status",
+        "usage",
+        "wants_stream",
+    )
+
+    def __init__(
+        self,
+        route: Route,
+        client: Context,
+        target: TargetPlan,
+        conversation: Conversation | None,
+        guard: UnexpectedErrorGuard,
+    ) -> None:
+        """`client` is the context of the client's side, its request in canonical form. Raises Fault if the target
+        cannot serve the request; its path is the client's."""
+        self._route = route
+        self._client = client
+        self._target = target
+        self._plan: ProtocolPlan = target.for_protocol(route.protocol)
+        self._conversation = conversation
+        self._guard = guard
+        self._state: State = "open"
+        self._readers: list[ReplyReader] = []
+        self._round: list[ReplyReader] = []  # those of the calls under way
+        self._held: _Answer = []
+        self._writer: StreamWriter | None = None
+        self._reply_headers: Headers = {}
+        self._ctx = client
+        self.wants_stream = client.request.get("stream") is True
+        self.has_begun = False
+        self.outcome: Outcome = OPEN
+        self.status = 200
+        self.events = 0
+        self.usage: JsonObject | None = None
+        self.calls: tuple[PlannedCall, ...] = ()
+
+    def write_calls(self) -> None:
+        """Write the request for the target: `calls` has the calls to make. Raises Fault, its path the client's."""
+        plan, client, conversation = self._plan, self._client, self._conversation
+        ctx = self._create_call_context(client.receipt.fork())
+        if conversation is not None:
+            may_keep = plan.bridge is None and self._target.dialect.keeps_responses
+            ctx = conversation.continue_for(ctx, self._target.provider, may_keep)
+        self._ctx = ctx
+        parts = plan.split(ctx)
+        if len(parts) > 1:
+            parts = [part._replace(target=self._target.canonical) for part in parts]
+        self.calls = tuple([self._write_call(part) for part in parts])
+        self._round = self._readers[-len(parts) :]
+
+    def expect_reply(self) -> None:
+        """Read one reply, number 0, without a call that asked for it."""
+        self._ctx = self._create_call_context(self._client.receipt)
+        self._round = [self._add_reader(self._ctx)]
+
+    @property
+    def receipt(self) -> Receipt:
+        """Every change of this attempt."""
+        return self._ctx.receipt
+
+    @property
+    def breaks_connection(self) -> bool:
+        """True if the client's connection must be broken off after the last bytes."""
+        return self._writer is not None and self._writer.aborts
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What was lost on the way, and what the provider's own clients rely on; then a stream's or the reply's own."""
+        headers: dict[str, str] = {}
+        if (changes := self.receipt.header()) is not None:
+            headers[HEADER] = changes
+        replied = self._round[0].headers
+        for name in self._target.dialect.forwarded:
+            if name in replied:
+                headers[name] = replied[name]
+        return {**headers, **(STREAM_HEADERS if self.wants_stream else self._reply_headers)}
+
+    def is_reading(self, call: int) -> bool:
+        """True while more of the reply to this call is wanted."""
+        return not self._readers[call].ended and self._state in ("open", "streaming")
+
+    def start_reply(self, call: int, status: int, headers: Headers) -> Output:
+        """Take the head of a reply. Header names are looked up in lower case."""
+        streams = self.wants_stream and len(self._round) == 1
+        try:
+            self._readers[call].start(status, headers, wants_stream=streams)
+        except Exception as error:  # noqa: BLE001 - whatever an upstream's bytes cause is its fault
+            return self._fail_with(error)
+        return NOTHING
+
+    def feed(self, call: int, data: bytes) -> Output:
+        """Take bytes of a reply, in pieces of any size."""
+        reader = self._readers[call]
+        try:
+            outputs = reader.receive(data)
+            output = self._take(outputs) if outputs else NOTHING
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._fail_with(error)
+        return output._replace(more=True) if reader.is_pending else output
+
+    def resume(self, call: int) -> Output:
+        """Go on after an output that said `more`."""
+        return self.feed(call, b"")
+
+    def close(self, call: int, cut: Fault | None = None) -> Output:
+        """The bytes of a reply ended; `cut` says how, if not cleanly."""
+        reader = self._readers[call]
+        if reader.ended:
+            return NOTHING
+        try:
+            outputs = reader.close(cut)
+            if reader.is_stream:
+                return self._take(outputs) if outputs else NOTHING
+            return self._finish_replies() if all(one.ended for one in self._round) else NOTHING
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._fail_with(error)
+
+    def confirm_save(self) -> Output:
+        """The record of the last output is saved."""
+        try:
+            return self._advance("saved")
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._fail_with(error)
+
+    def reject_save(self, fault: Fault) -> Output:
+        """The record of the last output could not be saved. Nothing more is saved of this attempt."""
+        self._conversation = None
+        return self._advance("fault", fault)
+
+    def fail(self, fault: Fault) -> Output:
+        """End the attempt for a reason of the caller's: a deadline, a shutdown."""
+        return self._advance("fault", fault)
+
+    # Calls
+
+    def _create_call_context(self, receipt: Receipt) -> Context:
+        canonical = self._plan.bridge is not None or self._keeps
+        target = self._target.canonical if canonical else self._target.target
+        return self._client._replace(profile=target.profile, receipt=receipt, target=target)
+
+    def _add_reader(self, ctx: Context) -> ReplyReader:
+        self._readers.append(ReplyReader(self._plan, self._target.provider, ctx, self._client.request))
+        return self._readers[-1]
+
+    def _write_call(self, ctx: Context) -> PlannedCall:
+        plan = self._plan
+        try:
+            if plan.bridge is not None:
+                ctx = ctx._replace(request=plan.bridge.request(ctx.request, ctx))
+            call = plan.called.write_request(ctx.request, ctx)
+        except Fault as fault:
+            raise fault.located(ctx.receipt) from None
+        self._add_reader(ctx)
+        return PlannedCall(len(self._readers) - 1, call, call.body.get("stream") is True, ctx.receipt)
+
+    # Replies
+
+    @property
+    def _keeps(self) -> bool:
+        return self._conversation is not None and self._conversation.keeps
+
+    def _take(self, outputs: _Outputs) -> Output:
+        """Outputs of a stream in the client's protocol. A fault or the end is the last of them."""
+        last = outputs[-1]
+        if isinstance(last, Fault):
+            before = self._advance("outputs", outputs[:-1]) if len(outputs) > 1 else NOTHING
+            after = self._advance("fault", last)
+            return after._replace(data=before.data + after.data) if before.data else after
+        if isinstance(last, End):
+            return self._advance("kept_end" if self._keeps else "end", outputs)
+        return self._advance("outputs", outputs)
+
+    def _finish_replies(self) -> Output:
+        """Every reply of the round is there: they become one answer."""
+        replies = [reader.reply for reader in self._round if reader.reply is not None]
+        batching = self._plan.batching
+        if batching is not None and len(replies) > 1:
+            self._join_receipts()
+            reply = batching.join(replies, self._ctx)
+        else:
+            (reply,) = replies
+        self.usage = reply.get("usage")
+        if self.wants_stream:
+            return self._take([*stream_reply(self._route.protocol, reply, self._client.request)])
+        return self._advance("kept_end" if self._keeps else "end", reply)
+
+    def _join_receipts(self) -> None:
+        """Several calls have receipts of their own."""
+        if len(self._round) > 1:
+            for reader in self._round:
+                self.receipt.absorb(reader.receipt)
+
+    def _fail_with(self, error: Exception) -> Output:
+        fault = self._guard.as_upstream_fault(error)
+        conversation = self._conversation if self._state == "open" else None
+        if conversation is not None and conversation.forget_provider_id(fault):
+            return self._advance("lost")
+        return self._advance("fault", fault)
+
+    # Actions
+
+    def _advance(self, given: Input, payload: Any = None) -> Output:
+        """Carry out the action for an input. The state changes only if the action succeeds, and "open" lasts until
+        there are bytes for the client."""
+        state, action = TRANSITIONS[self._state, given]
+        output = _ACTIONS[action](self, payload)
+        if output.data or given != "outputs":
+            self._state = state
+        return output
+
+    def _write(self, answer: _Answer) -> Output:
+        is_end = isinstance(answer, dict) or isinstance(answer[-1], End)
+        output = Output(self._write_answer(self._show(answer)))
+        if is_end:
+            self.outcome = COMPLETE
+        return output
+
+    def _hold(self, answer: _Answer) -> Output:
+        """Keep the end of the answer back until its record is saved."""
+        conversation = self._conversation
+        assert conversation is not None
+        if isinstance(answer, dict):
+            self._held, record = conversation.complete(answer)
+            return Output(record=record)
+        *before, last, end = answer
+        assert isinstance(last, Chunk)
+        shown, record = conversation.complete(last.body["response"])
+        self._held = [*map(conversation.replace_fields, before), Chunk({**last.body, "response": shown}), end]
+        return Output(record=record)
+
+    def _release(self, _: None) -> Output:
+        output = Output(self._write_answer(self._held))
+        self.outcome = COMPLETE
+        return output
+
+    def _repeat_call(self, _: None) -> Output:
+        self.write_calls()
+        return Output(calls=self.calls)
+
+    def _report(self, fault: Fault) -> Output:
+        self._join_receipts()
+        self.outcome = Outcome("failed", fault)
+        return NOTHING
+
+    def _write_fault(self, fault: Fault) -> Output:
+        """An error event ends the stream. What was kept of the answer is kept with it."""
+        self.outcome = Outcome("failed", fault)
+        writer = self._open_writer()
+        data = writer.write(fault)
+        failed = writer.failed if isinstance(writer, ResponsesWriter) and self._keeps else None
+        if failed is None or self._conversation is None:
+            return Output(data)
+        return Output(data, self._conversation.create_record(failed))
+
+    def _ignore(self, _: object) -> Output:
+        return NOTHING
+
+    # Writing
+
+    def _show(self, answer: _Answer) -> _Answer:
+        """The answer with the fields of a kept or continued response."""
+        conversation = self._conversation
+        if conversation is None:
+            return answer
+        if isinstance(answer, dict):
+            return conversation.with_store_fields(answer)
+        return (
+            answer if isinstance(answer[0], Run) and len(answer) == 1 else [*map(conversation.replace_fields, answer)]
+        )
+
+    def _write_answer(self, answer: _Answer) -> bytes:
+        if isinstance(answer, dict):
+            return self._write_reply(answer)
+        if self._writer is None:
+            self._open_writer()
+        data = self._write_output(answer[0]) if len(answer) == 1 else b"".join(map(self._write_output, answer))
+        self.has_begun = self.has_begun or bool(data)
+        return data
+
+    def _write_reply(self, hub: JsonObject) -> bytes:
+        reply = self._route.served.write_reply(hub, self._written_context())
+        data = orjson.dumps(reply.body)
+        self.status, self._reply_headers, self.has_begun = reply.status, reply.headers, True
+        return data
+
+    def _write_output(self, output: StreamOutput | Run) -> bytes:
+        if isinstance(output, Run):
+            self.events += len(output.texts)
+        elif isinstance(output, Chunk):
+            self.events += 1
+            if usage := _find_usage(output.body):
+                self.usage = usage
+        assert self._writer is not None
+        return write_output(self._writer, output)
+
+    def _open_writer(self) -> StreamWriter:
+        if self._writer is None:
+            self._writer = self._route.served.write_stream(self._written_context())
+        return self._writer
+
+    def _written_context(self) -> Context:
+        """What the client's dialect may look at when it writes this target's answer."""
+        return self._client._replace(receipt=self.receipt, target=self._ctx.target)
+
+
+def _find_usage(event: JsonObject) -> JsonObject | None:
+    """The usage in a chunk, or in the response of a Responses event."""
+    response = event.get("response")
+    usage: JsonObject | None = (response if isinstance(response, dict) else event).get("usage")
+    return usage
+
+
+_ACTIONS: Mapping[Action, Callable[[Attempt, Any], Output]] = {
+    "write": Attempt._write,
+    "hold": Attempt._hold,
+    "release": Attempt._release,
+    "repeat_call": Attempt._repeat_call,
+    "report": Attempt._report,
+    "write_fault": Attempt._write_fault,
+    "ignore": Attempt._ignore,
+}

@@ -1,0 +1,81 @@
+"""What configuration decides about one target, decided once: which verbs and which bridge serve each client protocol.
+
+A plan is made when the routing state is built, so an exchange only follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from dragoman.adapters.call import Context, Target
+from dragoman.adapters.dialect import Batching, Called, Dialect
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.translate.bridge import Bridge, bridges
+
+__all__ = ["ProtocolPlan", "TargetPlan", "find_bridge", "plan_target"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolPlan:
+    """How a target serves one client protocol: the provider's verbs, and the bridge if the protocols differ."""
+
+    called: Called
+    bridge: Bridge | None = None
+
+    @property
+    def batching(self) -> Batching | None:
+        return self.called.batching if self.bridge is None else self.bridge.batching
+
+    def split(self, ctx: Context) -> list[Context]:
+        """One context for each call that the request needs. Raises Fault."""
+        return [ctx] if self.batching is None else self.batching.split(ctx)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPlan:
+    """One target. `canonical` is the same target under a policy whose replies come in canonical form: translations,
+    kept responses and joined replies need it. `protocols` maps a client protocol to its plan."""
+
+    provider: str
+    dialect: Dialect
+    target: Target
+    canonical: Target
+    protocols: Mapping[str, ProtocolPlan]
+    called: tuple[str, ...]
+    """The protocols that the provider is configured for."""
+
+    def for_protocol(self, protocol: str) -> ProtocolPlan:
+        """Raises Fault if neither the provider nor a bridge serves the protocol."""
+        plan = self.protocols.get(protocol)
+        if plan is None:
+            known = ", ".join(self.called)
+            text = f"the provider {self.provider} is not used for {protocol}: its protocols are {known}"
+            raise Fault("unsupported_parameter", text, ("model",), code="unsupported_protocol")
+        return plan
+
+    def with_target(self, target: Target) -> TargetPlan:
+        """The same plan for another upstream model or policy of this provider."""
+        return replace(self, target=target, canonical=_canonical(target))
+
+
+def plan_target(provider: str, dialect: Dialect, protocols: Collection[str], target: Target) -> TargetPlan:
+    """The plan for a target of a provider that is called with these protocols."""
+    called = {protocol: verbs for protocol, verbs in dialect.called.items() if protocol in protocols}
+    plans = {protocol: ProtocolPlan(verbs) for protocol, verbs in called.items()}
+    for protocol in bridges:
+        bridge = None if protocol in plans else find_bridge(protocol, called)
+        if bridge is not None:
+            plans[protocol] = ProtocolPlan(called[bridge.called], bridge)
+    return TargetPlan(provider, dialect, target, _canonical(target), plans, tuple(called))
+
+
+def find_bridge(protocol: str, called: Collection[str]) -> Bridge | None:
+    """The first bridge from the client's protocol to one of those that a provider is called with."""
+    return next((bridge for bridge in bridges.get(protocol, ()) if bridge.called in called), None)
+
+
+def _canonical(target: Target) -> Target:
+    if target.policy.replies in ("repair", "strict"):
+        return target
+    return replace(target, policy=replace(target.policy, replies="repair"))

@@ -1,0 +1,190 @@
+"""Reading the reply to one call: from status, headers and bytes to canonical form in the client's protocol.
+
+A reply is read in one of two ways, decided by its head. A *stream* gives outputs as its bytes come, if the client asked
+for a stream and the provider answers with one. A *body* is collected, bounded, and parsed at its end: whole replies and
+errors. Both may be compressed.
+"""
+
+from __future__ import annotations
+
+from dragoman.adapters.call import Context, Headers, JsonObject, Reply
+from dragoman.adapters.changes import Receipt
+from dragoman.adapters.decompression import BadEncoding, Decompressor, TooMuch, create_decompressor
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.jsontext import read_any
+from dragoman.adapters.streams import Output, Run, StreamTranslator
+
+from .framing import FramedReader, translate_output
+from .plan import ProtocolPlan
+
+__all__ = ["REPLY_LIMIT", "SSE", "ReplyReader"]
+
+REPLY_LIMIT = 64 * 1024 * 1024
+"""Bytes of a reply that is collected, after decompression."""
+
+SSE = "text/event-stream"
+
+
+class ReplyReader:
+    """Reads one reply. `request` is the client's request in canonical form, `ctx` the context of the call."""
+
+    __slots__ = (
+        "_ctx",
+        "_decompressor",
+        "_parts",
+        "_plan",
+        "_provider",
+        "_request",
+        "_size",
+        "_stream",
+        "_translator",
+        "ended",
+        "headers",
+        "reply",
+        "status",
+    )
+
+    def __init__(self, plan: ProtocolPlan, provider: str, ctx: Context, request: JsonObject) -> None:
+        self._plan = plan
+        self._provider = provider
+        self._ctx = ctx
+        self._request = request
+        self._decompressor: Decompressor | None = None
+        self._stream: FramedReader | None = None
+        self._translator: StreamTranslator | None = None
+        self._parts: list[bytes] = []
+        self._size = 0
+        self.status = 0
+        self.headers: Headers = {}
+        self.reply: JsonObject | None = None  # a whole reply, in canonical form
+        self.ended = False  # nothing more is read of this reply
+
+    @property
+    def receipt(self) -> Receipt:
+        return self._ctx.receipt
+
+    @property
+    def _is_error(self) -> bool:
+        """True for an error's status, and for 0: an error whose status is not known."""
+        return not 200 <= self.status < 300
+
+    @property
+    def is_stream(self) -> bool:
+        return self._stream is not None
+
+    @property
+    def is_pending(self) -> bool:
+        """True while there is more to decompress in what was received."""
+        return self._decompressor is not None and self._decompressor.pending
+
+    def start(self, status: int, headers: Headers, *, wants_stream: bool) -> None:
+        """Take the head. Header names are looked up in lower case. Raises Fault."""
+        self.status, self.headers = status, headers
+        if 300 <= status < 400:
+            raise self._invalid("it redirects, which is not followed", "upstream_redirect")
+        try:
+            self._decompressor = create_decompressor(headers.get("content-encoding"), REPLY_LIMIT)
+        except BadEncoding as error:
+            raise self._invalid(str(error), "upstream_invalid_encoding") from None
+        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if self._is_error:
+            pass  # an error is a body, whatever its type
+        elif wants_stream and media_type in (SSE, ""):
+            self._open_stream()
+        elif media_type == SSE:
+            raise self._invalid("it sent a stream, which was not asked for", "upstream_unexpected_stream")
+        if self._stream is None and int(headers.get("content-length") or 0) > REPLY_LIMIT:
+            raise self._too_large()
+
+    def receive(self, data: bytes) -> list[Output | Run]:
+        """Take bytes; empty bytes go on with what is pending. The outputs of a stream. Raises Fault for a body that is
+        too large or wrongly compressed."""
+        if self._decompressor is not None:
+            data = self._decompress(self._decompressor, data)
+        if self._stream is None:
+            self._collect(data)
+            return []
+        outputs = self._stream.receive(data) if data else []
+        self.ended = self._stream.ended
+        return outputs if self._translator is None else self._translate(outputs)
+
+    def close(self, cut: Fault | None = None) -> list[Output | Run]:
+        """The bytes ended; `cut` says how, if not cleanly. The last outputs of a stream; a body becomes `reply`.
+        Raises Fault, its path the client's, also if the reply reports an error."""
+        self.ended = True
+        if cut is None and self._decompressor is not None:
+            cut = self._close_decompressor(self._decompressor)
+        if self._stream is not None:
+            outputs = self._stream.close(cut)
+            return outputs if self._translator is None else self._translate(outputs)
+        if cut is not None:
+            raise cut
+        try:
+            self.reply = self._read_body(b"".join(self._parts))
+        except Fault as fault:
+            raise fault.located(self._ctx.receipt) from None
+        finally:
+            self._parts = []
+        return []
+
+    def _open_stream(self) -> None:
+        self._stream = FramedReader(self._plan.called.read_stream(self._ctx))
+        if self._plan.bridge is not None:
+            self._translator = self._plan.bridge.stream(self._request, self._ctx)
+
+    def _translate(self, outputs: list[Output | Run]) -> list[Output | Run]:
+        translator = self._translator
+        assert translator is not None
+        if len(outputs) == 1:
+            return translate_output(translator, outputs[0])
+        return [made for output in outputs for made in translate_output(translator, output)]
+
+    def _collect(self, data: bytes) -> None:
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size > REPLY_LIMIT:
+            raise self._too_large()
+
+    def _read_body(self, raw: bytes) -> JsonObject:
+        body = _parse_object(raw)
+        reply = Reply(self.status, body or {}, self.headers, raw)
+        if self._is_error:
+            raise self._plan.called.read_fault(reply, self._ctx)
+        if body is None:
+            code = "upstream_invalid_json" if self._has_known_end() else "upstream_truncated"
+            raise self._invalid("its reply is not a JSON object", code)
+        hub = self._plan.called.read_reply(reply, self._ctx)
+        return hub if self._plan.bridge is None else self._plan.bridge.reply(hub, self._request, self._ctx)
+
+    def _has_known_end(self) -> bool:
+        """False if only the end of the connection shows where the body ends."""
+        return "content-length" in self.headers or "transfer-encoding" in self.headers
+
+    def _decompress(self, decompressor: Decompressor, data: bytes) -> bytes:
+        try:
+            return decompressor.feed(data)
+        except TooMuch:
+            raise self._too_large() from None
+        except BadEncoding as error:
+            raise self._invalid(str(error), "upstream_invalid_encoding") from None
+
+    def _close_decompressor(self, decompressor: Decompressor) -> Fault | None:
+        try:
+            decompressor.close()
+        except BadEncoding as error:
+            return self._invalid(str(error), "upstream_invalid_encoding")
+        return None
+
+    def _too_large(self) -> Fault:
+        return self._invalid(f"its reply is larger than {REPLY_LIMIT // 1024**2} MiB", "upstream_response_too_large")
+
+    def _invalid(self, text: str, code: str) -> Fault:
+        return Fault("upstream_invalid_response", f"upstream {self._provider}: {text}", code=code)
+
+
+def _parse_object(raw: bytes) -> JsonObject | None:
+    try:
+        body = read_any(raw)
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None

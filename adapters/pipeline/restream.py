@@ -1,0 +1,26 @@
+"""A whole reply as a stream, for a client that asked for a stream and a provider that answered whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from dragoman.adapters.call import JsonObject
+from dragoman.adapters.chat.restream import restream
+from dragoman.adapters.common.parameters import wants_usage
+from dragoman.adapters.completions.restream import restream_text
+from dragoman.adapters.responses.restream import restream_response
+from dragoman.adapters.streams import Chunk, End, Output
+
+__all__ = ["stream_reply"]
+
+
+def stream_reply(protocol: str, reply: JsonObject, request: JsonObject) -> list[Output]:
+    """The outputs of the protocol that add up to a reply in canonical form. `request` is the client's."""
+    return [*map(Chunk, _RESTREAM[protocol](reply, request)), End()]
+
+
+_RESTREAM: Mapping[str, Callable[[JsonObject, JsonObject], list[JsonObject]]] = {
+    "chat": lambda reply, request: restream(reply, wants_usage(request)),
+    "completions": lambda reply, request: restream_text(reply, wants_usage(request)),
+    "responses": lambda reply, request: restream_response(reply),
+}

@@ -1,0 +1,30 @@
+"""What one exchange carries through all its steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aiohttp.web_request import BaseRequest
+
+from dragoman.adapters.pipeline import Pipeline
+from dragoman.proxy.config.models import Server
+from dragoman.proxy.conversations.owner_store import OwnerStore
+from dragoman.proxy.http.deadline import Deadline
+from dragoman.proxy.telemetry.log import Log, Mask, Note
+
+__all__ = ["RequestContext"]
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """A client's request and the pipeline that serves it. `store` is set once the key is known, if responses are
+    kept."""
+
+    request: BaseRequest
+    pipeline: Pipeline
+    record: Note
+    deadline: Deadline
+    server: Server
+    log: Log
+    mask: Mask
+    store: OwnerStore | None = None

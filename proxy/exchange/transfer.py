@@ -1,0 +1,159 @@
+"""The pump of an attempt: calls go to the upstream, replies to the attempt, its bytes to the client.
+
+Nothing is decided here but the deadlines. A request may need several calls: they run at the same time, a bounded number
+of them, and the first failure ends the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.pipeline import Attempt, Output, PlannedCall
+from dragoman.proxy.conversations.owner_store import mask_record
+from dragoman.proxy.routing.state import Candidate
+from dragoman.proxy.upstreams.interface import UpstreamResponse
+
+from .answer import Answer
+from .context import RequestContext
+
+__all__ = ["MAX_PARALLEL_CALLS", "Transfer"]
+
+MAX_PARALLEL_CALLS = 8
+"""Calls of one request that are under way at the same time."""
+
+_FORWARDED = ("traceparent", "tracestate")
+
+
+class Transfer:
+    """One attempt's."""
+
+    __slots__ = ("_answer", "_attempt", "_candidate", "_ctx", "_forwarded", "_slots")
+
+    def __init__(self, ctx: RequestContext, candidate: Candidate, attempt: Attempt, answer: Answer) -> None:
+        self._ctx = ctx
+        self._candidate = candidate
+        self._attempt = attempt
+        self._answer = answer
+        headers = ctx.request.headers
+        self._forwarded = {name: headers[name] for name in _FORWARDED if name in headers}
+        self._forwarded["x-request-id"] = ctx.record.request_id
+        self._slots = asyncio.Semaphore(MAX_PARALLEL_CALLS)
+
+    async def run(self) -> None:
+        """Make the attempt's calls, and those that follow from their replies. How it ended is in `attempt.outcome`.
+        Raises ClientDisconnected."""
+        timeouts, streams = self._candidate.provider.timeouts, self._attempt.wants_stream
+        calls = self._attempt.calls
+        while calls:
+            single = len(calls) == 1
+            if streams and single:
+                self._ctx.deadline.enter_phase("first_token", timeouts.first_token)
+            else:
+                self._ctx.deadline.enter_phase("answer", timeouts.total)
+            calls = await self._make(calls[0]) if single else await self._make_all(calls)
+
+    async def _make(self, call: PlannedCall) -> tuple[PlannedCall, ...]:
+        """Make one call; the calls that follow from it. A failure of the transport fails the attempt."""
+        ctx, attempt = self._ctx, self._attempt
+        upstream = self._candidate.provider.upstream
+        try:
+            with ctx.deadline:
+                response = await upstream.send(call.call, stream=call.stream, forwarded=self._forwarded)
+        except Fault as fault:
+            return await self._handle(attempt.fail(fault))
+        ctx.record.upstream_status = response.status
+        try:
+            further = await self._pump(call.number, response)
+        except BaseException:
+            response.close()
+            raise
+        if attempt.outcome.fault is None:
+            response.finish()
+        else:
+            response.close()
+        return further
+
+    async def _pump(self, call: int, response: UpstreamResponse) -> tuple[PlannedCall, ...]:
+        """Feed one reply to the attempt until it wants no more of it."""
+        attempt = self._attempt
+        further = await self._handle(attempt.start_reply(call, response.status, response.headers))
+        while attempt.is_reading(call):
+            output = await self._read(call, response)
+            if output.data or output.record or output.calls:
+                further = await self._handle(output)
+            while output.more:
+                await asyncio.sleep(0)  # what a few bytes decompress to must not keep others waiting
+                output = attempt.resume(call)
+                further = await self._handle(output)
+            if response.is_at_end and attempt.is_reading(call):
+                further = await self._handle(attempt.close(call))
+        return further
+
+    async def _read(self, call: int, response: UpstreamResponse) -> Output:
+        attempt, deadline = self._attempt, self._ctx.deadline
+        if attempt.has_begun:
+            deadline.enter_phase("inter_token", self._candidate.provider.timeouts.inter_token)
+        try:
+            with deadline:
+                data = await response.read_chunk()
+        except Fault as cut:
+            return attempt.close(call, cut)
+        return attempt.feed(call, data) if data else attempt.close(call)
+
+    async def _handle(self, output: Output) -> tuple[PlannedCall, ...]:
+        """Do what an output says. Returns its further calls."""
+        record, attempt = self._ctx.record, self._attempt
+        if output.record is not None:
+            output = await self._save(output)
+        record.events = attempt.events
+        data = output.data
+        if (fault := attempt.outcome.fault) is not None:
+            data = self._ctx.mask(data)
+            if attempt.has_begun:
+                record.record_fault(fault)
+        if data:
+            await self._answer.write(data)
+        if output.calls:
+            record.attempts += 1
+        return output.calls
+
+    async def _save(self, output: Output) -> Output:
+        """Save the record of an output; what to do after that."""
+        store, attempt = self._ctx.store, self._attempt
+        assert store is not None and output.record is not None
+        failed = attempt.outcome.fault is not None
+        try:
+            await store.save(mask_record(output.record, self._ctx.mask) if failed else output.record)
+        except Fault as fault:
+            if not failed:
+                return attempt.reject_save(fault)
+            self._ctx.record.cause = fault  # the client learns of a failure anyway
+        return output if failed else attempt.confirm_save()
+
+    async def _make_all(self, calls: Sequence[PlannedCall]) -> tuple[PlannedCall, ...]:
+        tasks = [asyncio.create_task(self._make_in_turn(call)) for call in calls]
+        try:
+            with self._ctx.deadline:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        except Fault as fault:
+            await self._handle(self._attempt.fail(fault))
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        for task in tasks:
+            if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, _CallFailed):
+                raise error
+        return ()
+
+    async def _make_in_turn(self, call: PlannedCall) -> None:
+        async with self._slots:
+            await self._make(call)
+        if self._attempt.outcome.fault is not None:
+            raise _CallFailed
+
+
+class _CallFailed(Exception):
+    """One of several calls has failed the attempt: the others end."""
