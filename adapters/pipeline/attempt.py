@@ -18,11 +18,10 @@ from dragoman.adapters.changes import HEADER, Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.writer import ResponsesWriter
 from dragoman.adapters.routes import Route
-from dragoman.adapters.streams import Chunk, End, Run, StreamWriter
+from dragoman.adapters.streams import Chunk, DeltaRun, End, StreamWriter
 from dragoman.adapters.streams import Output as StreamOutput
 
 from .conversation import Conversation
-from .framing import write_output
 from .guard import UnexpectedErrorGuard
 from .outcome import COMPLETE, NOTHING, OPEN, Outcome, Output, PlannedCall
 from .plan import ProtocolPlan, TargetPlan
@@ -35,7 +34,7 @@ __all__ = ["STREAM_HEADERS", "Attempt"]
 STREAM_HEADERS: Mapping[str, str] = {"Content-Type": SSE, "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 """The headers of every stream to a client."""
 
-_Outputs: TypeAlias = list[StreamOutput | Run]
+_Outputs: TypeAlias = list[StreamOutput]
 _Answer: TypeAlias = _Outputs | JsonObject  # a part of a stream, or a whole reply in canonical form
 
 
@@ -203,7 +202,8 @@ class Attempt:
     def _create_call_context(self, receipt: Receipt) -> Context:
         canonical = self._plan.bridge is not None or self._keeps
         target = self._target.canonical if canonical else self._target.target
-        return self._client._replace(profile=target.profile, receipt=receipt, target=target)
+        first = self._plan.bridge is not None and self._plan.bridge.needs_first_choice
+        return self._client._replace(profile=target.profile, receipt=receipt, target=target, needs_first_choice=first)
 
     def _add_reader(self, ctx: Context) -> ReplyReader:
         self._readers.append(ReplyReader(self._plan, self._target.provider, ctx, self._client.request))
@@ -332,7 +332,9 @@ class Attempt:
         if isinstance(answer, dict):
             return conversation.with_store_fields(answer)
         return (
-            answer if isinstance(answer[0], Run) and len(answer) == 1 else [*map(conversation.replace_fields, answer)]
+            answer
+            if isinstance(answer[0], DeltaRun) and len(answer) == 1
+            else [*map(conversation.replace_fields, answer)]
         )
 
     def _write_answer(self, answer: _Answer) -> bytes:
@@ -350,15 +352,15 @@ class Attempt:
         self.status, self._reply_headers, self.has_begun = reply.status, reply.headers, True
         return data
 
-    def _write_output(self, output: StreamOutput | Run) -> bytes:
-        if isinstance(output, Run):
+    def _write_output(self, output: StreamOutput) -> bytes:
+        if isinstance(output, DeltaRun):
             self.events += len(output.texts)
         elif isinstance(output, Chunk):
             self.events += 1
             if usage := _find_usage(output.body):
                 self.usage = usage
         assert self._writer is not None
-        return write_output(self._writer, output)
+        return self._writer.write(output)
 
     def _open_writer(self) -> StreamWriter:
         if self._writer is None:

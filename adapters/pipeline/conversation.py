@@ -30,7 +30,7 @@ from dragoman.adapters.responses.history import (
     replayed,
 )
 from dragoman.adapters.responses.stored import StoredResponse, new_response_id
-from dragoman.adapters.streams import Chunk, Output, Run
+from dragoman.adapters.streams import Chunk, Output
 
 __all__ = ["INSTEAD", "PREVIOUS", "Conversation", "Recall"]
 
@@ -128,7 +128,7 @@ class Conversation:
             return response
         return {**response, **fields}
 
-    def replace_fields(self, output: Output | Run) -> Output | Run:
+    def replace_fields(self, output: Output) -> Output:
         """An output of a stream as the client gets it."""
         if not isinstance(output, Chunk) or not isinstance(output.body.get("response"), dict):
             return output

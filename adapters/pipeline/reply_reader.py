@@ -12,9 +12,8 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.decompression import BadEncoding, Decompressor, TooMuch, create_decompressor
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any
-from dragoman.adapters.streams import Output, Run, StreamTranslator
+from dragoman.adapters.streams import Output, StreamReader, StreamTranslator
 
-from .framing import FramedReader, translate_output
 from .plan import ProtocolPlan
 
 __all__ = ["REPLY_LIMIT", "SSE", "ReplyReader"]
@@ -50,7 +49,7 @@ class ReplyReader:
         self._ctx = ctx
         self._request = request
         self._decompressor: Decompressor | None = None
-        self._stream: FramedReader | None = None
+        self._stream: StreamReader | None = None
         self._translator: StreamTranslator | None = None
         self._parts: list[bytes] = []
         self._size = 0
@@ -96,7 +95,7 @@ class ReplyReader:
         if self._stream is None and int(headers.get("content-length") or 0) > REPLY_LIMIT:
             raise self._too_large()
 
-    def receive(self, data: bytes) -> list[Output | Run]:
+    def receive(self, data: bytes) -> list[Output]:
         """Take bytes; empty bytes go on with what is pending. The outputs of a stream. Raises Fault for a body that is
         too large or wrongly compressed."""
         if self._decompressor is not None:
@@ -108,7 +107,7 @@ class ReplyReader:
         self.ended = self._stream.ended
         return outputs if self._translator is None else self._translate(outputs)
 
-    def close(self, cut: Fault | None = None) -> list[Output | Run]:
+    def close(self, cut: Fault | None = None) -> list[Output]:
         """The bytes ended; `cut` says how, if not cleanly. The last outputs of a stream; a body becomes `reply`.
         Raises Fault, its path the client's, also if the reply reports an error."""
         self.ended = True
@@ -128,16 +127,16 @@ class ReplyReader:
         return []
 
     def _open_stream(self) -> None:
-        self._stream = FramedReader(self._plan.called.read_stream(self._ctx))
+        self._stream = self._plan.called.read_stream(self._ctx)
         if self._plan.bridge is not None:
             self._translator = self._plan.bridge.stream(self._request, self._ctx)
 
-    def _translate(self, outputs: list[Output | Run]) -> list[Output | Run]:
+    def _translate(self, outputs: list[Output]) -> list[Output]:
         translator = self._translator
         assert translator is not None
         if len(outputs) == 1:
-            return translate_output(translator, outputs[0])
-        return [made for output in outputs for made in translate_output(translator, output)]
+            return translator.feed(outputs[0])
+        return [made for output in outputs for made in translator.feed(output)]
 
     def _collect(self, data: bytes) -> None:
         self._parts.append(data)
