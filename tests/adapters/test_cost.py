@@ -35,7 +35,7 @@ def write(dialect: str, protocol: str, request: Body, profile: str = "actual", *
 
 def translate(dialect: str, request: Body) -> None:
     ctx = Context("actual", Call("POST", "/", request), Receipt(), Target("m"), request)
-    made = bridges["responses"].request(request, ctx)
+    made = bridges["responses"][0].request(request, ctx)
     dialects[dialect].called["chat"].write_request(made, ctx._replace(request=made))
 
 

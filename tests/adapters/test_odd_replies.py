@@ -68,7 +68,7 @@ def context(protocol: str, mode: str = "repair") -> Context:
 def whole(protocol: str) -> dict[str, Any]:
     if protocol == "responses":
         hub = dialects["openai"].called["chat"].read_reply(Reply(200, deepcopy(WHOLE["chat"])), context("chat"))
-        return bridges["responses"].reply(hub, REQUESTS["responses"], context("responses"))
+        return bridges["responses"][0].reply(hub, REQUESTS["responses"], context("responses"))
     return deepcopy(WHOLE[protocol])
 
 
@@ -99,7 +99,7 @@ def alter(value: Any, random: Random) -> None:
 
 
 def clients(protocol: str) -> list[str]:
-    return [protocol, *(name for name, bridge in bridges.items() if bridge.called == protocol)]
+    return [protocol, *(name for name, (bridge,) in bridges.items() if bridge.called == protocol)]
 
 
 @pytest.mark.parametrize(
@@ -112,11 +112,11 @@ def test_a_whole_reply(dialect: str, protocol: str) -> None:
         alter(body, random)
         shown = json.dumps(body)
         client, ctx = random.choice(clients(protocol)), context(protocol, random.choice(["repair", "strict"]))
-        ctx = ctx._replace(needs_first_choice=client != protocol and bridges[client].needs_first_choice)
+        ctx = ctx._replace(needs_first_choice=client != protocol and bridges[client][0].needs_first_choice)
         try:
             hub = dialects[dialect].called[protocol].read_reply(Reply(200, body, raw=shown.encode()), ctx)
             if client != protocol:
-                hub = bridges[client].reply(hub, REQUESTS[client], ctx._replace(request=REQUESTS[client]))
+                hub = bridges[client][0].reply(hub, REQUESTS[client], ctx._replace(request=REQUESTS[client]))
         except Fault:
             continue
         except Exception as error:
@@ -136,11 +136,11 @@ def test_a_stream(dialect: str, protocol: str) -> None:
         alter(random.choice(some), random)
         shown = b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in some) + b"data: [DONE]\n\n"
         client, ctx = random.choice(clients(protocol)), context(protocol, random.choice(["repair", "strict"]))
-        ctx = ctx._replace(needs_first_choice=client != protocol and bridges[client].needs_first_choice)
+        ctx = ctx._replace(needs_first_choice=client != protocol and bridges[client][0].needs_first_choice)
         try:
             outputs = read(dialect, protocol, shown, ctx)
             if client != protocol:
-                translator = bridges[client].stream(REQUESTS[client], ctx._replace(request=REQUESTS[client]))
+                translator = bridges[client][0].stream(REQUESTS[client], ctx._replace(request=REQUESTS[client]))
                 outputs = [made for output in outputs for made in translator.feed(output)]
             for served in [one.served[client] for one in dialects.values() if client in one.served]:
                 writer = served.write_stream(context(client))

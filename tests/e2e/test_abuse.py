@@ -18,8 +18,8 @@ import pytest
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context
 from dragoman.adapters.changes import Receipt
+from dragoman.adapters.pipeline import reply_reader
 from dragoman.contract.fakes import FakeProvider
-from dragoman.proxy.upstreams import http as over_http
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
 MIB = 1024 * 1024
@@ -207,7 +207,7 @@ async def test_nothing_swells_beyond_its_limit(
     build: Any, client_of: Any, dialect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A megabyte of zeros packs into a kilobyte; what comes out is counted while it is unpacked."""
-    monkeypatch.setattr(over_http, "REPLY_LIMIT", 4 * MIB)
+    monkeypatch.setattr(reply_reader, "REPLY_LIMIT", 4 * MIB)
     client = client_of(await build(server={"body_limit": 4 * MIB}), dialect)
     bomb = gzip.compress(b" " * (64 * MIB), compresslevel=1)
     for stream in (False, True):

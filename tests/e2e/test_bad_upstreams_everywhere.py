@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from dragoman.proxy.upstreams import http as over_http
+from dragoman.adapters.pipeline import reply_reader
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
 SHORT = {"first_token": 2.0, "inter_token": 1.2, "total": 3.0}
@@ -150,7 +150,7 @@ async def test_row_11_an_error_in_a_reply_that_claims_success(client: Any, diale
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_row_12_replies_without_bounds(client: Any, dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(over_http, "REPLY_LIMIT", 300_000)
+    monkeypatch.setattr(reply_reader, "REPLY_LIMIT", 300_000)
     for behaviour in ("huge-body(size=1)", "gzip-bomb(size=1)", "huge-event(size=1)"):
         answer, code = await asked(client, "openai", behaviour, False)
         client.check_error(answer, INVALID)

@@ -18,7 +18,7 @@ from dragoman.adapters.streams import Chunk, End
 from dragoman.adapters.translate.bridge import bridges
 from dragoman.adapters.validation import judge
 
-BRIDGE = bridges["completions"]
+BRIDGE = bridges["completions"][0]
 
 
 def context(request: dict[str, Any] | None = None, **policy: Any) -> Context:

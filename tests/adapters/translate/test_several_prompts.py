@@ -11,7 +11,7 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.translate.bridge import bridges
 
-BRIDGE = bridges["completions"]
+BRIDGE = bridges["completions"][0]
 assert BRIDGE.batching is not None
 BATCHING = BRIDGE.batching
 

@@ -172,7 +172,7 @@ async def test_row_10_a_byte_order_mark_is_accepted_and_noted(make: Any, dialect
     client = await make(dialect)
     answer = await client.send(b"\xef\xbb\xbf" + text(), headers={"x-request-id": "marked"})
     assert answer.status == 200
-    assert "a byte order mark stood before the body" in str(client.house.line("marked")["changes"])
+    assert "a byte order mark preceded the body" in str(client.house.line("marked")["changes"])
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

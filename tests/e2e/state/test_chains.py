@@ -114,7 +114,7 @@ async def test_a_conversation_moves_from_one_provider_to_another(
     if other == "native":
         assert place.native.asked[-1]["input"][0]["content"] == "fake:reasoning hello"
         assert "encrypted_content" not in str(place.native.asked[-1])
-        assert "another provider has sealed" in moved.headers["x-dragoman-changes"]
+        assert "another provider encrypted" in moved.headers["x-dragoman-changes"]
     else:
         assert [role for role, _ in place.spoken(other)] == ["user", "assistant", "user"]
     back = await client.responses.create(model=one, input="back", previous_response_id=moved.parse().id)
@@ -280,7 +280,7 @@ async def test_a_fault_in_new_input_has_the_clients_path(client: AsyncOpenAI) ->
 
 
 async def test_long_conversations_have_an_end(place_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.proxy.conversations.turn.MOST_TURNS", 3)
+    monkeypatch.setattr("dragoman.proxy.conversations.owner_store.MAX_TURNS", 3)
     place = await place_of(store={"kind": "memory", "max_chain": 7000, "max_response": 5000})
     async with place.client() as client:
         made = await client.responses.create(model="openai", input="hello")
@@ -309,7 +309,7 @@ async def test_what_was_sealed_and_referred_to_goes_to_no_other_provider(place: 
         model="databricks", input="three", previous_response_id=second.id
     )
     assert "sealed" not in json.dumps(place.fakes["databricks"].requests[-1].body)
-    assert "another provider has sealed" in moved.headers["x-dragoman-changes"]
+    assert "another provider encrypted" in moved.headers["x-dragoman-changes"]
     at_once = await client.responses.with_raw_response.create(model="databricks", input=said)
     assert "sealed" not in json.dumps(place.fakes["databricks"].requests[-1].body)
-    assert "another provider has sealed" in at_once.headers["x-dragoman-changes"]
+    assert "another provider encrypted" in at_once.headers["x-dragoman-changes"]

@@ -8,15 +8,15 @@ from typing import Any
 
 from aiohttp import ClientSession, web
 
-from dragoman.proxy.http.deadline import Clock
-from dragoman.proxy.http.stream_response import Downstream
+from dragoman.proxy.http.deadline import Deadline
+from dragoman.proxy.http.stream_response import EventStreamResponse
 
 HOLD = 0.02
 
 
 async def told_at_the_last_moment(request: web.BaseRequest) -> Any:
     """The first output comes when the hold has ended, but before the head that goes out alone was sent."""
-    down = Downstream(request, Clock(), lambda: {"Content-Type": "text/event-stream"}, HOLD, 5)
+    down = EventStreamResponse(request, Deadline(), lambda: {"Content-Type": "text/event-stream"}, HOLD, 5)
     loop = asyncio.get_running_loop()
     woken = loop.create_future()
     loop.call_later(HOLD / 2, time.sleep, HOLD)  # the loop is busy until both are due

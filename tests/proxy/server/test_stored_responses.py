@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.adapters import dialects as real
-from dragoman.proxy.server import stored_responses as retrieval
+from dragoman.proxy.conversations import owner_store
 
 PARTS = [("GET", ""), ("DELETE", ""), ("GET", "/input_items"), ("POST", "/cancel")]
 
@@ -36,7 +36,7 @@ async def _proxy(proxy: Any) -> Any:
 
 @pytest.mark.parametrize(("method", "part"), PARTS)
 async def test_it_is_not_waited_for_long(proxy: Any, monkeypatch: pytest.MonkeyPatch, method: str, part: str) -> None:
-    monkeypatch.setattr(retrieval, "PATIENCE", 0.05)
+    monkeypatch.setattr(owner_store, "STORE_TIMEOUT", 0.05)
     p = await _proxy(proxy)
     async with asyncio.timeout(5), p.session.request(method, f"{p.running.url}/v1/responses/x{part}") as response:
         told = await response.json()

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.proxy.exchange import replies
-from dragoman.proxy.upstreams import http as over_http
-from dragoman.proxy.upstreams import interface as upstream_module
+from dragoman.adapters.pipeline import reply_reader
 
 SHORT = {"connect": 0.5, "first_token": 0.3, "inter_token": 0.3, "total": 0.6}
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -132,7 +130,7 @@ async def test_compressed_replies_are_understood(proxy: Any, upstream: Any, wire
 async def test_replies_without_bounds(
     proxy: Any, upstream: Any, wire: Any, monkeypatch: pytest.MonkeyPatch, form: str, stream: bool
 ) -> None:
-    monkeypatch.setattr(over_http, "REPLY_LIMIT", 100_000)
+    monkeypatch.setattr(reply_reader, "REPLY_LIMIT", 100_000)
     vast = b" " * 1_000_000
     script = {
         "gzip bomb": [wire.http(gzip.compress(vast), "Content-Encoding: gzip")],
@@ -217,8 +215,8 @@ async def test_a_dialect_whose_clients_ignore_error_events_gets_a_broken_connect
 
 
 def test_the_limit_is_what_it_says() -> None:
-    assert upstream_module.REPLY_LIMIT == 64 * 1024 * 1024
-    assert replies.SSE == "text/event-stream"
+    assert reply_reader.REPLY_LIMIT == 64 * 1024 * 1024
+    assert reply_reader.SSE == "text/event-stream"
 
 
 async def test_a_defect_in_a_stream_is_no_clean_end(proxy: Any, upstream: Any, wire: Any) -> None:

@@ -3,28 +3,24 @@ same."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.adapters import dialects
-from dragoman.adapters.call import Call, Context, Target
-from dragoman.adapters.changes import Receipt
+from dragoman.adapters.call import Call, Target
+from dragoman.adapters.changes import Change
 from dragoman.adapters.chat.chunk_template import Pattern
-from dragoman.adapters.streams import DeltaRun, Output, StreamReader
-from dragoman.adapters.translate.bridge import bridges
-from dragoman.proxy.config.models import Timeouts
-from dragoman.proxy.exchange.stream_pump import outputs_of
-from dragoman.proxy.exchange.streamed_reply import translated
-from dragoman.proxy.http.deadline import Clock
-from dragoman.proxy.upstreams.interface import Incoming
+from dragoman.adapters.pipeline import Pipeline, plan_target
+from dragoman.adapters.routes import Route
+from dragoman.adapters.streams import DeltaRun
 
-STREAMS = sorted((Path(__file__).parents[2] / "adapters" / "chat" / "fixtures" / "streams").glob("*.sse"))
+STREAMS = sorted((Path(__file__).parents[1] / "chat" / "fixtures" / "streams").glob("*.sse"))
 CLIENTS = [
     "openai/chat/actual",
     "databricks/chat/actual",
@@ -49,45 +45,47 @@ def words(count: int) -> list[bytes]:
     return [event({"content": f" word{number}"}) for number in range(count)]
 
 
-class Reads:
-    """An upstream that gives these bytes, read by read."""
-
-    def __init__(self, reads: list[bytes]) -> None:
-        self._reads = [read for read in reads if read]
-
-    async def chunk(self) -> bytes:
-        return self._reads.pop(0) if self._reads else b""
-
-
-class Relayed(NamedTuple):
-    told: bytes  # to the client
-    changes: list[Any]
+class Written(NamedTuple):
+    data: bytes  # for the client
+    changes: frozenset[Change]  # reading and writing take turns, so their order depends on the reads
     runs: list[DeltaRun]
 
 
-def relayed(reads: list[bytes], client: str = CLIENTS[0], dialect: str = "openai", *, usage: bool = True) -> Relayed:
+def feed(reads: list[bytes], client: str = CLIENTS[0], dialect: str = "openai", *, usage: bool = True) -> Written:
+    """What the pipeline makes of a provider's stream that comes in these reads."""
     counter = iter(range(10_000))
     request = {"model": "m", "stream": True, "stream_options": {"include_usage": usage}, "messages": [], "input": "x"}
-    call = Call("POST", "/", request)
-    ctx = Context(
-        "actual", call, Receipt(), Target("m"), request, lambda: 1.0, lambda prefix: f"{prefix}-%d%%{next(counter)}"
-    )
     served, protocol, profile = client.split("/")
-    writer = dialects[served].served[protocol].write_stream(ctx._replace(profile=profile))
-    outputs = asyncio.run(read(reads, dialects[dialect].called["chat"].read_stream(ctx)))
-    runs = [output for output in outputs if isinstance(output, DeltaRun)]
-    if protocol == "responses":
-        translator = bridges["responses"].stream(request, ctx)
-        outputs = translated(translator, outputs)
-    told = b"".join(map(writer.write, outputs))
-    return Relayed(told, ctx.receipt.changes, runs)
+    route = Route(dialects[served], protocol, dialects[served].served[protocol], profile)
+    pipeline = Pipeline(
+        route,
+        Call("POST", "/", request),
+        clock=lambda: 1.0,
+        new_id=lambda prefix: f"{prefix}-%d%%{next(counter)}",
+    )
+    attempt = pipeline.expect_reply(plan_target("p", dialects[dialect], ["chat"], Target("m")), request)
+    runs: list[DeltaRun] = []
+    with pytest.MonkeyPatch.context() as patch:
+        _record_runs(patch, runs)
+        outputs = [attempt.start_reply(0, 200, {"content-type": "text/event-stream"})]
+        outputs += [attempt.feed(0, read) for read in reads if read and attempt.is_reading(0)]
+        outputs.append(attempt.close(0))
+    data = b"".join(output.data for output in outputs)
+    if attempt.outcome.fault is not None and not attempt.has_begun:
+        data = orjson.dumps(pipeline.render_fault(attempt.outcome.fault).body)
+    return Written(data, frozenset(attempt.receipt.changes), runs)
 
 
-async def read(reads: list[bytes], reader: StreamReader) -> list[Output]:
-    incoming = cast(Incoming, Reads(reads))
-    return [
-        made async for some in outputs_of(incoming, reader, Clock(), Timeouts(), lambda error: error) for made in some
-    ]
+def _record_runs(patch: pytest.MonkeyPatch, runs: list[DeltaRun]) -> None:
+    """Keep the runs that are recognized in a read."""
+    match_run = Pattern.match_run
+
+    def recorded(pattern: Pattern, *given: Any) -> Any:
+        found = match_run(pattern, *given)
+        runs.extend(one for one in (found or ()) if isinstance(one, DeltaRun))
+        return found
+
+    patch.setattr(Pattern, "match_run", recorded)
 
 
 def cut(raw: bytes, places: list[int]) -> list[bytes]:
@@ -101,9 +99,9 @@ def cut(raw: bytes, places: list[int]) -> list[bytes]:
 @given(places=st.lists(st.integers(1, 6000), max_size=12))
 def test_however_the_bytes_are_cut(path: Path, client: str, places: list[int]) -> None:
     dialect, raw = path.stem.split("_")[0], path.read_bytes()
-    by_byte = relayed([raw[i : i + 1] for i in range(len(raw))], client, dialect)
-    assert relayed(cut(raw, places), client, dialect)[:2] == by_byte[:2]
-    assert relayed([raw], client, dialect)[:2] == by_byte[:2]
+    by_byte = feed([raw[i : i + 1] for i in range(len(raw))], client, dialect)
+    assert feed(cut(raw, places), client, dialect)[:2] == by_byte[:2]
+    assert feed([raw], client, dialect)[:2] == by_byte[:2]
 
 
 TEXTS = st.one_of(
@@ -122,25 +120,25 @@ TEXTS = st.one_of(
 @given(st.lists(TEXTS, max_size=12), st.lists(st.integers(1, 2000), max_size=6), st.booleans())
 def test_a_run_is_what_its_chunks_are(client: str, events: list[bytes], places: list[int], usage: bool) -> None:
     raw = b"".join([*words(2), *events, event({}, "stop"), DONE])
-    taken = relayed(cut(raw, places), client, usage=usage)
+    taken = feed(cut(raw, places), client, usage=usage)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Pattern, "match_run", lambda *_: None)
-        assert relayed([raw], client, usage=usage)[:2] == taken[:2]
+        assert feed([raw], client, usage=usage)[:2] == taken[:2]
 
 
 @pytest.mark.parametrize("mended", [False, True])
 def test_texts_that_come_together_are_one_run(mended: bool) -> None:
     events = [event({"role": "assistant", "content": ""}), *words(100), event({}, "stop"), DONE]
-    found = relayed([b"".join(events)], usage=mended)
+    found = feed([b"".join(events)], usage=mended)
     assert [len(run.texts) for run in found.runs] == [99]
-    assert found.told.count(b"data: {") == 102
+    assert found.data.count(b"data: {") == 102
 
 
 def test_a_run_ends_where_a_read_tears_an_event() -> None:
     raw = b"".join([event({"role": "assistant", "content": ""}), *words(10)])
-    found = relayed([raw[:-20], raw[-20:], event({}, "stop") + DONE], usage=False)
+    found = feed([raw[:-20], raw[-20:], event({}, "stop") + DONE], usage=False)
     assert [len(run.texts) for run in found.runs] == [8]
-    assert found.told == raw + event({}, "stop") + DONE
+    assert found.data == raw + event({}, "stop") + DONE
 
 
 def test_a_text_stands_nowhere_else_in_its_chunk() -> None:
@@ -150,8 +148,8 @@ def test_a_text_stands_nowhere_else_in_its_chunk() -> None:
     same = [event({"content": f"w{number}"}, created=9, usage=None, **odd) for number in range(6)]
     for events in (raw, same):
         whole = [event({"role": "assistant", "content": ""}), *events, event({}, "stop"), DONE]
-        by_byte = relayed([b"".join(whole)[i : i + 1] for i in range(len(b"".join(whole)))], usage=False)
-        assert relayed([b"".join(whole)], usage=False).told == by_byte.told
+        by_byte = feed([b"".join(whole)[i : i + 1] for i in range(len(b"".join(whole)))], usage=False)
+        assert feed([b"".join(whole)], usage=False).data == by_byte.data
 
 
 def test_a_finish_reason_is_never_a_part_of_a_run() -> None:
@@ -160,4 +158,4 @@ def test_a_finish_reason_is_never_a_part_of_a_run() -> None:
         event({"content": "b"}, "stop").replace(b'"index": 0', b'"index": 1'),
     ]
     finishing = [event({"content": f"a{number}"}, "stop") for number in range(4)]
-    assert relayed([b"".join([*two, *finishing, DONE])]).runs == []
+    assert feed([b"".join([*two, *finishing, DONE])]).runs == []
