@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Codex, which speaks only Responses, finishes a task with a shell tool over a provider that speaks only chat.
+# Codex speaks only Responses. Here it finishes a task with a shell tool over a provider that speaks only chat.
 #
 #   npm install @openai/codex && PATH="$PWD/node_modules/.bin:$PATH" bash examples/codex.sh [openai|mindie|databricks|azure]
 #
-# Starts a fake provider and dragoman on loopback ports, has `codex exec` read a file in a new folder, ends both. Fails
-# where Codex does not end, or its answer is not what stands in the file.
-# The fake calls the shell that Codex offers, as the message tells it to, and then says what the shell said.
+# The script starts a fake provider and dragoman on loopback ports, asks `codex exec` to read a file in a new folder, and
+# stops both. It fails if Codex fails, or if Codex's answer does not contain the text of the file.
+# The message makes the fake call Codex's shell tool; the fake then repeats the tool's output.
 set -euo pipefail
 
 dialect=${1:-openai}
@@ -49,6 +49,6 @@ echo "what dragoman did: $folder/dragoman.log"
 if grep -qF "$said" "$folder/answer.txt"; then
   echo "Codex has read the file, over $dialect."
 else
-  echo "Codex has not read the file; its last words: $(cat "$folder/answer.txt")" >&2
+  echo "Codex has not read the file; its last message: $(cat "$folder/answer.txt")" >&2
   exit 1
 fi

@@ -1,13 +1,13 @@
 """Databricks' client for OpenAI's protocols, in front of any provider that dragoman serves.
 
-It pins older versions of what others need, so give it an environment of its own:
+databricks-openai pins older versions of its dependencies, so install it into its own environment:
 
-    dragoman serve --config examples/fakes.yaml          # in one terminal, with the fakes that it tells of
+    dragoman serve --config examples/fakes.yaml          # in one terminal, with the fakes that the file names
     pip install databricks-openai                        # in another one, in a fresh environment
     python examples/databricks_openai_client.py http://127.0.0.1:8080 fake-mindie
 
-The client asks for chat at HOST/serving-endpoints/chat/completions, for Responses at HOST/serving-endpoints/responses;
-the token is the proxy's key, or any word where it has no keys.
+The client sends chat to HOST/serving-endpoints/chat/completions and Responses to HOST/serving-endpoints/responses. The
+token is the proxy's key, or any word if the proxy has no keys.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main(host: str, model: str) -> None:
         print("".join(choice.delta.content or "" for choice in chunk.choices), end="", flush=True)
     print()
 
-    question = [{"role": "user", "content": "What is the weather in Rome? fake:tools"}]  # a fake does what it is told
+    question = [{"role": "user", "content": "What is the weather in Rome? fake:tools"}]  # makes a fake call the tool
     answer = client.chat.completions.create(model=model, messages=question, tools=[WEATHER])
     for call in answer.choices[0].message.tool_calls or ():
         print("called:  ", call.function.name, call.function.arguments)

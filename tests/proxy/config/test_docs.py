@@ -1,28 +1,48 @@
-"""What docs/providers.md shows is a configuration that can be used, but for the models that it leaves out."""
+"""The configurations in docs/ can be used, with models and providers added where a page leaves them out."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dragoman.proxy.config.load import check_text
 
-PAGE = Path(__file__).parents[3] / "docs" / "providers.md"
-BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
+PAGES = ("clients", "completions", "configuration", "embeddings", "providers", "responses", "running")
+YAML = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 
 
-def test_there_are_some() -> None:
-    assert len(BLOCKS) >= 4
+def blocks() -> Iterator[tuple[str, str]]:
+    for page in PAGES:
+        yield from ((page, block) for block in YAML.findall((DOCS / f"{page}.md").read_text("utf-8")))
 
 
-@pytest.mark.parametrize("block", BLOCKS)
-def test_example(block: str, tmp_path: Path) -> None:
+def complete(block: str) -> str:
+    """The block with the providers that its models name, or with a model for its first provider."""
+    keys = re.findall(r"^(\w+):", block, re.MULTILINE)
+    if "providers" not in keys:
+        names = dict.fromkeys(re.findall(r"provider: ([\w-]+)", block)) or ["p"]
+        providers = (f'  {name}: {{dialect: databricks, base_url: "https://x.example.com"}}\n' for name in names)
+        block += "".join(["providers:\n", *providers])
+    if "models" not in keys:
+        [name] = re.findall(r"^providers:\n  ([\w-]+):", block, re.MULTILINE)
+        block += f"models: {{fast: {{targets: [{{provider: {name}}}]}}}}\n"
+    return block
+
+
+def test_every_page_has_some() -> None:
+    assert {page for page, _ in blocks()} == set(PAGES)
+
+
+@pytest.mark.parametrize(("page", "block"), [*blocks()], ids=lambda value: value.partition("\n")[0])
+def test_example(page: str, block: str, tmp_path: Path) -> None:
     (tmp_path / "key").write_text("a-key")
-    env = dict.fromkeys(re.findall(r"\$\{(\w+)\}", block), "value")
-    name = re.search(r"^  ([\w-]+):", block, re.MULTILINE)
-    assert name is not None
-    text = block.replace("/run/secrets/openai", str(tmp_path / "key"))
-    checked = check_text(f"{text}models: {{m: {{targets: [{{provider: {name[1]}}}]}}}}\n", "page.yaml", env)
+    env = {name: f"value-of-{name}" for name in re.findall(r"\$\{(\w+)\}", block)}
+    text = complete(block).replace("/run/secrets/openai", str(tmp_path / "key"))
+    text = text.replace("models/qwen3", str(ROOT / "local_engine" / "mini"))
+    checked = check_text(text, f"{page}.md", env)
     assert checked.warnings == ()

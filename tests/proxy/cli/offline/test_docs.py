@@ -1,4 +1,4 @@
-"""What docs/commands.md shows is what the commands print."""
+"""What docs/commands.md and README.md show is what the commands print."""
 
 from __future__ import annotations
 
@@ -45,3 +45,11 @@ def test_output_of_import(run: Callable[..., Result]) -> None:
     [(command, output)] = [one for one in SHOWN if one[0].startswith("import ")]
     result = run(*shlex.split(command))
     assert result.stderr + result.stdout == output
+
+
+def test_receipt_of_the_readme(elsewhere: Path, run: Callable[..., Result]) -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    [request] = re.findall(r"```json\n(.*?)```", readme, re.DOTALL)
+    [(command, output)] = re.findall(r"```console\n\$ uv run dragoman (translate [^\n]*)\n(.*?)```", readme, re.DOTALL)
+    (elsewhere / "request.json").write_text(request, "utf-8")
+    assert run(*shlex.split(command)).output == output
