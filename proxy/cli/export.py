@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from .options import fail
+from .options import exit_with_error
 
 __all__ = ["export"]
 
@@ -33,7 +33,7 @@ def export(
 ) -> None:
     """Export a Llama, Mistral, Qwen2, Qwen3 or Granite model to a folder that the local engine serves."""
     if importlib.util.find_spec("onnx") is None:
-        fail("exporting needs onnx: uv pip install 'dragoman[export]'")
+        exit_with_error("exporting needs onnx: uv pip install 'dragoman[export]'")
     from rich.console import Console
     from rich.progress import Progress
 
@@ -50,6 +50,6 @@ def export(
                 source, target, options, lambda part: progress.update(task, advance=1, description=part)
             )
     except (ExportError, OSError) as error:
-        fail(str(error))
+        exit_with_error(str(error))
     size = sum(path.stat().st_size for path in target.iterdir())
     print(f"{file} is written: {precision}, {layout}, {size / 1e6:.1f} MB with its tokenizer")

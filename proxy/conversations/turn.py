@@ -144,7 +144,7 @@ class Turn:
             text = f"the previous response {previous_id[:80]!r} is not known: this proxy keeps no responses; {_INSTEAD}"
             raise Fault("not_found", text, _PREVIOUS, code=_NOT_FOUND)
         try:
-            chain = await self._in_time(self._store.chain(self._owner, previous_id, MOST_TURNS))
+            chain = await self._in_time(self._store.load_chain(self._owner, previous_id, MOST_TURNS))
         except OverLimit as error:
             raise Fault("invalid_request", f"{error}; {_INSTEAD}", _PREVIOUS, code=error.reason) from None
         except StoreError as error:
@@ -160,7 +160,7 @@ class Turn:
         if not wanted or self._store is None:
             return
         try:
-            holders = await self._in_time(self._store.holders(self._owner, wanted, MOST_TURNS))
+            holders = await self._in_time(self._store.find_by_items(self._owner, wanted, MOST_TURNS))
         except OverLimit as error:
             raise Fault("invalid_request", str(error), ("input",), code=error.reason) from None
         except StoreError as error:

@@ -19,8 +19,8 @@ from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.routes import Route
+from dragoman.proxy.conversations.stores.input_items import list_input_items
 from dragoman.proxy.conversations.stores.interface import ResponseStore, StoredResponse, StoreError
-from dragoman.proxy.conversations.stores.items import input_items
 from dragoman.proxy.conversations.turn import PATIENCE, store_fault
 from dragoman.proxy.http.deadline import Clock
 from dragoman.proxy.http.json_response import as_response, encode
@@ -113,7 +113,7 @@ class Retrieval:
     async def _items(self, store: ResponseStore, owner: str) -> JsonObject:
         record = await self._record(store, owner)
         self._check_include()
-        return input_items(record.id, record.input, self._request.query)
+        return list_input_items(record.id, record.input, self._request.query)
 
     async def _cancel(self, store: ResponseStore, owner: str) -> JsonObject:
         await self._record(store, owner)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dragoman.proxy.config.models import TargetChoice
 from dragoman.proxy.config.names import match, matches, upstream_name
-from dragoman.proxy.config.values import is_name, is_pattern
+from dragoman.proxy.config.values import is_model_name, is_model_pattern
 
 MODELS = dict.fromkeys(["fast", "*", "gpt-*", "gpt-4*", "gpt-*-mini", "openai/*", "*-vision", "a/*/c", "o*"])
 
@@ -70,7 +70,7 @@ def test_upstream_name(pattern: str, target: TargetChoice, asked: str, name: str
 
 @given(st.text(max_size=20))
 def test_a_name_is_a_pattern_that_covers_itself(text: str) -> None:
-    if is_name(text):
-        assert is_pattern(text)
+    if is_model_name(text):
+        assert is_model_pattern(text)
         assert matches(text, text)
         assert matches("*", text)

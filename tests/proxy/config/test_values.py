@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from dragoman.adapters.registry import dialects
 from dragoman.proxy.config.models import Provider, Timeouts
 from dragoman.proxy.config.urls import APPENDED, BadUrl, check_base_url, is_loopback, overlap
-from dragoman.proxy.config.values import parse_bytes, parse_seconds, size_text, time_text
+from dragoman.proxy.config.values import parse_bytes, parse_seconds, format_bytes, format_seconds
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_sizes(text: str, size: int | None) -> None:
 
 @given(st.integers(1, 10**6))
 def test_texts_can_be_read_back(number: int) -> None:
-    assert parse_bytes(size_text(number)) == number
-    assert parse_seconds(time_text(number / 1000)) == pytest.approx(number / 1000, rel=1e-5)
-    assert parse_seconds(time_text(number * 3600)) == number * 3600
+    assert parse_bytes(format_bytes(number)) == number
+    assert parse_seconds(format_seconds(number / 1000)) == pytest.approx(number / 1000, rel=1e-5)
+    assert parse_seconds(format_seconds(number * 3600)) == number * 3600
 
 
 def test_python_code_may_leave_the_unit_out() -> None:

@@ -116,7 +116,7 @@ async def test_sweeping_at_the_start_and_later(open_sqlite: Any, file: Path, rec
     await first.put("me", record())
     await first.close()
     clock.now += 100
-    second = await open_sqlite(limits, sweep_every=0.01)
+    second = await open_sqlite(limits, sweep_interval=0.01)
     with beside(file) as other:
 
         async def emptied() -> None:
@@ -147,7 +147,7 @@ async def test_a_smaller_size_than_before(open_sqlite: Any, file: Path, record: 
 async def test_sweeping_that_fails_is_reported_and_goes_on(file: Path, record: Any, clock: Any) -> None:
     troubles: list[StoreError] = []
     store = await SqliteStore.open(
-        file, StoreLimits(retention=100), report=troubles.append, clock=clock, patience=0.01, sweep_every=0.01
+        file, StoreLimits(retention=100), report=troubles.append, clock=clock, lock_timeout=0.01, sweep_interval=0.01
     )
     try:
         await store.put("me", record())
@@ -280,7 +280,7 @@ async def test_an_empty_file_becomes_a_store(open_sqlite: Any, file: Path, recor
 
 
 async def test_a_lock_that_is_held_too_long(open_sqlite: Any, file: Path, record: Any) -> None:
-    store = await open_sqlite(patience=0.05)
+    store = await open_sqlite(lock_timeout=0.05)
     kept = record()
     await store.put("me", kept)
     await store.sweep()  # and so the one at the start is over
@@ -291,7 +291,7 @@ async def test_a_lock_that_is_held_too_long(open_sqlite: Any, file: Path, record
                 await use
             assert caught.value.reason == "locked"
         assert await store.get("me", kept.id) == kept, "who reads waits for no lock"
-        assert await store.chain("me", kept.id, 1) == [kept]
+        assert await store.load_chain("me", kept.id, 1) == [kept]
         other.execute("ROLLBACK")
     await store.put("me", record())
 
@@ -299,21 +299,21 @@ async def test_a_lock_that_is_held_too_long(open_sqlite: Any, file: Path, record
 async def test_a_lock_that_is_held_while_opening(open_sqlite: Any, file: Path) -> None:
     with beside(file) as other:
         other.execute("BEGIN EXCLUSIVE")
-        assert (await refused(open_sqlite, file, patience=0.05)).reason == "locked"
+        assert (await refused(open_sqlite, file, lock_timeout=0.05)).reason == "locked"
 
 
 async def test_a_full_disk(open_sqlite: Any, record: Any) -> None:
     store: SqliteStore = await open_sqlite()
     kept, large = record(), record(os.urandom(100_000).hex())
     await store.put("me", kept)
-    pages = await store._writer.do(lambda connection: one(connection, "PRAGMA page_count"))
-    await store._writer.do(lambda connection: one(connection, f"PRAGMA max_page_count = {pages}"))
+    pages = await store._writer.run(lambda connection: one(connection, "PRAGMA page_count"))
+    await store._writer.run(lambda connection: one(connection, f"PRAGMA max_page_count = {pages}"))
     with pytest.raises(StoreError, match="no room left") as caught:
         await store.put("me", large)
     assert caught.value.reason == "disk_full"
     assert await store.get("me", large.id) is None
     assert await store.get("me", kept.id) == kept
-    await store._writer.do(lambda connection: one(connection, "PRAGMA max_page_count = 1000000"))
+    await store._writer.run(lambda connection: one(connection, "PRAGMA max_page_count = 1000000"))
     await store.put("me", large)
     assert await store.get("me", large.id) == large
 

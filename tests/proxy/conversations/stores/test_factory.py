@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from dragoman.proxy.config.models import Store
+from dragoman.proxy.conversations.stores.factory import open_store, store_path
 from dragoman.proxy.conversations.stores.interface import OverLimit, StoreError
 from dragoman.proxy.conversations.stores.memory import MemoryStore
-from dragoman.proxy.conversations.stores.opening import file_of, open_store
 from dragoman.proxy.conversations.stores.records import encode, pack, unpack
 from dragoman.proxy.conversations.stores.sqlite import SqliteStore
 
@@ -40,11 +40,11 @@ async def test_no_response_is_larger_than_the_store(record: Any) -> None:
 
 
 def test_the_default_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert file_of(Store(path="/a/b.db"), {"XDG_STATE_HOME": "/state"}) == Path("/a/b.db")
-    assert file_of(Store(), {"XDG_STATE_HOME": "/state"}) == Path("/state/dragoman/responses.db")
+    assert store_path(Store(path="/a/b.db"), {"XDG_STATE_HOME": "/state"}) == Path("/a/b.db")
+    assert store_path(Store(), {"XDG_STATE_HOME": "/state"}) == Path("/state/dragoman/responses.db")
     monkeypatch.setenv("HOME", "/home/me")
     for env in ({}, {"XDG_STATE_HOME": ""}, {"XDG_STATE_HOME": "relative"}):
-        assert file_of(Store(), env) == Path("/home/me/.local/state/dragoman/responses.db")
+        assert store_path(Store(), env) == Path("/home/me/.local/state/dragoman/responses.db")
 
 
 def test_without_a_home_there_is_no_default_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +53,7 @@ def test_without_a_home_there_is_no_default_file(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(Path, "home", homeless)
     with pytest.raises(StoreError, match="neither XDG_STATE_HOME nor a home folder"):
-        file_of(Store(), {})
+        store_path(Store(), {})
 
 
 def test_records_without_a_provider_can_be_read(record: Any) -> None:

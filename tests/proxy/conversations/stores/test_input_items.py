@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from openai.types.responses import ResponseItemList
 
 from dragoman.adapters.faults import Fault
-from dragoman.proxy.conversations.stores.items import input_items
+from dragoman.proxy.conversations.stores.input_items import list_input_items
 
 NAMED: list[dict[str, Any]] = [{"type": "reasoning", "id": f"rs_{number}", "summary": []} for number in range(25)]
 
@@ -23,7 +23,7 @@ def names(*numbers: int) -> list[str]:
 
 
 def test_the_last_twenty_come_first() -> None:
-    page = input_items("resp_1", NAMED, {})
+    page = list_input_items("resp_1", NAMED, {})
     assert page["object"] == "list"
     assert ids(page) == names(*range(24, 4, -1))
     assert (page["first_id"], page["last_id"], page["has_more"]) == ("rs_24", "rs_5", True)
@@ -49,7 +49,7 @@ def test_the_last_twenty_come_first() -> None:
     ],
 )
 def test_pages(query: dict[str, str], numbers: list[int], more: bool) -> None:
-    page = input_items("resp_1", NAMED, query)
+    page = list_input_items("resp_1", NAMED, query)
     assert ids(page) == names(*numbers)
     assert page["has_more"] is more
     assert page["first_id"] == (ids(page) or [None])[0]
@@ -75,7 +75,7 @@ def test_pages(query: dict[str, str], numbers: list[int], more: bool) -> None:
 )
 def test_what_is_refused(query: dict[str, str], param: str, code: str, words: str) -> None:
     with pytest.raises(Fault, match="is not valid") as caught:
-        input_items("resp_1", NAMED, query)
+        list_input_items("resp_1", NAMED, query)
     fault = caught.value
     assert (fault.kind, fault.status, fault.param, fault.code) == ("invalid_request", 400, param, code)
     assert words in fault.message
@@ -83,7 +83,7 @@ def test_what_is_refused(query: dict[str, str], param: str, code: str, words: st
 
 
 def test_no_items() -> None:
-    page = input_items("resp_1", [], {})
+    page = list_input_items("resp_1", [], {})
     assert page == {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
 
 
@@ -102,7 +102,7 @@ PLAIN: list[dict[str, Any]] = [
 
 def test_items_get_what_all_items_have() -> None:
     before = copy.deepcopy(PLAIN)
-    page = input_items("resp_1", PLAIN, {"order": "asc"})
+    page = list_input_items("resp_1", PLAIN, {"order": "asc"})
     ResponseItemList.model_validate(page, strict=True)
     assert before == PLAIN
     assert page["data"][0]["content"] == [{"type": "input_text", "text": "Be brief."}]
@@ -113,12 +113,12 @@ def test_items_get_what_all_items_have() -> None:
 
 
 def test_made_ids_stay_the_same() -> None:
-    again = ids(input_items("resp_1", PLAIN, {"order": "asc"}))
-    assert ids(input_items("resp_1", copy.deepcopy(PLAIN), {}))[::-1] == again
+    again = ids(list_input_items("resp_1", PLAIN, {"order": "asc"}))
+    assert ids(list_input_items("resp_1", copy.deepcopy(PLAIN), {}))[::-1] == again
     assert len(set(again)) == len(again)
     assert all(len(each) <= 64 for each in again)
-    assert not set(again) & set(ids(input_items("resp_2", PLAIN, {})))
-    assert ids(input_items("resp_1", PLAIN, {"order": "asc", "after": again[3]})) == again[4:]
+    assert not set(again) & set(ids(list_input_items("resp_2", PLAIN, {})))
+    assert ids(list_input_items("resp_1", PLAIN, {"order": "asc", "after": again[3]})) == again[4:]
 
 
 @given(
@@ -130,11 +130,11 @@ def test_made_ids_stay_the_same() -> None:
 def test_paging_ends_and_shows_each_item(given_ids: list[str | None], limit: int, order: str) -> None:
     """Also where a client used one id several times."""
     items = [{"role": "user", "content": "Hi", "id": each} for each in given_ids]
-    expected = ids(input_items("resp_1", items, {"order": order}))
+    expected = ids(list_input_items("resp_1", items, {"order": order}))
     seen: list[str] = []
     query = {"limit": str(limit), "order": order}
     for _ in range(len(items) + 1):
-        page = input_items("resp_1", items, query)
+        page = list_input_items("resp_1", items, query)
         seen += ids(page)
         if not page["has_more"]:
             break

@@ -52,7 +52,7 @@ async def test_a_second_put_replaces_the_first(store: Any, record: Any) -> None:
 async def test_an_unknown_id(store: Any, record: Any, unknown: str) -> None:
     await store.put("me", record())
     assert await store.get("me", unknown) is None
-    assert await store.chain("me", unknown, 10) is None
+    assert await store.load_chain("me", unknown, 10) is None
     assert await store.delete("me", unknown) is False
 
 
@@ -74,7 +74,7 @@ async def test_another_owner_sees_nothing(store: Any, record: Any, owner: str, o
     kept = record()
     await store.put(owner, kept)
     assert await store.get(other, kept.id) is None
-    assert await store.chain(other, kept.id, 10) is None
+    assert await store.load_chain(other, kept.id, 10) is None
     assert await store.delete(other, kept.id) is False
     assert await store.get(owner, kept.id) == kept
 
@@ -90,24 +90,24 @@ async def test_two_owners_with_the_same_id(store: Any, record: Any) -> None:
 
 async def test_a_chain_comes_oldest_first(store: Any, record: Any) -> None:
     links = await put_chain(store, record, 4)
-    assert await store.chain("me", links[-1].id, 4) == links
-    assert await store.chain("me", links[1].id, 4) == links[:2]
-    assert await store.chain("me", links[0].id, 1) == links[:1]
+    assert await store.load_chain("me", links[-1].id, 4) == links
+    assert await store.load_chain("me", links[1].id, 4) == links[:2]
+    assert await store.load_chain("me", links[0].id, 1) == links[:1]
 
 
 async def test_branches_of_one_conversation(store: Any, record: Any) -> None:
     links = await put_chain(store, record, 2)
     branch = record("other", links[0].id)
     await store.put("me", branch)
-    assert await store.chain("me", branch.id, 9) == [links[0], branch]
-    assert await store.chain("me", links[1].id, 9) == links
+    assert await store.load_chain("me", branch.id, 9) == [links[0], branch]
+    assert await store.load_chain("me", links[1].id, 9) == links
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2])
 async def test_a_chain_with_a_missing_link(store: Any, record: Any, missing: int) -> None:
     links = await put_chain(store, record, 3)
     await store.delete("me", links[missing].id)
-    assert await store.chain("me", links[2].id, 9) is None
+    assert await store.load_chain("me", links[2].id, 9) is None
 
 
 async def test_a_chain_through_another_owners_response(store: Any, record: Any) -> None:
@@ -115,13 +115,13 @@ async def test_a_chain_through_another_owners_response(store: Any, record: Any) 
     mine = record("Hi", theirs.id)
     await store.put("you", theirs)
     await store.put("me", mine)
-    assert await store.chain("me", mine.id, 9) is None
+    assert await store.load_chain("me", mine.id, 9) is None
 
 
 async def test_a_chain_with_too_many_links(store: Any, record: Any) -> None:
     links = await put_chain(store, record, 4)
     with pytest.raises(OverLimit, match="more than 3 stored responses") as caught:
-        await store.chain("me", links[-1].id, 3)
+        await store.load_chain("me", links[-1].id, 3)
     assert caught.value.reason == "chain_too_long"
 
 
@@ -129,15 +129,15 @@ async def test_a_chain_that_bites_its_tail(store: Any, record: Any) -> None:
     await store.put("me", record(id="resp_a", previous="resp_b"))
     await store.put("me", record(id="resp_b", previous="resp_a"))
     with pytest.raises(OverLimit):
-        await store.chain("me", "resp_a", 50)
+        await store.load_chain("me", "resp_a", 50)
 
 
 async def test_a_chain_with_too_many_bytes(open_store: Any, record: Any) -> None:
     store = await open_store(StoreLimits(max_chain=3200))
     links = await put_chain(store, record, 4, "x" * 700)
-    assert await store.chain("me", links[2].id, 9) == links[:3]
+    assert await store.load_chain("me", links[2].id, 9) == links[:3]
     with pytest.raises(OverLimit, match="more than 3200 bytes"):
-        await store.chain("me", links[3].id, 9)
+        await store.load_chain("me", links[3].id, 9)
 
 
 def holding(record: Any, *items: str, **fields: Any) -> Any:
@@ -152,29 +152,29 @@ async def test_who_holds_an_item(open_store: Any, record: Any, clock: Any) -> No
     await store.put("me", one)
     await store.put("me", other)
     await store.put("you", holding(record, "msg_1"))
-    assert await store.holders("me", ["msg_2", "rs_1", "msg_9", "msg_1", "\ud800"], 9) == [other, one]
-    assert await store.holders("nobody", ["msg_1"], 9) == []
+    assert await store.find_by_items("me", ["msg_2", "rs_1", "msg_9", "msg_1", "\ud800"], 9) == [other, one]
+    assert await store.find_by_items("nobody", ["msg_1"], 9) == []
     clock.now += 50
     later = holding(record, "msg_1")
     await store.put("me", later)
-    assert await store.holders("me", ["msg_1", "rs_1"], 9) == [later, one]
+    assert await store.find_by_items("me", ["msg_1", "rs_1"], 9) == [later, one]
     await store.delete("me", later.id)
-    assert await store.holders("me", ["msg_1"], 9) == []
+    assert await store.find_by_items("me", ["msg_1"], 9) == []
     again = holding(record, "msg_3", id=one.id)
     await store.put("me", again)
-    assert await store.holders("me", ["rs_1", "msg_3"], 9) == [again]
+    assert await store.find_by_items("me", ["rs_1", "msg_3"], 9) == [again]
     clock.now += 60
-    assert await store.holders("me", ["msg_2", "msg_3"], 9) == [again]
+    assert await store.find_by_items("me", ["msg_2", "msg_3"], 9) == [again]
 
 
 async def test_items_in_too_many_responses(open_store: Any, record: Any) -> None:
     store = await open_store(StoreLimits(max_chain=2400))
     for number in range(4):
         await store.put("me", holding(record, f"msg_{number}", text="x" * 700))
-    assert len(await store.holders("me", ["msg_0", "msg_1"], 2)) == 2
+    assert len(await store.find_by_items("me", ["msg_0", "msg_1"], 2)) == 2
     for ids, most in ((["msg_0", "msg_1"], 1), (["msg_0", "msg_1", "msg_2"], 9)):
         with pytest.raises(OverLimit, match="items referred to"):
-            await store.holders("me", ids, most)
+            await store.find_by_items("me", ids, most)
 
 
 async def test_a_response_that_is_too_large(open_store: Any, record: Any) -> None:
@@ -203,11 +203,11 @@ async def test_retention(open_store: Any, record: Any, clock: Any) -> None:
     clock.now += DAY - 1
     young = record("Go on", old.id)
     await store.put("me", young)
-    assert await store.chain("me", young.id, 9) == [old, young]
+    assert await store.load_chain("me", young.id, 9) == [old, young]
     clock.now += 1
     assert await store.get("me", old.id) is None
     assert await store.delete("me", old.id) is False
-    assert await store.chain("me", young.id, 9) is None
+    assert await store.load_chain("me", young.id, 9) is None
     assert await store.get("me", young.id) == young
 
 
@@ -264,7 +264,7 @@ async def test_a_closed_store(store: Any, record: Any) -> None:
         lambda: store.put("me", kept),
         lambda: store.get("me", kept.id),
         lambda: store.delete("me", kept.id),
-        lambda: store.chain("me", kept.id, 1),
+        lambda: store.load_chain("me", kept.id, 1),
     ):
         with pytest.raises(StoreError, match="closed") as caught:
             await use()
