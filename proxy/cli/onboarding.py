@@ -1,13 +1,21 @@
-"""Hints for people who start without a configuration."""
+"""Lines for people who start the proxy: what it serves, and what to do next."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from dragoman.local_engine import embedded
-from dragoman.proxy.config.models import Config
+from dragoman.proxy.config.models import Config, Store
+from dragoman.proxy.config.values import format_seconds
+from dragoman.proxy.conversations.stores.factory import store_path
 
-__all__ = ["describe_models", "describe_origin", "explain_missing_configuration", "suggest_first_requests"]
+__all__ = [
+    "describe_models",
+    "describe_origin",
+    "describe_store",
+    "explain_missing_configuration",
+    "suggest_first_requests",
+]
 
 _MOST_NAMES = 12  # names of models in one line
 
@@ -37,6 +45,14 @@ def describe_models(config: Config) -> str:
     names = list(config.models)
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return f"models: {', '.join(names[:_MOST_NAMES])}{more}" if names else "no model is configured"
+
+
+def describe_store(store: Store) -> str:
+    """Where responses are stored and for how long, in one line."""
+    time = format_seconds(store.retention)
+    if store.kind == "sqlite":
+        return f"responses are kept for {time} in {store_path(store)}"
+    return f"responses are kept for {time} in memory" if store.kind == "memory" else "responses are not kept"
 
 
 def suggest_first_requests(config: Config, url: str) -> Iterator[str]:

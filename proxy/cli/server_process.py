@@ -12,13 +12,12 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from dragoman.proxy.config.models import Config, Store
+from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.values import format_seconds
-from dragoman.proxy.conversations.stores.factory import store_path
 from dragoman.proxy.server.lifecycle import CannotServe, Running, start
 from dragoman.proxy.upstreams.factory import described
 
-from .onboarding import describe_models, suggest_first_requests
+from .onboarding import describe_models, describe_store, suggest_first_requests
 
 __all__ = ["run"]
 
@@ -52,19 +51,12 @@ def _print_greeting(running: Running) -> None:
         f"dragoman listens on {running.url}",
         f"for OpenAI clients: base_url={running.url}/v1",
         describe_models(running.config),
-        _describe_store(running.config.store),
+        describe_store(running.config.store),
         *described(running.upstreams),
         *suggest_first_requests(running.config, running.url),
     ):
         print(line, file=sys.stderr)
     sys.stderr.flush()
-
-
-def _describe_store(store: Store) -> str:
-    time = format_seconds(store.retention)
-    if store.kind == "sqlite":
-        return f"responses are kept for {time} in {store_path(store)}"
-    return f"responses are kept for {time} in memory" if store.kind == "memory" else "responses are not kept"
 
 
 def _print_stopping(running: Running) -> None:

@@ -1,4 +1,4 @@
-"""What docs/providers.md shows is a configuration that can be used, but for the models that it leaves out."""
+"""The examples of docs/providers.md are valid once models are added."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ PAGE = Path(__file__).parents[3] / "docs" / "providers.md"
 BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
 
 
-def test_there_are_some() -> None:
+def test_the_page_has_examples() -> None:
     assert len(BLOCKS) >= 4
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_example(block: str, tmp_path: Path) -> None:
+def test_an_example_is_valid(block: str, tmp_path: Path) -> None:
     (tmp_path / "key").write_text("a-key")
     env = dict.fromkeys(re.findall(r"\$\{(\w+)\}", block), "value")
     name = re.search(r"^  ([\w-]+):", block, re.MULTILINE)

@@ -41,7 +41,7 @@ MODELS = dict.fromkeys(["fast", "*", "gpt-*", "gpt-4*", "gpt-*-mini", "openai/*"
         ("x" * 256, "*"),
     ],
 )
-def test_match(name: str, key: str | None) -> None:
+def test_the_exact_name_or_the_most_specific_pattern_matches(name: str, key: str | None) -> None:
     assert match(MODELS, name) == key
 
 
@@ -64,7 +64,9 @@ def test_without_a_pattern_nothing_matches() -> None:
         ("openai/*", TargetChoice(provider="p"), "openai/gpt-5", "openai/gpt-5"),
     ],
 )
-def test_upstream_name(pattern: str, target: TargetChoice, asked: str, name: str) -> None:
+def test_the_upstream_gets_the_targets_name_or_the_clients(
+    pattern: str, target: TargetChoice, asked: str, name: str
+) -> None:
     assert upstream_name(pattern, target, asked) == name
 
 

@@ -1,20 +1,22 @@
+"""Pages of `GET /v1/responses/{id}/input_items`."""
+
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.responses import ResponseItemList
 
+from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.conversations.stores.input_items import list_input_items
 
-NAMED: list[dict[str, Any]] = [{"type": "reasoning", "id": f"rs_{number}", "summary": []} for number in range(25)]
+NAMED: list[JsonObject] = [{"type": "reasoning", "id": f"rs_{number}", "summary": []} for number in range(25)]
 
 
-def ids(page: dict[str, Any]) -> list[str]:
+def ids(page: JsonObject) -> list[str]:
     return [item["id"] for item in page["data"]]
 
 
@@ -48,12 +50,12 @@ def test_the_last_twenty_come_first() -> None:
         ({"limit": "1", "include": "message.output_text.logprobs"}, [24], True),
     ],
 )
-def test_pages(query: dict[str, str], numbers: list[int], more: bool) -> None:
+def test_limit_order_and_bounds_select_a_page(query: dict[str, str], numbers: list[int], more: bool) -> None:
     page = list_input_items("resp_1", NAMED, query)
     assert ids(page) == names(*numbers)
     assert page["has_more"] is more
-    assert page["first_id"] == (ids(page) or [None])[0]
-    assert page["last_id"] == (ids(page) or [None])[-1]
+    found = ids(page)
+    assert (page["first_id"], page["last_id"]) == ((found[0], found[-1]) if found else (None, None))
 
 
 @pytest.mark.parametrize(
@@ -82,12 +84,12 @@ def test_what_is_refused(query: dict[str, str], param: str, code: str, words: st
     assert len(fault.message) < 250
 
 
-def test_no_items() -> None:
+def test_a_response_without_input_has_an_empty_page() -> None:
     page = list_input_items("resp_1", [], {})
     assert page == {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
 
 
-PLAIN: list[dict[str, Any]] = [
+PLAIN: list[JsonObject] = [
     {"role": "developer", "content": "Be brief."},
     {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Weather?"}]},
     {"type": "message", "role": "assistant", "content": "Which town?"},
@@ -100,7 +102,7 @@ PLAIN: list[dict[str, Any]] = [
 ]
 
 
-def test_items_get_what_all_items_have() -> None:
+def test_items_get_the_fields_that_every_listed_item_has() -> None:
     before = copy.deepcopy(PLAIN)
     page = list_input_items("resp_1", PLAIN, {"order": "asc"})
     ResponseItemList.model_validate(page, strict=True)
@@ -112,7 +114,7 @@ def test_items_get_what_all_items_have() -> None:
     assert page["data"][-1]["status"] == "incomplete"
 
 
-def test_made_ids_stay_the_same() -> None:
+def test_made_up_ids_stay_the_same() -> None:
     again = ids(list_input_items("resp_1", PLAIN, {"order": "asc"}))
     assert ids(list_input_items("resp_1", copy.deepcopy(PLAIN), {}))[::-1] == again
     assert len(set(again)) == len(again)
