@@ -30,8 +30,8 @@ class SchemaNotFound(LookupError):
 def load(name: str, profile: str = DOCUMENTED) -> Schema:
     """Load a schema in a profile; an unknown profile is the documented one.
 
-    `name` is `<dialect>/<protocol>.<side>`, or `config`. The result is a JSON object that all callers share: never alter
-    it. Raises SchemaNotFound for an unknown name.
+    `name` is `<dialect>/<protocol>.<side>`, or `config`. The result is a JSON object that all callers share: never
+    alter it. Raises SchemaNotFound for an unknown name.
     """
     schema = _read(f"{name}.json")
     if schema is None:

@@ -31,7 +31,9 @@ def source(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("args", "layout", "context"), [((), "slots", 128), (("--length", "64"), "slots", 64)])
-def test_the_engine_opens_the_exported_folder(source: Path, tmp_path: Path, args: tuple[str, ...], layout: str, context: int) -> None:
+def test_the_engine_opens_the_folder(
+    source: Path, tmp_path: Path, args: tuple[str, ...], layout: str, context: int
+) -> None:
     result = CliRunner().invoke(app, ["export", str(source), str(tmp_path / "out"), *args])
     assert result.exit_code == 0, result.output
     assert f"wrote {tmp_path / 'out' / 'model.onnx'}: int8, gqa, " in result.stdout
