@@ -1,8 +1,9 @@
-"""The wire shapes of every dialect, as JSON Schema (draft 2020-12) files beside this module.
+"""The wire shapes of every dialect, as JSON Schema (draft 2020-12) files in the folders of this package.
 
 A schema's name is `<dialect>/<protocol>.<side>`, as in `databricks/chat.request`; sides are `request`, `reply`, `event`
-and `error`. The file is the `documented` profile; another profile is an RFC 7396 merge patch beside it
-(`chat.request.actual.json`), applied here and nowhere else. Where there is no patch the profile is the documented one.
+and `error`. The file `chat.request.json` is the `documented` profile. Another profile is an RFC 7396 merge patch in the
+same folder (`chat.request.actual.json`), which only this module applies. A profile without a patch equals the
+documented one. `load("config")` is the schema of the configuration file.
 """
 
 from __future__ import annotations
@@ -15,31 +16,33 @@ from typing import Any, TypeAlias
 __all__ = ["DOCUMENTED", "Schema", "SchemaNotFound", "load", "merge_patch", "names", "profiles"]
 
 Schema: TypeAlias = dict[str, Any]
+"""A JSON Schema as plain JSON values."""
 
 DOCUMENTED = "documented"
 _ROOT = files(__name__)
 
 
 class SchemaNotFound(LookupError):
-    """No schema of that name, or no such profile of it."""
+    """There is no schema with this name. The text lists the known names."""
 
 
 @cache
 def load(name: str, profile: str = DOCUMENTED) -> Schema:
-    """The schema of that name in that profile. Shared: never alter what this returns.
+    """Load a schema in a profile; an unknown profile is the documented one.
 
-    Raises SchemaNotFound for an unknown name.
+    `name` is `<dialect>/<protocol>.<side>`, or `config`. The result is a JSON object that all callers share: never
+    alter it. Raises SchemaNotFound for an unknown name.
     """
     schema = _read(f"{name}.json")
     if schema is None:
-        raise SchemaNotFound(f"no schema {name!r}; there are: {', '.join(names())}")
+        raise _not_found(name)
     patch = None if profile == DOCUMENTED else _read(f"{name}.{profile}.json")
     return schema if patch is None else merge_patch(schema, patch)
 
 
 @lru_cache(maxsize=1)
 def names() -> tuple[str, ...]:
-    """Every schema's name, sorted."""
+    """The names of all dialects' schemas, as `<dialect>/<protocol>.<side>`, sorted. `config` is not among them."""
     found = {
         f"{folder.name}/{file.name.removesuffix('.json')}"
         for folder in _ROOT.iterdir()
@@ -51,7 +54,12 @@ def names() -> tuple[str, ...]:
 
 
 def profiles(name: str) -> tuple[str, ...]:
-    """The profiles that the schema has a file for, `documented` first."""
+    """The profiles of a schema that have a file, `documented` first, then sorted.
+
+    `name` is one of `names()`. Raises SchemaNotFound for any other.
+    """
+    if name not in names():
+        raise _not_found(name)
     dialect, _, stem = name.partition("/")
     found = [
         file.name.removeprefix(f"{stem}.").removesuffix(".json")
@@ -62,7 +70,10 @@ def profiles(name: str) -> tuple[str, ...]:
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """RFC 7396: members of `patch` replace those of `target`, null removes. Neither argument is altered."""
+    """Apply an RFC 7396 merge patch: members of `patch` replace those of `target`, null removes a member.
+
+    Both are any JSON values. Neither is altered; the result may share parts with them.
+    """
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}
@@ -72,6 +83,10 @@ def merge_patch(target: Any, patch: Any) -> Any:
         else:
             merged[key] = merge_patch(merged.get(key), value)
     return merged
+
+
+def _not_found(name: str) -> SchemaNotFound:
+    return SchemaNotFound(f"no schema {name!r}; there are: {', '.join(names())}")
 
 
 def _read(path: str) -> Schema | None:

@@ -1,4 +1,4 @@
-"""The command that makes model folders for the local engine."""
+"""The command `export`: model folders for the local engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from .options import fail
+from .options import exit_with_error
 
 __all__ = ["export"]
 
@@ -18,22 +18,22 @@ Layout: TypeAlias = Literal["gqa", "concat"]
 
 def export(
     source: Annotated[Path, typer.Argument(help="A folder with config.json, tokenizer.json and *.safetensors.")],
-    target: Annotated[Path, typer.Argument(help="The folder to write; it must hold no model yet.")],
+    target: Annotated[Path, typer.Argument(help="The folder to write; it must not contain a model.")],
     precision: Annotated[
         Precision,
         typer.Option(help="fp32; int8, int4: weights in blocks of 32; for CUDA fp16, int8-fp16, int4-fp16."),
     ] = "int8",
     layout: Annotated[
-        Layout, typer.Option(help="gqa, which the engine batches; concat, standard operators for other runtimes.")
+        Layout, typer.Option(help="gqa, which the engine can batch; concat, standard operators for other runtimes.")
     ] = "gqa",
     length: Annotated[int, typer.Option(min=2, help="The longest context to export, in tokens.")] = 32768,
     all_logits: Annotated[
-        bool, typer.Option("--all-logits", help="Give logits for every position, as onnxruntime-genai wants it.")
+        bool, typer.Option("--all-logits", help="Export logits for every position, which onnxruntime-genai needs.")
     ] = False,
 ) -> None:
     """Export a Llama, Mistral, Qwen2, Qwen3 or Granite model to a folder that the local engine serves."""
     if importlib.util.find_spec("onnx") is None:
-        fail("exporting needs onnx: uv pip install 'dragoman[export]'")
+        exit_with_error("exporting needs onnx: uv pip install 'dragoman[export]'")
     from rich.console import Console
     from rich.progress import Progress
 
@@ -50,6 +50,6 @@ def export(
                 source, target, options, lambda part: progress.update(task, advance=1, description=part)
             )
     except (ExportError, OSError) as error:
-        fail(str(error))
+        exit_with_error(str(error))
     size = sum(path.stat().st_size for path in target.iterdir())
-    print(f"{file} is written: {precision}, {layout}, {size / 1e6:.1f} MB with its tokenizer")
+    print(f"wrote {file}: {precision}, {layout}, {size / 1e6:.1f} MB with its tokenizer")

@@ -1,30 +1,38 @@
-"""What people are told who begin without a configuration."""
+"""Lines for people who start the proxy: what it serves, and what to do next."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from dragoman.local_engine import embedded
-from dragoman.proxy.config.models import Config
+from dragoman.proxy.config.models import Config, Store
+from dragoman.proxy.config.values import format_seconds
+from dragoman.proxy.conversations.stores.factory import store_path
 
-__all__ = ["found", "models_told", "next_steps", "nothing"]
+__all__ = [
+    "describe_models",
+    "describe_origin",
+    "describe_store",
+    "explain_missing_configuration",
+    "suggest_first_requests",
+]
 
-_SHOWN = 12  # names of models in one line
+_MOST_NAMES = 12  # names of models in one line
 
-_PROVIDERS = """no provider in the environment.
+_NO_PROVIDER = """no provider in the environment.
 Write a file (dragoman init) or name one (--config FILE); or set OPENAI_API_KEY, or DATABRICKS_HOST and
 DATABRICKS_TOKEN, or AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL, or AZURE_OPENAI_ENDPOINT and
 AZURE_OPENAI_API_KEY."""
-_ENGINE = f"""
+_NO_ENGINE = f"""
 Or install the local engine, with which a small model answers at once: {embedded.INSTALL}"""
 
 
-def nothing() -> str:
-    """Why there is no configuration, and ways to have one."""
-    return _PROVIDERS + _ENGINE * bool(embedded.lacking())
+def explain_missing_configuration() -> str:
+    """Why there is no configuration, and how to get one."""
+    return _NO_PROVIDER + _NO_ENGINE * bool(embedded.lacking())
 
 
-def found(config: Config) -> str:
+def describe_origin(config: Config) -> str:
     """Where a configuration without a file comes from."""
     providers = [name for name, provider in config.providers.items() if provider.engine is None]
     if not providers:
@@ -32,21 +40,29 @@ def found(config: Config) -> str:
     return f"from the environment: {', '.join(providers)}"
 
 
-def models_told(config: Config) -> str:
-    """The models that can be asked for."""
+def describe_models(config: Config) -> str:
+    """The models that clients can ask for, in one line."""
     names = list(config.models)
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"models: {', '.join(names[:_SHOWN])}{more}" if names else "no model is configured"
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"models: {', '.join(names[:_MOST_NAMES])}{more}" if names else "no model is configured"
 
 
-def next_steps(config: Config, url: str) -> Iterator[str]:
-    """What to try where the model that comes with dragoman answers."""
+def describe_store(store: Store) -> str:
+    """Where responses are stored and for how long, in one line."""
+    time = format_seconds(store.retention)
+    if store.kind == "sqlite":
+        return f"responses are kept for {time} in {store_path(store)}"
+    return f"responses are kept for {time} in memory" if store.kind == "memory" else "responses are not kept"
+
+
+def suggest_first_requests(config: Config, url: str) -> Iterator[str]:
+    """Lines with first requests to try, if the model that comes with dragoman is served."""
     mini = config.models.get(embedded.NAME)
     if mini is None or any(config.providers[target.provider].model_dir for target in mini.targets):
         return
     question = "What is dragoman?"
     port = "" if url.endswith(":8080") else f" --base-url {url}/v1"
-    yield f"\n{embedded.NAME} is a tiny model that knows dragoman and nothing else. Try:"
+    yield f"\n{embedded.NAME} is a tiny model that answers questions about dragoman only. Try:"
     yield f'  dragoman chat "{question}"{port}'
     yield f"  curl {url}/v1/chat/completions -H 'content-type: application/json' \\"
     yield f'    -d \'{{"model": "{embedded.NAME}", "messages": [{{"role": "user", "content": "{question}"}}]}}\''

@@ -1,4 +1,4 @@
-"""What the commands share: the configuration that they are given, and how they end where something is wrong."""
+"""Options that several commands share, the configuration that they load, and how they report errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeAlias
 import typer
 
 if TYPE_CHECKING:
-    from dragoman.proxy.config.load import Checked
+    from dragoman.proxy.config.load import CheckedConfig
     from dragoman.proxy.config.problems import Problem
 
 __all__ = [
@@ -22,12 +22,13 @@ __all__ = [
     "Format",
     "Insecure",
     "Profile",
-    "configuration",
-    "count",
-    "environment",
-    "fail",
-    "problems_shown",
-    "report",
+    "exit_on_config_errors",
+    "exit_with_error",
+    "format_count",
+    "load_configuration",
+    "print_problems",
+    "read_environment",
+    "write_new_file",
 ]
 
 DEFAULT_FILE = Path("dragoman.yaml")
@@ -38,31 +39,35 @@ Profile: TypeAlias = Literal["documented", "actual", "native"]
 ConfigFile = Annotated[
     Path | None,
     typer.Option(
-        "--config", envvar="DRAGOMAN_CONFIG", help="The configuration file. Default: dragoman.yaml, where it exists."
+        "--config", envvar="DRAGOMAN_CONFIG", help="The configuration file. Default: dragoman.yaml, if it exists."
     ),
 ]
 EnvFile = Annotated[
     Path | None,
-    typer.Option(envvar="DRAGOMAN_ENV_FILE", help="A file of NAME=value lines; the environment comes before it."),
+    typer.Option(
+        envvar="DRAGOMAN_ENV_FILE", help="A file of NAME=value lines; variables of the environment override it."
+    ),
 ]
 Insecure = Annotated[
     bool,
     typer.Option(
         "--insecure",
         envvar="DRAGOMAN_INSECURE",
-        help="Allow to listen for everyone without keys, and to send keys over http.",
+        help="Allow listening on any address without keys, and sending keys over plain http.",
     ),
 ]
 
 
-def configuration(file: Path | None, env: dict[str, str], insecure: bool) -> Checked:
-    """From the file that is named, else from dragoman.yaml, else from the environment. Raises ConfigErrors; ends the
-    program with status 2 where there is none of the three."""
+def load_configuration(file: Path | None, env: dict[str, str], insecure: bool) -> CheckedConfig:
+    """Load the named file, else dragoman.yaml, else build a configuration from the environment.
+
+    Raises ConfigErrors. Exits with status 2 if none of the three exists.
+    """
     from dragoman.local_engine import embedded
-    from dragoman.proxy.config.load import Checked, check
+    from dragoman.proxy.config.load import CheckedConfig, check
     from dragoman.proxy.config.zero import from_environment, half_set
 
-    from .onboarding import found, nothing
+    from .onboarding import describe_origin, explain_missing_configuration
 
     if file is not None or DEFAULT_FILE.exists():
         return check(file or DEFAULT_FILE, env, insecure=insecure)
@@ -70,35 +75,38 @@ def configuration(file: Path | None, env: dict[str, str], insecure: bool) -> Che
         print(f"note: {hint}", file=sys.stderr)
     config = from_environment(env, insecure=insecure, embedded=embedded.can_answer())
     if config is None:
-        fail(f"there is nothing to serve: no {DEFAULT_FILE} in {Path.cwd()}, and {nothing()}")
-    print(f"no {DEFAULT_FILE} here; {found(config)}", file=sys.stderr)
-    return Checked(config, ())
+        exit_with_error(
+            f"there is nothing to serve: no {DEFAULT_FILE} in {Path.cwd()}, and {explain_missing_configuration()}"
+        )
+    print(f"no {DEFAULT_FILE} here; {describe_origin(config)}", file=sys.stderr)
+    return CheckedConfig(config, ())
 
 
-def environment(file: Path | None) -> dict[str, str]:
+def read_environment(env_file: Path | None) -> dict[str, str]:
+    """The environment's variables, and those of `env_file` that the environment does not set. Raises ConfigErrors."""
     from dragoman.proxy.config.envfile import read_env
 
-    return {**(read_env(file) if file else {}), **os.environ}
+    return {**(read_env(env_file) if env_file else {}), **os.environ}
 
 
 @contextmanager
-def problems_shown(form: Format = "text") -> Iterator[None]:
-    """End the program with status 2, and the problems, where the configuration has errors."""
+def exit_on_config_errors(form: Format = "text") -> Iterator[None]:
+    """If the body raises ConfigErrors: print the problems, and exit with status 2."""
     from dragoman.proxy.config.problems import ConfigErrors
 
     try:
         yield
     except ConfigErrors as errors:
-        report(errors.problems, form)
+        print_problems(errors.problems, form)
         if form == "text":
             kinds = [problem.severity for problem in errors.problems]
-            counts = [count(kinds.count(kind), kind) for kind in ("error", "warning") if kind in kinds]
+            counts = [format_count(kinds.count(kind), kind) for kind in ("error", "warning") if kind in kinds]
             print(f"\n{errors.problems[0].file}: {', '.join(counts)}", file=sys.stderr)
         raise typer.Exit(2) from None
 
 
-def report(problems: Sequence[Problem], form: Format = "text") -> None:
-    """Text is for people, on stderr; the other forms are for programs, on stdout."""
+def print_problems(problems: Sequence[Problem], form: Format = "text") -> None:
+    """Print text for people to stderr, and the other forms, which are for programs, to stdout."""
     from dragoman.proxy.config.problems import render
 
     if form == "text":
@@ -109,10 +117,23 @@ def report(problems: Sequence[Problem], form: Format = "text") -> None:
         print(render(problems, form))
 
 
-def count(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
+    """`1 model`, `2 models`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def fail(text: str) -> NoReturn:
+def write_new_file(file: Path, text: str, overwrite: bool) -> None:
+    """Write a file that does not exist yet, or any file if `overwrite` is set. Exits with status 2 on failure."""
+    try:
+        with file.open("w" if overwrite else "x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        exit_with_error(f"{file} exists; --force overwrites it")
+    except OSError as error:
+        exit_with_error(f"cannot write {file}: {error.strerror}")
+
+
+def exit_with_error(text: str) -> NoReturn:
+    """Print the error to stderr, and exit with status 2."""
     print(f"error: {text}", file=sys.stderr)
     raise typer.Exit(2)

@@ -1,1 +1,1 @@
-"""The configuration file: reading, checking, explaining what is wrong with it."""
+"""The configuration file: its reader, its data model, and the checks that explain what is wrong with it."""

@@ -1,4 +1,4 @@
-"""The server and its keys: who can reach it, and are they told apart?"""
+"""Checks of the server's address, its profiles, and the client keys."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ __all__ = ["judge_access"]
 
 
 def judge_access(document: Document, insecure: bool) -> None:
+    """Add the problems of `server` and `keys`. `insecure` allows an open address without keys."""
     _judge_host(document, insecure)
     _judge_keys(document)
     for name in document.mapping("server", "profiles"):
@@ -25,7 +26,7 @@ def _judge_host(document: Document, insecure: bool) -> None:
     host = document.text("server", "host")
     if host is None or is_loopback(host) or document.items("keys") or insecure:
         return
-    message = "without keys, everyone who reaches this address could use the providers"
+    message = "without keys, anyone who can reach this address can use the providers"
     hint = "add keys, listen on 127.0.0.1, or start with --insecure"
     document.add(("server", "host"), "open-host", message, hint=hint)
 

@@ -1,15 +1,15 @@
-"""A configuration file while it is judged: a tree of values that know their place, and the problems found so far."""
+"""A configuration file during the checks: a tree of values with their positions, and the problems found so far."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dragoman.adapters.paths import Path, dotted
+from dragoman.adapters.suggestions import nearest
 
-from .masks import masked
+from .masks import mask_secrets
 from .problems import ConfigErrors, Problem, Severity, Span
 
 __all__ = ["Document", "Node", "Scalar", "did_you_mean"]
@@ -19,8 +19,8 @@ Scalar: TypeAlias = str | int | float | bool | None
 
 @dataclass(slots=True)
 class Node:
-    """A value and its place. `raw` is the text before variables were put in; a `broken` one has been complained about
-    and is not judged further."""
+    """A value and its position. `raw` is the text before variables were substituted. A `broken` value has a problem
+    already, so further checks skip it."""
 
     value: Scalar | dict[str, Node] | list[Node]
     span: Span
@@ -30,7 +30,7 @@ class Node:
 
     @property
     def plain(self) -> Any:
-        """The value without the places."""
+        """The value without the positions."""
         if isinstance(self.value, dict):
             return {name: child.plain for name, child in self.value.items()}
         if isinstance(self.value, list):
@@ -39,12 +39,12 @@ class Node:
 
     @property
     def shown(self) -> str:
-        """A scalar as the file has it: never what a variable stands for."""
+        """A scalar as the file has it: variables appear by name, never by value."""
         return str(self.value if self.raw is None else self.raw)
 
 
 class Document:
-    """The file `file` (as the user calls it), its lines with secrets masked, and its tree."""
+    """A file by the name that the user gave it: its lines with secrets masked, its tree, and its problems."""
 
     def __init__(self, file: str, lines: list[str]) -> None:
         self.file = file
@@ -53,6 +53,7 @@ class Document:
         self.problems: list[Problem] = []
 
     def find(self, path: Path) -> Node | None:
+        """The node at a path, or None."""
         node: Node | None = self.root
         for part in path:
             if node is None:
@@ -66,25 +67,26 @@ class Document:
         return node
 
     def text(self, *path: str | int) -> str | None:
-        """The text at a path, or None for anything else."""
+        """The text at a path; None if there is no text, or a broken one."""
         node = self.find(path)
         return node.value if node and isinstance(node.value, str) and not node.broken else None
 
     def mapping(self, *path: str | int) -> dict[str, Node]:
-        """The mapping at a path, empty for anything else."""
+        """The mapping at a path, empty if there is none."""
         node = self.find(path)
         return node.value if node and isinstance(node.value, dict) else {}
 
     def items(self, *path: str | int) -> list[Node]:
-        """The list at a path, empty for anything else."""
+        """The list at a path, empty if there is none."""
         node = self.find(path)
         return node.value if node and isinstance(node.value, list) else []
 
     def texts(self) -> Iterator[tuple[Path, Node, str]]:
-        """Every text in the tree."""
+        """Every text in the tree: path, node, text."""
         return _texts((), self.root)
 
     def line_of(self, *path: str | int) -> int:
+        """The line of the key at a path, or of the nearest part that exists; counted from 1."""
         return self._span(path, at_key=True).line
 
     def add(
@@ -99,7 +101,8 @@ class Document:
         at_key: bool = False,
         span: Span | None = None,
     ) -> None:
-        """Note a problem with the value at a path, or with its key. A path to nothing means its nearest part."""
+        """Add a problem with the value at a path, or with its key if `at_key` is set. If the path does not exist, its
+        nearest part that exists is underlined. A broken value gets no further problem."""
         node = self.find(path)
         if node is not None and node.broken:
             return
@@ -107,12 +110,14 @@ class Document:
         source = self.lines[span.line - 1] if 0 < span.line <= len(self.lines) else ""
         end = span.end_column if span.end_line == span.line else len(source.rstrip()) + 1
         width = max(1, end - span.column)
-        where, message, expected, hint = map(masked, (dotted(path), message, expected, hint))
+        key_path, message, expected, hint = map(mask_secrets, (dotted(path), message, expected, hint))
         place = (self.file, span.line, span.column)
-        self.problems.append(Problem(*place, code, where, message, expected, hint, severity, source, width))
+        self.problems.append(Problem(*place, code, key_path, message, expected, hint, severity, source, width))
 
-    def fatal(self, span: Span | None, code: str, message: str, *, expected: str = "", hint: str = "") -> ConfigErrors:
-        """The error to raise where nothing further can be judged; without a span it is about the whole file."""
+    def fatal_error(
+        self, span: Span | None, code: str, message: str, *, expected: str = "", hint: str = ""
+    ) -> ConfigErrors:
+        """The error to raise if no further check is possible. Without a span it is about the whole file."""
         self.add((), code, message, expected=expected, hint=hint, span=span or Span(0, 0, 0, 0))
         return ConfigErrors(self.problems)
 
@@ -130,8 +135,8 @@ class Document:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`did you mean "this"?`, or nothing where no known word comes close."""
-    close = difflib.get_close_matches(word[:256], list(known), n=1)
+    """`did you mean "this"?`, or an empty text if no known word is similar."""
+    close = nearest(word, list(known))
     return f'did you mean "{close[0]}"?' if close else ""
 
 

@@ -1,4 +1,4 @@
-"""Providers that an engine answers for instead of an address: what they need, and what they cannot have."""
+"""Checks of a provider's keys against its kind: the address of a dialect, or an engine."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from .document import Document
-from .litellm import judge_litellm, judge_targets
+from .litellm import judge_litellm, judge_litellm_targets
 from .local import judge_local
-from .shape import described, fragment
+from .validation import describe_schema, schema_at
 
 __all__ = ["judge_engines"]
 
 
 class _Engine(NamedTuple):
-    """`own` are the keys that no other provider has, `without` those that this one cannot have."""
+    """`own_keys` are allowed for this engine only, `address_keys` for providers with an address only."""
 
-    own: tuple[str, ...]
-    without: tuple[str, ...]
+    own_keys: tuple[str, ...]
+    address_keys: tuple[str, ...]
     judge: Callable[[Document, str], None]
 
 
-_OF_ADDRESSES = ("address", "api_key_file", "oauth", "proxy")
+_ADDRESS_KEYS = ("address", "api_key_file", "oauth", "proxy")
 _ENGINES: Mapping[str, _Engine] = {
     "local": _Engine(
         ("model_dir", "device", "device_index", "threads", "slots", "queue", "context", "step_timeout"),
@@ -36,31 +36,32 @@ _ENGINES: Mapping[str, _Engine] = {
             "headers",
             "tls",
             "pool",
-            *_OF_ADDRESSES,
+            *_ADDRESS_KEYS,
         ),
         judge_local,
     ),
     "litellm": _Engine(
         ("vendor", "parameters"),
-        ("dialect", "profile", "auth", "kind", "api_version", "tls", "pool", *_OF_ADDRESSES),
+        ("dialect", "profile", "auth", "kind", "api_version", "tls", "pool", *_ADDRESS_KEYS),
         judge_litellm,
     ),
 }
 
 
 def judge_engines(document: Document) -> None:
+    """Add the problems of keys that a provider needs, or cannot have, because of its `engine`."""
     for name in document.mapping("providers"):
-        word = document.find(("providers", name, "engine"))
-        if word is None:
+        engine = document.find(("providers", name, "engine"))
+        if engine is None:
             _judge_addressed(document, name)
-        for known, engine in _ENGINES.items():
-            if word is None or word.value in _ENGINES.keys() - {known}:
-                _refuse(document, name, engine.own, f"{{}} is for the engine {known} only")
-        chosen = None if word is None else _ENGINES.get(str(word.value))
+        for other, rules in _ENGINES.items():
+            if engine is None or engine.value in _ENGINES.keys() - {other}:
+                _reject_keys(document, name, rules.own_keys, f"{{}} is for the engine {other} only")
+        chosen = None if engine is None else _ENGINES.get(str(engine.value))
         if chosen is not None:
-            _refuse(document, name, chosen.without, "{} is for addresses, which an engine has not")
+            _reject_keys(document, name, chosen.address_keys, "{} is for providers with an address, not for engines")
             chosen.judge(document, name)
-    judge_targets(document)
+    judge_litellm_targets(document)
 
 
 def _judge_addressed(document: Document, name: str) -> None:
@@ -69,12 +70,12 @@ def _judge_addressed(document: Document, name: str) -> None:
         return
     for key in ("dialect", "base_url"):
         if key not in node.value:
-            expected = described(fragment(("providers", name, key)))
+            expected = describe_schema(schema_at(("providers", name, key)))
             message = f'"{key}" is missing in providers.{name}'
             document.add(("providers", name), "missing-key", message, expected=expected, at_key=True)
 
 
-def _refuse(document: Document, name: str, keys: tuple[str, ...], message: str) -> None:
+def _reject_keys(document: Document, name: str, keys: tuple[str, ...], message: str) -> None:
     for key in keys:
         if key in document.mapping("providers", name):
             document.add(("providers", name, key), "wrong-engine", message.format(key), hint="remove it", at_key=True)

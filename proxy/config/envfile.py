@@ -13,9 +13,9 @@ _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?:\"([^\"]*)\
 
 
 def read_env(path: Path) -> dict[str, str]:
-    """The variables in the file. There may be `export` before a line, quotes around its value, a `#` comment after it.
+    """The variables in the file. A line may begin with `export`, quote its value, and end with a `#` comment.
 
-    Nothing is expanded. Raises ConfigErrors, with the numbers of the lines that are wrong, never with their text.
+    Nothing is expanded. Raises ConfigErrors with the numbers of bad lines, never with their text.
     """
     try:
         text = path.read_text("utf-8-sig")
@@ -28,8 +28,8 @@ def read_env(path: Path) -> dict[str, str]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        if found := _LINE.fullmatch(line.strip()):
-            variables[found[1]] = next((value for value in found.groups()[1:] if value is not None), "")
+        if match := _LINE.fullmatch(line.strip()):
+            variables[match[1]] = next((value for value in match.groups()[1:] if value is not None), "")
         else:
             problems.append(_problem(path, number, "bad-line", "this line is not NAME=value"))
     if problems:
@@ -38,5 +38,5 @@ def read_env(path: Path) -> dict[str, str]:
 
 
 def _problem(path: Path, line: int, code: str, message: str) -> Problem:
-    hint = "put a value with # or quotes in it into quotes" if line else ""
+    hint = "quote a value that contains # or quotes" if line else ""
     return Problem(str(path), line, 1, code, "", message, hint=hint)

@@ -1,4 +1,4 @@
-"""Providers that litellm answers for."""
+"""Checks of providers that the library litellm calls."""
 
 from __future__ import annotations
 
@@ -6,46 +6,48 @@ import re
 
 from .document import Document
 
-__all__ = ["INSTALL", "NEWEST", "OLDEST", "judge_litellm", "judge_targets"]
+__all__ = ["INSTALL", "NEWEST", "OLDEST", "judge_litellm", "judge_litellm_targets"]
 
 OLDEST, NEWEST = (1, 106, 2), (1, 109)
-"""The versions of litellm that this was tested with: from the first, up to all that begin with the second. Among those
-before it are 1.82.7 and 1.82.8, which steal credentials."""
+"""The tested versions of litellm: from OLDEST up to every release that begins with NEWEST. The older 1.82.7 and 1.82.8
+steal credentials."""
 
 INSTALL = "uv pip install 'dragoman[litellm]', in a checkout uv run --no-default-groups --extra litellm dragoman serve"
 
 
 def judge_litellm(document: Document, name: str) -> None:
+    """If a model uses the provider: add a problem unless a tested version of litellm is installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     if _is_used(document, name):
         path = ("providers", name, "engine")
         try:
-            found = version("litellm")
+            installed = version("litellm")
         except PackageNotFoundError:
             document.add(path, "missing-extra", "litellm is not installed", hint=INSTALL)
             return
-        if not _is_tested(found):
+        if not _is_tested(installed):
             expected = f"{_dotted(OLDEST)} to {_dotted(NEWEST)}.x"
-            message = f"litellm {found} is installed, which this version of dragoman was not tested with"
+            message = f"litellm {installed} is installed; this version of dragoman was not tested with it"
             document.add(path, "untested-version", message, expected=expected, hint=INSTALL)
 
 
-def judge_targets(document: Document) -> None:
+def judge_litellm_targets(document: Document) -> None:
+    """Add a problem for each target over litellm without a vendor."""
     for model in document.mapping("models"):
         for position, _ in enumerate(document.items("models", model, "targets")):
             _judge_target(document, ("models", model, "targets", position))
 
 
 def _judge_target(document: Document, path: tuple[str | int, ...]) -> None:
-    """Without a vendor, a client that chose the model's name would choose the provider too."""
+    """A target needs a vendor: otherwise a client that chooses the model's name would choose the provider too."""
     provider = document.text(*path, "provider") or ""
     engine = document.text("providers", provider, "engine")
     if engine != "litellm" or document.text("providers", provider, "vendor"):
         return
     vendor, _, name = (document.text(*path, "model") or "").partition("/")
     if not name or "*" in vendor:
-        message = f"the target has to say the vendor: the provider {provider} has none"
+        message = f"the target needs a vendor, because the provider {provider} has none"
         hint = f"write model: anthropic/claude-sonnet-4-5, or set vendor in providers.{provider}"
         document.add((*path, "model"), "no-vendor", message, expected="VENDOR/MODEL", hint=hint)
 
@@ -58,8 +60,8 @@ def _is_used(document: Document, provider: str) -> bool:
     )
 
 
-def _is_tested(found: str) -> bool:
-    release = tuple(int(part) for part in re.findall(r"\d+", found)[:3])
+def _is_tested(installed: str) -> bool:
+    release = tuple(int(part) for part in re.findall(r"\d+", installed)[:3])
     return release >= OLDEST and release[: len(NEWEST)] <= NEWEST
 
 

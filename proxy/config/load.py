@@ -1,4 +1,4 @@
-"""From a file to a configuration, or to everything that is wrong with it."""
+"""Loading and checking: a configuration from a file or a text, or every problem with it."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ from .access import judge_access
 from .document import Document
 from .engines import judge_engines
 from .literals import warn_of_literals
-from .local import place_models
+from .local import resolve_model_folders
 from .models import Config
 from .problems import ConfigErrors, Problem
 from .routes import judge_models
-from .shape import shaped
-from .source import parse, read
-from .storage import judge_store, place_store
+from .storage import judge_store, resolve_store_path
 from .upstreams import judge_providers, judge_timeouts, place_files
-from .variables import put_in
+from .validation import validate
+from .variables import substitute_variables
+from .yaml_reader import parse_document, read_document
 
-__all__ = ["Checked", "ConfigErrors", "Problem", "check", "check_text", "load"]
+__all__ = ["CheckedConfig", "ConfigErrors", "Problem", "check", "check_text", "load"]
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """A configuration that can be used, and the warnings about it."""
+class CheckedConfig:
+    """A valid configuration, and the warnings about it."""
 
     config: Config
     warnings: tuple[Problem, ...]
 
 
 def load(path: Path, env: Mapping[str, str]) -> Config:
-    """The configuration in the file, variables from `env`. Raises ConfigErrors with all problems of the file."""
+    """Load the file, with variables from `env`. Raises ConfigErrors with every problem of the file."""
     return check(path, env).config
 
 
-def check(path: Path, env: Mapping[str, str], *, insecure: bool = False) -> Checked:
-    """`load` that hands over the warnings too. `insecure` is what `serve --insecure` says: what only exposes keys or
-    providers to the network is no error then. Raises ConfigErrors."""
-    return _judged(read(path), env, path.parent, insecure)
+def check(path: Path, env: Mapping[str, str], *, insecure: bool = False) -> CheckedConfig:
+    """Load the file, and return the warnings too. `insecure`, as in `serve --insecure`, allows settings that only
+    expose keys or providers to the network. Raises ConfigErrors."""
+    return _check_document(read_document(path), env, path.parent, insecure)
 
 
-def check_text(text: str, name: str, env: Mapping[str, str], *, insecure: bool = False) -> Checked:
-    """`check` for a text that is in no file; `name` stands for the file in problems."""
-    return _judged(parse(Document(name, []), text), env, Path(), insecure)
+def check_text(text: str, name: str, env: Mapping[str, str], *, insecure: bool = False) -> CheckedConfig:
+    """As `check`, for a text without a file. Problems show `name` as the file's name."""
+    return _check_document(parse_document(Document(name, []), text), env, Path(), insecure)
 
 
-def _judged(document: Document, env: Mapping[str, str], folder: Path, insecure: bool) -> Checked:
+def _check_document(document: Document, env: Mapping[str, str], folder: Path, insecure: bool) -> CheckedConfig:
     warn_of_literals(document)
-    put_in(document, env, folder)
+    substitute_variables(document, env, folder)
     place_files(document, folder)
-    place_store(document, folder)
-    place_models(document, folder)
-    config = shaped(document)
+    resolve_store_path(document, folder)
+    resolve_model_folders(document, folder)
+    config = validate(document)
     judge_access(document, insecure)
     judge_engines(document)
     judge_providers(document, insecure)
@@ -63,4 +63,4 @@ def _judged(document: Document, env: Mapping[str, str], folder: Path, insecure: 
     problems = ConfigErrors(document.problems)
     if config is None or any(problem.severity == "error" for problem in problems.problems):
         raise problems
-    return Checked(config, tuple(problems.problems))
+    return CheckedConfig(config, tuple(problems.problems))

@@ -1,6 +1,6 @@
-"""Providers that are a model folder on this machine.
+"""Checks of providers that run a model folder on this machine.
 
-What reads such folders is imported where there is one.
+The readers of model folders are imported only if there is such a provider.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from .document import Document
 if TYPE_CHECKING:
     from dragoman.local_engine.folder import ModelFolder
 
-__all__ = ["judge_local", "place_models"]
+__all__ = ["judge_local", "resolve_model_folders"]
 
-_OF_DECODERS, _OF_ENCODERS = ("chat", "completions"), ("embeddings",)
-"""The protocols that a model is called with."""
+_DECODER_PROTOCOLS, _ENCODER_PROTOCOLS = ("chat", "completions"), ("embeddings",)
 
 
-def place_models(document: Document, folder: Path) -> None:
+def resolve_model_folders(document: Document, folder: Path) -> None:
     """Make the paths of model folders absolute."""
     for name in document.mapping("providers"):
         path = ("providers", name, "model_dir")
@@ -31,31 +30,34 @@ def place_models(document: Document, folder: Path) -> None:
         try:
             node.value = str((folder / Path(text).expanduser()).absolute())
         except RuntimeError:
-            message = "whose home folder this begins with is not known"
+            message = "the home folder at the beginning of this path is unknown"
             document.add(path, "unknown-home", message, hint="write the whole path")
 
 
 def judge_local(document: Document, name: str) -> None:
+    """Add the problems of an `engine: local` provider: missing packages, a bad model folder, wrong protocols."""
     from dragoman.local_engine.ports import Decoder
 
-    lacks = embedded.lacking()
-    if lacks:
-        message = f"the engine local needs what is not installed: {', '.join(lacks)}"
+    missing = embedded.lacking()
+    if missing:
+        message = f"the engine local needs packages that are not installed: {', '.join(missing)}"
         document.add(("providers", name, "engine"), "missing-extra", message, hint=f"run: {embedded.INSTALL}")
     folder = _folder(document, name)
     if folder is not None:
-        _judge_protocols(document, name, _OF_DECODERS if isinstance(folder.ports, Decoder) else _OF_ENCODERS)
+        _judge_protocols(
+            document, name, _DECODER_PROTOCOLS if isinstance(folder.ports, Decoder) else _ENCODER_PROTOCOLS
+        )
 
 
 def _folder(document: Document, name: str) -> ModelFolder | None:
-    """What the model's folder holds, or None where that was complained about."""
+    """The opened model folder, or None if a problem was added."""
     from dragoman.local_engine.folder import open_folder
     from dragoman.local_engine.places import FolderError
 
     path = ("providers", name, "model_dir")
     node, given = document.find(path), document.text(*path)
     if node is not None and given is None:
-        return None  # the value itself is complained about
+        return None  # the value itself has a problem already
     try:
         return open_folder(embedded.embedded_folder() if given is None else Path(given), _device(document, name))
     except (FolderError, OSError) as error:
@@ -70,12 +72,12 @@ def _judge_protocols(document: Document, name: str, served: tuple[str, ...]) -> 
     path = ("providers", name, "protocols")
     node = document.find(path)
     hint = f"write protocols: [{', '.join(served)}]"
-    if node is None and served != _OF_DECODERS:
-        document.add(path[:-1], "wrong-model", "this model embeds texts and does nothing else", hint=hint, at_key=True)
+    if node is None and served != _DECODER_PROTOCOLS:
+        document.add(path[:-1], "wrong-model", "this model only embeds texts", hint=hint, at_key=True)
     for i, item in enumerate(node.value if node is not None and isinstance(node.value, list) else ()):
         if isinstance(item.value, str) and item.value not in served:
             message = f"the engine does not serve {item.shown} with this model"
-            message += ", over chat the proxy does" if item.value == "responses" else ""
+            message += "; the proxy serves responses over chat" if item.value == "responses" else ""
             document.add((*path, i), "wrong-model", message, expected=f"one of: {', '.join(served)}", hint=hint)
 
 

@@ -1,4 +1,4 @@
-"""Secrets that stand in the file itself are never shown: where they are, and the text without them."""
+"""Masking of literal secrets, so that no message shows them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dragoman.adapters.paths import Path
 
 from .problems import Span
 
-__all__ = ["hide", "is_secret", "looks_secret", "masked", "masked_by_name"]
+__all__ = ["is_secret", "looks_secret", "mask_named_secrets", "mask_secrets", "mask_spans"]
 
 _KNOWN = re.compile(r"\b(?:sk-[\w-]{12,}|dapi[0-9a-f]{12,}(?:-\d+)?|eyJ[\w-]{12,}\.[\w.-]+|gh[pousr]_\w{12,})")
 _USERINFO = re.compile(r"(?<=://)[^/\s\"']+(?=@)")
@@ -21,7 +21,7 @@ _VARIABLES = re.compile(r"(?:\$\{[^}]*\})+")
 
 
 def is_secret(path: Path, text: str = "") -> bool:
-    """True where the value at this path is, or may be, a secret. A text of nothing but variables is none."""
+    """True if the value at this path is, or may be, a secret. A text that consists of variables is none."""
     while path and isinstance(path[-1], int):
         path = path[:-1]
     if not path or _VARIABLES.fullmatch(text):
@@ -31,28 +31,31 @@ def is_secret(path: Path, text: str = "") -> bool:
     if path[-1] == "proxy":
         return "@" in text
     headers = len(path) > 1 and path[-2] == "headers"
-    keys = path[0] == "keys" and path[-1] not in ("name", "models")  # whatever else is written there
+    keys = path[0] == "keys" and path[-1] not in (
+        "name",
+        "models",
+    )  # others may be misspelled
     return headers or keys or _SECRET_NAME.search(str(path[-1])) is not None
 
 
 def looks_secret(text: str) -> bool:
-    """True for the forms that well-known vendors' keys have, wherever they stand."""
+    """True if the text contains a key in the form of a well-known vendor, at any path."""
     return _KNOWN.search(text) is not None
 
 
-def masked(text: str) -> str:
-    """The text, what looks like a secret in it replaced by as many stars."""
+def mask_secrets(text: str) -> str:
+    """The text, with what looks like a secret replaced by as many stars."""
     return _USERINFO.sub(_stars, _KNOWN.sub(_stars, text))
 
 
-def masked_by_name(text: str) -> str:
-    """`masked`, and without what follows a name such as api_key: for lines that could not be read as YAML."""
-    return _NAMED.sub(lambda found: found[1] + "*" * len(found[2]), masked(text))
+def mask_named_secrets(text: str) -> str:
+    """Mask secrets, and any value after a name such as api_key. For lines that could not be parsed as YAML."""
+    return _NAMED.sub(lambda match: match[1] + "*" * len(match[2]), mask_secrets(text))
 
 
-def hide(lines: list[str], spans: Iterable[Span]) -> list[str]:
-    """The lines, masked, with nothing to read in these places. Columns stay as they are."""
-    lines = [masked(line) for line in lines]
+def mask_spans(lines: list[str], spans: Iterable[Span]) -> list[str]:
+    """The lines with secrets masked, and with stars in the spans. Columns do not change."""
+    lines = [mask_secrets(line) for line in lines]
     for span in spans:
         for number in range(span.line, min(span.end_line, len(lines)) + 1):
             line = lines[number - 1]
@@ -62,5 +65,5 @@ def hide(lines: list[str], spans: Iterable[Span]) -> list[str]:
     return lines
 
 
-def _stars(found: re.Match[str]) -> str:
-    return "*" * len(found[0])
+def _stars(match: re.Match[str]) -> str:
+    return "*" * len(match[0])

@@ -1,7 +1,8 @@
-"""The configuration file's shape. Python is the source here: `schemas/config.json` is generated from these models.
+"""The data model of the configuration file. `schemas/config.json` is generated from it.
 
-What is judged here is each value by itself; the other modules judge values by one another. The texts below the fields
-are their descriptions there: `schema.py` reads them from this file, which takes too long to be done at every start.
+The model validates each value by itself; the `judge_...` functions of the other modules compare values with one
+another. The text below a field is its description in the schema. `schema.py` reads it from this file, because pydantic
+would take too long to do so at every start.
 """
 
 from __future__ import annotations
@@ -51,20 +52,22 @@ Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(gt=0), NO_BOOL]
 
 
-class Part(BaseModel):
+class ConfigModel(BaseModel):
+    """Base of all parts of the configuration: immutable, and without unknown keys."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Drain(Part):
+class Drain(ConfigModel):
     delay: Seconds = 0.1
     """How long to go on accepting connections after the signal to stop, while `/ready` already says no."""
     timeout: Seconds = 300.0
     """How long running exchanges may go on after that."""
 
 
-class Server(Part):
+class Server(ConfigModel):
     host: Text = "127.0.0.1"
-    """The address to listen on. Any other than a loopback address needs `keys`."""
+    """The address to listen on. An address that other machines can reach needs `keys`."""
     port: Annotated[int, Field(ge=0, le=65535), NO_BOOL] = 8080
     """The port to listen on; 0 takes a free one."""
     default_model: ModelName | None = None
@@ -78,53 +81,53 @@ class Server(Part):
     body_timeout: Seconds = 30.0
     """How long a client may take to send a request's body."""
     write_stall: Seconds = 30.0
-    """How long a client may take no bytes of its reply before the connection is closed."""
+    """How long a client may read nothing of its reply before the connection is closed."""
     hold_headers: Seconds = 15.0
     """How long the headers of a streamed reply wait for the provider's first event."""
     keep_alive: Seconds | None = 15.0
-    """How long a stream of Responses may be silent before a comment tells load balancers that it lives; null: for ever.
-    Streams of the other protocols have no comments, which some of their clients cannot read."""
+    """How long a stream of Responses may be silent before a comment keeps load balancers from closing it; null: for
+    ever. Streams of the other protocols get no comments, because some of their clients cannot parse them."""
     drain: Drain = Drain()
     """How the server stops."""
 
 
-class Store(Part):
-    """Where responses are kept, so that clients can continue them and ask for them again."""
+class Store(ConfigModel):
+    """Where responses are stored, so that clients can continue and retrieve them."""
 
     kind: Literal["sqlite", "memory", "none"] = "sqlite"
-    """sqlite keeps them in a file that several processes can share; memory until the process ends; none keeps none."""
+    """sqlite: in a file that several processes can share; memory: until the process ends; none: nowhere."""
     path: Text | None = None
-    """The file of the kind sqlite. Relative paths begin at the configuration file's folder. Default:
-    dragoman/responses.db in $XDG_STATE_HOME, which is ~/.local/state where it is not set."""
+    """The file of the kind sqlite. Relative paths are relative to the configuration file's folder. Default:
+    dragoman/responses.db in $XDG_STATE_HOME, or in ~/.local/state if that is not set."""
     retention: Seconds = 720 * 3600.0
-    """How long a response is kept."""
+    """How long a response is stored."""
     max_size: Bytes = 1024**3
-    """The size of all responses together; beyond it the oldest go."""
+    """The largest size of all responses together; beyond it the oldest are deleted."""
     max_response: Bytes = 32 * 1024**2
-    """The largest response that is kept, its input included; never more than `max_size`."""
+    """The largest response to store, its input included; at most `max_size`."""
     max_chain: Bytes = 64 * 1024**2
-    """The size of the longest conversation that can be continued by `previous_response_id`."""
+    """The largest size of a conversation that `previous_response_id` can continue."""
 
 
-class Key(Part):
+class Key(ConfigModel):
     name: Label
-    """The key's name in the log. The responses that are made with a key belong to this name."""
+    """The key's name in the log. Responses created with the key belong to this name."""
     key: Secret
     """What the client sends, as `Authorization: Bearer KEY` or in the header api-key. Write `${NAME}`, not the key."""
     models: list[ModelPattern] = ["*"]
-    """The models that may be asked for: names, or patterns with `*`."""
+    """The models that the key may use: names, or patterns with `*`."""
 
 
-class Tls(Part):
+class Tls(ConfigModel):
     ca: Text | None = None
-    """A PEM file with the authorities to trust. Relative paths begin at the configuration file's folder."""
+    """A PEM file with the authorities to trust. Relative paths are relative to the configuration file's folder."""
     cert: Text | None = None
-    """A PEM file with the certificate to show to the provider."""
+    """A PEM file with the client certificate to present to the provider."""
     key: Text | None = None
-    """A PEM file with the private key of `cert`, where that file does not hold it."""
+    """A PEM file with the private key of `cert`, unless the file of `cert` contains it."""
 
 
-class OAuth(Part):
+class OAuth(ConfigModel):
     """OAuth 2.0 client credentials."""
 
     model_config = ConfigDict(
@@ -143,98 +146,97 @@ class OAuth(Part):
     client_secret: Secret | None = None
     """Its secret. Write `${NAME}`, not the secret."""
     client_secret_file: Text | None = None
-    """A file with the secret, instead of `client_secret`; it is read for every token."""
+    """A file with the secret, instead of `client_secret`; dragoman reads it for every token."""
     scope: Text | None = None
-    """What to ask for: Azure `https://cognitiveservices.azure.com/.default` or `https://ml.azure.com/.default`,
+    """The scope to request: Azure `https://cognitiveservices.azure.com/.default` or `https://ml.azure.com/.default`,
     Databricks `all-apis`."""
     audience: Text | None = None
-    """For endpoints that ask for one."""
+    """The audience to request, for endpoints that need one."""
     auth_style: Literal["body", "basic"] = "body"
-    """Where id and secret go: in the form, or in the header Authorization."""
+    """Where to send id and secret: in the form, or in the header Authorization."""
     ca: Text | None = None
-    """A PEM file with the authorities to trust for `token_url`. Default: `tls` of the provider where both have one
-    address, else the system's authorities."""
+    """A PEM file with the authorities to trust for `token_url`. Default: `tls` of the provider if both have the
+    same address, else the system's authorities."""
 
 
-class Limits(Part):
+class Limits(ConfigModel):
     max_tokens: Count | None = None
     """The most tokens that the provider generates for one request."""
     inputs: Count | None = None
     """The most inputs that the provider embeds in one call; a request with more becomes several calls."""
 
 
-class Pool(Part):
+class Pool(ConfigModel):
     connections: Count = 256
     """The most connections to the provider at one time."""
     idle: Seconds = 15.0
     """How long an unused connection is kept."""
 
 
-class PolicyChoice(Part):
-    """What to do where a request or reply does not fit; unset means: ask the next wider level."""
+class PolicyChoice(ConfigModel):
+    """What to do if a request or reply does not fit. An unset policy inherits the next wider level's."""
 
     extra_parameters: Literal["error", "drop", "pass-through"] | None = None
-    """For parameters that no dialect's documentation knows."""
+    """For parameters that no dialect documents."""
     unsupported: Literal["refuse", "drop"] | None = None
     """For known parameters that the target lacks and that would change the answer."""
     out_of_range: Literal["error", "clamp", "drop"] | None = None
     """For values beyond the target's range."""
     replies: Literal["off", "report", "repair", "strict"] | None = None
-    """For replies that break their schema: leave them, count, mend what can be mended, or refuse."""
+    """For replies that violate their schema: forward them, count them, repair known quirks, or reject them."""
     emulate_completions: bool | None = None
-    """Over a provider that is not used for completions: send the prompt as a chat message, and answer with what the
-    model says to it. It answers the prompt where a completion would go on with it: a loss. Default: false."""
+    """For a provider that is not used for completions: send the prompt as a chat message, and return the model's answer
+    to it. A chat model answers the prompt instead of continuing it, which is a loss. Default: false."""
 
 
-class Timeouts(Part):
+class Timeouts(ConfigModel):
     connect: Seconds = 5.0
-    """Until the connection to the provider stands, TLS included."""
+    """Until the connection to the provider is established, TLS included."""
     first_token: Seconds = 120.0
     """Until the first event of a stream."""
     inter_token: Seconds = 60.0
     """Between two events of a stream."""
     total: Seconds = 600.0
-    """For the whole exchange, other tries before this one included."""
+    """For the whole exchange, earlier attempts included."""
 
 
-class Provider(Part):
+class Provider(ConfigModel):
     model_config = ConfigDict(
         json_schema_extra={"if": {"required": ["engine"]}, "then": {}, "else": {"required": ["dialect", "base_url"]}}
     )
 
     engine: Literal["local", "litellm"] | None = None
-    """What answers, where it is no address of a dialect: local, an ONNX model on this machine (it needs
-    the extra `local` or `gpu`); litellm, the library, for providers without a dialect here (it needs the extra
-    `litellm`)."""
+    """What answers instead of an address: local, an ONNX model on this machine (it needs the extra `local` or `gpu`);
+    litellm, the library, for providers without a dialect here (it needs the extra `litellm`)."""
     model_dir: Text | None = None
-    """The model's folder. Relative paths begin at the configuration file's folder. Default: dragoman-mini, the small
-    model that comes with dragoman; local only."""
+    """The model's folder. Relative paths are relative to the configuration file's folder. Default: dragoman-mini, the
+    small model that comes with dragoman; local only."""
     device: Literal["auto", "cuda", "cpu"] = "auto"
-    """Where the model runs; auto takes CUDA where it is there; local only."""
+    """The device to run the model on; auto takes CUDA if it is available; local only."""
     device_index: Annotated[int, Field(ge=0), NO_BOOL] = 0
     """Which of several CUDA devices; local only."""
     threads: Annotated[int, Field(ge=0), NO_BOOL] = 0
-    """How many threads a step takes; 0 takes one for each core; local only."""
+    """How many threads run a step; 0 means one for each core; local only."""
     slots: Count = 16
-    """How many sequences run at once; fewer where the memory holds no more; local only."""
+    """How many sequences run at once; fewer if the memory is too small; local only."""
     queue: Annotated[int, Field(ge=0), NO_BOOL] = 64
-    """How many further sequences wait; what is beyond is refused with 429; local only."""
+    """How many further sequences may wait; more are refused with 429; local only."""
     context: Annotated[int, Field(ge=2), NO_BOOL] | None = None
     """The longest text in tokens, question and answer together. Default: the model's, at most 8192; local only."""
     step_timeout: Seconds = 120.0
-    """How long one step of the model may take, 256 tokens of a prompt and a token for each sequence, before the engine
-    counts as stuck and is started anew; local only."""
+    """How long one step of the model may take before the engine is considered stuck and restarted. A step processes 256
+    tokens of a prompt and one token of each sequence; local only."""
     vendor: Vendor | None = None
-    """litellm's word for the provider, as anthropic, bedrock or gemini. Unset: each target's model begins with it, as
-    `anthropic/claude-sonnet-4-5`; litellm only."""
+    """litellm's name for the provider, such as anthropic, bedrock or gemini. If it is unset, each target's model begins
+    with it, as in `anthropic/claude-sonnet-4-5`; litellm only."""
     parameters: dict[LitellmArgument, SecretStr] = {}
-    """What litellm needs beside key and address, as aws_region_name or vertex_project; litellm only."""
+    """Further parameters for litellm, such as aws_region_name or vertex_project; litellm only."""
     dialect: Dialect | None = None
-    """The vendor's variant of the protocols that this provider speaks. Engines go without."""
+    """The vendor's variant of the protocols that this provider speaks. Engines have none."""
     base_url: BaseUrl | None = None
     """The address without what the dialect appends: openai `/chat/completions` (so end it with /v1), databricks
     `/serving-endpoints/...`, azure `/chat/completions`, mindie `/v1/chat/completions`; other protocols likewise.
-    litellm knows the addresses of its vendors."""
+    Not needed for litellm, which has its vendors' addresses."""
     api_key: Secret | None = None
     """The provider's key or token. Write `${NAME}` or `${file:/run/secrets/name}`, not the key."""
     api_key_file: Text | None = None
@@ -243,7 +245,7 @@ class Provider(Part):
     """Where to get access tokens, instead of a key."""
     auth: Text | None = None
     """How the key is presented: bearer; for openai also api-key (the default of the address azure-openai), for azure
-    api-key, or both (its default). Tokens of `oauth` go as bearer."""
+    api-key, or both (its default). Tokens of `oauth` are always presented as bearer."""
     profile: Profile = "actual"
     """Which variant of the dialect the provider speaks: as documented, or as its servers do; mindie also `native`."""
     protocols: list[Literal["chat", "responses", "completions", "embeddings"]] = ["chat"]
@@ -251,74 +253,75 @@ class Provider(Part):
     kind: Literal["pay-per-token", "provisioned-throughput"] | None = None
     """The kind of the endpoints; databricks only."""
     address: Literal["azure-openai"] | None = None
-    """How calls are addressed, where it is not the usual way. azure-openai: `base_url` is a resource of Azure OpenAI,
-    `https://NAME.openai.azure.com`, models are its deployments, and `api_version` goes with every call; openai only."""
+    """An alternative form of addresses. azure-openai: `base_url` is a resource of Azure OpenAI,
+    `https://NAME.openai.azure.com`, models are its deployments, and every call has `api_version`; openai only."""
     api_version: Version | None = None
     """The API version to ask for. azure: by default 2024-05-01-preview; the address azure-openai needs one."""
     headers: dict[HeaderName, HeaderValue] = {}
-    """Headers to send with every request, beside those that dragoman sets itself."""
+    """Headers to add to every request. They cannot replace those that dragoman sets."""
     proxy: ProxyUrl | None = None
     """The HTTP proxy between here and the provider, its token endpoint included: `http://user:password@host:3128`. The
     environment's proxies are not used; write `${HTTPS_PROXY}` to name one."""
     tls: Tls = Tls()
     """Certificates for https addresses."""
     limits: Limits = Limits()
-    """Maxima beside those of the dialect."""
+    """Limits in addition to those of the dialect."""
     pool: Pool = Pool()
     """The connections to the provider."""
     timeouts: Timeouts | None = None
-    """Instead of the timeouts of the whole file."""
+    """Timeouts for this provider, instead of those of the whole file."""
     policy: PolicyChoice = PolicyChoice()
     """The policy toward this provider."""
 
     @property
     def base_address(self) -> str:
-        """The base address. That of the engine local stands for its socket; litellm has none."""
+        """The base address. The engine local has a placeholder for its socket, litellm an empty text."""
         return self.base_url or ("http://local/v1" if self.engine == "local" else "")
 
 
-class TargetChoice(Part):
+class TargetChoice(ConfigModel):
     provider: Text
     """A name from `providers`."""
     model: UpstreamModel | None = None
-    """The provider's name for the model. Unset or `*`: the model's own name, or what the client asked for where the
-    model is a pattern."""
+    """The provider's name for the model. Unset or `*`: the model's own name, or, if the model is a pattern, the
+    name that the client asked for."""
     strip: Text | None = None
     """The beginning of the client's name to leave out, as `openai/` for the model `openai/*`."""
     weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
-    """This target's share of the requests, relative to the other targets; 0 only where no other is left."""
+    """This target's share of the requests, relative to the other targets. A target with 0 is used only if no other is
+    left."""
     lacks: list[str] = []
-    """Parameters that this target cannot serve."""
+    """Parameters that this target does not support."""
     deployment: HeaderValue | None = None
     """The deployment to ask for; azure only."""
     policy: PolicyChoice = PolicyChoice()
     """The policy toward this target."""
 
 
-class Model(Part):
+class Model(ConfigModel):
     targets: Annotated[list[TargetChoice], Field(min_length=1)]
-    """Where requests go, drawn by weight."""
+    """The targets of requests, drawn by weight."""
     fallbacks: list[ModelName] = []
     """Models to try after the targets, in this order."""
     task: Literal["responses", "embeddings"] | None = None
     """What a body with `input` asks for at Databricks' address /serving-endpoints/NAME/invocations. Unset: responses
-    where anything in the body belongs to them alone, else embeddings."""
+    if anything in the body belongs to Responses alone, else embeddings."""
     policy: PolicyChoice = PolicyChoice()
     """The policy of this model."""
 
 
-class Config(Part):
+class Config(ConfigModel):
     server: Server = Server()
     """Where and how to listen."""
     keys: list[Key] = []
-    """Who may ask. Without keys everyone may, and only a loopback address is listened on."""
+    """The keys that clients present. Without keys dragoman asks for none, and listens on a loopback address only."""
     providers: dict[Label, Provider] = {}
     """The upstreams, by name."""
     models: dict[ModelPattern, Model] = {}
     """The models that clients can ask for, by name or by pattern with `*`."""
     store: Store = Store()
-    """Where responses are kept."""
+    """Where responses are stored."""
     policy: PolicyChoice = PolicyChoice()
-    """The policy where no target, model or provider has one."""
+    """The policy unless a target, model or provider sets its own."""
     timeouts: Timeouts = Timeouts()
     """The timeouts toward providers."""

@@ -1,7 +1,7 @@
-"""Which configured model serves the name that a client asks for, and what the upstream calls it.
+"""Names of models: which configured model serves a requested name, and what the upstream calls it.
 
-A configured model is a name, or a pattern with `*` for any characters, none included. The exact name comes first, then
-the most specific pattern: the one with the longest text before its first `*`, then the longest one.
+A configured model is a name, or a pattern in which `*` stands for any number of characters. An exact name wins over
+patterns. Among patterns the most specific wins: the one with the longest text before its first `*`, then the longest.
 """
 
 from __future__ import annotations
@@ -10,31 +10,31 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from .models import TargetChoice
-from .values import is_name
+from .values import is_model_name
 
 __all__ = ["match", "matches", "upstream_name"]
 
 
 def matches(pattern: str, name: str) -> bool:
-    """True where the pattern, or plain name, covers the name."""
+    """True if the pattern, or plain name, covers the name."""
     return fnmatchcase(name, pattern)  # patterns hold none of fnmatch's other wildcards
 
 
 def match(models: Mapping[str, object], name: str) -> str | None:
     """The key in `models` that serves the name, or None."""
-    if not is_name(name):
+    if not is_model_name(name):
         return None
     if name in models:
         return name
-    fitting = [key for key in models.keys() if "*" in key and matches(key, name)]  # noqa: SIM118 (a str has no keys)
-    return max(fitting, key=_specificity, default=None)
+    candidates = [key for key in models.keys() if "*" in key and matches(key, name)]  # noqa: SIM118 (a str has no keys)
+    return max(candidates, key=_specificity, default=None)
 
 
 def upstream_name(pattern: str, target: TargetChoice, client_name: str) -> str:
     """What the upstream calls the model.
 
-    `pattern` is the key that `match` found for `client_name`. A target's `model` is the answer if it is set to anything
-    but `*`. Without it, a plain model passes its own name on, and a wildcard the client's name, less `strip`.
+    `pattern` is the key that `match` returned for `client_name`. A target's `model` wins unless it is unset or `*`.
+    Otherwise the upstream gets a plain model's own name, or, for a pattern, the client's name without `strip`.
     """
     if target.model and target.model != "*":
         return target.model

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, for people (as compilers show it), for programs and for GitHub's annotations."""
+"""Problems of a configuration, rendered as text in the style of compilers, as JSON, or as GitHub annotations."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["ConfigErrors", "Format", "Problem", "Severity", "Span", "render"]
 Severity: TypeAlias = Literal["error", "warning"]
 Format: TypeAlias = Literal["text", "json", "github"]
 
-_WIDEST = 120  # characters of a source line that are shown
-_PUBLIC = ("file", "line", "column", "severity", "code", "where", "message", "expected", "hint")
+_MAX_WIDTH = 120  # characters of a source line that are shown
+_JSON_FIELDS = ("file", "line", "column", "severity", "code", "where", "message", "expected", "hint")
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From a line and column to another, counted from 1; the end column is the one after the last character."""
+    """A range of text. Lines and columns count from 1; the end column is the one after the last character."""
 
     line: int
     column: int
@@ -28,9 +28,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong. `line` and `column` count from 1; line 0 means the file as a whole. `where` is the key path.
+    """One problem. `line` and `column` count from 1; line 0 means the whole file. `where` is the key path.
 
-    `source` is the line in the file, secrets masked; `width` the number of characters to underline.
+    `source` is the line of the file with secrets masked, `width` the number of characters to underline.
     """
 
     file: str
@@ -45,16 +45,18 @@ class Problem:
     source: str = ""
     width: int = 1
 
-    def public(self) -> dict[str, str | int]:
-        return {name: getattr(self, name) for name in _PUBLIC}
+    def as_json(self) -> dict[str, str | int]:
+        """The problem as `dragoman check --format json` shows it."""
+        return {name: getattr(self, name) for name in _JSON_FIELDS}
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
+        """`FILE:LINE:COLUMN`, or `FILE` if the problem is about the whole file."""
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
 class ConfigErrors(Exception):
-    """The configuration cannot be used. `problems` holds everything found, warnings too, in the file's order."""
+    """The configuration is invalid. `problems` has every problem, warnings included, in the order of the file."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = sorted(problems, key=lambda problem: (problem.line, problem.column))
@@ -64,37 +66,37 @@ class ConfigErrors(Exception):
 def render(problems: Sequence[Problem], form: Format = "text", *, color: bool = False) -> str:
     """The problems as text, without a line break at the end."""
     if form == "json":
-        return json.dumps({"problems": [problem.public() for problem in problems]}, indent=2, ensure_ascii=False)
+        return json.dumps({"problems": [problem.as_json() for problem in problems]}, indent=2, ensure_ascii=False)
     if form == "github":
-        return "\n".join(_annotation(problem) for problem in problems)
-    return "\n\n".join(_explained(problem, color) for problem in problems)
+        return "\n".join(_format_annotation(problem) for problem in problems)
+    return "\n\n".join(_format_text(problem, color) for problem in problems)
 
 
-def _explained(problem: Problem, color: bool) -> str:
+def _format_text(problem: Problem, color: bool) -> str:
     label = f"{problem.severity}[{problem.code}]"
     if color:
         label = f"\x1b[1;{31 if problem.severity == 'error' else 33}m{label}\x1b[0m"
-    lines = [f"{problem.place}: {label}: {_clean(problem.message)}"]
-    beside = problem.hint.startswith("did you mean") and problem.source
+    lines = [f"{problem.location}: {label}: {_make_printable(problem.message)}"]
+    is_suggestion = problem.hint.startswith("did you mean") and problem.source
     if problem.source:
-        lines += _underlined(problem, problem.hint if beside else "")
+        lines += _underline(problem, problem.hint if is_suggestion else "")
     if problem.expected:
-        lines.append(f"   expected: {_clean(problem.expected)}")
-    if problem.hint and not beside:
-        lines.append(f"   hint: {_clean(problem.hint)}")
+        lines.append(f"   expected: {_make_printable(problem.expected)}")
+    if problem.hint and not is_suggestion:
+        lines.append(f"   hint: {_make_printable(problem.hint)}")
     return "\n".join(lines)
 
 
-def _underlined(problem: Problem, beside: str) -> list[str]:
-    """The source line with carets below it; of a long line only the part around the place."""
-    start = max(0, problem.column - _WIDEST // 2) if len(problem.source) > _WIDEST else 0
-    shown = _clean(problem.source[start : start + _WIDEST])
+def _underline(problem: Problem, note: str) -> list[str]:
+    """The source line with carets below it, and a note after the carets. A long line is cut around the problem."""
+    start = max(0, problem.column - _MAX_WIDTH // 2) if len(problem.source) > _MAX_WIDTH else 0
+    shown = _make_printable(problem.source[start : start + _MAX_WIDTH])
     left = problem.column - 1 - start
     carets = "^" * max(1, min(problem.width, len(shown) - left))
-    return [f"{problem.line:>5} | {shown.rstrip()}", f"      | {' ' * left}{carets} {_clean(beside)}".rstrip()]
+    return [f"{problem.line:>5} | {shown.rstrip()}", f"      | {' ' * left}{carets} {_make_printable(note)}".rstrip()]
 
 
-def _annotation(problem: Problem) -> str:
+def _format_annotation(problem: Problem) -> str:
     text = "\n".join(
         part
         for part in (
@@ -104,22 +106,22 @@ def _annotation(problem: Problem) -> str:
         )
         if part
     )
-    place = f"file={_property(problem.file)}"
+    place = f"file={_escape_property(problem.file)}"
     if problem.line:
         place += f",line={problem.line},col={problem.column}"
-    return f"::{problem.severity} {place},title={_property(problem.code)}::{_data(text)}"
+    return f"::{problem.severity} {place},title={_escape_property(problem.code)}::{_escape_data(text)}"
 
 
-def _data(text: str) -> str:
+def _escape_data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+def _escape_property(text: str) -> str:
+    return _escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _clean(text: str) -> str:
-    """One character for each, so that columns stay: spaces for tabs, a mark for what a terminal might obey."""
+def _make_printable(text: str) -> str:
+    """Replace tabs by spaces, and characters that a terminal might obey by a mark. Columns do not change."""
     return "".join(
         " " if char == "\t" else char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text
     )

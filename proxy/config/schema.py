@@ -1,6 +1,7 @@
-"""`schemas/config.json`, for editors: generated from the models, with what a text may hold instead of a value.
+"""Generator of `schemas/config.json`, the configuration file's JSON Schema for editors.
 
-`python -m dragoman.proxy.config.schema > schemas/config.json` writes it anew.
+It takes the shape from the models and allows a variable in place of any value. To regenerate the file:
+`python -m dragoman.proxy.config.schema > schemas/config.json`.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ from typing import Any
 
 from . import models
 from .models import Config
-from .values import size_text, time_text
+from .values import format_bytes, format_seconds
 
-__all__ = ["generate", "text"]
+__all__ = ["generate_schema", "serialize_schema"]
 
 _VARIABLE = {"$ref": "#/$defs/Variable"}
-_TEXT_OF = {"seconds": time_text, "bytes": size_text}
+_FORMATTERS = {"seconds": format_seconds, "bytes": format_bytes}
 
 
-def generate() -> dict[str, Any]:
+def generate_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the configuration file."""
     plain = Config.model_json_schema()
     shapes = {"Config": plain, **plain["$defs"]}
-    for model, field, said in _descriptions():
+    for model, field, description in _descriptions():
         fields = shapes[model]["properties"]
-        fields[field] = dict(sorted({**fields[field], "description": said}.items()))
-    schema = _edited(plain)
+        fields[field] = dict(sorted({**fields[field], "description": description}.items()))
+    schema = _edit(plain)
     schema["$defs"]["Variable"] = {
         "type": "string",
         "pattern": r"\$\{[^}]+\}",
@@ -44,23 +45,24 @@ def generate() -> dict[str, Any]:
     }
 
 
-def text() -> str:
-    """The file's text."""
-    return json.dumps(generate(), indent=2, ensure_ascii=False) + "\n"
+def serialize_schema() -> str:
+    """The schema as the text of the file."""
+    return json.dumps(generate_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def _descriptions() -> Iterator[tuple[str, str, str]]:
-    """Model, field and the text below the field."""
+    """Each documented field: model, field, and the docstring below the field."""
     classes = [node for node in ast.parse(inspect.getsource(models)).body if isinstance(node, ast.ClassDef)]
     for model in classes:
         for field, below in pairwise(model.body):
             match field, below:
-                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
-                    yield model.name, name, inspect.cleandoc(said)
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(description))):
+                    yield model.name, name, inspect.cleandoc(description)
 
 
-def _edited(schema: dict[str, Any]) -> dict[str, Any]:
-    schema = {name: _deeper(name, value) for name, value in schema.items() if name != "title"}
+def _edit(schema: dict[str, Any]) -> dict[str, Any]:
+    """A model's schema as editors need it: without titles and null defaults, and with variables allowed."""
+    schema = {name: _edit_value(name, value) for name, value in schema.items() if name != "title"}
     if "description" in schema:
         schema["description"] = " ".join(schema["description"].split())
     if schema.get("default", ...) is None or "$ref" in schema:
@@ -68,29 +70,29 @@ def _edited(schema: dict[str, Any]) -> dict[str, Any]:
     if patterns := schema.pop("patternProperties", None):
         [(pattern, schema["additionalProperties"])] = patterns.items()
         schema["propertyNames"] = {"pattern": pattern}
-    return _with_variables(schema)
+    return _allow_variable(schema)
 
 
-def _deeper(name: str, value: Any) -> Any:
-    """Schemas stand in the values of some keywords, in mappings of them, or in lists."""
+def _edit_value(name: str, value: Any) -> Any:
+    """The value of a keyword, with every schema inside it edited."""
     if name in ("properties", "$defs", "patternProperties"):
-        return {key: _edited(inner) for key, inner in value.items()}
+        return {key: _edit(inner) for key, inner in value.items()}
     if name == "anyOf":
-        return [_edited(inner) for inner in value]
-    return _edited(value) if name in ("items", "additionalProperties") and isinstance(value, dict) else value
+        return [_edit(inner) for inner in value]
+    return _edit(value) if name in ("items", "additionalProperties") and isinstance(value, dict) else value
 
 
-def _with_variables(schema: dict[str, Any]) -> dict[str, Any]:
-    """A value that is more than a text may also be written as a variable."""
+def _allow_variable(schema: dict[str, Any]) -> dict[str, Any]:
+    """Allow a variable in place of a value that is not any text."""
     unit = schema.pop("x-unit", None)
     if unit is not None and "default" in schema:
-        schema["default"] = _TEXT_OF[unit](schema["default"])
-    choosy = schema.get("type") in ("integer", "number") or schema.keys() & {"enum", "const", "pattern"}
-    if not choosy:
+        schema["default"] = _FORMATTERS[unit](schema["default"])
+    is_restricted = schema.get("type") in ("integer", "number") or schema.keys() & {"enum", "const", "pattern"}
+    if not is_restricted:
         return schema
-    about: dict[str, Any] = {name: schema.pop(name) for name in ("description", "default") if name in schema}
-    return {**about, "anyOf": [schema, _VARIABLE]}
+    outer: dict[str, Any] = {name: schema.pop(name) for name in ("description", "default") if name in schema}
+    return {**outer, "anyOf": [schema, _VARIABLE]}
 
 
 if __name__ == "__main__":
-    print(text(), end="")
+    print(serialize_schema(), end="")

@@ -6,23 +6,23 @@ __all__ = ["STARTER"]
 
 STARTER = """\
 # yaml-language-server: $schema=dragoman.schema.json
-# For help while you type, write that file beside this one: dragoman schema config > dragoman.schema.json
+# For help in your editor, write that file to the same folder: dragoman schema config > dragoman.schema.json
 #
-# dragoman check    says what is wrong with this file
-# dragoman serve    serves it
+# dragoman check    lists what is wrong with this file
+# dragoman serve    serves the models
 
-# ${NAME} takes a variable from the environment (or from a file given with --env-file), ${NAME:-default} has a default,
-# ${file:/run/secrets/name} takes a file's text.
+# ${NAME} is a variable of the environment (or of a file given with --env-file), ${NAME:-default} has a default,
+# ${file:/run/secrets/name} is the text of a file.
 
 server:
   host: 127.0.0.1
   port: 8080
 
-# Who may ask. Without keys everyone may, and only a loopback address such as 127.0.0.1 is listened on.
+# The keys that clients present. Without keys dragoman listens on a loopback address only, such as 127.0.0.1.
 # keys:
 #   - {name: me, key: "${DRAGOMAN_KEY}"}
 
-# Where requests can go: dialect, address, credential.
+# Upstreams: dialect, address, credential.
 providers:
   openai:
     dialect: openai
@@ -57,7 +57,7 @@ providers:
   #   base_url: https://10.0.0.8:1025
   #   tls: {ca: ca.pem}             # relative to this file's folder
 
-# What clients can ask for. A name with * is a pattern: its targets get the name that the client asked for.
+# Models that clients can ask for. A name with * is a pattern: its targets get the name that the client asked for.
 models:
   "gpt-*": {targets: [{provider: openai}]}
   "text-embedding-*": {targets: [{provider: openai}]}
@@ -68,15 +68,15 @@ models:
   #   fallbacks: [careful]          # tried when these fail
   # careful: {targets: [{provider: openai, model: gpt-5}]}
 
-# What to do where a request or a reply does not fit; providers, models and targets may have policies of their own.
+# What to do if a request or a reply does not fit; providers, models and targets may have policies of their own.
 policy:
   unsupported: refuse               # or drop: parameters that the target lacks and that would change the answer
   out_of_range: error               # or clamp, drop
   replies: repair                   # or off, report, strict
-  # emulate_completions: true       # completions over providers that only chat: the model answers the prompt
+  # emulate_completions: true       # completions over providers that only chat; the model answers the prompt
 
-# Where responses are kept for those who continue them by previous_response_id; `kind: none` keeps none. Default path:
-# $XDG_STATE_HOME/dragoman/responses.db, which is below ~/.local/state where that is not set.
+# Where responses are stored, so that clients can continue them by previous_response_id; `kind: none` stores none.
+# Default path: dragoman/responses.db in $XDG_STATE_HOME, or in ~/.local/state if that is not set.
 store: {kind: sqlite, retention: 30d, max_size: 1GiB}   # path: responses.db
 
 timeouts: {connect: 5s, first_token: 120s, inter_token: 60s, total: 600s}

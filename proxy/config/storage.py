@@ -1,4 +1,4 @@
-"""The store of responses: do its values fit together?"""
+"""Checks of the store of responses."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pathlib import Path
 
 from .document import Document
 from .models import Store
-from .values import parse_bytes, size_text
+from .values import format_bytes, parse_bytes
 
-__all__ = ["judge_store", "place_store"]
+__all__ = ["judge_store", "resolve_store_path"]
 
 
-def place_store(document: Document, folder: Path) -> None:
-    """Make the path of the file absolute."""
+def resolve_store_path(document: Document, folder: Path) -> None:
+    """Make the path of the store's file absolute."""
     path, node = document.text("store", "path"), document.find(("store", "path"))
     if not path or node is None:
         return
@@ -20,17 +20,20 @@ def place_store(document: Document, folder: Path) -> None:
         node.value = str((folder / Path(path).expanduser()).absolute())
     except RuntimeError:
         hint = "write the whole path"
-        document.add(("store", "path"), "unknown-home", "whose home folder this begins with is not known", hint=hint)
+        document.add(
+            ("store", "path"), "unknown-home", "the home folder at the beginning of this path is unknown", hint=hint
+        )
 
 
 def judge_store(document: Document) -> None:
+    """Add the problems of `store`: a path that its kind does not use, sizes that contradict each other."""
     kind = document.text("store", "kind") or Store.model_fields["kind"].default
     if kind in ("memory", "none") and document.find(("store", "path")) is not None:
-        message = f"path is for the kind sqlite only; this store's is {kind}"
+        message = f"path is for the kind sqlite only; this store has the kind {kind}"
         document.add(("store", "path"), "wrong-store", message, hint="remove it, or write kind: sqlite", at_key=True)
     size, most = _size(document, "max_response"), _size(document, "max_size")
     if size is not None and most is not None and size > most:
-        message = f"max_response ({size_text(size)}) is larger than max_size ({size_text(most)})"
+        message = f"max_response ({format_bytes(size)}) is larger than max_size ({format_bytes(most)})"
         hint = "raise max_size, or lower max_response"
         document.add(("store", "max_response"), "conflicting-sizes", message, hint=hint)
 

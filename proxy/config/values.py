@@ -1,4 +1,4 @@
-"""The kinds of value that a configuration holds beside plain text and numbers."""
+"""The types of values in a configuration: durations, sizes, names, addresses, secrets, headers."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ __all__ = [
     "UpstreamModel",
     "Vendor",
     "Version",
-    "is_name",
-    "is_pattern",
+    "format_bytes",
+    "format_seconds",
+    "is_model_name",
+    "is_model_pattern",
     "parse_bytes",
     "parse_seconds",
-    "size_text",
-    "time_text",
 ]
 
 FROM_FILE = {"from_file": True}
-"""The validation context for what a person wrote: there, durations and sizes need a unit."""
+"""The validation context of a file: its durations and sizes need a unit, those of Python code do not."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,255}")
 _PATTERN = re.compile(r"[A-Za-z0-9*][A-Za-z0-9._:/@*-]{0,255}")
@@ -61,17 +61,17 @@ _FORMS = {"duration": "a duration such as 30s, 500ms or 2m", "size": "a size suc
 
 
 def parse_seconds(text: str) -> float | None:
-    """`1.5s`, `500ms`, `2m`, `1h`, `30d` in seconds, or None."""
-    return _quantity(text, _SECONDS)
+    """Seconds from `1.5s`, `500ms`, `2m`, `1h` or `30d`; None for any other text."""
+    return _parse_quantity(text, _SECONDS)
 
 
 def parse_bytes(text: str) -> int | None:
-    """`32MiB`, `64kB` in bytes, or None."""
-    size = _quantity(text, _BYTES)
+    """Bytes from a size such as `32MiB` or `64kB`; None for any other text."""
+    size = _parse_quantity(text, _BYTES)
     return None if size is None else int(size)
 
 
-def time_text(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """The reverse of `parse_seconds`."""
     for unit in ("d", "h"):
         if seconds >= _SECONDS[unit] and seconds % _SECONDS[unit] == 0:
@@ -79,117 +79,117 @@ def time_text(seconds: float) -> str:
     return f"{seconds:g}s" if seconds >= 1 else f"{seconds * 1000:g}ms"
 
 
-def size_text(size: int) -> str:
+def format_bytes(size: int) -> str:
     """The reverse of `parse_bytes`."""
     unit = next(unit for unit in ("GiB", "MiB", "KiB", "B") if size % _BYTES[unit] == 0)
     return f"{size // _BYTES[unit]}{unit}"
 
 
-def is_name(text: str) -> bool:
-    """True for what a client may ask for: no `*`, no `..` between slashes."""
+def is_model_name(text: str) -> bool:
+    """True for a name that a client may ask for: no `*`, no `..` between slashes."""
     return _NAME.fullmatch(text) is not None and ".." not in text.split("/")
 
 
-def is_pattern(text: str) -> bool:
-    """True for what a model may be called in the configuration: a name, or one with `*` in it."""
+def is_model_pattern(text: str) -> bool:
+    """True for the name of a configured model: like a client's, but `*` is allowed."""
     return _PATTERN.fullmatch(text) is not None and ".." not in text.split("/")
 
 
-def _quantity(text: str, units: dict[str, Any]) -> float | None:
-    found = _QUANTITY.fullmatch(text.strip())
-    return float(found[1]) * units[found[2]] if found and found[2] in units else None
+def _parse_quantity(text: str, units: dict[str, Any]) -> float | None:
+    match = _QUANTITY.fullmatch(text.strip())
+    return float(match[1]) * units[match[2]] if match and match[2] in units else None
 
 
-def _refuse(code: Any, message: str, expected: str = "", hint: str = "") -> NoReturn:
+def _reject(code: Any, message: str, expected: str = "", hint: str = "") -> NoReturn:
     raise PydanticCustomError(code, "{message}", {"message": message, "expected": expected, "hint": hint})
 
 
-def _seconds(value: object, info: ValidationInfo) -> object:
-    return _measured(value, info, parse_seconds, "duration", "s")
+def _validate_seconds(value: object, info: ValidationInfo) -> object:
+    return _validate_quantity(value, info, parse_seconds, "duration", "s")
 
 
-def _bytes(value: object, info: ValidationInfo) -> object:
-    return _measured(value, info, parse_bytes, "size", "B")
+def _validate_bytes(value: object, info: ValidationInfo) -> object:
+    return _validate_quantity(value, info, parse_bytes, "size", "B")
 
 
-def _measured(
+def _validate_quantity(
     value: object, info: ValidationInfo, parse: Callable[[str], float | None], noun: str, unit: str
 ) -> object:
     if isinstance(value, str):
         amount = parse(value)
-        return amount if amount is not None else _refuse(f"bad-{noun}", f"this is no {noun}", _FORMS[noun])
+        return amount if amount is not None else _reject(f"bad-{noun}", f"this is not a {noun}", _FORMS[noun])
     if isinstance(value, (int, float)) and not isinstance(value, bool) and info.context:
         hint = f"write {value}{unit}" if 0 < value < float("inf") else ""
-        _refuse(f"bad-{noun}", f"this {noun} has no unit", _FORMS[noun], hint)
+        _reject(f"bad-{noun}", f"this {noun} has no unit", _FORMS[noun], hint)
     return value
 
 
-def _no_bool(value: object) -> object:
-    return f"{value}" if isinstance(value, bool) else value  # int() would take it
+def _reject_bool(value: object) -> object:
+    return f"{value}" if isinstance(value, bool) else value  # int() would accept it
 
 
-def _name(text: str) -> str:
-    if not is_name(text):
+def _validate_model_name(text: str) -> str:
+    if not is_model_name(text):
         hint = "name one model here, not a pattern" if "*" in text else ""
-        _refuse("bad-name", "this cannot be a model's name", "letters, digits and . _ : / @ -, at most 256", hint)
+        _reject("bad-name", "this cannot be a model's name", "letters, digits and . _ : / @ -, at most 256", hint)
     return text
 
 
-def _pattern(text: str) -> str:
-    if not is_pattern(text):
+def _validate_model_pattern(text: str) -> str:
+    if not is_model_pattern(text):
         expected = "letters, digits and . _ : / @ -, at most 256, with * for any characters"
-        _refuse("bad-name", "this cannot be a model's name", expected)
+        _reject("bad-name", "this cannot be a model's name", expected)
     return text
 
 
-def _label(text: str) -> str:
+def _validate_label(text: str) -> str:
     if not _LABEL.fullmatch(text):
-        _refuse("bad-name", "this cannot be a name", "letters, digits and . _ -, at most 64, a letter or digit first")
+        _reject("bad-name", "this cannot be a name", "letters, digits and . _ -, at most 64, a letter or digit first")
     return text
 
 
-def _upstream_model(text: str) -> str:
+def _validate_upstream_model(text: str) -> str:
     if not text or len(text) > 256 or not text.isprintable():
-        _refuse("bad-name", "this cannot be a model's name", "1 to 256 printable characters")
+        _reject("bad-name", "this cannot be a model's name", "1 to 256 printable characters")
     if "*" in text and text != "*":
-        _refuse(
+        _reject(
             "bad-name",
-            "* stands for the client's whole name here and cannot be part of a longer one",
-            hint='write "*" and, to leave out the beginning of the client\'s name, strip',
+            "* means the client's whole name here and cannot be part of a longer name",
+            hint='write "*"; to leave out the beginning of the client\'s name, set strip',
         )
     return text
 
 
-def _base_url(text: str) -> str:
+def _validate_base_url(text: str) -> str:
     try:
         return check_base_url(text)
     except BadUrl as error:
-        _refuse("bad-url", error.message, error.expected, error.hint)
+        _reject("bad-url", error.message, error.expected, error.hint)
 
 
-def _proxy_url(value: SecretStr) -> SecretStr:
+def _validate_proxy_url(value: SecretStr) -> SecretStr:
     try:
         check_proxy_url(value.get_secret_value())
     except BadUrl as error:
-        _refuse("bad-url", error.message, error.expected, error.hint)
+        _reject("bad-url", error.message, error.expected, error.hint)
     return value
 
 
-def _secret(value: SecretStr) -> SecretStr:
+def _validate_secret(value: SecretStr) -> SecretStr:
     text = value.get_secret_value()
     if not text:
-        _refuse("empty-secret", "this secret is empty", hint="leave the line out where there is none")
+        _reject("empty-secret", "this secret is empty", hint="remove the line if there is no secret")
     if bad := [position for position, char in enumerate(text, 1) if not "!" <= char <= "~"]:
-        message = f"character {bad[0]} of this secret cannot stand in an HTTP header"
-        _refuse("bad-secret", message, "visible ASCII characters", "is there a space or a line break in it?")
+        message = f"character {bad[0]} of this secret is not allowed in an HTTP header"
+        _reject("bad-secret", message, "visible ASCII characters", "does it contain a space or a line break?")
     return value
 
 
-def _header_name(text: str) -> str:
+def _validate_header_name(text: str) -> str:
     if not _TOKEN.fullmatch(text):
-        _refuse("bad-header", "this is not a valid header name")
+        _reject("bad-header", "this is not a valid header name")
     if _OWN_HEADERS.fullmatch(text):
-        _refuse(
+        _reject(
             "bad-header",
             f"dragoman sets the header {text} itself",
             hint="credentials go into api_key, api_key_file or oauth",
@@ -197,59 +197,66 @@ def _header_name(text: str) -> str:
     return text
 
 
-def _header_value(text: str) -> str:
+def _validate_header_value(text: str) -> str:
     if not all(" " <= char <= "~" for char in text):
-        _refuse("bad-header", "this is not a valid header value", "visible ASCII characters and spaces")
+        _reject("bad-header", "this is not a valid header value", "visible ASCII characters and spaces")
     return text
 
 
-def _version(text: str) -> str:
+def _validate_version(text: str) -> str:
     if not _VERSION.fullmatch(text):
-        _refuse("bad-version", "this is no version of the Azure API", "YYYY-MM-DD or YYYY-MM-DD-preview")
+        _reject("bad-version", "this is not a version of the Azure API", "YYYY-MM-DD or YYYY-MM-DD-preview")
     return text
 
 
-def _vendor(text: str) -> str:
+def _validate_vendor(text: str) -> str:
     if not _VENDOR.fullmatch(text):
-        _refuse("bad-name", "this is no vendor of litellm's", "lower case letters, digits, _ and -, as in bedrock")
+        _reject("bad-name", "this is not a vendor of litellm", "lower case letters, digits, _ and -, as in bedrock")
     return text
 
 
-def _argument(text: str) -> str:
+def _validate_litellm_argument(text: str) -> str:
     if not _ARGUMENT.fullmatch(text):
         hint = "the key goes into api_key, the address into base_url"
-        _refuse("bad-name", f"litellm is not given {text}", "credentials and places, as aws_region_name", hint)
+        _reject(
+            "bad-name",
+            f"litellm does not get the parameter {text}",
+            "credentials or locations, as aws_region_name",
+            hint,
+        )
     return text
 
 
-def _like(pattern: re.Pattern[str]) -> WithJsonSchema:
+def _pattern_schema(pattern: re.Pattern[str]) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": f"^(?:{pattern.pattern})$"})
 
 
 Seconds = Annotated[
     float,
     Field(gt=0, allow_inf_nan=False),
-    BeforeValidator(_seconds),
+    BeforeValidator(_validate_seconds),
     WithJsonSchema({"type": "string", "pattern": r"^\d+(\.\d+)? ?(ms|s|m|h|d)$", "x-unit": "seconds"}),
 ]
 Bytes = Annotated[
     int,
     Field(gt=0),
-    BeforeValidator(_bytes),
+    BeforeValidator(_validate_bytes),
     WithJsonSchema({"type": "string", "pattern": r"^\d+(\.\d+)? ?(B|[kMG]B|[KMG]iB)$", "x-unit": "bytes"}),
 ]
-NO_BOOL = BeforeValidator(_no_bool)
-ModelName = Annotated[str, AfterValidator(_name), _like(_NAME)]
-ModelPattern = Annotated[str, AfterValidator(_pattern), _like(_PATTERN)]
-Label = Annotated[str, AfterValidator(_label), _like(_LABEL)]
-UpstreamModel = Annotated[str, AfterValidator(_upstream_model)]
-BaseUrl = Annotated[str, AfterValidator(_base_url), WithJsonSchema({"type": "string", "pattern": r"^https?://\S+$"})]
-ProxyUrl = Annotated[
-    SecretStr, AfterValidator(_proxy_url), WithJsonSchema({"type": "string", "pattern": r"^http://\S+$"})
+NO_BOOL = BeforeValidator(_reject_bool)
+ModelName = Annotated[str, AfterValidator(_validate_model_name), _pattern_schema(_NAME)]
+ModelPattern = Annotated[str, AfterValidator(_validate_model_pattern), _pattern_schema(_PATTERN)]
+Label = Annotated[str, AfterValidator(_validate_label), _pattern_schema(_LABEL)]
+UpstreamModel = Annotated[str, AfterValidator(_validate_upstream_model)]
+BaseUrl = Annotated[
+    str, AfterValidator(_validate_base_url), WithJsonSchema({"type": "string", "pattern": r"^https?://\S+$"})
 ]
-Secret = Annotated[SecretStr, AfterValidator(_secret)]
-Vendor = Annotated[str, AfterValidator(_vendor), _like(_VENDOR)]
-LitellmArgument = Annotated[str, AfterValidator(_argument), _like(_ARGUMENT)]
-HeaderName = Annotated[str, AfterValidator(_header_name)]
-HeaderValue = Annotated[str, AfterValidator(_header_value)]
-Version = Annotated[str, AfterValidator(_version), _like(_VERSION)]
+ProxyUrl = Annotated[
+    SecretStr, AfterValidator(_validate_proxy_url), WithJsonSchema({"type": "string", "pattern": r"^http://\S+$"})
+]
+Secret = Annotated[SecretStr, AfterValidator(_validate_secret)]
+Vendor = Annotated[str, AfterValidator(_validate_vendor), _pattern_schema(_VENDOR)]
+LitellmArgument = Annotated[str, AfterValidator(_validate_litellm_argument), _pattern_schema(_ARGUMENT)]
+HeaderName = Annotated[str, AfterValidator(_validate_header_name)]
+HeaderValue = Annotated[str, AfterValidator(_validate_header_value)]
+Version = Annotated[str, AfterValidator(_validate_version), _pattern_schema(_VERSION)]

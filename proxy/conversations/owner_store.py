@@ -64,7 +64,7 @@ class OwnerStore:
 
     async def _load_chain(self, previous_id: str) -> list[StoredResponse] | None:
         try:
-            return await self._wait(self._store.chain(self._owner, previous_id, MAX_TURNS))
+            return await self._wait(self._store.load_chain(self._owner, previous_id, MAX_TURNS))
         except OverLimit as error:
             raise Fault("invalid_request", f"{error}; {INSTEAD}", PREVIOUS, code=error.reason) from None
         except StoreError as error:
@@ -72,7 +72,7 @@ class OwnerStore:
 
     async def _load_holders(self, item_ids: tuple[str, ...]) -> list[StoredResponse]:
         try:
-            return await self._wait(self._store.holders(self._owner, item_ids, MAX_TURNS))
+            return await self._wait(self._store.find_by_items(self._owner, item_ids, MAX_TURNS))
         except OverLimit as error:
             raise Fault("invalid_request", str(error), ("input",), code=error.reason) from None
         except StoreError as error:

@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import ipaddress
-import signal
-import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from random import Random
-from typing import Any, BinaryIO, TypeVar
+from typing import BinaryIO
 
 from dragoman.adapters import dialects as all_dialects
 from dragoman.adapters.dialect import Dialect
-from dragoman.proxy.cli.onboarding import models_told, next_steps
 from dragoman.proxy.config.keyfile import BadKeyFile
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.config.values import time_text
+from dragoman.proxy.conversations.stores.factory import open_store
 from dragoman.proxy.conversations.stores.interface import ResponseStore, StoreError
-from dragoman.proxy.conversations.stores.opening import file_of, open_store
 from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.telemetry.log import Log, Mask, logger, secrets
 from dragoman.proxy.upstreams.credentials import Watch
-from dragoman.proxy.upstreams.factory import described, engines_ready, start_engines
+from dragoman.proxy.upstreams.factory import engines_ready, start_engines
 from dragoman.proxy.upstreams.interface import Upstream
 from dragoman.proxy.upstreams.local.supervisor import EngineError
 
 from .gateway import Gateway, GatewayServer
 
-__all__ = ["CannotServe", "Running", "run", "start"]
+__all__ = ["CannotServe", "Running", "start"]
 
 _GRACE = 5.0  # seconds for interrupted exchanges to say why they end
-_T = TypeVar("_T")
 
 
 class CannotServe(Exception):
@@ -65,15 +59,6 @@ class Running:
     @property
     def upstreams(self) -> list[Upstream]:
         return self._gateway.state.upstreams
-
-    @property
-    def keeping(self) -> str:
-        """Where responses are kept, in words."""
-        store = self.config.store
-        time = time_text(store.retention)
-        if store.kind == "sqlite":
-            return f"responses are kept for {time} in {file_of(store)}"
-        return f"responses are kept for {time} in memory" if store.kind == "memory" else "responses are not kept"
 
     async def stop(self) -> None:
         """Say that we are going, wait `drain.delay`, refuse new connections, let running exchanges end until
@@ -145,66 +130,6 @@ async def start(
             f"{text}\nStop the process that holds the address, or take another port (--port, server.port)."
         ) from None
     return Running(config, web_server.gateway, web_server, listener)
-
-
-def run(config: Config, *, insecure: bool = False, log_format: str = "json", log_level: str = "info") -> int:
-    """Serve until SIGTERM or SIGINT; a second one ends at once. Returns the exit status: 0, or 2 if it cannot start."""
-
-    async def serve() -> int:
-        try:
-            running = await start(config, insecure=insecure, log_format=log_format, log_level=log_level)
-        except CannotServe as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 2
-        first_signal = _listen_to_signals(running)
-        _greet(running)
-        gc.freeze()  # without gc.collect(): there are 60 000 objects to look at, and next to no garbage among them
-        gc.set_threshold(50_000, 20, 100)
-        await first_signal.wait()
-        _say_goodbye(running)
-        await running.stop()
-        return 0
-
-    return _in_fast_loop(serve)
-
-
-def _greet(running: Running) -> None:
-    print(f"dragoman listens on {running.url}", file=sys.stderr)
-    print(f"for OpenAI clients: base_url={running.url}/v1", file=sys.stderr)
-    print(models_told(running.config), file=sys.stderr)
-    print(running.keeping, file=sys.stderr)
-    for line in (*described(running.upstreams), *next_steps(running.config, running.url)):
-        print(line, file=sys.stderr)
-    sys.stderr.flush()
-
-
-def _say_goodbye(running: Running) -> None:
-    if answers := running.answers:
-        most = time_text(running.config.server.drain.timeout)
-        said = f"stopping: {answers} still to be answered, for at most {most}; the same signal again ends them"
-        print(said, file=sys.stderr, flush=True)
-
-
-def _listen_to_signals(running: Running) -> asyncio.Event:
-    """Set by the first signal. The second one is `stopping_now`."""
-    first = asyncio.Event()
-
-    def received() -> None:
-        (running.stopping_now if first.is_set() else first).set()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, received)
-    return first
-
-
-def _in_fast_loop(main: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-    try:
-        import uvloop
-    except ImportError:  # there is none for this platform
-        return asyncio.run(main())
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main())
 
 
 def _state(config: Config, dialects: Mapping[str, Dialect], random: Random | None, watch: Watch) -> RouterState:

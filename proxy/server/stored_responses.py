@@ -21,8 +21,8 @@ from dragoman.adapters.pipeline import render_fault
 from dragoman.adapters.responses.stored import StoredResponse
 from dragoman.adapters.routes import Route
 from dragoman.proxy.conversations.owner_store import OwnerStore
+from dragoman.proxy.conversations.stores.input_items import list_input_items
 from dragoman.proxy.conversations.stores.interface import ResponseStore
-from dragoman.proxy.conversations.stores.items import input_items
 from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import create_fault_response, create_response, serialize
 from dragoman.proxy.http.stream_response import ClientDisconnected, send_large
@@ -97,7 +97,7 @@ class Retrieval:
     async def _list_input_items(self, store: OwnerStore) -> JsonObject:
         stored = await self._load(store)
         self._check_include()
-        return input_items(stored.id, stored.input, self._request.query)
+        return list_input_items(stored.id, stored.input, self._request.query)
 
     async def _cancel(self, store: OwnerStore) -> JsonObject:
         await self._load(store)

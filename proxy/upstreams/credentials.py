@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
-from dragoman.proxy.config.keyfile import BadKeyFile, Stamp, read_key, stamp_of
+from dragoman.proxy.config.keyfile import BadKeyFile, FileStamp, read_key, read_stamp
 
 __all__ = ["NONE", "SILENT", "Credentials", "Fixed", "KeyFile", "Watch", "rendered"]
 
@@ -88,7 +88,7 @@ class KeyFile:
         self._owner = owner
         self._path = path
         self._watch = watch
-        self._stamp: Stamp | None = None
+        self._stamp: FileStamp | None = None
         self._task: asyncio.Task[None] | None = None
         self._complaint = ""
         self._take(*_found(path, None))
@@ -122,7 +122,7 @@ class KeyFile:
         finally:
             self._task = None
 
-    def _take(self, stamp: Stamp, key: str | None) -> None:
+    def _take(self, stamp: FileStamp, key: str | None) -> None:
         self._next = monotonic() + _LOOK_AFTER
         self._stamp = stamp
         if key is not None:
@@ -135,7 +135,7 @@ class KeyFile:
             self._watch.warn("key_file", provider=self._owner, reason=reason, instead="the last key is kept")
 
 
-def _found(path: Path, known: Stamp | None) -> tuple[Stamp, str | None]:
+def _found(path: Path, known: FileStamp | None) -> tuple[FileStamp, str | None]:
     """The file's stamp, and the key where the stamp is not the known one."""
-    stamp = stamp_of(path)
+    stamp = read_stamp(path)
     return stamp, None if stamp == known else read_key(path)

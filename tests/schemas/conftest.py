@@ -1,51 +1,89 @@
-"""What the schema tests share: compiled judges, and walks over a schema written in this project's style."""
+"""Fixtures of the schema tests: validators, bodies from files, and walks over schemas and bodies."""
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Never, Protocol, TypeAlias
 
 import jsonschema_rs
 import pytest
 
-from dragoman.schemas import load
+from dragoman.schemas import Schema, load
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
+JsonPath: TypeAlias = tuple[str | int, ...]
 
-def _refuse(uri: str) -> Any:
+
+class Case(NamedTuple):
+    """A body from a boundary table: `field` has a value that the schema allows (`good`) or not."""
+
+    schema: str
+    profile: str
+    field: str
+    body: Schema
+    good: bool
+
+
+class Compile(Protocol):
+    """Compiles a schema, with every remote reference refused."""
+
+    def __call__(self, name: str, profile: str = "documented") -> jsonschema_rs.Draft202012Validator: ...
+
+
+class FindErrors(Protocol):
+    """Lists the errors of a body."""
+
+    def __call__(self, name: str, body: object, profile: str = "documented") -> list[jsonschema_rs.ValidationError]: ...
+
+
+class ReadFixture(Protocol):
+    """Reads a JSON fixture by file name: a new copy each time."""
+
+    def __call__(self, name: str) -> Any: ...
+
+
+class SpoilBody(Protocol):
+    """Yields copies of a body with one value replaced or removed, each with the path of that value."""
+
+    def __call__(self, body: object) -> Iterator[tuple[JsonPath, Any]]: ...
+
+
+class FindProperties(Protocol):
+    """Yields every property that a schema declares, by its place in the file. Rules (if, then, not, ...) declare
+    nothing."""
+
+    def __call__(self, rule: object) -> Iterator[tuple[str, Schema]]: ...
+
+
+def _refuse(uri: str) -> Never:
     raise AssertionError(f"{uri} was to be fetched")
 
 
 @cache
-def _compiled(name: str, profile: str) -> jsonschema_rs.Draft202012Validator:
+def _compiled(name: str, profile: str = "documented") -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(load(name, profile), retriever=_refuse)
 
 
 @pytest.fixture
-def compiled() -> Callable[[str, str], jsonschema_rs.Draft202012Validator]:
-    """A schema by name and profile, compiled with every remote reference refused."""
+def compiled() -> Compile:
     return _compiled
 
 
 @pytest.fixture
-def errors() -> Callable[..., list[jsonschema_rs.ValidationError]]:
-    """What is wrong with a body."""
-
-    def check(name: str, body: Any, profile: str = "documented") -> list[jsonschema_rs.ValidationError]:
+def errors() -> FindErrors:
+    def find(name: str, body: object, profile: str = "documented") -> list[jsonschema_rs.ValidationError]:
         return list(_compiled(name, profile).iter_errors(body))
 
-    return check
+    return find
 
 
 @pytest.fixture
-def fixture() -> Callable[[str], Any]:
-    """A JSON fixture by file name, a copy of its own each time."""
-
+def fixture() -> ReadFixture:
     def read(name: str) -> Any:
         return json.loads((FIXTURES / name).read_text("utf-8"))
 
@@ -53,12 +91,11 @@ def fixture() -> Callable[[str], Any]:
 
 
 @pytest.fixture
-def declared() -> Callable[[Any], Iterator[tuple[str, dict[str, Any]]]]:
-    """Every property that a schema declares, by its place in the file. Rules (if, then, not, ...) declare nothing."""
+def declared() -> FindProperties:
     return _declared
 
 
-def _declared(rule: Any, place: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
+def _declared(rule: object, place: str = "#") -> Iterator[tuple[str, Schema]]:
     if not isinstance(rule, dict):
         return
     for name, child in rule.get("properties", {}).items():
@@ -71,8 +108,8 @@ def _declared(rule: Any, place: str = "#") -> Iterator[tuple[str, dict[str, Any]
 
 
 @pytest.fixture
-def cases() -> list[tuple[str, str, str, Any, bool]]:
-    """The boundary tables, spread out: schema, profile, field, body, whether the body is good."""
+def cases() -> list[Case]:
+    """Every case of the boundary tables."""
     found = []
     tables = ("", ".responses", ".completions", ".embeddings")
     for name in (f"boundaries{protocol}.json" for protocol in tables):
@@ -81,34 +118,42 @@ def cases() -> list[tuple[str, str, str, Any, bool]]:
             for good in (True, False):
                 for value in row["good" if good else "bad"]:
                     body = copy.deepcopy(table["base"]) | row.get("beside", {}) | {row["field"]: value}
-                    found.append((row["schema"], row["profile"], row["field"], body, good))
+                    found.append(Case(row["schema"], row["profile"], row["field"], body, good))
     return found
 
 
 @pytest.fixture
-def spoils() -> Callable[[Any], Iterator[tuple[tuple[Any, ...], Any]]]:
-    """Copies of a body with one value spoilt or left out, each with the path of that value."""
+def spoils() -> SpoilBody:
     return _spoils
 
 
-def _spoils(body: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
+_REPLACEMENTS: tuple[object, ...] = (None, "x", "", 7, -1, 0.5, [], {}, True)
+
+
+def _spoils(body: object) -> Iterator[tuple[JsonPath, Any]]:
     for path in _paths(body):
-        for value in (None, "x", "", 7, -1, 0.5, [], {}, True):
-            yield path, _changed(body, path, lambda parent, key, value=value: parent.__setitem__(key, value))
-        yield path, _changed(body, path, lambda parent, key: parent.__delitem__(key))
+        for value in _REPLACEMENTS:
+            changed, parent = _copy_with_parent(body, path)
+            parent[path[-1]] = copy.deepcopy(value)
+            yield path, changed
+        changed, parent = _copy_with_parent(body, path)
+        del parent[path[-1]]
+        yield path, changed
 
 
-def _paths(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+def _paths(node: object, path: JsonPath = ()) -> Iterator[JsonPath]:
+    children: Iterable[tuple[str | int, object]] = (
+        node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    )
     for key, child in children:
         yield (*path, key)
         yield from _paths(child, (*path, key))
 
 
-def _changed(body: Any, path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> Any:
-    copied = copy.deepcopy(body)
+def _copy_with_parent(body: object, path: JsonPath) -> tuple[Any, Any]:
+    """A copy of the body, and the object or list in it that has the path's last key."""
+    copied: Any = copy.deepcopy(body)
     parent = copied
     for key in path[:-1]:
         parent = parent[key]
-    change(parent, path[-1])
-    return copied
+    return copied, parent

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import jsonschema
 import jsonschema_rs
@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.schemas import load, names, profiles
+from dragoman.schemas import Schema, load, names, profiles
+
+from .conftest import Case, Compile, ReadFixture
 
 Places: TypeAlias = list[tuple[tuple[str, ...], str]]
 """Path and keyword of every error, sorted. Steps are texts: jsonschema-rs gives a key made of digits as a number."""
@@ -22,7 +24,7 @@ def places(errors: Iterable[tuple[Iterable[str | int], str]]) -> Places:
     return sorted((tuple(str(part) for part in path), keyword) for path, keyword in errors)
 
 
-def oracle(name: str, profile: str, body: Any) -> Places:
+def oracle(name: str, profile: str, body: object) -> Places:
     return places((error.absolute_path, _keyword(error)) for error in _slow(name, profile).iter_errors(body))
 
 
@@ -31,7 +33,7 @@ def _keyword(error: jsonschema.ValidationError) -> str:
     return "propertyNames" if "propertyNames" in error.absolute_schema_path else str(error.validator)
 
 
-def ours(validator: Any, body: Any) -> Places:
+def ours(validator: jsonschema_rs.Draft202012Validator, body: object) -> Places:
     return places((error.instance_path, error.kind.name) for error in validator.iter_errors(body))
 
 
@@ -45,7 +47,7 @@ def _fast(name: str, profile: str) -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(load(name, profile))
 
 
-def test_over_the_boundary_table(cases: list[tuple[str, str, str, Any, bool]], compiled: Callable[..., Any]) -> None:
+def test_both_validators_agree_on_the_boundary_table(cases: list[Case], compiled: Compile) -> None:
     for name, profile, field, body, _ in cases:
         assert ours(compiled(name, profile), body) == oracle(name, profile, body), (
             name,
@@ -59,8 +61,8 @@ SAMPLES = ["azure.request.json", "azure.reply.json", "mindie.request.one_turn.js
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_over_the_samples_in_every_schema(
-    sample: str, fixture: Callable[[str], Any], compiled: Callable[..., Any]
+def test_both_validators_agree_on_the_samples_in_every_schema(
+    sample: str, fixture: ReadFixture, compiled: Compile
 ) -> None:
     body = fixture(sample)
     for name in names():
@@ -86,7 +88,7 @@ ANYTHING = st.recursive(
 
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(KEYS, ANYTHING, max_size=6))
-def test_over_anything(body: dict[str, Any]) -> None:
+def test_both_validators_agree_on_arbitrary_requests(body: Schema) -> None:
     for name in names():
         for profile in profiles(name):
             assert ours(_fast(name, profile), body) == oracle(name, profile, body), (name, profile)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from dragoman.adapters.validation import judge
-from dragoman.schemas import load, profiles
+from dragoman.schemas import Schema, load, profiles
+
+from .conftest import FindErrors
 
 REQUESTS = ["openai/completions.request", "hub/completions.request", "databricks/completions.request"]
-EVERYWHERE: list[tuple[dict[str, Any], list[str | int], str]] = [
+EVERYWHERE: list[tuple[Schema, list[str | int], str]] = [
     ({"prompt": ["a", "b", None]}, ["prompt", 2], "type"),
     ({"prompt": {}}, ["prompt"], "type"),
     ({"stop": ["a", 1]}, ["stop", 1], "type"),
@@ -24,7 +23,7 @@ EVERYWHERE: list[tuple[dict[str, Any], list[str | int], str]] = [
 @pytest.mark.parametrize("name", REQUESTS)
 @pytest.mark.parametrize(("change", "path", "keyword"), EVERYWHERE)
 def test_a_mistake_is_an_error_at_its_own_place(
-    name: str, change: dict[str, Any], path: list[str | int], keyword: str, errors: Callable[..., Any]
+    name: str, change: Schema, path: list[str | int], keyword: str, errors: FindErrors
 ) -> None:
     found = errors(name, {"model": "m", "prompt": "x", **change}, profiles(name)[-1])
     assert {tuple(error.instance_path) for error in found} == {tuple(path)}
@@ -46,7 +45,7 @@ def test_a_mistake_is_an_error_at_its_own_place(
         ("databricks", {"prompt": [[1]]}, "prompt[0] must be of type string, got array"),
     ],
 )
-def test_the_sentence_says_what_is_wrong(name: str, body: dict[str, Any], said: str) -> None:
+def test_a_broken_rule_has_a_message(name: str, body: Schema, said: str) -> None:
     violation = next(judge(f"{name}/completions.request").violations({"model": "m", **body}))
     assert said in violation.message
 

@@ -5,7 +5,6 @@ the service itself sends it, and the document does not say."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -13,6 +12,10 @@ from typing import Any
 import jsonschema
 import pytest
 from openai.types import Completion
+
+from dragoman.schemas import Schema
+
+from .conftest import Compile, FindErrors, SpoilBody
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
 DETAILED = {
@@ -23,7 +26,7 @@ DETAILED = {
 LOGPROBS = {"tokens": ["a"], "token_logprobs": [-0.5], "top_logprobs": [{"a": -0.5, "b": -1.5}], "text_offset": [0]}
 
 
-def reply(top: dict[str, Any] | None = None, **choice: Any) -> dict[str, Any]:
+def reply(top: Schema | None = None, **choice: Any) -> Schema:
     one = {"index": 0, "text": "hi", "logprobs": None, "finish_reason": "stop"} | choice
     body = {"id": "cmpl-1", "object": "text_completion", "created": 1, "model": "m", "choices": [one]}
     return body | (top or {})
@@ -62,7 +65,7 @@ BAD_EVENTS = [
 ]
 
 
-def json_schema(node: Any) -> Any:
+def json_schema(node: object) -> Any:
     """OpenAPI 3.0 `nullable` in JSON Schema's words."""
     if isinstance(node, list):
         return [json_schema(item) for item in node]
@@ -84,27 +87,29 @@ SIDES = [("reply", REPLIES, BAD_REPLIES), ("event", EVENTS, BAD_EVENTS)]
 
 
 @pytest.mark.parametrize(("side", "good", "bad"), SIDES)
-def test_good_objects_please_everybody(side: str, good: Any, bad: Any, errors: Callable[..., Any]) -> None:
+def test_valid_objects_are_valid_in_every_published_form(
+    side: str, good: list[Schema], bad: list[Schema], errors: FindErrors
+) -> None:
     for body in good:
         assert not errors(f"hub/completions.{side}", body), body
         assert not list(published().iter_errors(body)), body
         Completion.model_validate(body)
 
 
-def test_events_without_a_finish_reason_please_the_hub(errors: Callable[..., Any]) -> None:
+def test_events_without_a_finish_reason_are_valid_in_the_hub(errors: FindErrors) -> None:
     for body in UNFINISHED:
         assert not errors("hub/completions.event", body), body
 
 
 @pytest.mark.parametrize(("side", "good", "bad"), SIDES)
-def test_bad_objects_are_refused_by_the_hub(side: str, good: Any, bad: Any, compiled: Callable[..., Any]) -> None:
+def test_invalid_objects_are_refused_by_the_hub(
+    side: str, good: list[Schema], bad: list[Schema], compiled: Compile
+) -> None:
     for body in bad:
         assert not compiled(f"hub/completions.{side}", "documented").is_valid(body), body
 
 
-def test_the_hub_is_never_laxer_than_the_published_schema(
-    compiled: Callable[..., Any], spoils: Callable[..., Any]
-) -> None:
+def test_the_hub_is_never_laxer_than_the_published_schema(compiled: Compile, spoils: SpoilBody) -> None:
     taken = 0
     for body in REPLIES:
         for path, spoilt in spoils(body):
@@ -114,6 +119,6 @@ def test_the_hub_is_never_laxer_than_the_published_schema(
     assert taken > 50
 
 
-def test_the_first_token_of_an_echo_has_no_log_probability(errors: Callable[..., Any]) -> None:
+def test_the_first_token_of_an_echo_has_no_log_probability(errors: FindErrors) -> None:
     echoed = reply(logprobs={**LOGPROBS, "token_logprobs": [None], "top_logprobs": [None]})
     assert not errors("hub/completions.reply", echoed)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import jsonschema
 import pytest
+
+from .conftest import Compile, FindErrors, SpoilBody
 
 ITEM = {"object": "embedding", "index": 0, "embedding": [0.5, -1, 2e-9]}
 REPLY = {"object": "list", "data": [ITEM], "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1}}
@@ -38,24 +38,22 @@ def published(component: str) -> jsonschema.Draft202012Validator:
     )
 
 
-def test_good_replies_please_both(errors: Callable[..., Any]) -> None:
+def test_valid_replies_are_valid_in_the_published_schema(errors: FindErrors) -> None:
     for body in GOOD:
         assert not errors("hub/embeddings.reply", body)
         assert published("CreateEmbeddingResponse").is_valid(body)
 
 
-def test_base64_pleases_ours(errors: Callable[..., Any]) -> None:
+def test_base64_is_valid_in_the_hub(errors: FindErrors) -> None:
     assert not errors("hub/embeddings.reply", {**REPLY, "data": [{**ITEM, "embedding": "AAAAPw=="}]})
 
 
 @pytest.mark.parametrize("body", BAD)
-def test_bad_replies_are_refused(body: Any, compiled: Callable[..., Any]) -> None:
+def test_invalid_replies_are_refused(body: object, compiled: Compile) -> None:
     assert not compiled("hub/embeddings.reply", "documented").is_valid(body)
 
 
-def test_the_hub_is_never_laxer_than_the_published_schema(
-    compiled: Callable[..., Any], spoils: Callable[..., Any]
-) -> None:
+def test_the_hub_is_never_laxer_than_the_published_schema(compiled: Compile, spoils: SpoilBody) -> None:
     """Every value of every good object is spoilt in turn, apart from vectors, which may be base64 here."""
     taken = 0
     for body in GOOD:
@@ -66,7 +64,7 @@ def test_the_hub_is_never_laxer_than_the_published_schema(
     assert taken > 10
 
 
-def test_requests(errors: Callable[..., Any], spoils: Callable[..., Any], compiled: Callable[..., Any]) -> None:
+def test_requests(errors: FindErrors, spoils: SpoilBody, compiled: Compile) -> None:
     """What we take from OpenAI's clients OpenAI takes, but for nulls, which count as absent, and extra parameters."""
     for body in REQUESTS:
         assert not errors("openai/embeddings.request", body)

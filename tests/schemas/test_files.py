@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.resources import files
-from typing import Any
 
 import jsonschema
 import pytest
 
 from dragoman.schemas import Schema, load, names, profiles
 
+from .conftest import Compile, FindProperties
+
 PAIRS = [(name, profile) for name in names() for profile in profiles(name)]
 REQUESTS = [(name, profile) for name, profile in PAIRS if name.endswith(".request")]
-BASES: dict[str, dict[str, Any]] = {
+BASES: dict[str, Schema] = {
     "chat": {"model": "m", "messages": [{"role": "user", "content": "x"}]},
     "responses": {"model": "m", "input": "x"},
     "embeddings": {"model": "m", "input": ["x"]},
@@ -52,10 +53,9 @@ CLOSED = {
 
 every_schema = pytest.mark.parametrize(("name", "profile"), PAIRS)
 every_request = pytest.mark.parametrize(("name", "profile"), REQUESTS)
-Declared = Callable[[Any], Iterator[tuple[str, Schema]]]
 
 
-def nodes(value: Any) -> Iterator[Any]:
+def nodes(value: object) -> Iterator[Schema]:
     """Every object in a schema file, whatever it stands for."""
     if isinstance(value, dict):
         yield value
@@ -84,37 +84,37 @@ def test_every_dialect_has_every_side() -> None:
 
 
 @every_schema
-def test_is_valid_draft_2020_12(name: str, profile: str) -> None:
+def test_a_schema_is_valid_draft_2020_12(name: str, profile: str) -> None:
     schema = load(name, profile)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
 @every_schema
-def test_compiles_without_fetching_anything(name: str, profile: str, compiled: Callable[..., Any]) -> None:
+def test_a_schema_compiles_without_fetching_references(name: str, profile: str, compiled: Compile) -> None:
     assert not compiled(name, profile).is_valid([])
 
 
 @every_schema
-def test_references_stay_inside_and_lead_somewhere(name: str, profile: str) -> None:
+def test_references_lead_to_definitions_of_the_same_file(name: str, profile: str) -> None:
     schema = load(name, profile)
     used = {node["$ref"] for node in nodes(schema) if isinstance(node.get("$ref"), str)}
     assert {ref.removeprefix("#/$defs/") for ref in used} == set(schema.get("$defs", {}))
 
 
 @every_schema
-def test_has_no_alternatives(name: str, profile: str) -> None:
+def test_a_schema_has_no_alternatives(name: str, profile: str) -> None:
     """Discriminated shapes are told apart by if and then, so that errors carry the culprit's own path."""
     assert not [node for node in nodes(load(name, profile)) if {"oneOf", "anyOf"} & node.keys()]
 
 
 @every_schema
-def test_every_property_has_a_source(name: str, profile: str, declared: Declared) -> None:
+def test_every_property_has_a_source(name: str, profile: str, declared: FindProperties) -> None:
     bad = [place for place, rule in declared(load(name, profile)) if not _is_source(rule.get("x-source"))]
     assert not bad
 
 
-def _is_source(source: Any) -> bool:
+def _is_source(source: object) -> bool:
     listed = source if isinstance(source, list) else [source]
     return bool(listed) and all(isinstance(text, str) and len(text) > 8 for text in listed)
 
@@ -126,7 +126,7 @@ def test_annotations_are_spelt_right(name: str, profile: str) -> None:
 
 
 @every_schema
-def test_neutral_and_advisory_values_are_valid_themselves(name: str, profile: str, declared: Declared) -> None:
+def test_neutral_and_advisory_values_are_valid(name: str, profile: str, declared: FindProperties) -> None:
     schema = load(name, profile)
     for place, rule in declared(schema):
         listed = rule.get("x-advisory", [])
@@ -139,7 +139,7 @@ def test_neutral_and_advisory_values_are_valid_themselves(name: str, profile: st
 
 
 @every_schema
-def test_messages_are_one_plain_line(name: str, profile: str) -> None:
+def test_a_message_is_one_plain_line(name: str, profile: str) -> None:
     for node in nodes(load(name, profile)):
         text = node.get("x-message")
         if isinstance(text, str):
@@ -152,7 +152,7 @@ def test_requests_are_open_at_the_top(name: str, profile: str) -> None:
 
 
 @every_request
-def test_optional_top_level_properties_take_null(name: str, profile: str, compiled: Callable[..., Any]) -> None:
+def test_optional_top_level_properties_take_null(name: str, profile: str, compiled: Compile) -> None:
     schema = load(name, profile)
     body = BASES[_protocol(name)]
     refusing = {
@@ -187,7 +187,7 @@ def test_nested_objects_are_closed_where_the_servers_refuse_unknown_keys(name: s
 def _objects(schema: Schema) -> Iterator[tuple[str, Schema]]:
     """The objects with properties below the top level."""
 
-    def walk(rule: Any, place: str) -> Iterator[tuple[str, Schema]]:
+    def walk(rule: object, place: str) -> Iterator[tuple[str, Schema]]:
         if isinstance(rule, dict):
             if place and "properties" in rule:
                 yield place, rule
@@ -199,7 +199,7 @@ def _objects(schema: Schema) -> Iterator[tuple[str, Schema]]:
     return walk(schema, "")
 
 
-def test_extensions_are_a_closed_list(declared: Declared) -> None:
+def test_extensions_are_a_closed_list(declared: FindProperties) -> None:
     for name, profile in PAIRS:
         found = {place.rsplit("/", 1)[1] for place, rule in declared(load(name, profile)) if rule.get("x-extension")}
         assert found == set() if not name.startswith("hub/") else found <= set().union(*CLOSED.values())
@@ -247,7 +247,7 @@ def test_refused_words_are_in_no_request_schema() -> None:
         assert not load(name, profile)["properties"].keys() & set(refused)
 
 
-def test_patches_change_something() -> None:
+def test_every_patch_changes_its_schema() -> None:
     root = files("dragoman.schemas")
     for name, profile in PAIRS:
         if profile != "documented":

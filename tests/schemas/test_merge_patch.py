@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.schemas import SchemaNotFound, load, merge_patch, names, profiles
 
-APPENDIX: list[tuple[Any, Any, Any]] = [
+APPENDIX: list[tuple[object, object, object]] = [
     ({"a": "b"}, {"a": "c"}, {"a": "c"}),
     ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
     ({"a": "b"}, {"a": None}, {}),
@@ -31,7 +30,7 @@ APPENDIX: list[tuple[Any, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("target", "patch", "result"), APPENDIX)
-def test_appendix_of_the_rfc(target: Any, patch: Any, result: Any) -> None:
+def test_the_examples_of_rfc_7396(target: object, patch: object, result: object) -> None:
     before = copy.deepcopy((target, patch))
     assert merge_patch(target, patch) == result
     assert (target, patch) == before
@@ -46,14 +45,16 @@ JSON = st.recursive(
 
 @settings(max_examples=60)
 @given(JSON, JSON)
-def test_a_patch_applied_twice_is_applied_once(target: Any, patch: Any) -> None:
+def test_a_patch_applied_twice_is_applied_once(target: object, patch: object) -> None:
     once = merge_patch(target, patch)
     assert merge_patch(once, patch) == once
 
 
-def test_unknown_schema_says_what_there_is() -> None:
-    with pytest.raises(SchemaNotFound, match=r"hub/chat\.request"):
-        load("hub/chat.nothing")
+@pytest.mark.parametrize("name", ["hub/chat.nothing", "nobody/chat.request", "hub", ""])
+def test_the_error_for_an_unknown_schema_lists_the_known_ones(name: str) -> None:
+    for look_up in (load, profiles):
+        with pytest.raises(SchemaNotFound, match=r"hub/chat\.request"):
+            look_up(name)
 
 
 def test_a_profile_without_a_patch_is_the_documented_one() -> None:

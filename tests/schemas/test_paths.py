@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from dragoman.schemas import load, names, profiles
+from dragoman.schemas import Schema, load, names, profiles
+
+from .conftest import FindErrors
 
 USER = {"role": "user", "content": "x"}
 TOOL = {"type": "function", "function": {"name": "f"}}
@@ -15,7 +16,7 @@ CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{
 IMAGE = {"type": "image_url", "image_url": {}}
 OPENAI_LIKE = ("openai/chat.request", "hub/chat.request")
 
-EVERYWHERE: list[tuple[dict[str, Any], list[str | int], str, Any]] = [
+EVERYWHERE: list[tuple[Schema, list[str | int], str, Any]] = [
     ({"response_format": {"type": "json_schema"}}, ["response_format"], "required", "json_schema"),
     ({"messages": [{"role": "alien"}]}, ["messages", 0, "role"], "enum", None),
     ({"messages": [{"content": "x"}]}, ["messages", 0], "required", "role"),
@@ -36,7 +37,7 @@ EVERYWHERE: list[tuple[dict[str, Any], list[str | int], str, Any]] = [
 @pytest.mark.parametrize("name", [*OPENAI_LIKE, "databricks/chat.request", "azure/chat.request", "mindie/chat.request"])
 @pytest.mark.parametrize(("change", "path", "keyword", "limit"), EVERYWHERE)
 def test_one_mistake_is_one_error_at_its_own_place(
-    name: str, change: dict[str, Any], path: list[str | int], keyword: str, limit: Any, errors: Callable[..., Any]
+    name: str, change: Schema, path: list[str | int], keyword: str, limit: str | int | None, errors: FindErrors
 ) -> None:
     profile = "documented" if name in OPENAI_LIKE else "actual"
     [error] = errors(name, {"model": "m", "messages": [USER], **change}, profile)
@@ -44,7 +45,7 @@ def test_one_mistake_is_one_error_at_its_own_place(
     assert limit is None or error.kind.value == limit
 
 
-RULES: list[tuple[str, str, dict[str, Any], list[str | int], str]] = [
+RULES: list[tuple[str, str, Schema, list[str | int], str]] = [
     ("openai", "documented", {"top_logprobs": 5}, ["top_logprobs"], "top_logprobs needs logprobs to be true"),
     ("openai", "documented", {"stream_options": {}}, ["stream_options"], "stream_options needs stream to be true"),
     ("openai", "documented", {"tool_choice": "required"}, ["tool_choice"],
@@ -72,8 +73,8 @@ RULES: list[tuple[str, str, dict[str, Any], list[str | int], str]] = [
 
 
 @pytest.mark.parametrize(("dialect", "profile", "change", "path", "message"), RULES)
-def test_rules_explain_themselves(
-    dialect: str, profile: str, change: dict[str, Any], path: list[str | int], message: str, errors: Callable[..., Any]
+def test_a_broken_rule_has_a_message(
+    dialect: str, profile: str, change: Schema, path: list[str | int], message: str, errors: FindErrors
 ) -> None:
     name = f"{dialect}/chat.request"
     [error] = errors(name, {"model": "m", "messages": [USER], **change}, profile)
@@ -90,7 +91,7 @@ def said(schema: Any, schema_path: list[str | int]) -> str | None:
     return text
 
 
-def test_too_many_properties_name_their_tool(errors: Callable[..., Any]) -> None:
+def test_too_many_properties_name_their_tool(errors: FindErrors) -> None:
     wide = {"type": "object", "properties": {f"p{number}": {} for number in range(16)}}
     tools = [TOOL, {"type": "function", "function": {"name": "g", "parameters": wide}}]
     [error] = errors("databricks/chat.request", {"messages": [USER], "tools": tools})
@@ -99,7 +100,7 @@ def test_too_many_properties_name_their_tool(errors: Callable[..., Any]) -> None
 
 
 @pytest.mark.parametrize("dialect", ["databricks", "azure"])
-def test_unknown_nested_keys_are_refused_by_name(dialect: str, errors: Callable[..., Any]) -> None:
+def test_unknown_nested_keys_are_refused_by_name(dialect: str, errors: FindErrors) -> None:
     body = {"messages": [{**USER, "shade": 1}], "tools": [{**TOOL, "colour": 1}], "anything": 1}
     found = {
         (*error.instance_path, *error.kind.value): error.kind.name
@@ -109,13 +110,13 @@ def test_unknown_nested_keys_are_refused_by_name(dialect: str, errors: Callable[
 
 
 @pytest.mark.parametrize("dialect", ["openai", "hub", "mindie"])
-def test_unknown_nested_keys_are_kept_elsewhere(dialect: str, errors: Callable[..., Any]) -> None:
+def test_unknown_nested_keys_are_kept_elsewhere(dialect: str, errors: FindErrors) -> None:
     name = f"{dialect}/chat.request"
     body = {"model": "m", "messages": [{**USER, "shade": 1}], "tools": [{**TOOL, "colour": 1}], "anything": 1}
     assert not [error for profile in profiles(name) for error in errors(name, body, profile)]
 
 
-def test_a_tools_parameters_are_anyones_schema(errors: Callable[..., Any]) -> None:
+def test_the_parameters_of_a_tool_can_be_any_schema(errors: FindErrors) -> None:
     wild = {"$schema": "x", "type": ["object", "null"], "anyOf": [{}], "$defs": {}, "properties": {"a": {"oneOf": []}}}
     tool = {"type": "function", "function": {"name": "f", "parameters": wild}}
     for name in (name for name in names() if name.endswith("chat.request")):
@@ -126,7 +127,7 @@ def test_a_tools_parameters_are_anyones_schema(errors: Callable[..., Any]) -> No
 @pytest.mark.parametrize(
     ("dialect", "field"), [("databricks", "top_p"), ("mindie", "top_p"), ("mindie", "temperature")]
 )
-def test_open_bounds_name_the_nearest_value(dialect: str, field: str, errors: Callable[..., Any]) -> None:
+def test_open_bounds_name_the_nearest_value(dialect: str, field: str, errors: FindErrors) -> None:
     name = f"{dialect}/chat.request"
     [low] = errors(name, {"model": "m", "messages": [USER], field: 0})
     rule: Any = load(name)

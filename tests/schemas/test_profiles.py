@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.schemas import load
+from dragoman.schemas import Schema, load
+
+from .conftest import Compile
 
 AZURE = {
     "model", "messages", "frequency_penalty", "max_tokens", "presence_penalty", "response_format", "seed", "stop",
@@ -60,14 +62,14 @@ def test_the_character_bound_of_mindie_is_documented_only() -> None:
         assert "x-max-characters" not in load("mindie/chat.request", profile)["properties"]["messages"]
 
 
-def chat(**other: Any) -> dict[str, Any]:
+def chat(**other: Any) -> Schema:
     choice = {"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     reply = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
     return {**reply, **other}
 
 
-def choice(message: dict[str, Any], **other: Any) -> dict[str, Any]:
+def choice(message: Schema, **other: Any) -> Schema:
     base = {"index": 0, "message": {"role": "assistant", "content": "hi"} | message, "finish_reason": "stop"}
     return chat(choices=[{**base, **other}])
 
@@ -77,7 +79,7 @@ REASONING = [
     {"type": "text", "text": "x"},
 ]
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-REPLIES: list[tuple[str, dict[str, Any], str]] = [
+REPLIES: list[tuple[str, Schema, str]] = [
     ("databricks", chat(object="chat.completions"), "documented actual"),
     ("databricks", chat(), "actual"),
     ("databricks", choice({"content": REASONING}), "actual"),
@@ -101,7 +103,7 @@ REPLIES: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("dialect", "reply", "wanted"), REPLIES)
-def test_replies_by_profile(dialect: str, reply: dict[str, Any], wanted: str, compiled: Any) -> None:
+def test_a_reply_is_valid_in_these_profiles(dialect: str, reply: Schema, wanted: str, compiled: Compile) -> None:
     name = f"{dialect}/chat.reply"
     taken = [p for p in ("documented", "actual", "native") if compiled(name, p).is_valid(reply) and _has(dialect, p)]
     assert taken == wanted.split()
@@ -111,7 +113,7 @@ def _has(dialect: str, profile: str) -> bool:
     return profile != "native" or dialect == "mindie"
 
 
-def event(**other: Any) -> dict[str, Any]:
+def event(**other: Any) -> Schema:
     base = {"index": 0, "delta": {"role": "assistant", "content": "hi"}, "finish_reason": None}
     chunk = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [{**base, **other}]}
     return chunk
@@ -126,7 +128,7 @@ FILTERED = {
     "choices": [{"index": 0, "finish_reason": None, "content_filter_results": {}}],
 }
 USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-EVENTS: list[tuple[str, dict[str, Any], str]] = [
+EVENTS: list[tuple[str, Schema, str]] = [
     ("databricks", event(), "documented actual"),
     ("databricks", event(delta={"content": REASONING}), "actual"),
     ("azure", event(), "documented actual"),
@@ -143,13 +145,13 @@ EVENTS: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("dialect", "chunk", "wanted"), EVENTS)
-def test_events_by_profile(dialect: str, chunk: dict[str, Any], wanted: str, compiled: Any) -> None:
+def test_an_event_is_valid_in_these_profiles(dialect: str, chunk: Schema, wanted: str, compiled: Compile) -> None:
     name = f"{dialect}/chat.event"
     taken = [p for p in ("documented", "actual", "native") if compiled(name, p).is_valid(chunk) and _has(dialect, p)]
     assert taken == wanted.split()
 
 
-ERRORS: list[tuple[str, dict[str, Any], str]] = [
+ERRORS: list[tuple[str, Schema, str]] = [
     (
         "openai",
         {"error": {"message": "m", "type": "invalid_request_error", "param": None, "code": None}},
@@ -199,7 +201,7 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("dialect", "body", "wanted"), ERRORS)
-def test_errors_by_profile(dialect: str, body: dict[str, Any], wanted: str, compiled: Any) -> None:
+def test_an_error_is_valid_in_these_profiles(dialect: str, body: Schema, wanted: str, compiled: Compile) -> None:
     name = f"{dialect}/chat.error"
     taken = [p for p in ("documented", "actual", "native") if compiled(name, p).is_valid(body) and _has(dialect, p)]
     assert taken == wanted.split()

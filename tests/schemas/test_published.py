@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import jsonschema
 import pytest
+
+from dragoman.schemas import Schema
+
+from .conftest import Compile, FindErrors, SpoilBody
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
 DETAILED = {
@@ -25,14 +28,14 @@ CITATION = {
 }
 
 
-def reply(message: dict[str, Any] | None = None, top: dict[str, Any] | None = None, **choice: Any) -> dict[str, Any]:
+def reply(message: Schema | None = None, top: Schema | None = None, **choice: Any) -> Schema:
     said = {"role": "assistant", "content": "hi", "refusal": None} | (message or {})
     one = {"index": 0, "message": said, "finish_reason": "stop", "logprobs": None} | choice
     body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [one]}
     return body | (top or {})
 
 
-def event(delta: dict[str, Any], top: dict[str, Any] | None = None, **choice: Any) -> dict[str, Any]:
+def event(delta: Schema, top: Schema | None = None, **choice: Any) -> Schema:
     one = {"index": 0, "delta": delta, "finish_reason": None} | choice
     body = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [one]}
     return body | (top or {})
@@ -89,7 +92,7 @@ BAD_EVENTS = [
 ]
 
 
-def json_schema(node: Any) -> Any:
+def json_schema(node: object) -> Any:
     """OpenAPI 3.0 `nullable` in JSON Schema's words, beside a $ref too."""
     if isinstance(node, list):
         return [json_schema(item) for item in node]
@@ -113,15 +116,17 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("name", "component", "good", "bad"), KINDS)
-def test_good_objects_please_both(name: str, component: str, good: Any, bad: Any, errors: Callable[..., Any]) -> None:
+def test_valid_objects_are_valid_in_the_published_schema(
+    name: str, component: str, good: list[Schema], bad: list[Schema], errors: FindErrors
+) -> None:
     for body in good:
         assert not errors(name, body), body
         assert not list(published(component).iter_errors(body)), body
 
 
 @pytest.mark.parametrize(("name", "component", "good", "bad"), KINDS)
-def test_bad_objects_are_refused_by_the_hub(
-    name: str, component: str, good: Any, bad: Any, compiled: Callable[..., Any]
+def test_invalid_objects_are_refused_by_the_hub(
+    name: str, component: str, good: list[Schema], bad: list[Schema], compiled: Compile
 ) -> None:
     for body in bad:
         assert not compiled(name, "documented").is_valid(body), body
@@ -129,7 +134,7 @@ def test_bad_objects_are_refused_by_the_hub(
 
 @pytest.mark.parametrize(("name", "component", "good", "bad"), KINDS)
 def test_the_hub_is_never_laxer_than_the_published_schema(
-    name: str, component: str, good: Any, bad: Any, compiled: Callable[..., Any], spoils: Callable[..., Any]
+    name: str, component: str, good: list[Schema], bad: list[Schema], compiled: Compile, spoils: SpoilBody
 ) -> None:
     """Every value of every good object is spoilt in turn: what the hub still takes, the published schema takes. Service
     tiers are left out: clients know more of them than the document."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from dragoman.adapters.validation import judge
-from dragoman.schemas import load, profiles
+from dragoman.schemas import Schema, load, profiles
+
+from .conftest import FindErrors
 
 USER = {"role": "user", "content": "x"}
 CALL = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
 REQUESTS = ["openai/responses.request", "hub/responses.request", "databricks/responses.request"]
-EVERYWHERE: list[tuple[dict[str, Any], list[str | int], str | None, Any]] = [
+EVERYWHERE: list[tuple[Schema, list[str | int], str | None, Any]] = [
     ({"input": [{"role": "alien", "content": "x"}]}, ["input", 0, "role"], "enum", None),
     ({"input": [USER, {"role": "user"}]}, ["input", 1], "required", "content"),
     ({"input": [{"role": "user", "content": [{"type": "input_text"}]}]},
@@ -35,11 +36,11 @@ EVERYWHERE: list[tuple[dict[str, Any], list[str | int], str | None, Any]] = [
 @pytest.mark.parametrize(("change", "path", "keyword", "limit"), EVERYWHERE)
 def test_one_mistake_is_one_error_at_its_own_place(
     name: str,
-    change: dict[str, Any],
+    change: Schema,
     path: list[str | int],
     keyword: str | None,
-    limit: Any,
-    errors: Callable[..., Any],
+    limit: str | int | None,
+    errors: FindErrors,
 ) -> None:
     [error] = errors(name, {"model": "m", "input": "x", **change}, profiles(name)[-1])
     assert list(error.instance_path) == path
@@ -47,7 +48,7 @@ def test_one_mistake_is_one_error_at_its_own_place(
     assert limit is None or error.kind.value == limit
 
 
-RULES: list[tuple[str, str, dict[str, Any], str]] = [
+RULES: list[tuple[str, str, Schema, str]] = [
     ("openai", "documented", {"stream_options": {}}, "stream_options needs stream to be true"),
     ("openai", "documented", {"tool_choice": "required"}, "a tool_choice other than none and auto needs tools"),
     ("openai", "documented", {"input": None}, "one of input, previous_response_id, conversation and prompt is needed"),
@@ -64,13 +65,13 @@ RULES: list[tuple[str, str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("dialect", "profile", "change", "message"), RULES)
-def test_rules_speak_for_themselves(dialect: str, profile: str, change: dict[str, Any], message: str) -> None:
+def test_a_broken_rule_has_a_message(dialect: str, profile: str, change: Schema, message: str) -> None:
     [violation] = judge(f"{dialect}/responses.request", profile).violations({"model": "m", "input": "x", **change})
     assert violation.path == (next(reversed(change)),)
     assert violation.message.endswith(f"is not valid: {message}")
 
 
-def test_a_request_with_nothing_to_answer(errors: Callable[..., Any]) -> None:
+def test_a_request_without_anything_to_answer_is_refused(errors: FindErrors) -> None:
     for name in REQUESTS:
         [error] = errors(name, {"model": "m"})
         assert (error.kind.name, error.kind.value) == ("required", "input")
@@ -78,7 +79,7 @@ def test_a_request_with_nothing_to_answer(errors: Callable[..., Any]) -> None:
         assert not errors("openai/responses.request", {"model": "m", key: value})
 
 
-def test_only_databricks_refuses_unknown_nested_keys(errors: Callable[..., Any]) -> None:
+def test_only_databricks_refuses_unknown_nested_keys(errors: FindErrors) -> None:
     tool = {"type": "function", "name": "f", "colour": 1}
     body = {"model": "m", "input": [{**USER, "shade": 1}], "tools": [tool], "text": {"tone": 1}, "anything": 1}
     found = {
@@ -91,7 +92,7 @@ def test_only_databricks_refuses_unknown_nested_keys(errors: Callable[..., Any])
     assert not errors("openai/responses.request", body) and not errors("hub/responses.request", body)
 
 
-def test_a_tools_parameters_are_anyones_schema(errors: Callable[..., Any]) -> None:
+def test_the_parameters_of_a_tool_can_be_any_schema(errors: FindErrors) -> None:
     wild = {"$schema": "x", "type": ["object", "null"], "anyOf": [{}], "$defs": {}, "properties": {"a": {"oneOf": []}}}
     flat = {"type": "function", "name": "f", "parameters": wild}
     nested = {"type": "function", "function": {"name": "f", "parameters": wild}}
@@ -101,7 +102,7 @@ def test_a_tools_parameters_are_anyones_schema(errors: Callable[..., Any]) -> No
             assert not errors(name, {"model": "m", "input": "x", "tools": [tool]}, profile), (name, profile)
 
 
-def test_sixteen_properties_are_one_too_many_in_both_forms(errors: Callable[..., Any]) -> None:
+def test_sixteen_properties_are_one_too_many_in_both_forms(errors: FindErrors) -> None:
     wide = {"type": "object", "properties": {f"p{i}": {} for i in range(16)}}
     flat = {"type": "function", "name": "f", "parameters": wide}
     nested = {"type": "function", "function": {"name": "f", "parameters": wide}}
@@ -113,7 +114,7 @@ def test_sixteen_properties_are_one_too_many_in_both_forms(errors: Callable[...,
     ]
 
 
-def test_the_open_bound_names_the_nearest_value(errors: Callable[..., Any]) -> None:
+def test_the_open_bound_names_the_nearest_value(errors: FindErrors) -> None:
     [low] = errors("databricks/responses.request", {"model": "m", "input": "x", "top_p": 0})
     rule: Any = load("databricks/responses.request")
     for part in low.schema_path[:-1]:
@@ -153,6 +154,6 @@ CODEX = {
 }
 
 
-def test_what_a_coding_agent_sends(errors: Callable[..., Any]) -> None:
+def test_a_coding_agents_request_is_valid(errors: FindErrors) -> None:
     assert not errors("openai/responses.request", CODEX)
     assert not errors("hub/responses.request", CODEX)

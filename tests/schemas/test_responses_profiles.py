@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 
-from dragoman.schemas import load
+from dragoman.schemas import Schema, load
+
+from .conftest import Compile
 
 REQUEST = {
     "model", "input", "instructions", "max_output_tokens", "temperature", "top_p", "stream", "stream_options", "text",
@@ -97,11 +99,11 @@ USAGE = {
     "total_tokens": 2,
 }
 COUNTS = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2, "reasoning_tokens": 0}
-FLAT: dict[str, Any] = {"type": "function", "name": "f", "description": None, "parameters": {}, "strict": False}
+FLAT: Schema = {"type": "function", "name": "f", "description": None, "parameters": {}, "strict": False}
 NESTED = {"type": "function", "function": {"name": "f"}}
 
 
-def openai(**other: Any) -> dict[str, Any]:
+def openai(**other: Any) -> Schema:
     body = {
         "id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "error": None, "model": "m",
         "incomplete_details": None, "instructions": None, "output": [MESSAGE], "parallel_tool_calls": True,
@@ -110,7 +112,7 @@ def openai(**other: Any) -> dict[str, Any]:
     return body | other
 
 
-def databricks(**other: Any) -> dict[str, Any]:
+def databricks(**other: Any) -> Schema:
     body = {
         "id": "e" * 200, "object": "response", "created_at": 1, "status": "completed", "model": "m",
         "output": [MESSAGE], "usage": COUNTS, "error": None, "incomplete_details": None, "instructions": None,
@@ -122,7 +124,7 @@ def databricks(**other: Any) -> dict[str, Any]:
 
 BLOCKS = [{"type": "function_call", "id": "i", "call_id": "c", "name": "f", "arguments": {"a": 1}}]
 SPOKEN = {key: value for key, value in MESSAGE.items() if key != "status"}
-REPLIES: list[tuple[str, dict[str, Any], str]] = [
+REPLIES: list[tuple[str, Schema, str]] = [
     ("openai", openai(), "documented actual"),
     ("openai", openai(output=[CALL, {"type": "reasoning", "id": "r", "summary": []}]), "documented actual"),
     ("openai", openai(output=[{"type": "web_search_call", "anything": 1}]), "documented actual"),
@@ -152,23 +154,23 @@ REPLIES: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-def profiles_that_take(name: str, body: dict[str, Any], compiled: Any) -> list[str]:
+def profiles_that_take(name: str, body: Schema, compiled: Compile) -> list[str]:
     return [profile for profile in ("documented", "actual") if compiled(name, profile).is_valid(body)]
 
 
 @pytest.mark.parametrize(("dialect", "reply", "wanted"), REPLIES)
-def test_replies_by_profile(dialect: str, reply: dict[str, Any], wanted: str, compiled: Any) -> None:
+def test_a_reply_is_valid_in_these_profiles(dialect: str, reply: Schema, wanted: str, compiled: Compile) -> None:
     assert profiles_that_take(f"{dialect}/responses.reply", reply, compiled) == wanted.split()
 
 
-def event(kind: str, **fields: Any) -> dict[str, Any]:
+def event(kind: str, **fields: Any) -> Schema:
     return {"type": kind, "sequence_number": 0, **fields}
 
 
 DELTA = {"item_id": "i", "output_index": 0, "content_index": 0, "delta": "x", "logprobs": []}
 UNNUMBERED = {"type": "response.output_text.delta", "delta": "x"}
 FLAT_ERROR = {"code": None, "message": "m", "param": None}
-EVENTS: list[tuple[str, dict[str, Any], str]] = [
+EVENTS: list[tuple[str, Schema, str]] = [
     ("openai", event("response.completed", response=openai()), "documented actual"),
     ("openai", event("response.completed", response={"id": "r"}), "actual"),
     ("openai", event("response.completed"), ""),
@@ -191,7 +193,7 @@ EVENTS: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("dialect", "sent", "wanted"), EVENTS)
-def test_events_by_profile(dialect: str, sent: dict[str, Any], wanted: str, compiled: Any) -> None:
+def test_an_event_is_valid_in_these_profiles(dialect: str, sent: Schema, wanted: str, compiled: Compile) -> None:
     assert profiles_that_take(f"{dialect}/responses.event", sent, compiled) == wanted.split()
 
 

@@ -22,7 +22,9 @@ import pytest
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import Field, TypeAdapter, ValidationError
 
-from dragoman.schemas import load
+from dragoman.schemas import Schema, load
+
+from .conftest import Compile, FindErrors, SpoilBody
 
 USAGE = {
     "input_tokens": 3,
@@ -50,8 +52,8 @@ TOOL = {"type": "function", "name": "f", "description": None, "parameters": {"ty
 FORMAT = {"type": "json_schema", "name": "n", "description": None, "schema": {"type": "object"}, "strict": True}
 
 
-def reply(**changes: Any) -> dict[str, Any]:
-    body: dict[str, Any] = {
+def reply(**changes: Any) -> Schema:
+    body: Schema = {
         "id": "resp_1", "object": "response", "created_at": 1, "completed_at": 2, "status": "completed",
         "incomplete_details": None, "model": "m", "previous_response_id": None, "instructions": None, "output": [],
         "error": None, "tools": [], "tool_choice": "auto", "truncation": "disabled", "parallel_tool_calls": True,
@@ -107,7 +109,7 @@ BAD_REPLIES = [
 ]
 
 
-def event(kind: str, **fields: Any) -> dict[str, Any]:
+def event(kind: str, **fields: Any) -> Schema:
     return {"type": kind if kind == "error" else f"response.{kind}", "sequence_number": 0, **fields}
 
 
@@ -206,10 +208,10 @@ BAD_EVENTS = [
 
 
 @cache
-def components() -> dict[str, Any]:
+def components() -> Schema:
     """The schemas of Open Responses by name, with its one mistake put right."""
     spec = json.loads(files("llm_comply.specs").joinpath("openresponses.json").read_text("utf-8"))
-    found: dict[str, Any] = spec["components"]["schemas"]
+    found: Schema = spec["components"]["schemas"]
     found["JsonSchemaResponseFormat"]["properties"]["schema"] = {"type": "object"}
     return found
 
@@ -235,7 +237,7 @@ BY_TYPE: TypeAdapter[Any] = TypeAdapter(Annotated[MODEL_UNION, Field(discriminat
 """The same union, told apart by type: quicker, and its errors speak of one model."""
 
 
-def parses(adapter: Callable[[Any], Any], body: Any) -> bool:
+def parses(adapter: Callable[[Any], Any], body: object) -> bool:
     try:
         adapter(body)
     except ValidationError:
@@ -243,26 +245,26 @@ def parses(adapter: Callable[[Any], Any], body: Any) -> bool:
     return True
 
 
-def test_good_replies_please_all(errors: Callable[..., Any]) -> None:
+def test_valid_replies_are_valid_in_every_published_form(errors: FindErrors) -> None:
     for body in REPLIES:
         assert not errors("hub/responses.reply", body), body
         assert not list(open_responses("ResponseResource").iter_errors(body)), body
         Response.model_validate(body)
 
 
-def test_replies_beyond_open_responses_please_the_sdk(errors: Callable[..., Any]) -> None:
+def test_replies_beyond_open_responses_are_valid_in_the_sdk(errors: FindErrors) -> None:
     for body in OPEN_REPLIES:
         assert not errors("hub/responses.reply", body), body
         Response.model_validate(body)
         assert not open_responses("ResponseResource").is_valid(body), "no longer beyond it"
 
 
-def test_bad_replies_are_refused(compiled: Callable[..., Any]) -> None:
+def test_invalid_replies_are_refused(compiled: Compile) -> None:
     for body in BAD_REPLIES:
         assert not compiled("hub/responses.reply", "documented").is_valid(body), body
 
 
-def test_no_key_of_a_reply_may_be_missing(compiled: Callable[..., Any]) -> None:
+def test_no_key_of_a_reply_may_be_missing(compiled: Compile) -> None:
     body = reply()
     assert sorted(load("hub/responses.reply")["required"]) == sorted(body)
     assert sorted(components()["ResponseResource"]["required"]) == sorted(body)
@@ -281,9 +283,7 @@ def widened(path: tuple[Any, ...]) -> bool:
 
 
 @pytest.mark.parametrize("number", range(len(REPLIES)))
-def test_the_hub_is_never_laxer_than_the_published_schemas(
-    number: int, compiled: Callable[..., Any], spoils: Callable[..., Any]
-) -> None:
+def test_the_hub_is_never_laxer_than_the_published_schemas(number: int, compiled: Compile, spoils: SpoilBody) -> None:
     """Every value of every good reply is spoilt in turn: what the hub still takes, both authorities take."""
     taken = 0
     for path, spoilt in spoils(REPLIES[number]):
@@ -294,7 +294,7 @@ def test_the_hub_is_never_laxer_than_the_published_schemas(
     assert taken > 20
 
 
-def test_good_events_please_all(errors: Callable[..., Any]) -> None:
+def test_valid_events_are_valid_in_every_published_form(errors: FindErrors) -> None:
     for body in [*EVENTS, *SDK_EVENTS]:
         assert not errors("hub/responses.event", body), body
         assert UNION.validate_python(body).type == body["type"]
@@ -308,18 +308,18 @@ def test_the_samples_have_every_event_that_the_sdk_knows() -> None:
     assert {body["type"] for body in [*EVENTS, *SDK_EVENTS]} == SDK_TYPES
 
 
-def test_unknown_events_are_open(errors: Callable[..., Any]) -> None:
+def test_unknown_events_are_valid(errors: FindErrors) -> None:
     for body in UNKNOWN_EVENTS:
         assert not errors("hub/responses.event", body), body
         assert body["type"] not in SDK_TYPES
 
 
-def test_bad_events_are_refused(compiled: Callable[..., Any]) -> None:
+def test_invalid_events_are_refused(compiled: Compile) -> None:
     for body in BAD_EVENTS:
         assert not compiled("hub/responses.event", "documented").is_valid(body), body
 
 
-def test_the_hub_is_never_laxer_than_the_sdks_events(compiled: Callable[..., Any], spoils: Callable[..., Any]) -> None:
+def test_the_hub_is_never_laxer_than_the_sdks_events(compiled: Compile, spoils: SpoilBody) -> None:
     """What the hub still takes of a spoilt event, the SDK's model of its type parses."""
     taken = 0
     for body in [*EVENTS, *SDK_EVENTS]:
@@ -331,7 +331,7 @@ def test_the_hub_is_never_laxer_than_the_sdks_events(compiled: Callable[..., Any
     assert taken > 400
 
 
-def test_events_hold_the_same_response_as_replies() -> None:
+def test_events_contain_the_same_response_as_replies() -> None:
     for dialect in ("hub", "openai", "databricks"):
         whole, piece = load(f"{dialect}/responses.reply"), load(f"{dialect}/responses.event")
         assert piece["$defs"]["response"] == {key: whole[key] for key in ("type", "required", "properties")}

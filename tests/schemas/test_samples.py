@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dragoman.schemas import profiles
+
+from .conftest import FindErrors, ReadFixture
 
 FIXTURES = Path(__file__).parent / "fixtures"
 SAMPLES = [
@@ -22,12 +22,12 @@ SAMPLES = [
 
 
 @pytest.mark.parametrize(("sample", "name"), SAMPLES)
-def test_sample_bodies(sample: str, name: str, fixture: Callable[[str], Any], errors: Callable[..., Any]) -> None:
+def test_a_sample_body_is_valid(sample: str, name: str, fixture: ReadFixture, errors: FindErrors) -> None:
     for profile in profiles(name):
         assert not errors(name, fixture(sample), profile)
 
 
-def test_every_event_of_the_sample_stream(errors: Callable[..., Any]) -> None:
+def test_every_event_of_the_sample_stream_is_valid(errors: FindErrors) -> None:
     lines = (FIXTURES / "mindie.stream.sse").read_text("utf-8").split("\n\n")
     datas = [line.removeprefix("data: ") for line in lines if line]
     assert datas.pop() == "[DONE]" and len(datas) == 20
@@ -37,13 +37,13 @@ def test_every_event_of_the_sample_stream(errors: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("side", ["request", "reply"])
 def test_completions_of_databricks_with_every_documented_default(
-    side: str, fixture: Callable[[str], Any], errors: Callable[..., Any]
+    side: str, fixture: ReadFixture, errors: FindErrors
 ) -> None:
     for profile in ("documented", "actual"):
         assert not errors(f"databricks/completions.{side}", fixture("databricks.completions.json")[side], profile)
 
 
-def test_inline_examples_of_databricks(fixture: Callable[[str], Any], errors: Callable[..., Any]) -> None:
+def test_inline_examples_of_databricks_are_valid(fixture: ReadFixture, errors: FindErrors) -> None:
     inline = fixture("databricks.inline.json")
     tools = [{"type": "function", "function": {"name": "my_function", "description": "does it"}}]
     body = {"messages": [{"role": "user", "content": "x"}], "tools": tools, "tool_choice": inline["tool_choice"]}
@@ -53,9 +53,7 @@ def test_inline_examples_of_databricks(fixture: Callable[[str], Any], errors: Ca
             assert not errors("databricks/chat.request", {**body, "response_format": inline[form]}, profile)
 
 
-def test_the_samples_are_what_the_other_dialects_would_refuse(
-    fixture: Callable[[str], Any], errors: Callable[..., Any]
-) -> None:
+def test_the_samples_are_what_the_other_dialects_would_refuse(fixture: ReadFixture, errors: FindErrors) -> None:
     """The schemas do tell the dialects apart: a MindIE reply is no OpenAI reply."""
     [finish] = [
         e for e in errors("openai/chat.reply", fixture("mindie.reply.json")) if "finish_reason" in e.instance_path

@@ -1,3 +1,3 @@
-"""`dragoman chat`: talking to a model in a terminal."""
+"""`dragoman chat`: a conversation with a model in a terminal."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""A conversation with a server of OpenAI's chat, one blocking request at a time."""
+"""A blocking client for chat completions, as OpenAI's API defines them: one connection a request."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from urllib.parse import urlsplit
 from dragoman.adapters.sse import Event, Framer, TooLong
 from dragoman.proxy.config.urls import BadUrl, check_base_url
 
-__all__ = ["ChatClient", "ChatError", "Message", "Unreachable"]
+__all__ = ["ChatClient", "ChatError", "Message", "ServerUnreachable"]
 
 Message: TypeAlias = dict[str, str]
 
-_READ = 65536
-_LONGEST = 1 << 24
+_READ_SIZE = 65536  # bytes
+_MAX_BODY = 1 << 24  # bytes
 
 
 class ChatError(Exception):
-    """The server refused or failed; the text says why."""
+    """The server refused or failed. The text says why."""
 
 
-class Unreachable(ChatError):
+class ServerUnreachable(ChatError):
     """Nothing answers at the address."""
 
 
 class ChatClient:
-    """`base_url` ends with /v1. Raises ChatError for what is no address."""
+    """`base_url` ends with /v1, `timeout` is in seconds. Raises ChatError if `base_url` is not an address."""
 
     def __init__(self, base_url: str, key: str | None = None, timeout: float = 600.0) -> None:
         try:
@@ -38,54 +38,55 @@ class ChatClient:
             raise ChatError(f"{error.message}; expected {error.expected}") from None
         self.base_url = base_url.rstrip("/")
         parts = urlsplit(self.base_url)
-        self._kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._connection_class = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._host, self._port, self._timeout = parts.hostname or "", parts.port, timeout
         self._path = parts.path
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
 
-    def answers(self) -> bool:
-        """Whether anything is there. Raises ChatError for what is there and refuses."""
+    def is_reachable(self) -> bool:
+        """True if a server answers at the address. Raises ChatError if it refuses the request."""
         try:
-            self.models()
-        except Unreachable:
+            self.fetch_models()
+        except ServerUnreachable:
             return False
         return True
 
-    def models(self) -> list[str]:
-        """The names that can be asked for. Raises ChatError."""
+    def fetch_models(self) -> list[str]:
+        """The names of the models that the server lists. Raises ChatError."""
         with closing(self._connect()) as connection:
-            found = _parsed(self._sent(connection, "GET", "/models", None).read())
-        return [str(model["id"]) for model in found.get("data", [])]
+            listing = _parse_object(self._send(connection, "GET", "/models", None).read())
+        return [str(model["id"]) for model in listing.get("data", [])]
 
-    def ask(self, model: str, messages: Sequence[Message]) -> Iterator[str]:
-        """The answer's text, piece by piece. Raises ChatError, also on the way."""
+    def stream_answer(self, model: str, messages: Sequence[Message]) -> Iterator[str]:
+        """The text of the model's answer, piece by piece. Raises ChatError, before or during the answer."""
         body = json.dumps({"model": model, "messages": [*messages], "stream": True})
         with closing(self._connect()) as connection:
-            response = self._sent(connection, "POST", "/chat/completions", body)
-            for event in _events(response):
-                if event == b"[DONE]":
+            response = self._send(connection, "POST", "/chat/completions", body)
+            for data in _read_events(response):
+                if data == b"[DONE]":
                     return
-                yield from _texts(_parsed(event))
+                yield from _texts(_parse_object(data))
         raise ChatError("the answer was cut short")
 
     def _connect(self) -> HTTPConnection:
-        return self._kind(self._host, self._port, timeout=self._timeout)
+        return self._connection_class(self._host, self._port, timeout=self._timeout)
 
-    def _sent(self, connection: HTTPConnection, method: str, path: str, body: str | None) -> HTTPResponse:
+    def _send(self, connection: HTTPConnection, method: str, path: str, body: str | None) -> HTTPResponse:
         try:
             connection.request(method, self._path + path, body, self._headers)
             response = connection.getresponse()
         except (OSError, HTTPException) as error:
-            raise Unreachable(f"{self.base_url} does not answer: {error}") from None
+            raise ServerUnreachable(f"{self.base_url} does not answer: {error}") from None
         if response.status != 200:
-            raise ChatError(_message(response.status, response.read(_LONGEST)))
+            raise ChatError(_error_message(response.status, response.read(_MAX_BODY)))
         return response
 
 
-def _events(response: HTTPResponse) -> Iterator[bytes]:
-    framer = Framer(_LONGEST)
+def _read_events(response: HTTPResponse) -> Iterator[bytes]:
+    """The data of each server-sent event."""
+    framer = Framer(_MAX_BODY)
     try:
-        while data := response.read1(_READ):
+        while data := response.read1(_READ_SIZE):
             for item in framer.feed(data):
                 if isinstance(item, Event):
                     yield item.data
@@ -94,6 +95,7 @@ def _events(response: HTTPResponse) -> Iterator[bytes]:
 
 
 def _texts(chunk: dict[str, Any]) -> Iterator[str]:
+    """The texts in a chunk's choices. Raises ChatError for an error event."""
     if "error" in chunk:
         raise ChatError(str(chunk["error"].get("message")))
     for choice in chunk.get("choices", []):
@@ -101,15 +103,15 @@ def _texts(chunk: dict[str, Any]) -> Iterator[str]:
         yield from (text for text in (delta.get("content"), delta.get("refusal")) if text)
 
 
-def _parsed(data: bytes) -> dict[str, Any]:
+def _parse_object(data: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(data)
+        value = json.loads(data)
     except ValueError:
         raise ChatError("the server does not answer in JSON; is this the address of an OpenAI API?") from None
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
-def _message(status: int, body: bytes) -> str:
+def _error_message(status: int, body: bytes) -> str:
     try:
         return f"{json.loads(body)['error']['message']} (status {status})"
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""The command and its options. What it needs is imported inside it."""
+"""The command `chat` and its options."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from typing import Annotated
 
 import typer
 
-from dragoman.proxy.cli.options import ConfigFile, EnvFile, configuration, environment, problems_shown
+from dragoman.proxy.cli.options import (
+    ConfigFile,
+    EnvFile,
+    exit_on_config_errors,
+    load_configuration,
+    read_environment,
+)
 
-__all__ = ["DEFAULT", "chat"]
+__all__ = ["DEFAULT_URL", "chat"]
 
-DEFAULT = "http://127.0.0.1:8080/v1"
+DEFAULT_URL = "http://127.0.0.1:8080/v1"
 
 
 def chat(
-    question: Annotated[str | None, typer.Argument(help="One question; without it, a conversation.")] = None,
+    question: Annotated[str | None, typer.Argument(help="One question. Default: a conversation.")] = None,
     base_url: Annotated[
         str | None,
         typer.Option(envvar="DRAGOMAN_BASE_URL", help="The address of an OpenAI API, with its /v1."),
@@ -25,26 +31,26 @@ def chat(
     config: ConfigFile = None,
     env_file: EnvFile = None,
 ) -> None:
-    """Talk to a model. Without --base-url: at the proxy on http://127.0.0.1:8080, or, where none runs or --config is
-    given, at one that runs as long as the talk."""
+    """Talk to a model. Without --base-url, the proxy on http://127.0.0.1:8080 answers. If none runs there, or --config
+    is given, a proxy that runs during the conversation answers."""
     from .client import ChatClient, ChatError
-    from .own import own_proxy
-    from .talk import converse, first_model, say
+    from .conversation import converse, fetch_first_model, print_answer
+    from .temporary_proxy import run_temporary_proxy
 
     def talk(client: ChatClient) -> None:
-        name = model or first_model(client)
+        name = model or fetch_first_model(client)
         if question is not None:
-            say(client, name, [{"role": "user", "content": question}])
+            print_answer(client, name, [{"role": "user", "content": question}])
         else:
             converse(client, name)
 
     try:
-        client = ChatClient(base_url or DEFAULT, api_key)
-        if base_url is not None or (config is None and client.answers()):
+        client = ChatClient(base_url or DEFAULT_URL, api_key)
+        if base_url is not None or (config is None and client.is_reachable()):
             return talk(client)
-        with problems_shown():
-            checked = configuration(config, environment(env_file), insecure=False)
-        with own_proxy(checked.config) as url:
+        with exit_on_config_errors():
+            checked = load_configuration(config, read_environment(env_file), insecure=False)
+        with run_temporary_proxy(checked.config) as url:
             talk(ChatClient(f"{url}/v1", api_key))
     except ChatError as error:
         print(f"error: {error}", file=sys.stderr)

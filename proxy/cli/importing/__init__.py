@@ -1,1 +1,1 @@
-"""Configurations of other proxies, turned into ours."""
+"""`dragoman import`: conversion of other proxies' configurations."""

@@ -1,4 +1,4 @@
-"""`dragoman import`: configurations of other proxies."""
+"""The commands `import ...`: one for each proxy whose configuration dragoman can convert."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Annotated
 
 import typer
 
-from dragoman.proxy.cli.options import count, fail, problems_shown, report
+from dragoman.proxy.cli.options import exit_on_config_errors, format_count, print_problems, write_new_file
 
 __all__ = ["app"]
 
-app = typer.Typer(name="import", help="Turn a configuration of another proxy into ours.", no_args_is_help=True)
+app = typer.Typer(name="import", help="Convert the configuration of another proxy.", no_args_is_help=True)
 
 
 @app.callback()
-def _of_import() -> None:
-    """Turn a configuration of another proxy into ours."""
+def _group() -> None:
+    """Convert the configuration of another proxy."""
 
 
 @app.command(epilog="Example: dragoman import litellm config.yaml --output dragoman.yaml")
@@ -26,23 +26,16 @@ def litellm(
     output: Annotated[Path | None, typer.Option(help="The file to write. Default: standard output.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
-    """Turn a LiteLLM configuration into ours, and list what could not be carried over. That alone is no failure."""
-    from .litellm import imported
+    """Convert a LiteLLM configuration, and list the settings that could not be converted. They do not
+    fail the command."""
+    from .litellm import import_config
 
-    with problems_shown():
-        text, left = imported(file)
-    report(left)
+    with exit_on_config_errors():
+        text, warnings = import_config(file)
+    print_problems(warnings)
     if output is None or str(output) == "-":
         print(text, end="")
         return
-    try:
-        with output.open("w" if force else "x", encoding="utf-8") as stream:
-            stream.write(text)
-    except FileExistsError:
-        fail(f"{output} exists; --force overwrites it")
-    except OSError as error:
-        fail(f"cannot write {output}: {error.strerror}")
-    print(
-        f"{output} is written, {count(len(left), 'thing')} not carried over; now: dragoman check {output}",
-        file=sys.stderr,
-    )
+    write_new_file(output, text, force)
+    left_out = format_count(len(warnings), "warning")
+    print(f"wrote {output}, with {left_out}; now run: dragoman check {output}", file=sys.stderr)

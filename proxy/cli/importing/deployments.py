@@ -1,33 +1,44 @@
-"""The model_list: deployments become targets, and what they have in common becomes providers."""
+"""Conversion of model_list: deployments become targets, and each distinct vendor with its settings a provider."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
+from dragoman.adapters.paths import Path
 from dragoman.proxy.config.document import Document
 from dragoman.proxy.config.masks import is_secret
-from dragoman.proxy.config.values import is_pattern
+from dragoman.proxy.config.values import is_model_pattern
 
-from .texts import duration, number, written
-from .vendors import CLOUDS, Vendor, placed, vendor_of, vendors
+from .values import convert_duration, convert_text, read_number
+from .vendors import KEYLESS_VENDORS, NATIVE_VENDORS, Vendor, convert_base_url, parse_vendor
 
 __all__ = ["Deployments"]
 
 _MODES = {None, "chat", "embedding", "responses", "completion"}
 _PARAMETER = re.compile(r"(aws|vertex|azure|watsonx|oci|sap|gigachat)_[a-z0-9_]+|organization|project_id|region_name")
-_CARRIED = {
+_CONVERTED = {
     *("model", "api_key", "api_base", "base_url", "api_version", "custom_llm_provider"),
     *("weight", "rpm", "tpm", "timeout", "stream_timeout", "drop_params"),
 }
 _REASONS = {
-    "max_retries": "dragoman makes at most 3 attempts for one request, and that cannot be set",
-    "num_retries": "dragoman makes at most 3 attempts for one request, and that cannot be set",
+    "max_retries": "dragoman makes at most 3 attempts for one request; the number cannot be set",
+    "num_retries": "dragoman makes at most 3 attempts for one request; the number cannot be set",
 }
 
 
+class _NotConvertible(Exception):
+    """The deployment has no equivalent: the path of what is in the way, and a sentence about it."""
+
+    def __init__(self, path: Path, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+        self.message = message
+
+
 class Deployments:
-    """Collects providers and models. What cannot be carried over is noted in the document."""
+    """The providers and models of the deployments added so far. A setting that cannot be converted becomes a warning in
+    the document."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -35,50 +46,51 @@ class Deployments:
         self._models: dict[str, list[dict[str, Any]]] = {}
         self._variables: dict[str, str] = {}
         self._shares: dict[str, list[tuple[float | None, ...]]] = {}
-        self._weighted: dict[str, list[tuple[str | int, ...]]] = {}  # where weights stand
+        self._weighted: dict[str, list[Path]] = {}  # the paths of weights
 
     def add(self, position: int) -> None:
+        """Convert the deployment at this position of model_list."""
+        try:
+            self._convert(position)
+        except _NotConvertible as reason:
+            self._add_warning(reason.path, reason.message)
+
+    def _convert(self, position: int) -> None:
         path = ("model_list", position, "litellm_params")
         name = self._document.text("model_list", position, "model_name")
-        asked = self._document.text(*path, "model")
-        if name is None or asked is None or not is_pattern(name):
-            self._left(("model_list", position), "the deployment has no model_name and model that can be used here")
-            return
+        requested = self._document.text(*path, "model")
+        if name is None or requested is None:
+            raise _NotConvertible(path[:2], "the deployment has no model_name or no model")
+        if not is_model_pattern(name):
+            raise _NotConvertible(path[:2], "dragoman does not allow this model_name")
         mode = self._document.text("model_list", position, "model_info", "mode")
         if mode not in _MODES:
-            self._left(("model_list", position, "model_info", "mode"), f"models of the mode {mode} are not served")
-            return
-        found = self._vendor(path, asked)
-        if found is None:
-            self._left((*path, "model"), "its name does not say the vendor, as in anthropic/claude-sonnet-4-5")
-            return
-        target = self._target(path, name, found[1])
-        if target is None:
-            self._left((*path, "model"), "only * alone, or the client's whole name, can stand for what was asked for")
-            return
-        provider = self._provider(path, found[0])
-        if provider is None:
-            self._left(path, f"the vendor {found[0]} has no address of its own, and there is no api_base")
-            return
-        self._models.setdefault(name, []).append({"provider": self._named(found[0], provider), **target})
-        shares = tuple(number(self._document, (*path, key)) for key in ("weight", "rpm", "tpm"))
+            raise _NotConvertible((*path[:2], "model_info", "mode"), f"dragoman serves no models of the mode {mode}")
+        vendor, model = self._vendor(path, requested)
+        target = self._target(path, name, model)
+        provider = self._provider(path, vendor)
+        self._models.setdefault(name, []).append({"provider": self._name_provider(vendor, provider), **target})
+        self._note_shares(path, name)
+        self._warn_of_other_settings(path, vendor)
+
+    def _note_shares(self, path: Path, name: str) -> None:
+        shares = tuple(read_number(self._document, (*path, key)) for key in ("weight", "rpm", "tpm"))
         self._shares.setdefault(name, []).append(shares)
         if shares[0] is not None:
             self._weighted.setdefault(name, []).append((*path, "weight"))
-        self._leave(path, found[0])
 
     def providers(self) -> dict[str, Any]:
+        """The providers by name, as the configuration has them."""
         return self._providers
 
     def models(self) -> dict[str, Any]:
-        """The targets of each name, with weights where LiteLLM would draw by weight, rpm or tpm."""
+        """The models by name, as the configuration has them. Targets have weights if LiteLLM would draw them by weight,
+        rpm or tpm."""
         for name, targets in self._models.items():
             weighted = self._weighted.get(name, [])
             if len(weighted) < len(targets):
                 for path in weighted:
-                    self._left(
-                        path, "weight: it counts where all deployments of the name have one, which is more than 0"
-                    )
+                    self._add_warning(path, "weight: it is used only if every deployment of the name has one above 0")
             for kind in zip(*self._shares[name], strict=True):
                 if len(targets) > 1 and all(kind):
                     for target, share in zip(targets, kind, strict=True):
@@ -86,51 +98,56 @@ class Deployments:
                     break
         return {name: {"targets": targets} for name, targets in self._models.items()}
 
-    def _vendor(self, path: tuple[str | int, ...], asked: str) -> tuple[str, str] | None:
+    def _vendor(self, path: Path, requested: str) -> tuple[str, str]:
+        """The vendor, and its own name for the model."""
         vendor = self._document.text(*path, "custom_llm_provider")
-        return (vendor, asked.removeprefix(f"{vendor}/")) if vendor else vendor_of(asked)
+        found = (vendor, requested.removeprefix(f"{vendor}/")) if vendor else parse_vendor(requested)
+        if found is None:
+            message = "the name does not begin with a vendor, as in anthropic/claude-sonnet-4-5"
+            raise _NotConvertible((*path, "model"), message)
+        return found
 
-    def _target(self, path: tuple[str | int, ...], name: str, model: str) -> dict[str, Any] | None:
+    def _target(self, path: Path, name: str, model: str) -> dict[str, Any]:
         node = self._document.find((*path, "drop_params"))
         policy = {"policy": {"unsupported": "drop"}} if node is not None and node.value is True else {}
         if "*" not in model:
             return {"model": model, **policy}
         if "*" not in name or (model != "*" and model != name):
-            return None
+            message = "a model with * has to be * alone, or the same as model_name"
+            raise _NotConvertible((*path, "model"), message)
         before = name.partition("*")[0]
         return {"strip": before, **policy} if model == "*" and before else policy
 
-    def _provider(self, path: tuple[str | int, ...], name: str) -> dict[str, Any] | None:
-        vendor = vendors.get(name)
-        found = self._foreign(path, name) if vendor is None else self._native(path, name, vendor)
-        if found is None:
-            return None
-        waits = (("total", "timeout"), ("first_token", "stream_timeout"))
-        timeouts = {key: text for key, given in waits if (text := duration(self._document, (*path, given))) is not None}
+    def _provider(self, path: Path, name: str) -> dict[str, Any]:
+        vendor = NATIVE_VENDORS.get(name)
+        found = self._litellm_provider(path, name) if vendor is None else self._native_provider(path, name, vendor)
+        total = convert_duration(self._document, (*path, "timeout"))
+        first = convert_duration(self._document, (*path, "stream_timeout"))
+        timeouts = {key: text for key, text in (("total", total), ("first_token", first)) if text is not None}
         return {**found, "timeouts": timeouts} if timeouts else found
 
-    def _native(self, path: tuple[str | int, ...], name: str, vendor: Vendor) -> dict[str, Any] | None:
+    def _native_provider(self, path: Path, name: str, vendor: Vendor) -> dict[str, Any]:
         address = self._address(path)
-        base_url = placed(vendor.dialect, address) if address else vendor.base_url
+        base_url = convert_base_url(vendor.dialect, address) if address else vendor.base_url
         if not base_url:
-            return None
+            raise _NotConvertible(path, f"the vendor {name} has no default address, and there is no api_base")
         found: dict[str, Any] = {"dialect": vendor.dialect, "base_url": base_url}
-        key = written(self._document, (*path, "api_key"), self._variable((*path, "api_key"), f"{name}_API_KEY"))
+        key = convert_text(self._document, (*path, "api_key"), self._variable((*path, "api_key"), f"{name}_API_KEY"))
         if key is None and vendor.key:
             key = f"${{{vendor.key}}}"
         if key is not None:
             found["api_key"] = key
-        version = written(self._document, (*path, "api_version"))
+        version = convert_text(self._document, (*path, "api_version"))
         if version is not None and vendor.dialect == "azure":
             found["api_version"] = version
         return {**found, "protocols": list(vendor.protocols)}
 
-    def _foreign(self, path: tuple[str | int, ...], name: str) -> dict[str, Any]:
+    def _litellm_provider(self, path: Path, name: str) -> dict[str, Any]:
         found: dict[str, Any] = {"engine": "litellm", "vendor": name}
         if address := self._address(path):
             found["base_url"] = address
-        key = written(self._document, (*path, "api_key"), self._variable((*path, "api_key"), f"{name}_API_KEY"))
-        if key is None and name not in CLOUDS:
+        key = convert_text(self._document, (*path, "api_key"), self._variable((*path, "api_key"), f"{name}_API_KEY"))
+        if key is None and name not in KEYLESS_VENDORS:
             key = f"${{{name.upper()}_API_KEY}}"
         if key is not None:
             found["api_key"] = key
@@ -138,22 +155,22 @@ class Deployments:
         for given in self._document.mapping(*path):
             if _PARAMETER.fullmatch(given) or given == "api_version":
                 variable = self._variable((*path, given), given) if is_secret((given,)) else ""
-                parameters[given] = written(self._document, (*path, given), variable)
-        carried = {given: value for given, value in parameters.items() if value is not None}
-        return {**found, **({"parameters": carried} if carried else {}), "protocols": ["chat", "embeddings"]}
+                parameters[given] = convert_text(self._document, (*path, given), variable)
+        converted = {given: value for given, value in parameters.items() if value is not None}
+        return {**found, **({"parameters": converted} if converted else {}), "protocols": ["chat", "embeddings"]}
 
-    def _variable(self, path: tuple[str | int, ...], name: str) -> str:
-        """A variable for the secret at a path, the same for the same secret only."""
+    def _variable(self, path: Path, name: str) -> str:
+        """The name of a variable for the secret at a path. Equal secrets share a name."""
         secret, number = self._document.text(*path) or "", 1
         while self._variables.setdefault(variable := f"{name}_{number}".upper().removesuffix("_1"), secret) != secret:
             number += 1
         return variable
 
-    def _address(self, path: tuple[str | int, ...]) -> str | None:
-        return written(self._document, (*path, "api_base")) or written(self._document, (*path, "base_url"))
+    def _address(self, path: Path) -> str | None:
+        return convert_text(self._document, (*path, "api_base")) or convert_text(self._document, (*path, "base_url"))
 
-    def _named(self, vendor: str, provider: dict[str, Any]) -> str:
-        """The name of such a provider, known already or new."""
+    def _name_provider(self, vendor: str, provider: dict[str, Any]) -> str:
+        """The name of an equal provider that was added before, else a new name for this one."""
         number = 1
         while (name := vendor if number == 1 else f"{vendor}-{number}") in self._providers:
             if self._providers[name] == provider:
@@ -162,12 +179,13 @@ class Deployments:
         self._providers[name] = provider
         return name
 
-    def _leave(self, path: tuple[str | int, ...], vendor: str) -> None:
+    def _warn_of_other_settings(self, path: Path, vendor: str) -> None:
         for given in self._document.mapping(*path):
             if given in ("rpm", "tpm"):
-                self._left((*path, given), f"{given} sets shares, where all targets have one, and limits nothing here")
-            elif given not in _CARRIED and not (vendor not in vendors and _PARAMETER.fullmatch(given)):
-                self._left((*path, given), f"{given}: {_REASONS.get(given, 'there is nothing like it')}")
+                message = f"{given} is not enforced; it becomes a routing weight only if every target has one"
+                self._add_warning((*path, given), message)
+            elif given not in _CONVERTED and not (vendor not in NATIVE_VENDORS and _PARAMETER.fullmatch(given)):
+                self._add_warning((*path, given), f"{given}: {_REASONS.get(given, 'dragoman has no such setting')}")
 
-    def _left(self, path: tuple[str | int, ...], message: str) -> None:
+    def _add_warning(self, path: Path, message: str) -> None:
         self._document.add(path, "not-carried", message, severity="warning", at_key=True)

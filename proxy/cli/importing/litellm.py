@@ -1,7 +1,6 @@
-"""A configuration of the LiteLLM proxy, as one of ours.
+"""Conversion of a LiteLLM proxy configuration.
 
-What can be said here is carried over. Whatever cannot is noted as a warning at its place in the file, so that nothing
-goes missing unsaid.
+Each setting is either converted or reported as a warning at its place in the file.
 """
 
 from __future__ import annotations
@@ -16,88 +15,91 @@ from ruamel.yaml import YAML
 from dragoman.adapters.paths import Path as KeyPath
 from dragoman.proxy.config.document import Document
 from dragoman.proxy.config.problems import Problem
-from dragoman.proxy.config.source import read
+from dragoman.proxy.config.yaml_reader import read_document
 
 from .deployments import Deployments
 from .routing import add_aliases, add_fallbacks
-from .texts import duration, written
+from .values import convert_duration, convert_text
 
-__all__ = ["imported"]
+__all__ = ["import_config"]
 
 _SECTIONS = {"model_list", "router_settings", "litellm_settings", "general_settings"}
-_CARRIED = {
+_CONVERTED = {
     "router_settings": {"fallbacks", "model_group_alias", "timeout", "stream_timeout"},
     "litellm_settings": {"fallbacks", "drop_params", "request_timeout"},
     "general_settings": {"master_key"},
 }
 _REASONS = {
-    "num_retries": "dragoman makes at most 3 attempts for one request, and that cannot be set",
-    "routing_strategy": "targets are drawn by weight",
-    "telemetry": "dragoman sends none",
+    "num_retries": "dragoman makes at most 3 attempts for one request; the number cannot be set",
+    "routing_strategy": "dragoman draws targets by weight",
+    "telemetry": "dragoman sends no telemetry",
     "set_verbose": "see `dragoman serve --log-level`",
-    "cache": "dragoman keeps no replies",
+    "cache": "dragoman has no cache of replies",
     "environment_variables": "set them in the environment, or in a file given with --env-file",
 }
 _DEFAULTS: Mapping[str, object] = {"routing_strategy": "simple-shuffle", "telemetry": False, "set_verbose": False}
 
 
-def imported(file: Path) -> tuple[str, list[Problem]]:
-    """The text of our configuration, and what it does not hold. Raises ConfigErrors where the file cannot be read."""
-    document = read(file)
-    document.problems.clear()  # they are about our files
+def import_config(file: Path) -> tuple[str, list[Problem]]:
+    """The text of the converted configuration, and a warning for each setting that was left out. Raises ConfigErrors if
+    the file cannot be read or has no model that can be converted."""
+    document = read_document(file)
+    document.problems.clear()  # they are about dragoman's own configuration
     if not document.items("model_list"):
-        raise document.fatal(None, "no-models", "there is no model_list: is this a configuration of the LiteLLM proxy?")
-    found: dict[str, Any] = {}
-    if (key := written(document, ("general_settings", "master_key"), "DRAGOMAN_KEY")) is not None:
-        found["keys"] = [{"name": "master", "key": key}]
+        raise document.fatal_error(
+            None, "no-models", "there is no model_list: is this a configuration of the LiteLLM proxy?"
+        )
+    config: dict[str, Any] = {}
+    if (key := convert_text(document, ("general_settings", "master_key"), "DRAGOMAN_KEY")) is not None:
+        config["keys"] = [{"name": "master", "key": key}]
     deployments = Deployments(document)
     for position, _ in enumerate(document.items("model_list")):
         deployments.add(position)
     models = deployments.models()
     add_aliases(document, models)
     add_fallbacks(document, models)
-    found |= {"providers": deployments.providers(), "models": models, **_settings(document)}
-    _leave(document)
+    config |= {"providers": deployments.providers(), "models": models, **_convert_settings(document)}
+    _warn_of_other_settings(document)
     if not models:
-        raise document.fatal(None, "no-models", "none of the models could be carried over")
-    return _text(file, found), sorted(document.problems, key=lambda problem: (problem.line, problem.column))
+        raise document.fatal_error(None, "no-models", "none of the models could be converted")
+    return _serialize(file, config), sorted(document.problems, key=lambda problem: (problem.line, problem.column))
 
 
-def _settings(document: Document) -> dict[str, Any]:
+def _convert_settings(document: Document) -> dict[str, Any]:
     found: dict[str, Any] = {}
     node = document.find(("litellm_settings", "drop_params"))
     if node is not None and node.value is True:
         found["policy"] = {"unsupported": "drop"}
-    total = duration(document, ("router_settings", "timeout")) or duration(
+    total = convert_duration(document, ("router_settings", "timeout")) or convert_duration(
         document, ("litellm_settings", "request_timeout")
     )
-    first = duration(document, ("router_settings", "stream_timeout"))
+    first = convert_duration(document, ("router_settings", "stream_timeout"))
     timeouts = {name: value for name, value in (("total", total), ("first_token", first)) if value is not None}
     return {**found, "timeouts": timeouts} if timeouts else found
 
 
-def _leave(document: Document) -> None:
-    """Note the settings that nobody carried over."""
+def _warn_of_other_settings(document: Document) -> None:
+    """Add a warning for each setting that has no equivalent."""
     for section in document.mapping():
         if section not in _SECTIONS:
-            _left(document, (section,), section)
+            _warn_of_setting(document, (section,), section)
         for name in document.mapping(section):
-            if section in _CARRIED and name not in _CARRIED[section]:
-                _left(document, (section, name), name)
+            if section in _CONVERTED and name not in _CONVERTED[section]:
+                _warn_of_setting(document, (section, name), name)
 
 
-def _left(document: Document, path: KeyPath, name: str) -> None:
+def _warn_of_setting(document: Document, path: KeyPath, name: str) -> None:
     node = document.find(path)
     if node is None or (name in _DEFAULTS and node.value == _DEFAULTS[name]):
         return
-    reason = _REASONS.get(name, "there is nothing like it")
+    reason = _REASONS.get(name, "dragoman has no such setting")
     document.add(path, "not-carried", f"{name}: {reason}", severity="warning", at_key=True)
 
 
-def _text(file: Path, found: dict[str, Any]) -> str:
+def _serialize(file: Path, config: dict[str, Any]) -> str:
     stream = StringIO()
     yaml = YAML()
     yaml.width = 120
     yaml.indent(mapping=2, sequence=4, offset=2)
-    yaml.dump(found, stream)
+    yaml.dump(config, stream)
     return f"# Made by `dragoman import litellm {file.name}`; check it with `dragoman check`.\n{stream.getvalue()}"

@@ -1,4 +1,4 @@
-"""Aliases and fallbacks between the models."""
+"""Conversion of aliases and fallbacks."""
 
 from __future__ import annotations
 
@@ -8,48 +8,51 @@ from typing import Any
 from dragoman.adapters.paths import Path
 from dragoman.proxy.config.document import Document
 from dragoman.proxy.config.names import match
-from dragoman.proxy.config.values import is_pattern
+from dragoman.proxy.config.values import is_model_pattern
 
 __all__ = ["add_aliases", "add_fallbacks"]
 
 
 def add_aliases(document: Document, models: dict[str, Any]) -> None:
-    """A model for each alias, with the same targets."""
+    """Add a model for each alias, with the targets of the model it names."""
     path = ("router_settings", "model_group_alias")
     for alias in document.mapping(*path):
         known = document.text(*path, alias) or document.text(*path, alias, "model")
-        if known not in models or alias in models or not is_pattern(alias):
-            _left(document, (*path, alias), f"the alias {alias} leads to no model of this file, or is one itself")
+        if known not in models or alias in models or not is_model_pattern(alias):
+            _add_warning(
+                document, (*path, alias), f"the alias {alias} names no model of this file, or is itself the name of one"
+            )
             continue
         models[alias] = {"targets": [dict(target) for target in models[known]["targets"]]}
 
 
 def add_fallbacks(document: Document, models: dict[str, Any]) -> None:
-    """Fallbacks, without those that would close a circle."""
+    """Add the fallbacks, except those that would close a circle."""
     for section in ("router_settings", "litellm_settings"):
-        for path, name, following in _pairs(document, (section, "fallbacks")):
+        for path, name, following in _fallbacks(document, (section, "fallbacks")):
             if name not in models or match(models, following) is None:
-                _left(document, path, f"{name} or {following} is no model of this file")
-            elif _leads(models, following, name):
-                _left(document, path, f"a fallback of {name} to {following} would go in a circle")
+                _add_warning(document, path, f"{name} or {following} is not a model of this file")
+            elif _reaches(models, following, name):
+                _add_warning(document, path, f"a fallback of {name} to {following} would go in a circle")
             elif following not in (known := models[name].setdefault("fallbacks", [])):
                 known.append(following)
 
 
-def _pairs(document: Document, path: Path) -> Iterator[tuple[Path, str, str]]:
+def _fallbacks(document: Document, path: Path) -> Iterator[tuple[Path, str, str]]:
+    """Each fallback: its place, the model, and the model that follows."""
     for position, _ in enumerate(document.items(*path)):
         for name in document.mapping(*path, position):
             for index, _ in enumerate(document.items(*path, position, name)):
                 place = (*path, position, name, index)
                 following = document.text(*place)
                 if following is None:
-                    _left(document, place, "a fallback is a name here, without parameters of its own")
+                    _add_warning(document, place, "a fallback can only be the name of a model, without parameters")
                 else:
                     yield place, name, following
 
 
-def _leads(models: dict[str, Any], start: str, end: str) -> bool:
-    """Whether the fallbacks of one model reach another."""
+def _reaches(models: dict[str, Any], start: str, end: str) -> bool:
+    """True if the fallbacks of the model `start` lead to the model `end`."""
     waiting, seen = [start], set()
     while waiting:
         name = match(models, waiting.pop())
@@ -61,5 +64,5 @@ def _leads(models: dict[str, Any], start: str, end: str) -> bool:
     return False
 
 
-def _left(document: Document, path: Path, message: str) -> None:
+def _add_warning(document: Document, path: Path, message: str) -> None:
     document.add(path, "not-carried", message, severity="warning")

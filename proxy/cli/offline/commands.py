@@ -15,11 +15,11 @@ from dragoman.proxy.cli.options import (
     EnvFile,
     Insecure,
     Profile,
-    configuration,
-    environment,
-    fail,
-    problems_shown,
-    report,
+    exit_on_config_errors,
+    exit_with_error,
+    load_configuration,
+    print_problems,
+    read_environment,
 )
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def call(
         try:
             code = asyncio.run(called(loaded, inquiry))
         except CannotServe as error:
-            fail(str(error))
+            exit_with_error(str(error))
     raise typer.Exit(code)
 
 
@@ -216,9 +216,9 @@ def _inquiry(
 
 
 def _loaded(file: Path | None, env_file: Path | None, insecure: bool) -> Config:
-    with problems_shown():
-        checked = configuration(file, environment(env_file), insecure)
-    report(checked.warnings)
+    with exit_on_config_errors():
+        checked = load_configuration(file, read_environment(env_file), insecure)
+    print_problems(checked.warnings)
     return checked.config
 
 
@@ -265,4 +265,4 @@ def _misuse_shown() -> Iterator[None]:
     try:
         yield
     except Misuse as error:
-        fail(str(error))
+        exit_with_error(str(error))

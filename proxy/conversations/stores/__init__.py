@@ -1,1 +1,1 @@
-"""Responses that are kept, so that conversations can go on over providers that keep none."""
+"""Stores of responses, so that clients can continue a conversation even if the provider stores none."""

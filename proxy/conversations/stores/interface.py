@@ -1,14 +1,14 @@
-"""What a store of responses is: the record it keeps, its limits, its errors and its verbs.
+"""The interface of a store of responses: its record, its limits, its errors and its methods.
 
-A response belongs to the key that made it. `owner` is that key's name, or "" where no keys are configured; what belongs
-to another owner is as if it did not exist.
+A response belongs to the client key that created it. `owner` is that key's name, or "" if no keys are configured. The
+responses of other owners are not found.
 
-A response continues another by its `previous_id`. Only the input that is new and the reply are kept with each, so the
-conversation so far is the chain of responses from the first to the last: input, output, input, output, ...
-Instructions are part of one reply only and never pass on to the next. Where a link is deleted or has grown too old,
-everything after it can still be read by id, but not be continued.
+A response continues another by its `previous_id`. A record has only the new input and the reply, so a conversation is
+the chain of records from the first to the last: input, output, input, output, ... Instructions belong to one reply and
+do not carry over to the next. If a link is deleted or expires, the responses after it can be read by id, but not
+continued.
 
-A store that fails says so with a StoreError. Whether the exchange fails with it is for the caller to decide.
+A store that fails raises StoreError. The caller decides whether the exchange fails with it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Reason = Literal[
 
 
 class StoreError(Exception):
-    """The store could not do it. The text is for the log: it tells of the file, never of what is kept in it."""
+    """The store failed. The text is for the log: it names the file, and never quotes a response."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
@@ -45,17 +45,18 @@ class StoreError(Exception):
 
 
 class OverLimit(StoreError):
-    """The store works, but this response is larger than `max_response`, or this chain longer than it may be."""
+    """A response is larger than `max_response`, or a chain exceeds its limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreLimits:
-    """Seconds and bytes. A response is measured as JSON text, the whole store as it is kept, which is compressed."""
+    """Limits in seconds and bytes. A response counts as JSON text; the whole store counts compressed, as it is
+    stored."""
 
     retention: float = 30 * 24 * 3600.0
-    """How long a response is kept after it was put."""
+    """How long a response is stored after `put`."""
     max_size: int = 1024**3
-    """For all responses together; beyond it the oldest go, whoever owns them."""
+    """For all responses together; beyond it the oldest are deleted, whoever owns them."""
     max_response: int = 32 * 1024**2
     """For one response with its input."""
     max_chain: int = 64 * 1024**2
@@ -69,24 +70,25 @@ class StoreLimits:
 
 
 class ResponseStore(Protocol):
-    """All verbs raise StoreError. A response older than `retention` is gone for all of them."""
+    """All methods raise StoreError. A response older than `retention` is not found by any of them."""
 
     async def put(self, owner: str, record: StoredResponse) -> None:
-        """Keep a response, in place of one with the same id and owner. When this returns it is kept for good; when it
-        raises or is cancelled it may be kept or not. The record may be altered as soon as this has been called.
-        Raises OverLimit for one that is too large."""
+        """Store a response, in place of one with the same id and owner. After it returns, the response is durable; if
+        it raises or is cancelled, the response may be stored or not. The caller may alter the record as soon as this
+        has been called. Raises OverLimit if the response is too large."""
 
-    async def get(self, owner: str, response_id: str) -> StoredResponse | None: ...
+    async def get(self, owner: str, response_id: str) -> StoredResponse | None:
+        """The response with this id, or None."""
 
     async def delete(self, owner: str, response_id: str) -> bool:
-        """True where there was one to delete."""
+        """Delete a response. True if there was one."""
 
-    async def chain(self, owner: str, response_id: str, most: int) -> list[StoredResponse] | None:
-        """The conversation that ends with this response, oldest first; None where a link is missing.
-        Raises OverLimit for more than `most` links, or more bytes than `max_chain`."""
+    async def load_chain(self, owner: str, response_id: str, most: int) -> list[StoredResponse] | None:
+        """The chain that ends with this response, oldest first; None if a link is missing.
+        Raises OverLimit for more than `most` responses, or more bytes than `max_chain`."""
 
-    async def holders(self, owner: str, item_ids: Sequence[str], most: int) -> list[StoredResponse]:
-        """For each item with such an id, the latest response whose output has it; each response once.
+    async def find_by_items(self, owner: str, item_ids: Sequence[str], most: int) -> list[StoredResponse]:
+        """For each item id, the latest response whose output has an item with that id; each response once.
         Raises OverLimit for more than `most` responses, or more bytes than `max_chain`."""
 
     async def close(self) -> None:

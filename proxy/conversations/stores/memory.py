@@ -1,4 +1,4 @@
-"""A store that forgets everything when the process ends: for tests, and for those who want nothing on a disk."""
+"""A store in memory: for tests, and for deployments that must not write responses to a disk."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from .interface import StoredResponse, StoreError, StoreLimits
-from .records import Packed, encode, gather, item_ids, pack, unpack, walk
+from .records import Packed, collect_responses, encode, item_ids, pack, unpack, walk_chain
 
 __all__ = ["MemoryStore"]
 
 
-class _Kept(NamedTuple):
+class _Entry(NamedTuple):
     stored_at: float
     packed: Packed
     items: set[str]
@@ -24,8 +24,8 @@ class MemoryStore:
     def __init__(self, limits: StoreLimits | None = None, *, clock: Callable[[], float] = time.time) -> None:
         self._limits = limits or StoreLimits()
         self._clock = clock
-        self._kept: dict[tuple[str, str], _Kept] = {}  # oldest first
-        self._holders: dict[tuple[str, str], str] = {}  # (owner, item) -> response
+        self._entries: dict[tuple[str, str], _Entry] = {}  # oldest first
+        self._by_item: dict[tuple[str, str], str] = {}  # (owner, item) -> response
         self._size = 0
         self._closed = False
 
@@ -33,8 +33,8 @@ class MemoryStore:
         self._check_open()
         packed = pack(encode(record, self._limits.max_response))
         self._drop((owner, record.id))
-        self._kept[owner, record.id] = _Kept(self._clock(), packed, item_ids(record))
-        self._holders.update(((owner, item), record.id) for item in self._kept[owner, record.id].items)
+        self._entries[owner, record.id] = _Entry(self._clock(), packed, item_ids(record))
+        self._by_item.update(((owner, item), record.id) for item in self._entries[owner, record.id].items)
         self._size += len(packed.body)
         self._drop_oldest()
 
@@ -47,18 +47,18 @@ class MemoryStore:
         self._drop((owner, response_id))
         return found
 
-    async def chain(self, owner: str, response_id: str, most: int) -> list[StoredResponse] | None:
-        return walk(lambda each: self._read(owner, each), response_id, most, self._limits.max_chain)
+    async def load_chain(self, owner: str, response_id: str, most: int) -> list[StoredResponse] | None:
+        return walk_chain(lambda each: self._read(owner, each), response_id, most, self._limits.max_chain)
 
-    async def holders(self, owner: str, item_ids: Sequence[str], most: int) -> list[StoredResponse]:
+    async def find_by_items(self, owner: str, item_ids: Sequence[str], most: int) -> list[StoredResponse]:
         self._check_open()
-        found = [self._holders[owner, item] for item in item_ids if (owner, item) in self._holders]
-        return gather(lambda each: self._read(owner, each), found, most, self._limits.max_chain)
+        found = [self._by_item[owner, item] for item in item_ids if (owner, item) in self._by_item]
+        return collect_responses(lambda each: self._read(owner, each), found, most, self._limits.max_chain)
 
     async def close(self) -> None:
         self._closed = True
-        self._kept.clear()
-        self._holders.clear()
+        self._entries.clear()
+        self._by_item.clear()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -66,21 +66,21 @@ class MemoryStore:
 
     def _read(self, owner: str, response_id: str) -> Packed | None:
         self._check_open()
-        kept = self._kept.get((owner, response_id))
-        return kept.packed if kept and kept.stored_at > self._clock() - self._limits.retention else None
+        entry = self._entries.get((owner, response_id))
+        return entry.packed if entry and entry.stored_at > self._clock() - self._limits.retention else None
 
     def _drop(self, key: tuple[str, str]) -> None:
-        if kept := self._kept.pop(key, None):
-            self._size -= len(kept.packed.body)
-            for item in kept.items:
-                if self._holders.get((key[0], item)) == key[1]:
-                    del self._holders[key[0], item]
+        if entry := self._entries.pop(key, None):
+            self._size -= len(entry.packed.body)
+            for item in entry.items:
+                if self._by_item.get((key[0], item)) == key[1]:
+                    del self._by_item[key[0], item]
 
     def _drop_oldest(self) -> None:
-        """Those past their time, and as many more as it takes to be within the size; never the last one put."""
+        """Delete expired responses, then the oldest until the store is within its size; never the last one put."""
         cutoff = self._clock() - self._limits.retention
-        while len(self._kept) > 1:
-            key, kept = next(iter(self._kept.items()))
-            if kept.stored_at > cutoff and self._size <= self._limits.max_size:
+        while len(self._entries) > 1:
+            key, entry = next(iter(self._entries.items()))
+            if entry.stored_at > cutoff and self._size <= self._limits.max_size:
                 return
             self._drop(key)

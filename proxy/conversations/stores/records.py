@@ -1,4 +1,4 @@
-"""Stored responses as bytes and back, and the walk along a chain: what all engines have in common."""
+"""Encoding of stored responses, and the walk along a chain: shared by all stores."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import orjson
 
 from .interface import OverLimit, StoredResponse, StoreError
 
-__all__ = ["Packed", "encode", "gather", "item_ids", "pack", "unpack", "walk"]
+__all__ = ["Packed", "collect_responses", "encode", "item_ids", "pack", "unpack", "walk_chain"]
 
-_LEVEL = 1  # speed counts for more than the last few per cent
+_LEVEL = 1  # zlib's fastest: speed matters more than a few per cent of size
 
 
 class Packed(NamedTuple):
-    """A record as it is kept. `raw_size` is its size before compression."""
+    """A compressed record. `raw_size` is its size in bytes before compression."""
 
     raw_size: int
     body: bytes
 
 
 def encode(record: StoredResponse, most: int) -> bytes:
-    """The record as JSON text of at most `most` bytes. Raises OverLimit, and StoreError for what JSON cannot hold."""
+    """The record as JSON text of at most `most` bytes. Raises OverLimit, and StoreError for values that JSON lacks."""
     try:
         raw = orjson.dumps(record)
     except orjson.JSONEncodeError as error:
-        raise StoreError("unstorable", f"a response cannot be stored, it is no plain JSON: {error}") from error
+        raise StoreError("unstorable", f"a response cannot be stored, it is not plain JSON: {error}") from error
     if len(raw) > most:
         text = f"a response of {len(raw)} bytes is not stored: store.max_response is {most} bytes"
         raise OverLimit("too_large", text)
@@ -35,6 +35,7 @@ def encode(record: StoredResponse, most: int) -> bytes:
 
 
 def pack(raw: bytes) -> Packed:
+    """Compress the JSON text of a record."""
     return Packed(len(raw), zlib.compress(raw, _LEVEL))
 
 
@@ -45,14 +46,14 @@ def item_ids(record: StoredResponse) -> set[str]:
 
 
 def unpack(packed: Packed) -> StoredResponse:
-    """The reverse of `encode` and `pack`. Raises StoreError."""
+    """Reverse `encode` and `pack`. Raises StoreError if the bytes are damaged."""
     try:
         return StoredResponse(**orjson.loads(zlib.decompress(packed.body)))
     except (zlib.error, ValueError, TypeError) as error:
         raise StoreError("corrupt", f"a stored response cannot be read, its bytes are damaged: {error}") from error
 
 
-def gather(
+def collect_responses(
     read: Callable[[str], Packed | None], response_ids: Iterable[str], most: int, most_bytes: int
 ) -> list[StoredResponse]:
     """The responses with these ids that `read` finds. Raises OverLimit."""
@@ -70,12 +71,12 @@ def gather(
     return found
 
 
-def walk(
+def walk_chain(
     read: Callable[[str], Packed | None], response_id: str, most: int, most_bytes: int
 ) -> list[StoredResponse] | None:
-    """The chain that ends with this response, oldest first; None where `read` does not find a link. Raises OverLimit.
+    """The chain that ends with this response, oldest first; None if `read` does not find a link. Raises OverLimit.
 
-    Nothing beyond a limit is unpacked, and a chain that bites its own tail is just a long one.
+    Nothing beyond a limit is unpacked, so a chain with a cycle ends as one that is too long.
     """
     chain: list[StoredResponse] = []
     size = 0

@@ -1,15 +1,15 @@
 """A store in one SQLite file, which several processes of one host may share.
 
-Two threads hold a connection each: one writes, one reads, so that nobody who reads waits for a lock. `put` returns
-after its transaction is committed to the write-ahead log. With `synchronous = NORMAL` that means:
+It has two threads with a connection each, one for writing and one for reading, so that readers never wait for a lock.
+`put` returns after its transaction is committed to the write-ahead log. With `synchronous = NORMAL` that means:
 
-- a process that is killed, at any moment, loses nothing that was acknowledged, for the kernel holds the log;
-- when the machine loses power, the last moments' responses may be missing, but the file is whole.
+- a process that is killed at any moment loses no acknowledged response, because the kernel has the log;
+- if the machine loses power, the responses of the last moments may be missing, but the file is intact.
 
-What is deleted is overwritten in the file. The file does not shrink: room that became free is used again.
+Deleted responses are overwritten in the file. The file does not shrink; free room is used again.
 
-A task drops what is too old or too much, at the start and then every `sweep_every` seconds, in batches that leave room
-for others between them; each `put` makes its own room as well. Open the store after forking, not before.
+A task deletes expired and excess responses at the start and then every `sweep_interval` seconds, in batches with pauses
+between them; each `put` makes its own room as well. Open the store after forking, not before.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 
 from .interface import StoredResponse, StoreError, StoreLimits
-from .records import Packed, encode, gather, item_ids, pack, unpack, walk
+from .records import Packed, collect_responses, encode, item_ids, pack, unpack, walk_chain
 from .sqlite_file import connect_reader, connect_writer, transaction
 from .worker import Worker
 
@@ -31,7 +31,7 @@ __all__ = ["SqliteStore"]
 
 _BATCH = 100  # responses
 _BATCH_BYTES = 8 * 1024**2
-_BREATH = 0.01  # seconds between two batches
+_BATCH_PAUSE = 0.01  # seconds between two batches
 
 _INSERT = "INSERT INTO response (owner, id, stored_at, raw_size, body) VALUES (?, ?, ?, ?, ?)"
 _DELETE = "DELETE FROM response WHERE owner = ? AND id = ? AND stored_at > ?"
@@ -42,7 +42,7 @@ _OLDEST = "SELECT rowid, stored_at, length(body) FROM response WHERE rowid <> ? 
 
 
 class SqliteStore:
-    """A ResponseStore in a file. Made by `open`."""
+    """A ResponseStore in a file. Create it with `open`."""
 
     def __init__(self, path: Path, limits: StoreLimits, clock: Callable[[], float]) -> None:
         self._path = path.absolute()
@@ -60,22 +60,23 @@ class SqliteStore:
         *,
         report: Callable[[StoreError], None],
         clock: Callable[[], float] = time.time,
-        patience: float = 5.0,
-        sweep_every: float = 60.0,
+        lock_timeout: float = 5.0,
+        sweep_interval: float = 60.0,
     ) -> SqliteStore:
-        """The store in the file at `path`, made with its folder where there is none. Raises StoreError.
+        """Open the store in the file at `path`; the file and its folder are created if they do not exist. Raises
+        StoreError.
 
-        `report` is told what keeps the sweeping task from its work. `patience` is how many seconds to wait for the
-        lock of another process. `clock` gives seconds since 1970.
+        `report` gets the errors of the sweeping task. `lock_timeout` is how many seconds to wait for the lock of
+        another process. `clock` returns seconds since 1970.
         """
         store = cls(path, limits or StoreLimits(), clock)
         try:
-            await store._writer.start(partial(connect_writer, store._path, patience))
-            await store._reader.start(partial(connect_reader, store._path, patience))
+            await store._writer.start(partial(connect_writer, store._path, lock_timeout))
+            await store._reader.start(partial(connect_reader, store._path, lock_timeout))
         except BaseException:
             await store.close()
             raise
-        store._sweeping = asyncio.create_task(store._keep_sweeping(sweep_every, report))
+        store._sweeping = asyncio.create_task(store._sweep_forever(sweep_interval, report))
         return store
 
     async def put(self, owner: str, record: StoredResponse) -> None:
@@ -91,7 +92,7 @@ class SqliteStore:
                 connection.executemany(_INSERT_ITEM, items)
                 _drop_oldest(connection, now, self._limits, kept=row)
 
-        await self._writer.do(insert)
+        await self._writer.run(insert)
 
     async def get(self, owner: str, response_id: str) -> StoredResponse | None:
         cutoff = self._cutoff()
@@ -100,7 +101,7 @@ class SqliteStore:
             packed = _read(connection, owner, cutoff, response_id)
             return unpack(packed) if packed else None
 
-        return await self._reader.do(read)
+        return await self._reader.run(read)
 
     async def delete(self, owner: str, response_id: str) -> bool:
         cutoff = self._cutoff()
@@ -108,26 +109,26 @@ class SqliteStore:
         def drop(connection: sqlite3.Connection) -> bool:
             try:
                 return connection.execute(_DELETE, (owner, response_id, cutoff)).rowcount > 0
-            except UnicodeEncodeError:  # half a surrogate pair, which no id has
+            except UnicodeEncodeError:  # a lone surrogate, which no id has
                 return False
 
-        return await self._writer.do(drop)
+        return await self._writer.run(drop)
 
-    async def chain(self, owner: str, response_id: str, most: int) -> list[StoredResponse] | None:
+    async def load_chain(self, owner: str, response_id: str, most: int) -> list[StoredResponse] | None:
         cutoff, most_bytes = self._cutoff(), self._limits.max_chain
-        return await self._reader.do(
-            lambda connection: walk(partial(_read, connection, owner, cutoff), response_id, most, most_bytes)
+        return await self._reader.run(
+            lambda connection: walk_chain(partial(_read, connection, owner, cutoff), response_id, most, most_bytes)
         )
 
-    async def holders(self, owner: str, item_ids: Sequence[str], most: int) -> list[StoredResponse]:
+    async def find_by_items(self, owner: str, item_ids: Sequence[str], most: int) -> list[StoredResponse]:
         cutoff, most_bytes = self._cutoff(), self._limits.max_chain
 
         def read(connection: sqlite3.Connection) -> list[StoredResponse]:
             found = (_holder(connection, owner, item) for item in item_ids)
             response_ids = (each for each in found if each is not None)
-            return gather(partial(_read, connection, owner, cutoff), response_ids, most, most_bytes)
+            return collect_responses(partial(_read, connection, owner, cutoff), response_ids, most, most_bytes)
 
-        return await self._reader.do(read)
+        return await self._reader.run(read)
 
     async def close(self) -> None:
         try:
@@ -137,17 +138,17 @@ class SqliteStore:
                     await self._sweeping
         finally:
             await self._reader.close()
-            await self._writer.close()  # the last one to go clears the log away
+            await self._writer.close()  # the last connection to close removes the log
 
     async def sweep(self) -> int:
-        """Drop what is too old or too much. Returns how many responses that were. Raises StoreError."""
+        """Delete expired and excess responses, and return how many. Raises StoreError."""
         dropped = 0
-        while batch := await self._writer.do(partial(_sweep, now=self._clock(), limits=self._limits)):
+        while batch := await self._writer.run(partial(_sweep, now=self._clock(), limits=self._limits)):
             dropped += batch
-            await asyncio.sleep(_BREATH)
+            await asyncio.sleep(_BATCH_PAUSE)
         return dropped
 
-    async def _keep_sweeping(self, pause: float, report: Callable[[StoreError], None]) -> None:
+    async def _sweep_forever(self, pause: float, report: Callable[[StoreError], None]) -> None:
         while True:
             try:
                 await self.sweep()
@@ -162,7 +163,7 @@ class SqliteStore:
 def _read(connection: sqlite3.Connection, owner: str, cutoff: float, response_id: str) -> Packed | None:
     try:
         row = connection.execute(_SELECT, (owner, response_id, cutoff)).fetchone()
-    except UnicodeEncodeError:  # half a surrogate pair, which no id has
+    except UnicodeEncodeError:  # a lone surrogate, which no id has
         return None
     return Packed(*row) if row else None
 
@@ -170,7 +171,7 @@ def _read(connection: sqlite3.Connection, owner: str, cutoff: float, response_id
 def _holder(connection: sqlite3.Connection, owner: str, item_id: str) -> str | None:
     try:
         row = connection.execute(_HOLDER, (owner, item_id)).fetchone()
-    except UnicodeEncodeError:  # half a surrogate pair, which no id has
+    except UnicodeEncodeError:  # a lone surrogate, which no id has
         return None
     return row[0] if row else None
 
@@ -181,8 +182,8 @@ def _sweep(connection: sqlite3.Connection, now: float, limits: StoreLimits) -> i
 
 
 def _drop_oldest(connection: sqlite3.Connection, now: float, limits: StoreLimits, kept: int | None = -1) -> int:
-    """Drop one batch at most: those past their time, and as many more as it takes to be within the size; never the
-    row `kept`. Returns how many."""
+    """Delete at most one batch of expired responses and of the oldest beyond the size, but never the row `kept`.
+    Returns how many."""
     (total,) = connection.execute("SELECT bytes FROM total").fetchone()
     excess = total - limits.max_size
     rows, freed = [], 0

@@ -1,7 +1,7 @@
-"""The SQLite file of a store: its place, its mode, its tables, and connections to it.
+"""The SQLite file of a store: its permissions, its tables, and connections to it.
 
-The application id in the file's header tells that the file is ours, the user version which of FORMATS it has. Both are
-looked at before anything is written, so that the database of another program stays as it is.
+The application id in the file's header marks the file as dragoman's, the user version is the number of its format in
+FORMATS. Both are checked before anything is written, so that the database of another program is never changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .interface import StoreError
-from .mishaps import is_busy, unusable
+from .sqlite_errors import as_path_error, is_busy
 
 __all__ = ["FORMATS", "connect_reader", "connect_writer", "transaction"]
 
@@ -55,17 +55,18 @@ FORMATS = (
             BEGIN DELETE FROM item WHERE owner = OLD.owner AND response = OLD.id; END""",
     ),
 )
-"""The statements that lead from each version to the next."""
+"""The statements that lead from each version of the format to the next."""
 
 
-def connect_writer(path: Path, patience: float) -> sqlite3.Connection:
-    """A connection to a file that exists from now on and has the newest format. Raises StoreError and sqlite3.Error."""
-    _prepare(path)
-    connection = _connect(path, patience)
+def connect_writer(path: Path, lock_timeout: float) -> sqlite3.Connection:
+    """Open a connection for writing; the file is created, or migrated to the newest format. Raises StoreError and
+    sqlite3.Error."""
+    _create_or_check(path)
+    connection = _connect(path, lock_timeout)
     try:
         with transaction(connection, "BEGIN"):
             _version(connection, path)
-        _use_wal(connection, path, patience)
+        _use_wal(connection, path, lock_timeout)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
@@ -76,17 +77,17 @@ def connect_writer(path: Path, patience: float) -> sqlite3.Connection:
     return connection
 
 
-def connect_reader(path: Path, patience: float) -> sqlite3.Connection:
-    """A connection to a file that a writer has opened before."""
-    connection = _connect(path, patience)
+def connect_reader(path: Path, lock_timeout: float) -> sqlite3.Connection:
+    """Open a connection for reading, to a file that a writer has opened before. Raises sqlite3.Error."""
+    connection = _connect(path, lock_timeout)
     connection.execute("PRAGMA query_only = ON")
     return connection
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
-    """Everything inside is written, or nothing. Waits for the lock of other processes at the beginning only; with
-    `BEGIN`, everything inside is read from one state of the file."""
+    """Run the body in a transaction, which commits at the end or rolls back. It waits for the lock of other processes
+    only at the beginning. With `BEGIN`, the body reads one state of the file."""
     connection.execute(begin)
     try:
         yield
@@ -97,42 +98,42 @@ def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") 
         raise
 
 
-def _connect(path: Path, patience: float) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=patience, isolation_level=None)
+def _connect(path: Path, lock_timeout: float) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=lock_timeout, isolation_level=None)
 
 
-def _prepare(path: Path) -> None:
-    """Make the file where there is none, and see whether the one that is there can be used. Raises StoreError.
+def _create_or_check(path: Path) -> None:
+    """Create the file, or check that the existing one is usable. Raises StoreError.
 
-    A file that exists is not opened here: closing it again would give up the locks that SQLite holds on it elsewhere
-    in this process.
+    An existing file is not opened here: closing it would release the locks that SQLite holds on it elsewhere in this
+    process.
     """
     try:
         if path.parent.exists() and not path.parent.is_dir():
-            raise StoreError("unusable_path", f"the store {path} cannot be opened: {path.parent} is no folder")
+            raise StoreError("unusable_path", f"the store {path} cannot be opened: {path.parent} is not a folder")
         path.parent.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _MODE))
         except FileExistsError:
-            _check(path, path.stat().st_mode)
+            _check_file(path, path.stat().st_mode)
     except (OSError, ValueError) as error:
-        raise unusable(error, path) from error
+        raise as_path_error(error, path) from error
 
 
-def _check(path: Path, mode: int) -> None:
+def _check_file(path: Path, mode: int) -> None:
     if stat.S_ISDIR(mode):
         raise StoreError("unusable_path", f"the store {path} is a folder; name a file, such as {path / 'responses.db'}")
     if not stat.S_ISREG(mode):
-        raise StoreError("unusable_path", f"the store {path} is no regular file; name another path")
+        raise StoreError("unusable_path", f"the store {path} is not a regular file; name another path")
     for place, wanted in ((path, os.R_OK | os.W_OK), (path.parent, os.W_OK | os.X_OK)):
         if not os.access(place, wanted):
             text = f"the store {path} cannot be used: no permission to write to {place}"
             raise StoreError("unusable_path", text)
 
 
-def _use_wal(connection: sqlite3.Connection, path: Path, patience: float) -> None:
-    """SQLite does not wait for locks while it changes the journal's mode, so this does."""
-    deadline = time.monotonic() + patience
+def _use_wal(connection: sqlite3.Connection, path: Path, lock_timeout: float) -> None:
+    """Set the journal's mode to WAL. SQLite does not wait for locks while it does so, hence the loop."""
+    deadline = time.monotonic() + lock_timeout
     while True:
         try:
             (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -142,24 +143,25 @@ def _use_wal(connection: sqlite3.Connection, path: Path, patience: float) -> Non
                 raise
         time.sleep(_RETRY)
     if mode != "wal":
-        text = f"the store {path} lies on a file system that SQLite's WAL mode cannot use; name a path on a local disk"
+        text = f"the store {path} is on a file system that SQLite's WAL mode cannot use; name a path on a local disk"
         raise StoreError("unusable_path", text)
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
-    """The format's version, 0 for a file without anything. Raises StoreError for files of others."""
+    """The version of the file's format, 0 for an empty file. Raises StoreError for the database of another program."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (things,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if application != _APPLICATION and (application or version or things):
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if application != _APPLICATION and (application or version or tables):
         raise StoreError("not_ours", f"the store {path} is the database of another program; name another path")
     if version > len(FORMATS):
-        text = f"the store {path} has format {version}, made by a newer dragoman; this one knows up to {len(FORMATS)}"
-        raise StoreError("newer_version", f"{text}. Use the newer one, or name another path")
+        text = f"the store {path} has format {version}; this version of dragoman supports formats up to {len(FORMATS)}"
+        raise StoreError("newer_version", f"{text}. Use a newer dragoman, or name another path")
     return int(version)
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the file to the newest format."""
     with transaction(connection):
         version = _version(connection, path)
         for statements in FORMATS[version:]:

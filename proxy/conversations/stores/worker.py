@@ -1,4 +1,4 @@
-"""One thread with one SQLite connection of its own, and the way to it from the event loop."""
+"""A thread with an SQLite connection of its own, which the event loop gives jobs to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from .interface import StoreError
-from .mishaps import explained
+from .sqlite_errors import as_store_error
 
 __all__ = ["Worker"]
 
@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 
 
 class Worker:
-    """Jobs run one after the other, in the order in which they were given. `start` it first, `close` it in the end."""
+    """Runs jobs one after the other, in the order in which they arrive. Call `start` first and `close` last."""
 
     def __init__(self, path: Path, name: str) -> None:
         self._path = path
@@ -27,15 +27,15 @@ class Worker:
         self._closed = False
 
     async def start(self, connect: Callable[[], sqlite3.Connection]) -> None:
-        """Raises StoreError."""
+        """Open the connection in the thread. Raises StoreError."""
 
         def run() -> None:
             self._connection = connect()
 
         await self._in_thread(run)
 
-    async def do(self, job: Callable[[sqlite3.Connection], _T]) -> _T:
-        """What the job returns. Raises StoreError, also for the errors of SQLite."""
+    async def run(self, job: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Run the job, and return its result. Raises StoreError, also for errors of SQLite."""
         if self._closed:
             raise StoreError("closed", f"the store {self._path} is closed")
 
@@ -46,7 +46,7 @@ class Worker:
         return await self._in_thread(run)
 
     async def close(self) -> None:
-        """Let the jobs that were given end, then close the connection."""
+        """Finish the jobs that were given, then close the connection."""
         if self._closed:
             return
         self._closed = True
@@ -61,4 +61,4 @@ class Worker:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, run)
         except sqlite3.Error as error:
-            raise explained(error, self._path) from error
+            raise as_store_error(error, self._path) from error

@@ -21,8 +21,8 @@ import pytest
 from openai import AsyncOpenAI
 
 from dragoman.contract.fakes import FakeProvider
+from dragoman.proxy.cli import server_process
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.server import lifecycle as serve
 
 SERVE = "from dragoman.proxy.cli.main import main; main()"
 
@@ -114,7 +114,7 @@ async def full(place: Any, pages: int) -> None:
     """Let SQLite find no more room than that, or as much as ever for 0."""
     store = place.running._gateway.store
     pragma = f"PRAGMA max_page_count = {pages or 2**30}"
-    await store._writer.do(lambda connection: connection.execute(pragma).fetchall())
+    await store._writer.run(lambda connection: connection.execute(pragma).fetchall())
 
 
 @pytest.mark.parametrize("kind", ["openai", "native"])
@@ -215,7 +215,7 @@ async def test_a_store_that_cannot_be_opened(
         other.execute("CREATE TABLE mine (a)")
     path = tmp_path / place_named
     config = Config.model_validate({"server": {"port": 0}, "store": {"path": str(path)}})
-    assert await asyncio.to_thread(serve.run, config) == 2
+    assert await asyncio.to_thread(server_process.run, config) == 2
     told = capsys.readouterr().err
     assert told.startswith(f"error: the store {path}")
     assert "Set store.path to a file that can be written to, or store.kind " in told

@@ -1,4 +1,4 @@
-"""`dragoman export`: a folder of safetensors becomes one that the engine opens; what cannot be is said."""
+"""`dragoman export`: the folder that it writes, and the errors that it reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from dragoman.local_engine.export.weights import RandomWeights, write_safetensor
 from dragoman.local_engine.export.write import hf_config
 from dragoman.local_engine.folder import open_folder
 from dragoman.local_engine.ports import Decoder
-from dragoman.proxy.cli import export
 from dragoman.proxy.cli.main import app
 
 SPEC = ModelSpec("qwen3", 32, 1, 2, 1, 16, 64, 272, 128, qk_norm=True, eos=(256,))
@@ -32,16 +31,18 @@ def source(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("args", "layout", "context"), [((), "slots", 128), (("--length", "64"), "slots", 64)])
-def test_a_folder_is_made(source: Path, tmp_path: Path, args: tuple[str, ...], layout: str, context: int) -> None:
+def test_the_engine_opens_the_folder(
+    source: Path, tmp_path: Path, args: tuple[str, ...], layout: str, context: int
+) -> None:
     result = CliRunner().invoke(app, ["export", str(source), str(tmp_path / "out"), *args])
     assert result.exit_code == 0, result.output
-    assert f"{tmp_path / 'out' / 'model.onnx'} is written: int8, gqa, " in result.stdout
+    assert f"wrote {tmp_path / 'out' / 'model.onnx'}: int8, gqa, " in result.stdout
     folder = open_folder(tmp_path / "out")
     assert isinstance(folder.ports, Decoder)
     assert (folder.ports.layout, folder.context, folder.template) == (layout, context, "{{ messages }}")
 
 
-def test_what_cannot_be_exported(source: Path, tmp_path: Path) -> None:
+def test_a_bad_source_or_target_is_refused(source: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["export", str(tmp_path), str(tmp_path / "out")])
     assert result.exit_code == 2 and f"{tmp_path} holds no config.json; name the folder of a model" in result.stderr
     result = CliRunner().invoke(app, ["export", str(tmp_path / "none"), str(tmp_path / "out")])
@@ -51,7 +52,7 @@ def test_what_cannot_be_exported(source: Path, tmp_path: Path) -> None:
         assert words in result.stderr
 
 
-def test_without_onnx(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export.importlib.util, "find_spec", lambda name: None)
+def test_a_missing_extra_is_reported(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     result = CliRunner().invoke(app, ["export", str(source), str(tmp_path / "out")])
     assert result.exit_code == 2 and "uv pip install 'dragoman[export]'" in result.stderr

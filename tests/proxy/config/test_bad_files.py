@@ -1,5 +1,5 @@
-"""Every bad file beside its explanation: `x.txt` is what `dragoman check x.yaml` writes to stderr in that folder, with
-SET=value and an empty EMPTY in the environment, and nothing else of importance."""
+"""Bad files with their explanations: `x.txt` is what `dragoman check x.yaml` writes to stderr in that folder. The
+environment has SET=value and an empty EMPTY."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ SECRETS = (
 )
 
 
-def checked(folder: str, name: str, monkeypatch: pytest.MonkeyPatch, *options: str) -> tuple[int, str, str]:
+def run_check(folder: str, name: str, monkeypatch: pytest.MonkeyPatch, *options: str) -> tuple[int, str, str]:
     monkeypatch.chdir(FIXTURES / folder)
     result = CliRunner().invoke(app, ["check", name, *options], env=ENV)
     return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_file_is_explained(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    status, stdout, stderr = checked("bad", name, monkeypatch)
+def test_every_problem_of_a_bad_file_is_explained(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    status, stdout, stderr = run_check("bad", name, monkeypatch)
     assert stderr == (FIXTURES / "bad" / name).with_suffix(".txt").read_text("utf-8")
     assert (status, stdout) == (2, "")
 
 
 @pytest.mark.parametrize("name", WARNED)
-def test_warnings_are_no_failure(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    status, stdout, stderr = checked("warned", name, monkeypatch)
+def test_warnings_do_not_fail_the_check(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    status, stdout, stderr = run_check("warned", name, monkeypatch)
     assert stderr == (FIXTURES / "warned" / name).with_suffix(".txt").read_text("utf-8")
     assert status == 0
     assert "no errors" in stdout
@@ -51,12 +51,12 @@ def test_warnings_are_no_failure(name: str, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("form", ["text", "json", "github"])
 def test_secrets_are_never_shown(name: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(canary in (FIXTURES / "bad" / name).read_text("utf-8") for canary in CANARIES)
-    status, stdout, stderr = checked("bad", name, monkeypatch, "--format", form)
+    status, stdout, stderr = run_check("bad", name, monkeypatch, "--format", form)
     assert status == 2
     assert not [canary for canary in CANARIES if canary in (stdout + stderr).lower()]
 
 
-def test_what_variables_stand_for_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_of_variables_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("wrong-type.yaml", "names.yaml", "values.yaml", "variables.yaml"):
         monkeypatch.setenv("SET", "canary-canary")
         monkeypatch.chdir(FIXTURES / "bad")
@@ -66,8 +66,8 @@ def test_what_variables_stand_for_is_never_shown(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("name", ["wrong-type.yaml", "circles.yaml", "empty.yaml"])
-def test_json_says_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    status, stdout, stderr = checked("bad", name, monkeypatch, "--format", "json")
+def test_json_has_the_same_problems_as_the_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    status, stdout, stderr = run_check("bad", name, monkeypatch, "--format", "json")
     problems = json.loads(stdout)["problems"]
     text = (FIXTURES / "bad" / name).with_suffix(".txt").read_text("utf-8")
     assert (status, stderr) == (2, "")
@@ -87,16 +87,16 @@ def test_json_is_valid_without_problems(tmp_path: Path) -> None:
     assert (result.exit_code, json.loads(result.stdout)) == (0, {"problems": []})
 
 
-def test_github_annotations(monkeypatch: pytest.MonkeyPatch) -> None:
-    status, stdout, _ = checked("bad", "quantities.yaml", monkeypatch, "--format", "github")
+def test_github_annotations_have_file_line_and_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    status, stdout, _ = run_check("bad", "quantities.yaml", monkeypatch, "--format", "github")
     first, second, *_ = stdout.splitlines()
     expected = "expected: a size such as 32MiB or 64kB"
-    assert first == f"::error file=quantities.yaml,line=2,col=15,title=bad-size::this is no size%0A{expected}"
+    assert first == f"::error file=quantities.yaml,line=2,col=15,title=bad-size::this is not a size%0A{expected}"
     assert second.endswith("%0Ahint: write 30s")
     assert status == 2
 
 
-def test_github_annotations_escape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_github_annotations_escape_special_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a,b:c.yaml").write_text("50%: 1\n")
     result = CliRunner().invoke(app, ["check", "a,b:c.yaml", "--format", "github"])

@@ -1,4 +1,4 @@
-"""Providers that litellm answers for: what they need, and what is not for them."""
+"""Checks of `engine: litellm` providers."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.metadata.version", lambda name: "1.106.2")
 
 
-def test_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr("importlib.metadata.version", missing)
     [problem] = problems(GOOD)
-    assert (problem.place, problem.code) == ("x.yaml:1:27", "missing-extra")
+    assert (problem.location, problem.code) == ("x.yaml:1:27", "missing-extra")
     assert problem.hint.startswith("uv pip install 'dragoman[litellm]', in a checkout uv run ")
 
 
-def test_a_provider_that_no_route_uses_needs_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_that_no_model_uses_needs_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.metadata.version", lambda name: "0.1")
     other = 'other: {dialect: openai, base_url: "https://h/v1"}'
     text = GOOD.replace("providers: {", f"providers: {{{other}, ").replace("provider: any", "provider: other")
@@ -56,7 +56,7 @@ def test_a_provider_that_no_route_uses_needs_no_extra(monkeypatch: pytest.Monkey
         ("1.110.0", False),
     ],
 )
-def test_versions(monkeypatch: pytest.MonkeyPatch, version: str, good: bool) -> None:
+def test_only_tested_versions_are_accepted(monkeypatch: pytest.MonkeyPatch, version: str, good: bool) -> None:
     monkeypatch.setattr("importlib.metadata.version", lambda name: version)
     assert [problem.code for problem in problems(GOOD)] == ([] if good else ["untested-version"])
 
@@ -73,10 +73,10 @@ def test_versions(monkeypatch: pytest.MonkeyPatch, version: str, good: bool) -> 
     ],
 )
 @pytest.mark.usefixtures("installed")
-def test_what_does_not_fit(old: str, new: str, code: str) -> None:
+def test_keys_and_values_that_litellm_cannot_have_are_refused(old: str, new: str, code: str) -> None:
     assert code in [problem.code for problem in problems(GOOD.replace(old, new))]
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_target_may_say_the_vendor() -> None:
+def test_the_vendor_may_be_part_of_a_targets_model() -> None:
     assert not problems(GOOD.replace("vendor: anthropic, ", "").replace("model: claude", "model: anthropic/claude"))

@@ -1,4 +1,4 @@
-"""Providers that an engine answers for."""
+"""Checks of `engine: local` providers."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def problems(folder: Path, provider: str, **env: str) -> list[Problem]:
     return caught.value.problems
 
 
-def test_a_folder_beside_the_file(model: Path) -> None:
+def test_a_model_folder_is_relative_to_the_files_folder(model: Path) -> None:
     provider = of(model.parent, "model_dir: tiny, slots: 4, queue: 2, context: 100, threads: 1").providers["gpu"]
     assert provider.model_dir == str(model)
     assert (provider.device, provider.slots, provider.queue, provider.dialect) == ("auto", 4, 2, None)
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, "model_dir: gone")
     assert (problem.code, problem.line, problem.column) == ("bad-model", 2, 35)
     assert problem.message.startswith(f"{tmp_path / 'gone'} does not exist; models are never downloaded")
 
 
-def test_what_is_missing_in_a_folder(tmp_path: Path, model: Path) -> None:
+def test_a_file_missing_from_the_folder_is_an_error(tmp_path: Path, model: Path) -> None:
     (tmp_path / "m").mkdir()
     (problem,) = problems(tmp_path, "model_dir: m")
     assert "holds no model file; expected are model.onnx" in problem.message
@@ -60,12 +60,12 @@ def test_what_is_missing_in_a_folder(tmp_path: Path, model: Path) -> None:
     assert problem.message == f"{tmp_path / 'm' / 'tokenizer.json'} is missing"
 
 
-def test_a_variable_is_shown_by_its_name(tmp_path: Path) -> None:
+def test_the_value_of_a_variable_is_not_shown(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, 'model_dir: "${MODELS}/qwen"', MODELS="/secret-place")
     assert problem.message.startswith("${MODELS}/qwen does not exist")
 
 
-def test_an_address_besides(model: Path) -> None:
+def test_keys_of_addressed_providers_are_refused(model: Path) -> None:
     found = problems(model.parent, 'model_dir: tiny, dialect: openai, base_url: "http://127.0.0.1:1/v1"')
     assert [(problem.code, problem.message[:8]) for problem in found] == [
         ("wrong-engine", "dialect "),
@@ -73,19 +73,19 @@ def test_an_address_besides(model: Path) -> None:
     ]
 
 
-def test_a_model_that_embeds_nothing(model: Path) -> None:
+def test_a_decoder_is_not_used_for_embeddings(model: Path) -> None:
     (problem,) = problems(model.parent, "model_dir: tiny, protocols: [chat, embeddings]")
     assert (problem.code, problem.hint) == ("wrong-model", "write protocols: [chat, completions]")
     assert problem.message == "the engine does not serve embeddings with this model"
 
 
-def test_without_the_extra(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_an_error(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "lacking", lambda: ["onnxruntime"])
     (problem,) = problems(model.parent, "model_dir: tiny")
     assert (problem.code, problem.line, problem.column) == ("missing-extra", 2, 17)
     assert problem.hint == "run: uv pip install 'dragoman[local]'"
 
 
-def test_without_a_folder_it_is_the_one_that_comes_along(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_folder_is_that_of_dragoman_mini(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "embedded_folder", lambda: model)
     assert of(model.parent, "device: cpu").providers["gpu"].model_dir is None

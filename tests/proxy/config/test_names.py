@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dragoman.proxy.config.models import TargetChoice
 from dragoman.proxy.config.names import match, matches, upstream_name
-from dragoman.proxy.config.values import is_name, is_pattern
+from dragoman.proxy.config.values import is_model_name, is_model_pattern
 
 MODELS = dict.fromkeys(["fast", "*", "gpt-*", "gpt-4*", "gpt-*-mini", "openai/*", "*-vision", "a/*/c", "o*"])
 
@@ -41,7 +41,7 @@ MODELS = dict.fromkeys(["fast", "*", "gpt-*", "gpt-4*", "gpt-*-mini", "openai/*"
         ("x" * 256, "*"),
     ],
 )
-def test_match(name: str, key: str | None) -> None:
+def test_the_exact_name_or_the_most_specific_pattern_matches(name: str, key: str | None) -> None:
     assert match(MODELS, name) == key
 
 
@@ -64,13 +64,15 @@ def test_without_a_pattern_nothing_matches() -> None:
         ("openai/*", TargetChoice(provider="p"), "openai/gpt-5", "openai/gpt-5"),
     ],
 )
-def test_upstream_name(pattern: str, target: TargetChoice, asked: str, name: str) -> None:
+def test_the_upstream_gets_the_targets_name_or_the_clients(
+    pattern: str, target: TargetChoice, asked: str, name: str
+) -> None:
     assert upstream_name(pattern, target, asked) == name
 
 
 @given(st.text(max_size=20))
 def test_a_name_is_a_pattern_that_covers_itself(text: str) -> None:
-    if is_name(text):
-        assert is_pattern(text)
+    if is_model_name(text):
+        assert is_model_pattern(text)
         assert matches(text, text)
         assert matches("*", text)

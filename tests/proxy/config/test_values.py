@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from dragoman.adapters.registry import dialects
 from dragoman.proxy.config.models import Provider, Timeouts
 from dragoman.proxy.config.urls import APPENDED, BadUrl, check_base_url, is_loopback, overlap
-from dragoman.proxy.config.values import parse_bytes, parse_seconds, size_text, time_text
+from dragoman.proxy.config.values import format_bytes, format_seconds, parse_bytes, parse_seconds
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from dragoman.proxy.config.values import parse_bytes, parse_seconds, size_text, 
      ("1.5 s", 1.5), ("30", None), ("30x", None), ("s", None),
      ("-1s", None), ("1m30s", None), ("9" * 400 + "s", None), ("1e3s", None), ("", None)],
 )  # fmt: skip
-def test_durations(text: str, seconds: float | None) -> None:
+def test_a_duration_is_a_number_with_a_unit(text: str, seconds: float | None) -> None:
     assert parse_seconds(text) == seconds
 
 
@@ -35,15 +35,15 @@ def test_durations(text: str, seconds: float | None) -> None:
         ("7mb", None),
     ],
 )
-def test_sizes(text: str, size: int | None) -> None:
+def test_a_size_is_a_number_with_a_unit(text: str, size: int | None) -> None:
     assert parse_bytes(text) == size
 
 
 @given(st.integers(1, 10**6))
-def test_texts_can_be_read_back(number: int) -> None:
-    assert parse_bytes(size_text(number)) == number
-    assert parse_seconds(time_text(number / 1000)) == pytest.approx(number / 1000, rel=1e-5)
-    assert parse_seconds(time_text(number * 3600)) == number * 3600
+def test_formatted_sizes_and_durations_parse_back(number: int) -> None:
+    assert parse_bytes(format_bytes(number)) == number
+    assert parse_seconds(format_seconds(number / 1000)) == pytest.approx(number / 1000, rel=1e-5)
+    assert parse_seconds(format_seconds(number * 3600)) == number * 3600
 
 
 def test_python_code_may_leave_the_unit_out() -> None:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import ssl
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +13,6 @@ import pytest
 import trustme
 
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.server import lifecycle as serve
 from dragoman.proxy.server.lifecycle import CannotServe, start
 
 STREAM = {"model": "m", "messages": [], "stream": True}
@@ -90,75 +85,13 @@ async def test_what_takes_too_long_is_told_why_it_ends(proxy: Any, upstream: Any
     assert (answer.status, error["code"]) == (200 if stream else 503, "shutting_down")
 
 
-SERVER = """
-from dragoman.proxy.config.models import Config
-from dragoman.proxy.server.lifecycle import run
-config = Config.model_validate({config!r})
-raise SystemExit(run(config))
-"""
-
-
-def _spawn(config: dict[str, Any]) -> subprocess.Popen[str]:
-    code = textwrap.dedent(SERVER).format(config=config)
-    return subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
-
-
-def _address(process: subprocess.Popen[str]) -> str:
-    assert process.stderr is not None
-    line = process.stderr.readline()
-    assert line.startswith("dragoman listens on http://"), line + process.stderr.read()
-    assert "base_url=http://127.0.0.1:" in process.stderr.readline()
-    return line.split()[-1]
-
-
-async def test_a_signal_drains_a_process(upstream: Any, wire: Any) -> None:
-    head, first, second, *rest = wire.chunked(wire.token("a"), wire.token("b", "stop"), b"data: [DONE]\n\n")
-    up = await upstream(head, first, 0.5, second, *rest)
-    providers = {"p0": {"dialect": "openai", "base_url": f"http://127.0.0.1:{up.port}/v1"}}
-    process = _spawn(
-        {"server": {"port": 0}, "providers": providers, "models": {"m": {"targets": [{"provider": "p0"}]}}}
-    )
-    try:
-        url = await asyncio.to_thread(_address, process)
-        body = {**STREAM, "messages": [{"role": "user", "content": "hi"}]}
-        async with (
-            aiohttp.ClientSession() as session,
-            session.post(f"{url}/v1/chat/completions", json=body) as response,
-        ):
-            assert await response.content.readany()
-            process.send_signal(signal.SIGTERM)
-            assert (await response.read()).endswith(b"data: [DONE]\n\n")
-        assert await asyncio.to_thread(process.wait, 5) == 0
-    finally:
-        process.kill()
-        _, log = process.communicate()
-    assert '"outcome":"ok"' in log
-    assert "models: m\n" in log
-    assert "stopping: 1 still to be answered, for at most 300s; the same signal again ends them\n" in log
-
-
-async def test_a_second_signal_ends_it_at_once(upstream: Any) -> None:
-    process = _spawn({"server": {"port": 0, "drain": {"delay": 60.0}}})
-    try:
-        await asyncio.to_thread(_address, process)
-        process.send_signal(signal.SIGINT)
-        await asyncio.sleep(0.2)
-        assert process.poll() is None
-        process.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(process.wait, 5) == 0
-    finally:
-        process.kill()
-        process.communicate()
-
-
 # Starting
 
 
-async def test_a_port_in_use(proxy: Any, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_port_in_use_is_refused(proxy: Any) -> None:
     port = (await proxy()).port
-    config = Config.model_validate({"server": {"port": port}})
-    assert await asyncio.to_thread(serve.run, config) == 2
-    assert f"cannot listen on 127.0.0.1:{port}: " in capsys.readouterr().err
+    with pytest.raises(CannotServe, match=f"cannot listen on 127.0.0.1:{port}: "):
+        await start(Config.model_validate({"server": {"port": port}}))
 
 
 async def test_the_world_is_not_served_without_keys() -> None:

@@ -1,22 +1,27 @@
-"""Stores to try, each kind of which is given to the same tests, and records to put into them."""
+"""Stores under test, of each kind, and records to put into them."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import pytest
 
-from dragoman.proxy.conversations.stores.interface import ResponseStore, StoredResponse, StoreLimits, new_response_id
+from dragoman.adapters.call import JsonObject
+from dragoman.proxy.conversations.stores.interface import (
+    ResponseStore,
+    StoredResponse,
+    StoreError,
+    StoreLimits,
+    new_response_id,
+)
 from dragoman.proxy.conversations.stores.memory import MemoryStore
 from dragoman.proxy.conversations.stores.sqlite import SqliteStore
 
-Opener = Callable[..., Awaitable[ResponseStore]]
 
-
-class Hands:
-    """A clock that goes when it is told to."""
+class ManualClock:
+    """A clock that a test sets. `now` is in seconds since 1970."""
 
     def __init__(self) -> None:
         self.now = 1_700_000_000.0
@@ -25,50 +30,94 @@ class Hands:
         return self.now
 
 
-@pytest.fixture
-def clock() -> Hands:
-    return Hands()
+class RecordFactory(Protocol):
+    """Makes a record with one user message."""
+
+    def __call__(
+        self, text: str = "Hi", previous: str | None = None, *, id: str | None = None, created_at: float = 1.5
+    ) -> StoredResponse: ...
+
+
+class StoreOpener(Protocol):
+    """Opens a store of the kind under test."""
+
+    async def __call__(self, limits: StoreLimits | None = None) -> ResponseStore: ...
+
+
+class SqliteOpener(Protocol):
+    """Opens a store in the test's file, or in that at `path`. Errors of its sweeping go to `report`, or fail the
+    test."""
+
+    async def __call__(
+        self,
+        limits: StoreLimits | None = None,
+        *,
+        path: Path | None = None,
+        report: Callable[[StoreError], None] | None = None,
+        clock: Callable[[], float] | None = None,
+        lock_timeout: float = 5.0,
+        sweep_interval: float = 60.0,
+    ) -> SqliteStore: ...
 
 
 @pytest.fixture
-def record() -> Callable[..., StoredResponse]:
-    def make(text: str = "Hi", previous: str | None = None, **fields: Any) -> StoredResponse:
-        response_id = fields.pop("id", None) or new_response_id()
-        reply = {"id": response_id, "object": "response", "output": [], "instructions": "Be brief."}
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def record() -> RecordFactory:
+    def make(
+        text: str = "Hi", previous: str | None = None, *, id: str | None = None, created_at: float = 1.5
+    ) -> StoredResponse:
+        response_id = id or new_response_id()
+        reply: JsonObject = {"id": response_id, "object": "response", "output": [], "instructions": "Be brief."}
         items = [{"role": "user", "content": text}]
-        return StoredResponse(response_id, previous, fields.pop("created_at", 1.5), "m", items, reply)
+        return StoredResponse(response_id, previous, created_at, "m", items, reply)
 
     return make
 
 
 @pytest.fixture
-async def open_sqlite(tmp_path: Path, clock: Hands) -> AsyncIterator[Callable[..., Awaitable[SqliteStore]]]:
-    """Opens stores in one file, or in that at `path`. Trouble of their sweeping fails the test."""
+async def open_sqlite(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqliteOpener]:
     stores: list[SqliteStore] = []
-    troubles: list[Exception] = []
+    errors: list[StoreError] = []
+    manual_clock = clock
 
-    async def opener(limits: StoreLimits | None = None, **options: Any) -> SqliteStore:
-        path = options.pop("path", tmp_path / "responses.db")
-        store = await SqliteStore.open(path, limits, **{"clock": clock, "report": troubles.append, **options})
+    async def open_store(
+        limits: StoreLimits | None = None,
+        *,
+        path: Path | None = None,
+        report: Callable[[StoreError], None] | None = None,
+        clock: Callable[[], float] | None = None,
+        lock_timeout: float = 5.0,
+        sweep_interval: float = 60.0,
+    ) -> SqliteStore:
+        store = await SqliteStore.open(
+            path or tmp_path / "responses.db",
+            limits,
+            report=report or errors.append,
+            clock=clock or manual_clock,
+            lock_timeout=lock_timeout,
+            sweep_interval=sweep_interval,
+        )
         stores.append(store)
         return store
 
-    yield opener
+    yield open_store
     for store in stores:
         await store.close()
-    assert troubles == []
+    assert errors == []
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-async def open_store(
-    request: pytest.FixtureRequest, clock: Hands, open_sqlite: Callable[..., Awaitable[SqliteStore]]
-) -> Opener:
-    async def in_memory(limits: StoreLimits | None = None) -> ResponseStore:
+async def open_store(request: pytest.FixtureRequest, clock: ManualClock, open_sqlite: SqliteOpener) -> StoreOpener:
+    async def open_memory(limits: StoreLimits | None = None) -> ResponseStore:
         return MemoryStore(limits, clock=clock)
 
-    return in_memory if request.param == "memory" else open_sqlite
+    return open_memory if request.param == "memory" else open_sqlite
 
 
 @pytest.fixture
-async def store(open_store: Opener) -> ResponseStore:
+async def store(open_store: StoreOpener) -> ResponseStore:
     return await open_store()

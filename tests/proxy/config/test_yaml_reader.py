@@ -1,4 +1,4 @@
-"""Files that cannot be read as YAML, or only at a price."""
+"""Reading YAML: errors, limits, positions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dragoman.proxy.config.document import Document
 from dragoman.proxy.config.load import ConfigErrors, check_text, load
-from dragoman.proxy.config.source import parse, read
+from dragoman.proxy.config.yaml_reader import parse_document, read_document
 
 
 def codes(path: Path) -> list[str]:
@@ -20,65 +20,65 @@ def codes(path: Path) -> list[str]:
     return [problem.code for problem in caught.value.problems]
 
 
-def test_missing_file_names_the_path_that_was_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_missing_file_names_the_absolute_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigErrors) as caught:
-        read(Path("none.yaml"))
+        read_document(Path("none.yaml"))
     text = str(caught.value)
     assert text.startswith("none.yaml: error[no-file]: No such file or directory")
     assert str(tmp_path / "none.yaml") in text
     assert "dragoman init" in text
 
 
-def test_folder(tmp_path: Path) -> None:
+def test_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigErrors, match=r"Is a directory \(mode drwx"):
-        read(tmp_path)
+        read_document(tmp_path)
 
 
-def test_file_that_cannot_be_opened(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
     loop = tmp_path / "loop.yaml"
     loop.symlink_to(loop)
     with pytest.raises(ConfigErrors, match="Too many levels of symbolic links"):
-        read(loop)
+        read_document(loop)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_file_without_permission(tmp_path: Path) -> None:
+def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.touch(mode=0o000)
     with pytest.raises(ConfigErrors, match=r"Permission denied \(mode ----------\)"):
-        read(file)
+        read_document(file)
 
 
-def test_too_large_a_file(tmp_path: Path) -> None:
+def test_a_large_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_bytes(b"#" * (1024 * 1024 + 1))
     assert codes(file) == ["too-large"]
 
 
 @pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n", b"a: \x00", b"a: \xc2\x85b", b"\xff\xfea\x00"])
-def test_what_is_no_text(data: bytes, tmp_path: Path) -> None:
+def test_binary_data_is_refused(data: bytes, tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_bytes(data)
     assert codes(file) == ["not-text"]
 
 
-def test_byte_order_mark_and_line_ends_of_windows(tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_bytes(b"\xef\xbb\xbfserver:\r\n  port: 1\r\nsever: 2\r\n")
-    document = read(file)
+    document = read_document(file)
     assert document.root.plain == {"server": {"port": 1}, "sever": 2}
     assert document.line_of("sever") == 3
 
 
-def test_deep_nesting_never_overflows() -> None:
+def test_deep_nesting_is_refused() -> None:
     with pytest.raises(ConfigErrors, match="nested more than 64 levels"):
-        parse(Document("x", []), "a: " + "[" * 500)
+        parse_document(Document("x", []), "a: " + "[" * 500)
 
 
-def test_numbers_texts_and_dates_of_yaml_1_2() -> None:
+def test_scalars_are_those_of_yaml_1_2() -> None:
     text = "{a: 0o17, b: 0x1F, c: yes, d: 2024-05-01, e: 007, f: 1e3, g: .inf, h: true, i: ~, j: 12_000, k: '1'}"
-    assert parse(Document("x", []), text).root.plain == {
+    assert parse_document(Document("x", []), text).root.plain == {
         "a": 15, "b": 31, "c": "yes", "d": "2024-05-01", "e": 7, "f": 1000.0, "g": float("inf"), "h": True, "i": None,
         "j": 12000, "k": "1",
     }  # fmt: skip
@@ -141,7 +141,7 @@ TREES = st.recursive(
 
 @settings(max_examples=200, deadline=None)
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(("server", "keys", "providers", "models", "timeouts"), TREES)))
-def test_any_tree_is_explained_or_taken(tree: dict[str, object]) -> None:
+def test_any_tree_is_explained_or_accepted(tree: dict[str, object]) -> None:
     import json
 
     try:

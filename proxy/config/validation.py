@@ -1,4 +1,4 @@
-"""Each value by itself: the tree against the models, and the models' complaints in the configuration's own words."""
+"""Validation of each value by itself: pydantic's errors, reworded for people who wrote the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .masks import is_secret
 from .models import Config
 from .values import FROM_FILE
 
-__all__ = ["described", "fragment", "shaped"]
+__all__ = ["describe_schema", "schema_at", "validate"]
 
 _UNITS = {"seconds": "a duration such as 30s, 500ms or 2m", "bytes": "a size such as 32MiB or 64kB"}
 _BOUNDS = (
@@ -36,52 +36,53 @@ _KINDS = {
 }
 
 
-def shaped(document: Document) -> Config | None:
-    """The configuration, or None where a problem was added to the document."""
+def validate(document: Document) -> Config | None:
+    """The configuration, or None after problems were added to the document."""
     try:
         return Config.model_validate(document.root.plain, context=FROM_FILE)
     except ValidationError as error:
-        for complaint in error.errors(include_url=False):
-            _explain(document, complaint["loc"], complaint["type"], complaint.get("ctx", {}))
+        for details in error.errors(include_url=False):
+            _add_problem(document, details["loc"], details["type"], details.get("ctx", {}))
         return None
 
 
-def _explain(document: Document, path: Path, kind: str, context: Mapping[str, Any]) -> None:
+def _add_problem(document: Document, path: Path, kind: str, context: Mapping[str, Any]) -> None:
     at_key = path[-1:] == ("[key]",)
     path = path[:-1] if at_key else path
     if kind == "extra_forbidden":
-        _unknown_key(document, path)
+        _add_unknown_key(document, path)
     elif kind == "missing":
         owner = dotted(path[:-1]) or "the file"
         message = f'"{path[-1]}" is missing in {owner}'
-        document.add(path[:-1], "missing-key", message, expected=described(fragment(path)), at_key=True)
+        document.add(path[:-1], "missing-key", message, expected=describe_schema(schema_at(path)), at_key=True)
     elif "message" in context:
         hint = str(context["hint"])
         document.add(path, kind, context["message"], expected=context["expected"], hint=hint, at_key=at_key)
-        _give_up(document, path, at_key)
+        _mark_broken(document, path, at_key)
     else:
-        _misfit(document, path, at_key)
-        _give_up(document, path, at_key)
+        _add_invalid_value(document, path, at_key)
+        _mark_broken(document, path, at_key)
 
 
-def _unknown_key(document: Document, path: Path) -> None:
-    name, known = str(path[-1]), sorted(fragment(path[:-1]).get("properties", {}))
+def _add_unknown_key(document: Document, path: Path) -> None:
+    name, known = str(path[-1]), sorted(schema_at(path[:-1]).get("properties", {}))
     owner = dotted(path[:-1]) or "the file"
     expected = f"one of: {', '.join(known)}"
     hint = "YAML 1.2 has no merge keys; repeat the values" if name == "<<" else did_you_mean(name, known)
     document.add(path, "unknown-key", f'unknown key "{name}" in {owner}', expected=expected, hint=hint, at_key=True)
 
 
-def _misfit(document: Document, path: Path, at_key: bool) -> None:
-    wanted = fragment(path[:-1]).get("propertyNames", {}) if at_key else fragment(path)
+def _add_invalid_value(document: Document, path: Path, at_key: bool) -> None:
+    expected = schema_at(path[:-1]).get("propertyNames", {}) if at_key else schema_at(path)
     node = document.find(path)
-    got = f'"{path[-1]}"' if at_key or node is None else _got(node, path)
-    hint = did_you_mean(str(path[-1]) if at_key or node is None else node.shown, _options(wanted))
-    message = f"{dotted(path[:-1])} cannot have the key {got}" if at_key else f"{dotted(path)} cannot be {got}"
-    document.add(path, "invalid-value", message, expected=described(wanted), hint=hint, at_key=at_key)
+    value = f'"{path[-1]}"' if at_key or node is None else _describe_value(node, path)
+    hint = did_you_mean(str(path[-1]) if at_key or node is None else node.shown, _options(expected))
+    message = f"{dotted(path[:-1])} cannot have the key {value}" if at_key else f"{dotted(path)} cannot be {value}"
+    document.add(path, "invalid-value", message, expected=describe_schema(expected), hint=hint, at_key=at_key)
 
 
-def _got(node: Node, path: Path) -> str:
+def _describe_value(node: Node, path: Path) -> str:
+    """The value as a message shows it: never a secret, and never the value of a variable."""
     if isinstance(node.value, dict):
         return "a mapping"
     if isinstance(node.value, list):
@@ -89,36 +90,36 @@ def _got(node: Node, path: Path) -> str:
     if node.value is None:
         return "empty"
     if node.raw is not None:
-        return f'what "{node.raw}" stands for'
+        return f'the value of "{node.raw}"'
     if is_secret(path):
         return "this text" if isinstance(node.value, str) else "a number"
     quoted = f'"{node.value}"' if isinstance(node.value, str) else str(node.value)
     return f"the text {quoted}" if isinstance(node.value, str) else quoted.lower()
 
 
-def _give_up(document: Document, path: Path, at_key: bool) -> None:
-    """One complaint is enough about a value that is wrong by itself."""
+def _mark_broken(document: Document, path: Path, at_key: bool) -> None:
+    """Prevent further problems about a value that already has one."""
     node = document.find(path)
     if node is not None and not at_key:
         node.broken = True
 
 
-def described(schema: Mapping[str, Any]) -> str:
-    """What a part of the schema asks for, in a few words."""
+def describe_schema(schema: Mapping[str, Any]) -> str:
+    """The values that a part of the schema accepts, in a few words."""
     if options := _options(schema):
         return f"one of: {', '.join(options)}"
     if unit := schema.get("x-unit"):
         return f"{_UNITS[unit]}, more than 0"
     bounds = " and ".join(words.format(schema[name]) for name, words in _BOUNDS if name in schema)
-    return ", ".join(filter(None, (_KINDS[schema["type"]], bounds, _inside(schema))))
+    return ", ".join(filter(None, (_KINDS[schema["type"]], bounds, _describe_contents(schema))))
 
 
-def _inside(schema: Mapping[str, Any]) -> str:
-    """What a mapping or a list may hold."""
+def _describe_contents(schema: Mapping[str, Any]) -> str:
+    """The keys and values that a mapping or a list may contain."""
     keys = {"enum": sorted(schema["properties"])} if "properties" in schema else schema.get("propertyNames", {})
-    each = _resolved(_each(schema))
-    known = f"each key {described(keys)}" if _options(keys) else ""
-    held = f"each {'item' if schema['type'] == 'array' else 'value'} {described(each)}" if each else ""
+    item = _resolve(_item_schema(schema))
+    known = f"each key {describe_schema(keys)}" if _options(keys) else ""
+    held = f"each {'item' if schema['type'] == 'array' else 'value'} {describe_schema(item)}" if item else ""
     return ", ".join(filter(None, (known, held)))
 
 
@@ -126,28 +127,28 @@ def _options(schema: Mapping[str, Any]) -> list[str]:
     return [str(option) for option in schema.get("enum", [schema["const"]] if "const" in schema else [])]
 
 
-def fragment(path: Path) -> Mapping[str, Any]:
-    """The part of the models' schema that is about the value at a path; empty where there is none."""
+def schema_at(path: Path) -> Mapping[str, Any]:
+    """The part of the models' schema for the value at a path; empty if there is none."""
     schema: Mapping[str, Any] = _schema()
     for part in path:
-        schema = _resolved(schema.get("properties", {}).get(part) or _each(schema))
+        schema = _resolve(schema.get("properties", {}).get(part) or _item_schema(schema))
     return schema
 
 
-def _each(schema: Mapping[str, Any]) -> Any:
+def _item_schema(schema: Mapping[str, Any]) -> Any:
     """The schema of every item of a list, or of every value of a mapping with names of the user's choice."""
     by_pattern: Any = next(iter(schema.get("patternProperties", {}).values()), {})
     return schema.get("items") or schema.get("additionalProperties") or by_pattern
 
 
-def _resolved(schema: Mapping[str, Any] | bool) -> Mapping[str, Any]:
-    """Behind references, and without the null of an optional value."""
+def _resolve(schema: Mapping[str, Any] | bool) -> Mapping[str, Any]:
+    """Follow references, and take the first alternative of an optional value."""
     if not isinstance(schema, Mapping):
         return {}
     if "anyOf" in schema:
-        return _resolved(schema["anyOf"][0])
+        return _resolve(schema["anyOf"][0])
     if "$ref" in schema:
-        return _resolved(_schema()["$defs"][schema["$ref"].rpartition("/")[2]])
+        return _resolve(_schema()["$defs"][schema["$ref"].rpartition("/")[2]])
     return schema
 
 

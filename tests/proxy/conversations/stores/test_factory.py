@@ -1,50 +1,51 @@
-"""From the configuration to a store, and where its file is."""
+"""The store that the configuration chooses, and the path of its file."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 
 from dragoman.proxy.config.models import Store
+from dragoman.proxy.conversations.stores.factory import open_store, store_path
 from dragoman.proxy.conversations.stores.interface import OverLimit, StoreError
 from dragoman.proxy.conversations.stores.memory import MemoryStore
-from dragoman.proxy.conversations.stores.opening import file_of, open_store
 from dragoman.proxy.conversations.stores.records import encode, pack, unpack
 from dragoman.proxy.conversations.stores.sqlite import SqliteStore
 
+from .conftest import RecordFactory
 
-def nothing(error: StoreError) -> None:
+
+def fail_on_error(error: StoreError) -> None:
     raise AssertionError(error)
 
 
-async def test_each_kind(tmp_path: Path) -> None:
-    assert await open_store(Store(kind="none"), nothing) is None
-    memory = await open_store(Store(kind="memory"), nothing)
+async def test_each_kind_opens_its_store(tmp_path: Path) -> None:
+    assert await open_store(Store(kind="none"), fail_on_error) is None
+    memory = await open_store(Store(kind="memory"), fail_on_error)
     assert isinstance(memory, MemoryStore)
     await memory.close()
     file = tmp_path / "a" / "b.db"
-    sqlite = await open_store(Store(path=str(file)), nothing)
+    sqlite = await open_store(Store(path=str(file)), fail_on_error)
     assert isinstance(sqlite, SqliteStore)
     assert file.exists()
     await sqlite.close()
 
 
-async def test_no_response_is_larger_than_the_store(record: Any) -> None:
-    store = await open_store(Store(kind="memory", max_size=1000), nothing)
+async def test_a_response_larger_than_the_store_is_refused(record: RecordFactory) -> None:
+    store = await open_store(Store(kind="memory", max_size=1000), fail_on_error)
     assert store is not None
     with pytest.raises(OverLimit):
         await store.put("me", record("x" * 1000))
 
 
-def test_the_default_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert file_of(Store(path="/a/b.db"), {"XDG_STATE_HOME": "/state"}) == Path("/a/b.db")
-    assert file_of(Store(), {"XDG_STATE_HOME": "/state"}) == Path("/state/dragoman/responses.db")
+def test_the_default_file_is_in_the_state_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert store_path(Store(path="/a/b.db"), {"XDG_STATE_HOME": "/state"}) == Path("/a/b.db")
+    assert store_path(Store(), {"XDG_STATE_HOME": "/state"}) == Path("/state/dragoman/responses.db")
     monkeypatch.setenv("HOME", "/home/me")
     for env in ({}, {"XDG_STATE_HOME": ""}, {"XDG_STATE_HOME": "relative"}):
-        assert file_of(Store(), env) == Path("/home/me/.local/state/dragoman/responses.db")
+        assert store_path(Store(), env) == Path("/home/me/.local/state/dragoman/responses.db")
 
 
 def test_without_a_home_there_is_no_default_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,10 +54,10 @@ def test_without_a_home_there_is_no_default_file(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(Path, "home", homeless)
     with pytest.raises(StoreError, match="neither XDG_STATE_HOME nor a home folder"):
-        file_of(Store(), {})
+        store_path(Store(), {})
 
 
-def test_records_without_a_provider_can_be_read(record: Any) -> None:
+def test_a_record_of_a_version_without_providers_can_be_read(record: RecordFactory) -> None:
     made = record()
     old = orjson.loads(encode(made, 10_000))
     del old["provider"], old["provider_id"]

@@ -1,4 +1,4 @@
-"""A proxy in this process, for as long as somebody talks to it."""
+"""A proxy in this process that runs during a conversation."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dragoman.proxy.cli.options import fail
+from dragoman.proxy.cli.options import exit_with_error
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import CannotServe, start
 
-__all__ = ["own_proxy"]
+__all__ = ["run_temporary_proxy"]
 
 
 @contextmanager
-def own_proxy(config: Config) -> Iterator[str]:
-    """The address of a proxy on a free port, in a thread of its own. It keeps no responses and logs nothing. Ends the
-    program with status 2 where it cannot start."""
+def run_temporary_proxy(config: Config) -> Iterator[str]:
+    """Run a proxy on a free port in a thread of its own, and yield its address. It stores no responses, logs nothing
+    and asks for no key. Exits with status 2 if it cannot start."""
     server = config.server.model_copy(update={"host": "127.0.0.1", "port": 0})
     store = config.store.model_copy(update={"kind": "none"})
-    alone = config.model_copy(update={"server": server, "store": store, "keys": []})
+    private = config.model_copy(update={"server": server, "store": store, "keys": []})
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="dragoman-proxy", daemon=True)
     thread.start()
     try:
-        starting = start(alone, log_level="critical", log_stream=io.BytesIO())
+        starting = start(private, log_level="critical", log_stream=io.BytesIO())
         running = asyncio.run_coroutine_threadsafe(starting, loop).result()
         try:
             yield running.url
@@ -34,7 +34,7 @@ def own_proxy(config: Config) -> Iterator[str]:
             loop.call_soon_threadsafe(running.stopping_now.set)
             asyncio.run_coroutine_threadsafe(running.stop(), loop).result()
     except CannotServe as error:
-        fail(str(error))
+        exit_with_error(str(error))
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()

@@ -1,20 +1,22 @@
+"""Pages of `GET /v1/responses/{id}/input_items`."""
+
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.responses import ResponseItemList
 
+from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.proxy.conversations.stores.items import input_items
+from dragoman.proxy.conversations.stores.input_items import list_input_items
 
-NAMED: list[dict[str, Any]] = [{"type": "reasoning", "id": f"rs_{number}", "summary": []} for number in range(25)]
+NAMED: list[JsonObject] = [{"type": "reasoning", "id": f"rs_{number}", "summary": []} for number in range(25)]
 
 
-def ids(page: dict[str, Any]) -> list[str]:
+def ids(page: JsonObject) -> list[str]:
     return [item["id"] for item in page["data"]]
 
 
@@ -23,7 +25,7 @@ def names(*numbers: int) -> list[str]:
 
 
 def test_the_last_twenty_come_first() -> None:
-    page = input_items("resp_1", NAMED, {})
+    page = list_input_items("resp_1", NAMED, {})
     assert page["object"] == "list"
     assert ids(page) == names(*range(24, 4, -1))
     assert (page["first_id"], page["last_id"], page["has_more"]) == ("rs_24", "rs_5", True)
@@ -48,12 +50,12 @@ def test_the_last_twenty_come_first() -> None:
         ({"limit": "1", "include": "message.output_text.logprobs"}, [24], True),
     ],
 )
-def test_pages(query: dict[str, str], numbers: list[int], more: bool) -> None:
-    page = input_items("resp_1", NAMED, query)
+def test_limit_order_and_bounds_select_a_page(query: dict[str, str], numbers: list[int], more: bool) -> None:
+    page = list_input_items("resp_1", NAMED, query)
     assert ids(page) == names(*numbers)
     assert page["has_more"] is more
-    assert page["first_id"] == (ids(page) or [None])[0]
-    assert page["last_id"] == (ids(page) or [None])[-1]
+    found = ids(page)
+    assert (page["first_id"], page["last_id"]) == ((found[0], found[-1]) if found else (None, None))
 
 
 @pytest.mark.parametrize(
@@ -75,19 +77,19 @@ def test_pages(query: dict[str, str], numbers: list[int], more: bool) -> None:
 )
 def test_what_is_refused(query: dict[str, str], param: str, code: str, words: str) -> None:
     with pytest.raises(Fault, match="is not valid") as caught:
-        input_items("resp_1", NAMED, query)
+        list_input_items("resp_1", NAMED, query)
     fault = caught.value
     assert (fault.kind, fault.status, fault.param, fault.code) == ("invalid_request", 400, param, code)
     assert words in fault.message
     assert len(fault.message) < 250
 
 
-def test_no_items() -> None:
-    page = input_items("resp_1", [], {})
+def test_a_response_without_input_has_an_empty_page() -> None:
+    page = list_input_items("resp_1", [], {})
     assert page == {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
 
 
-PLAIN: list[dict[str, Any]] = [
+PLAIN: list[JsonObject] = [
     {"role": "developer", "content": "Be brief."},
     {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Weather?"}]},
     {"type": "message", "role": "assistant", "content": "Which town?"},
@@ -100,9 +102,9 @@ PLAIN: list[dict[str, Any]] = [
 ]
 
 
-def test_items_get_what_all_items_have() -> None:
+def test_items_get_the_fields_that_every_listed_item_has() -> None:
     before = copy.deepcopy(PLAIN)
-    page = input_items("resp_1", PLAIN, {"order": "asc"})
+    page = list_input_items("resp_1", PLAIN, {"order": "asc"})
     ResponseItemList.model_validate(page, strict=True)
     assert before == PLAIN
     assert page["data"][0]["content"] == [{"type": "input_text", "text": "Be brief."}]
@@ -112,13 +114,13 @@ def test_items_get_what_all_items_have() -> None:
     assert page["data"][-1]["status"] == "incomplete"
 
 
-def test_made_ids_stay_the_same() -> None:
-    again = ids(input_items("resp_1", PLAIN, {"order": "asc"}))
-    assert ids(input_items("resp_1", copy.deepcopy(PLAIN), {}))[::-1] == again
+def test_made_up_ids_stay_the_same() -> None:
+    again = ids(list_input_items("resp_1", PLAIN, {"order": "asc"}))
+    assert ids(list_input_items("resp_1", copy.deepcopy(PLAIN), {}))[::-1] == again
     assert len(set(again)) == len(again)
     assert all(len(each) <= 64 for each in again)
-    assert not set(again) & set(ids(input_items("resp_2", PLAIN, {})))
-    assert ids(input_items("resp_1", PLAIN, {"order": "asc", "after": again[3]})) == again[4:]
+    assert not set(again) & set(ids(list_input_items("resp_2", PLAIN, {})))
+    assert ids(list_input_items("resp_1", PLAIN, {"order": "asc", "after": again[3]})) == again[4:]
 
 
 @given(
@@ -130,11 +132,11 @@ def test_made_ids_stay_the_same() -> None:
 def test_paging_ends_and_shows_each_item(given_ids: list[str | None], limit: int, order: str) -> None:
     """Also where a client used one id several times."""
     items = [{"role": "user", "content": "Hi", "id": each} for each in given_ids]
-    expected = ids(input_items("resp_1", items, {"order": order}))
+    expected = ids(list_input_items("resp_1", items, {"order": order}))
     seen: list[str] = []
     query = {"limit": str(limit), "order": order}
     for _ in range(len(items) + 1):
-        page = input_items("resp_1", items, query)
+        page = list_input_items("resp_1", items, query)
         seen += ids(page)
         if not page["has_more"]:
             break

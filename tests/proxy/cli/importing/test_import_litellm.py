@@ -1,4 +1,4 @@
-"""`dragoman import litellm`: a LiteLLM configuration beside what becomes of it (.out) and what is said of it (.txt)."""
+"""`dragoman import litellm`: `litellm.yaml` is converted to `litellm.out`, with the warnings in `litellm.txt`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ ENV = {
 
 
 @pytest.fixture(autouse=True)
-def _there(monkeypatch: pytest.MonkeyPatch) -> None:
+def working_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(HERE)
 
 
-def test_what_becomes_of_a_configuration() -> None:
+def test_a_configuration_is_converted_with_warnings() -> None:
     result = CliRunner().invoke(app, ["import", "litellm", "litellm.yaml"])
     assert result.exit_code == 0
     assert result.stdout == (HERE / "litellm.out").read_text("utf-8")
@@ -31,8 +31,8 @@ def test_what_becomes_of_a_configuration() -> None:
     assert "literal-0123456789" not in result.output
 
 
-def test_it_passes_the_check(tmp_path: Path) -> None:
-    """Where litellm is missing, that alone is wrong with it."""
+def test_the_result_passes_the_check(tmp_path: Path) -> None:
+    """If litellm is not installed, that is the only problem."""
     written = tmp_path / "dragoman.yaml"
     assert CliRunner().invoke(app, ["import", "litellm", "litellm.yaml", "--output", str(written)]).exit_code == 0
     checked = CliRunner().invoke(app, ["check", str(written)], env=ENV)
@@ -44,7 +44,7 @@ def test_it_passes_the_check(tmp_path: Path) -> None:
         assert (checked.exit_code, checked.stderr) == (0, "")
 
 
-def test_a_file_is_not_overwritten(tmp_path: Path) -> None:
+def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     written = tmp_path / "dragoman.yaml"
     written.write_text("mine")
     result = CliRunner().invoke(app, ["import", "litellm", "litellm.yaml", "--output", str(written)])
@@ -52,7 +52,7 @@ def test_a_file_is_not_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a: [", "providers: {}", "model_list: [{model_name: x}]"])
-def test_what_cannot_be_read_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_of_litellm_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(text)
     result = CliRunner().invoke(app, ["import", "litellm", str(file)])
@@ -60,11 +60,11 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path, text: str) -> None:
     assert str(file) in result.stderr
 
 
-def test_a_weight_that_others_lack_is_not_carried_and_told(tmp_path: Path) -> None:
+def test_a_weight_that_other_deployments_lack_is_reported(tmp_path: Path) -> None:
     entry = "  - {{model_name: m, litellm_params: {{model: openai/{}, api_key: os.environ/OPENAI_API_KEY{}}}}}\n"
     file = tmp_path / "config.yaml"
     file.write_text("model_list:\n" + entry.format("a", ", weight: 3") + entry.format("b", ""))
     result = CliRunner().invoke(app, ["import", "litellm", str(file), "--output", "-"])
     assert result.exit_code == 0
     assert "weight" not in result.stdout
-    assert f"{file}:2:" in result.stderr and "it counts where all deployments of the name have one" in result.stderr
+    assert f"{file}:2:" in result.stderr and "used only if every deployment of the name has one" in result.stderr

@@ -1,0 +1,43 @@
+"""The command `fake`: a fake provider on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import Profile, exit_with_error
+
+__all__ = ["fake"]
+
+
+def fake(
+    dialect: Annotated[str | None, typer.Argument(help="openai, databricks, azure or mindie.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
+    behaviour: Annotated[str, typer.Option(help="What it does unless a request asks for something else.")] = "as-asked",
+    api_key: Annotated[str | None, typer.Option(help="The key to ask for. Default: none.")] = None,
+    profile: Annotated[Profile, typer.Option(help="The profile of the dialect.")] = "actual",
+    show_list: Annotated[bool, typer.Option("--list", allow_from_autoenv=False, help="List the behaviours.")] = False,
+    replay: Annotated[Path | None, typer.Option(help="Play the recordings of this folder instead.")] = None,
+) -> None:
+    """Run a fake provider on this machine, to try things out with."""
+    from dragoman.contract import fakes
+
+    if show_list:
+        print(fakes.listing())
+        return
+    try:
+        if replay is not None:
+            fakes.run(fakes.ReplayProvider(replay, port=port), fakes.ReplayProvider.introduction)
+        elif dialect is not None:
+            provider = fakes.FakeProvider(dialect, port=port, behaviour=behaviour, api_key=api_key, profile=profile)
+            fakes.run(provider, fakes.introduction)
+        else:
+            exit_with_error(
+                "name a dialect (openai, databricks, azure or mindie), or a folder of recordings (--replay FOLDER)"
+            )
+    except ValueError as error:
+        exit_with_error(str(error))
+    except OSError as error:
+        exit_with_error(f"cannot listen on port {port}: {error.strerror}")

@@ -1,0 +1,39 @@
+"""The command `schema`: JSON Schemas for editors and for other programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from .options import Profile, exit_with_error
+
+__all__ = ["schema"]
+
+
+def schema(
+    name: Annotated[
+        str | None, typer.Argument(help="config, or <dialect>/<protocol>.<side> such as mindie/chat.reply.")
+    ] = None,
+    profile: Annotated[
+        Profile,
+        typer.Option(help="The profile of the dialect. A profile without a file of its own is the documented one."),
+    ] = "documented",
+    show_list: Annotated[bool, typer.Option("--list", allow_from_autoenv=False, help="List the names.")] = False,
+) -> None:
+    """Print a JSON Schema: of the configuration file, or of a dialect's requests and replies."""
+    from dragoman.schemas import SchemaNotFound, load, names
+
+    if show_list:
+        print("\n".join(("config", *names())))
+        return
+    if name is None:
+        exit_with_error("name a schema; `dragoman schema --list` lists them")
+    try:
+        found = load(name, profile)
+    except SchemaNotFound:
+        from dragoman.proxy.config.document import did_you_mean
+
+        exit_with_error(f'there is no schema "{name}" {did_you_mean(name, ("config", *names()))}'.strip())
+    print(json.dumps(found, indent=2, ensure_ascii=False))

@@ -1,0 +1,57 @@
+"""The command `serve`: its options, and the configuration that results from them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from .options import (
+    ConfigFile,
+    EnvFile,
+    Insecure,
+    exit_on_config_errors,
+    load_configuration,
+    print_problems,
+    read_environment,
+)
+
+if TYPE_CHECKING:
+    from dragoman.proxy.config.models import Config
+
+__all__ = ["serve"]
+
+
+def serve(
+    config: ConfigFile = None,
+    host: Annotated[str | None, typer.Option(envvar="DRAGOMAN_HOST", help="Instead of server.host.")] = None,
+    port: Annotated[
+        int | None, typer.Option(envvar="DRAGOMAN_PORT", min=0, max=65535, help="Instead of server.port.")
+    ] = None,
+    insecure: Insecure = False,
+    env_file: EnvFile = None,
+    log_format: Annotated[
+        Literal["json", "console"] | None,
+        typer.Option(envvar="DRAGOMAN_LOG_FORMAT", help="Default: console on a terminal, json elsewhere."),
+    ] = None,
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        typer.Option(envvar="DRAGOMAN_LOG_LEVEL", help="What to log."),
+    ] = "info",
+) -> None:
+    """Serve the configured models."""
+    with exit_on_config_errors():
+        checked = load_configuration(config, read_environment(env_file), insecure)
+    print_problems(checked.warnings)
+    from .server_process import run
+
+    form = log_format or ("console" if sys.stderr.isatty() else "json")
+    ready = _with_address(checked.config, host, port)
+    raise typer.Exit(run(ready, insecure=insecure, log_format=form, log_level=log_level))
+
+
+def _with_address(config: Config, host: str | None, port: int | None) -> Config:
+    """The configuration with the host and port of the command line, if they are given."""
+    given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    return config.model_copy(update={"server": config.server.model_copy(update=given)})
