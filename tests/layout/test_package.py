@@ -16,6 +16,7 @@ import dragoman
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("adapters", "contract", "local_engine", "proxy", "schemas")
 SOURCES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
+TOOLS = sorted((ROOT / "tools").rglob("*.py"))
 TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *(ROOT / "docs").rglob("*.md")])
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 MOST_LINES = 400
@@ -25,7 +26,8 @@ MACHINE_PATH = re.compile(r"(?<![\w.])/(home|root|Users|work|workspace|mnt)/|\b[
 
 
 def module_name(file: Path) -> str:
-    parts = ("dragoman", *file.relative_to(ROOT).with_suffix("").parts)
+    path = file.relative_to(ROOT).with_suffix("").parts
+    parts = path if path[0] == "tools" else ("dragoman", *path)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
@@ -53,7 +55,7 @@ def test_folder_is_installed_under_dragoman(folder: str) -> None:
     assert Path(module.__file__).resolve() == (ROOT / folder / "__init__.py").resolve()
 
 
-@pytest.mark.parametrize("file", [file for file in SOURCES if holds_code(file)], ids=module_name)
+@pytest.mark.parametrize("file", [file for file in (*SOURCES, *TOOLS) if holds_code(file)], ids=module_name)
 def test_module_exports_what_it_says(file: Path) -> None:
     try:
         module = importlib.import_module(module_name(file))
@@ -62,7 +64,7 @@ def test_module_exports_what_it_says(file: Path) -> None:
             raise
         pytest.skip(f"{missing.name} is not installed: only the training of dragoman-mini needs it")
     assert hasattr(module, "__all__"), f"{module.__name__} has no __all__"
-    assert list(module.__all__) == list(dict.fromkeys(module.__all__)), "a name stands twice"
+    assert list(module.__all__) == list(dict.fromkeys(module.__all__)), "__all__ lists a name twice"
     assert not [name for name in module.__all__ if not hasattr(module, name)], "__all__ names what is not there"
 
 
@@ -85,7 +87,7 @@ def test_every_data_file_gets_into_the_wheel() -> None:
 
 
 def test_files_are_short() -> None:
-    lengths = {str(file.relative_to(ROOT)): file.read_text("utf-8").count("\n") for file in SOURCES}
+    lengths = {str(file.relative_to(ROOT)): file.read_text("utf-8").count("\n") for file in (*SOURCES, *TOOLS)}
     assert not {name: length for name, length in lengths.items() if length > MOST_LINES}
 
 
