@@ -59,10 +59,8 @@ def test_signs_of_json_are_single_tokens() -> None:
 
 def test_the_template_marks_optional_parameters() -> None:
     template = ImmutableSandboxedEnvironment().from_string((FOLDER / "chat_template.jinja").read_text("utf-8"))
-    parameters = {
-        "properties": dict.fromkeys(("amount", "to", "unit"), {"type": "string"}),
-        "required": ["amount", "to"],
-    }
+    properties = {name: {"type": "string"} for name in ("amount", "to", "unit")}
+    parameters = {"properties": properties, "required": ["amount", "to"]}
     several = {"type": "function", "function": {"name": "convert", "description": "", "parameters": parameters}}
     bare = {"type": "function", "function": {"name": "now", "description": ""}}
     assert template.render(messages=[], tools=[several, bare]) == "<|tools|>convert(amount, to, unit?)\nnow()<|end|>"
