@@ -62,7 +62,7 @@ def configuration(file: Path | None, env: dict[str, str], insecure: bool) -> Che
     from dragoman.proxy.config.load import Checked, check
     from dragoman.proxy.config.zero import from_environment, half_set
 
-    from .onboarding import found, nothing
+    from dragoman.proxy.server.onboarding import found, nothing
 
     if file is not None or DEFAULT_FILE.exists():
         return check(file or DEFAULT_FILE, env, insecure=insecure)

@@ -14,7 +14,6 @@ from typing import Any, BinaryIO, TypeVar
 
 from dragoman.adapters import dialects as all_dialects
 from dragoman.adapters.dialect import Dialect
-from dragoman.proxy.cli.onboarding import models_told, next_steps
 from dragoman.proxy.config.keyfile import BadKeyFile
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.values import time_text
@@ -28,6 +27,7 @@ from dragoman.proxy.upstreams.interface import Upstream
 from dragoman.proxy.upstreams.local.supervisor import EngineError
 
 from .gateway import Gateway, GatewayServer
+from .onboarding import models_told, next_steps
 
 __all__ = ["CannotServe", "Running", "run", "start"]
 
