@@ -37,7 +37,7 @@ ROOMS: Layers = (
     ("telemetry",),
     ("config",),
 )
-FOLDERS: Layers = (("proxy",), ("local_engine", "contract"), ("adapters",), ("schemas",))
+FOLDERS: Layers = (("__main__",), ("proxy",), ("local_engine", "contract"), ("adapters",), ("schemas",))
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,4 +1,4 @@
-"""The package `dragoman` is five links to the top-level folders; a checkout without them builds an empty wheel."""
+"""The package `dragoman` holds five links to the top-level folders; a checkout without them builds an empty wheel."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ast
 import importlib
 import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -53,6 +55,16 @@ def test_folder_is_installed_under_dragoman(folder: str) -> None:
     module = importlib.import_module(f"dragoman.{folder}")
     assert module.__file__ is not None
     assert Path(module.__file__).resolve() == (ROOT / folder / "__init__.py").resolve()
+
+
+def test_dragoman_runs_as_a_module(tmp_path: Path) -> None:
+    """From another folder, so that only the installed package can be imported."""
+    words = (sys.executable, "-m", "dragoman")
+    version = subprocess.run([*words, "--version"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (version.returncode, version.stdout) == (0, f"dragoman {dragoman.__version__}\n")
+    usage = subprocess.run([*words, "no-such-command"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert usage.returncode == 2
+    assert usage.stderr.startswith("Usage: dragoman ")
 
 
 @pytest.mark.parametrize("file", [file for file in (*SOURCES, *TOOLS) if holds_code(file)], ids=module_name)
