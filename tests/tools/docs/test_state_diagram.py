@@ -15,7 +15,7 @@ class Door(StrEnum):
     GONE = "gone"
 
 
-class Gate(str, Enum):  # noqa: UP042: its text is not its value, unlike StrEnum's
+class Gate(str, Enum):  # noqa: UP042  # unlike StrEnum, its text is not its value
     SHUT = "shut"
     OPEN = "wide open"
     GONE = "gone"
