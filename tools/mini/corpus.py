@@ -177,7 +177,7 @@ class Corpus:
     def pairs(self) -> tuple[Fact, ...]:
         return self.facts + self.small_talk
 
-    def held_out_questions(self) -> frozenset[str]:
+    def list_held_out(self) -> frozenset[str]:
         """The held-out questions that need no tool and no schema, normalized."""
         facts = (question for fact in self.pairs for question in fact.held_out)
         others = (question for topic in self.off_topic.values() for question in topic.held_out)

@@ -90,7 +90,7 @@ class Dialogues:
         makers = (self._random, self._inventor, self._stranger, self._make_allowed)
         self._objects = ObjectSource(corpus.objects, makers)
         self._offers = OfferSource(corpus, makers)
-        self._held_out = corpus.held_out_questions()
+        self._held_out = corpus.list_held_out()
         self._held_out_places = {word for place in corpus.held_out_places for word in normalize_question(place).split()}
         self._talk = [(question, fact.answer) for fact in corpus.small_talk for question in fact.questions]
         self._queue: list[Fact] = []
@@ -102,7 +102,7 @@ class Dialogues:
         if chance.random() < 0.15:
             self._say(dialogue, "system", chance.choice(self._corpus.systems))
         offers = self._offers.draw() if chance.random() < 0.3 else []
-        dialogue.tools = [(offer.name, offer.listed) for offer in offers]
+        dialogue.tools = [(offer.name, offer.parameter_list) for offer in offers]
         for _ in range(chance.choice(EXCHANGES)):
             self._exchange(dialogue, offers)
         return dialogue

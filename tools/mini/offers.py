@@ -24,7 +24,7 @@ class Offer:
     kinds: tuple[str, ...]
 
     @property
-    def listed(self) -> str:
+    def parameter_list(self) -> str:
         return signature(self.required, self.optional)
 
 

@@ -88,7 +88,7 @@ def test_a_question_has_one_answer_and_one_place() -> None:
     repeated = {question for question, count in Counter(question for question, _ in answers).items() if count > 1}
     assert not repeated
     trained = {normalize_question(question) for fact in CORPUS.pairs for question in fact.questions}
-    assert not trained & CORPUS.held_out_questions()
+    assert not trained & CORPUS.list_held_out()
     assert all(fact.held_out and len(fact.questions) >= 4 for fact in CORPUS.pairs)
 
 
@@ -101,7 +101,7 @@ def test_held_out_questions_are_never_drawn() -> None:
         if message["role"] == "user"
     }
     assert len(drawn) > 5000
-    assert not drawn & CORPUS.held_out_questions()
+    assert not drawn & CORPUS.list_held_out()
     words = {normalize_question(place) for place in CORPUS.held_out_places}
     words |= {normalize_question(tool.name) for tool in CORPUS.invented.held_out} | {
         tool[0] for tool in CORPUS.held_out_several
