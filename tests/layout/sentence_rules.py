@@ -72,9 +72,9 @@ def is_verb(node: Function) -> bool:
 def raised_by_function(tree: ast.Module) -> Mapping[str, frozenset[str]]:
     """The exceptions that each function of a module raises, by the function's name.
 
-    Counted are `raise Name(...)`, with a class or with a function of the module that is annotated with one, and the same
-    in functions of the module that are called by name. Not seen are exceptions of other modules' functions. What a
-    `try` with handlers raises is taken to be handled.
+    A `raise Name(...)` counts if the name is a class, or a function of the module annotated to return one; so does one
+    in a function of the module that is called by name. Exceptions of other modules' functions are not seen, and what
+    the body of a `try` with handlers raises is taken to be handled.
     """
     functions = [node for node in ast.walk(tree) if isinstance(node, Function)]
     makers = {node.name: node.returns.id for node in functions if isinstance(node.returns, ast.Name)}
