@@ -32,5 +32,5 @@ def _branches(root: Schema) -> Iterator[tuple[list[str], Schema]]:
 def _keys(root: Schema, rule: Schema) -> Iterator[str]:
     properties, required = rule.get("properties", {}), rule.get("required", ())
     for name in dict.fromkeys([*properties, *required]):
-        said = describe_type(root, properties.get(name) or root["properties"][name])
-        yield f"{code(name)} ({said}{'' if name in required else ', optional'})"
+        description = describe_type(root, properties.get(name) or root["properties"][name])
+        yield f"{code(name)} ({description}{'' if name in required else ', optional'})"

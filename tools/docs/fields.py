@@ -66,8 +66,10 @@ def _align(shapes: Mapping[str, Shape], sources: Sources) -> list[tuple[Place, d
     groups: dict[str, tuple[dict[str, _Cell], list[Place]]] = {}
     for place in _places(shapes):
         cells = {profile: _cell(one, found, sources) for profile, one in shapes.items() if (found := _find(one, place))}
-        said = json.dumps([format_place(drop_kinds(place)), {profile: repr(cell) for profile, cell in cells.items()}])
-        groups.setdefault(said, (cells, []))[1].append(place)
+        description = json.dumps(
+            [format_place(drop_kinds(place)), {profile: repr(cell) for profile, cell in cells.items()}]
+        )
+        groups.setdefault(description, (cells, []))[1].append(place)
     return [(place, cells) for cells, places in groups.values() for place in merge_places(places)]
 
 
@@ -99,13 +101,17 @@ def _cell(one: Shape, found: Field, sources: Sources) -> _Cell:
 def _row(place: Place, cells: dict[str, _Cell], others: list[str]) -> list[str]:
     documented = cells.get(DOCUMENTED)
     first = [documented.kind, documented.required, documented.limits] if documented else ["not documented", "", ""]
-    beside: list[str] = []
+    differences: list[str] = []
     for profile in others:
         cell = cells.get(profile)
-        said = "not listed" if cell is None else cell.describe_difference(documented)
-        beside.append(f"as in {code(others[beside.index(said)])}" if len(said) > 40 and said in beside else said)
+        difference = "not listed" if cell is None else cell.describe_difference(documented)
+        differences.append(
+            f"as in {code(others[differences.index(difference)])}"
+            if len(difference) > 40 and difference in differences
+            else difference
+        )
     numbers = sorted({cell.source for cell in cells.values()})
-    return [code(format_place(place)), *first, *beside, ", ".join(map(str, numbers))]
+    return [code(format_place(place)), *first, *differences, ", ".join(map(str, numbers))]
 
 
 def _remarks(shapes: Mapping[str, Shape]) -> Iterator[str]:
@@ -113,9 +119,9 @@ def _remarks(shapes: Mapping[str, Shape]) -> Iterator[str]:
     for profile, one in shapes.items():
         for text in dict.fromkeys(remark.text for remark in one.remarks):
             for place in merge_places(remark.place for remark in one.remarks if remark.text == text):
-                said = found.setdefault((text, drop_kinds(place), format_place(place)), [])
-                if profile not in said:
-                    said.append(profile)
+                where = found.setdefault((text, drop_kinds(place), format_place(place)), [])
+                if profile not in where:
+                    where.append(profile)
     if found:
         yield from lines("Rules across fields:")
         for (text, _, name), where in found.items():

@@ -22,8 +22,8 @@ def _message(**keys: Any) -> JsonObject:
 
 
 def _choice(index: int = 0, finish_reason: str = "stop", message: JsonObject | None = None, **keys: Any) -> JsonObject:
-    said = {"role": "assistant", "content": "the content", "refusal": None, **(message or {})}
-    return {"index": index, "message": said, "finish_reason": finish_reason, "logprobs": None, **keys}
+    content = {"role": "assistant", "content": "the content", "refusal": None, **(message or {})}
+    return {"index": index, "message": content, "finish_reason": finish_reason, "logprobs": None, **keys}
 
 
 def _usage(**keys: Any) -> JsonObject:

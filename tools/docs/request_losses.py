@@ -50,9 +50,9 @@ def _rows(rows: Mapping[Place, list[_Fates]]) -> Iterator[list[str]]:
     for place, fates in rows.items():
         if any(_adds_information(place, client, fates[client], rows) for client in range(len(fates))):
             groups.setdefault((*names(place), *map(_cell, fates)), []).append(place)
-    for said, places in groups.items():
+    for cells, places in groups.items():
         for place in merge_places(places):
-            yield [code(format_place(place)), *said[len(place) :]]
+            yield [code(format_place(place)), *cells[len(place) :]]
 
 
 def _cell(fates: _Fates) -> str:

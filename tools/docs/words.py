@@ -120,9 +120,9 @@ def _count(count: int, what: str) -> str:
 
 def _map(root: Schema, rule: Schema) -> str:
     values = rule["additionalProperties"]
-    said = [f"values: {describe_type(root, values)}", *_limits(root, values)]
+    parts = [f"values: {describe_type(root, values)}", *_limits(root, values)]
     keys = list(_sizes(rule.get("propertyNames", {})))
-    return ", ".join(said + [f"keys: {text}" for text in keys])
+    return ", ".join(parts + [f"keys: {text}" for text in keys])
 
 
 def _array(root: Schema, rule: Schema) -> str:
