@@ -61,7 +61,6 @@ def configuration(file: Path | None, env: dict[str, str], insecure: bool) -> Che
     from dragoman.local_engine import embedded
     from dragoman.proxy.config.load import Checked, check
     from dragoman.proxy.config.zero import from_environment, half_set
-
     from dragoman.proxy.server.onboarding import found, nothing
 
     if file is not None or DEFAULT_FILE.exists():
