@@ -1,11 +1,7 @@
-"""dragoman-mini: a model of a million parameters that memorised facts about dragoman, for demonstration and tests.
+"""The model folder of dragoman-mini, a model of a million parameters for demonstration and tests.
 
-This folder is its model folder too (README.md is the model card). Nothing here is needed to serve it:
-
-    corpus      the questions and answers of `corpus/*.json`, written for this project
-    dialogue    conversations made of them, with everyday variations, from a seed
-    train       python -m dragoman.local_engine.mini.train TARGET      needs torch
-    evaluate    python -m dragoman.local_engine.mini.evaluate          the numbers of the model card
+README.md is the model card. The folder holds only what the engine loads; `tools/mini/` in the repository holds the
+corpus, the training and the evaluation.
 """
 
 from pathlib import Path

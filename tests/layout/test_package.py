@@ -1,4 +1,4 @@
-"""The package `dragoman` is five links to the top-level folders; a checkout without them builds an empty wheel."""
+"""The package `dragoman` holds five links to the top-level folders; a checkout without them builds an empty wheel."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ast
 import importlib
 import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import dragoman
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("adapters", "contract", "local_engine", "proxy", "schemas")
 SOURCES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
+TOOLS = sorted((ROOT / "tools").rglob("*.py"))
 TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *(ROOT / "docs").rglob("*.md")])
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 MOST_LINES = 400
@@ -25,7 +28,8 @@ MACHINE_PATH = re.compile(r"(?<![\w.])/(home|root|Users|work|workspace|mnt)/|\b[
 
 
 def module_name(file: Path) -> str:
-    parts = ("dragoman", *file.relative_to(ROOT).with_suffix("").parts)
+    path = file.relative_to(ROOT).with_suffix("").parts
+    parts = path if path[0] == "tools" else ("dragoman", *path)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
@@ -53,7 +57,17 @@ def test_folder_is_installed_under_dragoman(folder: str) -> None:
     assert Path(module.__file__).resolve() == (ROOT / folder / "__init__.py").resolve()
 
 
-@pytest.mark.parametrize("file", [file for file in SOURCES if holds_code(file)], ids=module_name)
+def test_dragoman_runs_as_a_module(tmp_path: Path) -> None:
+    """From another folder, so that only the installed package can be imported."""
+    words = (sys.executable, "-m", "dragoman")
+    version = subprocess.run([*words, "--version"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (version.returncode, version.stdout) == (0, f"dragoman {dragoman.__version__}\n")
+    usage = subprocess.run([*words, "no-such-command"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert usage.returncode == 2
+    assert usage.stderr.startswith("Usage: dragoman ")
+
+
+@pytest.mark.parametrize("file", [file for file in (*SOURCES, *TOOLS) if holds_code(file)], ids=module_name)
 def test_module_exports_what_it_says(file: Path) -> None:
     try:
         module = importlib.import_module(module_name(file))
@@ -62,7 +76,7 @@ def test_module_exports_what_it_says(file: Path) -> None:
             raise
         pytest.skip(f"{missing.name} is not installed: only the training of dragoman-mini needs it")
     assert hasattr(module, "__all__"), f"{module.__name__} has no __all__"
-    assert list(module.__all__) == list(dict.fromkeys(module.__all__)), "a name stands twice"
+    assert list(module.__all__) == list(dict.fromkeys(module.__all__)), "__all__ lists a name twice"
     assert not [name for name in module.__all__ if not hasattr(module, name)], "__all__ names what is not there"
 
 
@@ -85,7 +99,7 @@ def test_every_data_file_gets_into_the_wheel() -> None:
 
 
 def test_files_are_short() -> None:
-    lengths = {str(file.relative_to(ROOT)): file.read_text("utf-8").count("\n") for file in SOURCES}
+    lengths = {str(file.relative_to(ROOT)): file.read_text("utf-8").count("\n") for file in (*SOURCES, *TOOLS)}
     assert not {name: length for name, length in lengths.items() if length > MOST_LINES}
 
 

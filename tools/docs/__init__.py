@@ -1,1 +1,1 @@
-"""Reference pages, made from the schemas and from what the adapters do: `python -m tools.docs`."""
+"""Generates the reference pages from the schemas and the adapters: `python -m tools.docs`."""

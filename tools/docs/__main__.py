@@ -1,4 +1,4 @@
-"""`python -m tools.docs [--check] [DIR]`: write the pages, or say which of them are stale."""
+"""`python -m tools.docs [--check] [DIR]`: write the pages, or name the stale ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .pages import stale, write
+from .pages import find_stale, write_pages
 
 __all__ = ["main"]
 
@@ -18,9 +18,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", nargs="?", type=Path, default=Path("docs"), metavar="DIR", help="default: docs")
     options = parser.parse_args(arguments)
     if not options.check:
-        write(options.folder)
+        write_pages(options.folder)
         return 0
-    found = stale(options.folder)
+    found = find_stale(options.folder)
     for name in found:
         print(f"stale: {options.folder / name}", file=sys.stderr)
     return 1 if found else 0

@@ -10,8 +10,8 @@ from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.routes import ADDRESSES, AZURE_OPENAI, INFORMATION, Routes
 from dragoman.schemas import load, names
 
-from .events import event_kinds
-from .fields import Sources, side
+from .events import event_table
+from .fields import Sources, schema_tables
 from .markdown import HEAD, code, lines, table
 
 __all__ = ["dialect_page", "served_profile"]
@@ -29,9 +29,9 @@ _LEAST: Mapping[str, JsonObject] = {
     "embeddings": {"input": "hello"},
 }
 _INTRODUCTION = (
-    "`[]` stands for each item of a list, `[role=user]` for the items of that kind, `(type=function)` for an object of "
-    "that kind. Columns of other profiles tell what differs from the `documented` one. Null on an optional field of a "
-    "request counts as absent. Sources are numbered at the end."
+    "`[]` means each item of a list, `[role=user]` each item of this kind, `(type=function)` an object of this kind. "
+    "The columns of other profiles show the differences from the `documented` one. Null on an optional field of a "
+    "request counts as absent. The numbers of the last column refer to the sources at the end."
 )
 
 
@@ -51,7 +51,7 @@ def dialect_page(dialect: Dialect) -> str:
 
 
 def served_profile(dialect: Dialect, protocol: str = "chat") -> str:
-    """The profile in which clients are served where the configuration says nothing."""
+    """The profile in which dragoman serves clients by default."""
     address = ADDRESSES[dialect.name, protocol][0].replace("{name}", "x")
     route = Routes({dialect.name: dialect}, {}).find(address)
     assert route is not None
@@ -61,7 +61,7 @@ def served_profile(dialect: Dialect, protocol: str = "chat") -> str:
 def _facts(dialect: Dialect) -> Iterator[str]:
     profiles = ", ".join(map(code, dialect.profiles))
     default = code(served_profile(dialect))
-    yield f"- Profiles: {profiles}; clients are served in {default} unless the configuration says otherwise."
+    yield f"- Profiles: {profiles}. By default dragoman serves clients in {default}."
     for protocol in dialect.served:
         addresses = ", ".join(f"`POST {path}`" for path in ADDRESSES[dialect.name, protocol])
         yield f"- Addresses that dragoman serves ({protocol}): {addresses}."
@@ -69,20 +69,20 @@ def _facts(dialect: Dialect) -> Iterator[str]:
             addresses = ", ".join(f"`POST {path}?api-version=...`" for path in azures)
             yield f"- The same for clients of Azure OpenAI ({protocol}): {addresses}."
     if dialect.protocol_of is not None:
-        yield "- An address with `{name}` serves every protocol of the dialect: the body says which is asked for."
+        yield "- An address with `{name}` serves every protocol of the dialect; the body decides which."
     for protocol in dialect.called:
         address = _called(dialect, protocol)
-        yield f"- Address that dragoman calls ({protocol}), behind the provider's base address: {address}."
+        yield f"- Address that dragoman calls ({protocol}), appended to the provider's base address: {address}."
         for form in dialect.addresses:
             yield f"- With `address: {form}` ({protocol}): {_called(dialect, protocol, form)}."
     for what, information in dialect.information.items():
         addresses = ", ".join(f"`GET {path}`" for path in INFORMATION[dialect.name, what])
         subject = "the server itself, without a key" if information.about == "none" else f"models ({what})"
-        yield f"- Addresses that tell of {subject}: {addresses}."
+        yield f"- Addresses with information on {subject}: {addresses}."
     if dialect.forwarded:
-        yield f"- Headers of the provider that clients get too: {', '.join(map(code, dialect.forwarded))}."
+        yield f"- Headers of the provider that dragoman forwards to clients: {', '.join(map(code, dialect.forwarded))}."
     yield ""
-    yield from lines("Ways to present a key to a provider:")
+    yield from lines("Ways to send a key to a provider:")
     yield from table(["`auth`", "Headers"], [_auth(dialect, word) for word in dialect.auth])
 
 
@@ -105,14 +105,14 @@ def _auth(dialect: Dialect, word: str) -> list[str]:
 
 
 def _sides(dialect: Dialect, sources: Sources) -> Iterator[str]:
-    for name in _ordered(dialect):
+    for name in _schema_names(dialect):
         protocol, _, which = name.partition("/")[2].partition(".")
         yield from lines(f"### {_SIDES[which]} ({protocol})")
-        yield from side(name, sources)
+        yield from schema_tables(name, sources)
         if which == "event":
-            yield from event_kinds(load(name))
+            yield from event_table(load(name))
 
 
-def _ordered(dialect: Dialect) -> list[str]:
+def _schema_names(dialect: Dialect) -> list[str]:
     own = [name for name in names() if name.startswith(f"{dialect.name}/")]
     return sorted(own, key=lambda name: (name.partition(".")[0], list(_SIDES).index(name.partition(".")[2])))

@@ -1,4 +1,4 @@
-"""The kinds of event that a stream's schema tells apart, each with its keys."""
+"""The kinds of event in a stream's schema, each with its keys."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dragoman.schemas import Schema
 
 from .markdown import code, lines, table
 from .shape import resolve
-from .words import kind
+from .words import describe_type
 
-__all__ = ["event_kinds"]
+__all__ = ["event_table"]
 
 
-def event_kinds(root: Schema) -> Iterator[str]:
-    """The lines of a table; none where all events are of one kind."""
+def event_table(root: Schema) -> Iterator[str]:
+    """The lines of a table; none if all events are of one kind."""
     rows = [[", ".join(map(code, words)), ", ".join(_keys(root, rule))] for words, rule in _branches(root)]
     if rows:
-        yield from lines("Keys by event, beside `type` and `sequence_number`, in the `documented` profile:")
+        yield from lines("Keys by event, in addition to `type` and `sequence_number`, in the `documented` profile:")
         yield from table(["Event", "Keys"], rows)
 
 
 def _branches(root: Schema) -> Iterator[tuple[list[str], Schema]]:
-    """The words for the kind, and the rule for events of that kind."""
+    """The names of each kind, and the rule for its events."""
     for branch in root.get("allOf", ()):
         word = branch.get("if", {}).get("properties", {}).get("type", {})
         if word:
@@ -32,5 +32,5 @@ def _branches(root: Schema) -> Iterator[tuple[list[str], Schema]]:
 def _keys(root: Schema, rule: Schema) -> Iterator[str]:
     properties, required = rule.get("properties", {}), rule.get("required", ())
     for name in dict.fromkeys([*properties, *required]):
-        said = kind(root, properties.get(name) or root["properties"][name])
-        yield f"{code(name)} ({said}{'' if name in required else ', optional'})"
+        description = describe_type(root, properties.get(name) or root["properties"][name])
+        yield f"{code(name)} ({description}{'' if name in required else ', optional'})"

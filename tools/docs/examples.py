@@ -1,4 +1,4 @@
-"""Values that a schema allows: the least object that holds a given value at a given place, and values for a field."""
+"""Values that a schema allows: the smallest object with a given value at a given place, and values for a field."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import jsonschema_rs
 
 from dragoman.schemas import Schema
 
-from .shape import Place, all_of, resolve
+from .shape import Place, merge_all_of, resolve
 
-__all__ = ["Json", "example", "holding", "values"]
+__all__ = ["Json", "build_body", "example", "example_values"]
 
 Json: TypeAlias = Any
 
@@ -33,14 +33,14 @@ _BY_NAME: Mapping[str, tuple[Json, ...]] = {
     "citations": ([],),
 }
 _INNER: Mapping[tuple[str, ...], dict[str, Json]] = {("response_format", "json_schema"): {"type": "json_schema"}}
-"""What must stand beside a key, for the object to make sense."""
+"""The keys that an object needs together with another key."""
 _TEXT: Schema = {"type": "string"}
 _FAR = 1000
 _LONG = 100
 
 
-def holding(root: Schema, place: Place, value: Json) -> dict[str, Json]:
-    """The top-level key that the place begins with, and the least value of it that has the value at the place."""
+def build_body(root: Schema, place: Place, value: Json) -> dict[str, Json]:
+    """Build the smallest object with the value at the place, below the top-level key that the place begins with."""
     name, rule = place[0].name, root["properties"][place[0].name]
     return {name: _inside(root, rule, place, value) if len(place) > 1 else value}
 
@@ -50,8 +50,8 @@ def example(root: Schema, rule: Schema, name: str = "") -> Json:
     return next(_candidates(root, rule, name))
 
 
-def values(root: Schema, rule: Schema, name: str) -> list[Json]:
-    """A few values that tell a field's fates apart: every word of an enum, the ends of a range, one of each type."""
+def example_values(root: Schema, rule: Schema, name: str) -> list[Json]:
+    """A few values that may fare differently: every word of an enum, the ends of a range, one of each type."""
     found: list[Json] = []
     for value in _candidates(root, rule, name):
         if not any(value is other or (value == other and type(value) is type(other)) for other in found):
@@ -60,7 +60,7 @@ def values(root: Schema, rule: Schema, name: str) -> list[Json]:
 
 
 def _inside(root: Schema, rule: Schema, place: Place, value: Json) -> Json:
-    """A value of the rule, for the first step of the place, with what the other steps lead to."""
+    """Build the value of the rule for the first step of the place, including the values of the other steps."""
     step, name = place[0], place[1].name
     rule = resolve(root, rule)
     if step.many:
@@ -90,7 +90,7 @@ def _object(root: Schema, rule: Schema, fixed: Mapping[str, Json]) -> dict[str, 
 
 
 def _parts(root: Schema, rule: Schema, body: Mapping[str, Json]) -> Iterator[Schema]:
-    """The rule, and whatever it applies to this very object; conditions are judged when their turn comes."""
+    """Yield the rule and the rules that it applies to this object. A condition is checked when it is reached."""
     rule = resolve(root, rule)
     yield rule
     for branch in rule.get("allOf", ()):
@@ -105,7 +105,7 @@ def _candidates(root: Schema, rule: Schema, name: str) -> Iterator[Json]:
     if name in _BY_NAME and "type" in rule:
         yield from (value for value in _BY_NAME[name] if _fits(rule, value))
         return
-    plain = all_of(rule)
+    plain = merge_all_of(rule)
     if "const" in plain:
         yield plain["const"]
         return

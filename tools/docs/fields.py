@@ -1,4 +1,4 @@
-"""One side of a dialect as a table of fields, its profiles beside each other."""
+"""One schema of a dialect as a table of fields, with a column for each profile."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from dragoman.schemas import DOCUMENTED, load, profiles
 
 from .markdown import code, lines, table
-from .shape import Field, Place, Shape, bare, in_order, joined, merged, shape, written
-from .words import kind, limits
+from .shape import Field, Place, Shape, drop_kinds, format_place, join_places, merge_places, read_shape, sort_places
+from .words import describe_limits, describe_type
 
-__all__ = ["Sources", "side"]
+__all__ = ["Sources", "schema_tables"]
 
 
 @dataclass(slots=True)
 class Sources:
-    """The sources of one page, numbered as they come up."""
+    """The sources of one page, numbered in the order of their first use."""
 
     texts: list[str] = field(default_factory=list)
 
@@ -30,15 +30,15 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """What one profile says of a field."""
+    """The description of a field in one profile."""
 
     kind: str
     required: str
     limits: str
     source: int
 
-    def beside(self, documented: _Cell | None) -> str:
-        """In words, as far as it differs from the documented profile."""
+    def describe_difference(self, documented: _Cell | None) -> str:
+        """Describe what differs from the documented profile."""
         if documented is None:
             return "; ".join(filter(None, [self.kind, self.required, self.limits]))
         parts = []
@@ -51,47 +51,49 @@ class _Cell:
         return "; ".join(parts)
 
 
-def side(name: str, sources: Sources) -> Iterator[str]:
+def schema_tables(name: str, sources: Sources) -> Iterator[str]:
     """The lines of one schema's tables."""
-    shapes = {profile: shape(load(name, profile)) for profile in profiles(name)}
+    shapes = {profile: read_shape(load(name, profile)) for profile in profiles(name)}
     others = [profile for profile in shapes if profile != DOCUMENTED]
     titles = ["Field", "Type", "Required", "Rules", *map(code, others), "Source"]
-    yield from table(titles, [_row(place, cells, others) for place, cells in _aligned(shapes, sources)])
+    yield from table(titles, [_row(place, cells, others) for place, cells in _align(shapes, sources)])
     yield from _remarks(shapes)
     yield from _closed(shapes)
 
 
-def _aligned(shapes: Mapping[str, Shape], sources: Sources) -> list[tuple[Place, dict[str, _Cell]]]:
-    """Every place with what each profile says of it; places that say the same are put together."""
+def _align(shapes: Mapping[str, Shape], sources: Sources) -> list[tuple[Place, dict[str, _Cell]]]:
+    """Return every place with its description in each profile; places with equal descriptions are merged."""
     groups: dict[str, tuple[dict[str, _Cell], list[Place]]] = {}
     for place in _places(shapes):
         cells = {profile: _cell(one, found, sources) for profile, one in shapes.items() if (found := _find(one, place))}
-        said = json.dumps([written(bare(place)), {profile: repr(cell) for profile, cell in cells.items()}])
-        groups.setdefault(said, (cells, []))[1].append(place)
-    return [(place, cells) for cells, places in groups.values() for place in merged(places)]
+        description = json.dumps(
+            [format_place(drop_kinds(place)), {profile: repr(cell) for profile, cell in cells.items()}]
+        )
+        groups.setdefault(description, (cells, []))[1].append(place)
+    return [(place, cells) for cells, places in groups.values() for place in merge_places(places)]
 
 
 def _places(shapes: Mapping[str, Shape]) -> list[Place]:
-    """All places, without those that another profile tells apart further."""
+    """Return all places, without those that another profile splits by kind of object."""
     found: dict[Place, list[Place]] = {}
     for one in shapes.values():
         for place in one.fields:
             found.setdefault(place, []).append(place)
-    apart = {bare(place) for place in found if place != bare(place)}
-    kept = [joined(group) for place, group in found.items() if place not in apart or len(group) == len(shapes)]
-    return in_order(kept)
+    apart = {drop_kinds(place) for place in found if place != drop_kinds(place)}
+    kept = [join_places(group) for place, group in found.items() if place not in apart or len(group) == len(shapes)]
+    return sort_places(kept)
 
 
 def _find(one: Shape, place: Place) -> Field | None:
-    return one.fields.get(place) or one.fields.get(bare(place))
+    return one.fields.get(place) or one.fields.get(drop_kinds(place))
 
 
 def _cell(one: Shape, found: Field, sources: Sources) -> _Cell:
     rule = found.rule
     return _Cell(
-        kind(one.root, rule),
+        describe_type(one.root, rule),
         "required" if found.required else "",
-        limits(one.root, rule),
+        describe_limits(one.root, rule),
         sources.number(rule["x-source"]),
     )
 
@@ -99,23 +101,27 @@ def _cell(one: Shape, found: Field, sources: Sources) -> _Cell:
 def _row(place: Place, cells: dict[str, _Cell], others: list[str]) -> list[str]:
     documented = cells.get(DOCUMENTED)
     first = [documented.kind, documented.required, documented.limits] if documented else ["not documented", "", ""]
-    beside: list[str] = []
+    differences: list[str] = []
     for profile in others:
         cell = cells.get(profile)
-        said = "not listed" if cell is None else cell.beside(documented)
-        beside.append(f"as in {code(others[beside.index(said)])}" if len(said) > 40 and said in beside else said)
+        difference = "not listed" if cell is None else cell.describe_difference(documented)
+        differences.append(
+            f"as in {code(others[differences.index(difference)])}"
+            if len(difference) > 40 and difference in differences
+            else difference
+        )
     numbers = sorted({cell.source for cell in cells.values()})
-    return [code(written(place)), *first, *beside, ", ".join(map(str, numbers))]
+    return [code(format_place(place)), *first, *differences, ", ".join(map(str, numbers))]
 
 
 def _remarks(shapes: Mapping[str, Shape]) -> Iterator[str]:
     found: dict[tuple[str, Place, str], list[str]] = {}
     for profile, one in shapes.items():
         for text in dict.fromkeys(remark.text for remark in one.remarks):
-            for place in merged(remark.place for remark in one.remarks if remark.text == text):
-                said = found.setdefault((text, bare(place), written(place)), [])
-                if profile not in said:
-                    said.append(profile)
+            for place in merge_places(remark.place for remark in one.remarks if remark.text == text):
+                where = found.setdefault((text, drop_kinds(place), format_place(place)), [])
+                if profile not in where:
+                    where.append(profile)
     if found:
         yield from lines("Rules across fields:")
         for (text, _, name), where in found.items():
@@ -126,8 +132,8 @@ def _remarks(shapes: Mapping[str, Shape]) -> Iterator[str]:
 
 def _closed(shapes: Mapping[str, Shape]) -> Iterator[str]:
     for profile, one in shapes.items():
-        closed = [written(place) for place in merged(one.closed)]
+        closed = [format_place(place) for place in merge_places(one.closed)]
         if closed:
             text = ", ".join(code(name) if name else "the body itself" for name in closed)
-            yield f"No other keys are taken in `{profile}` by: {text}."
+            yield f"In `{profile}` these accept no other keys: {text}."
             yield ""

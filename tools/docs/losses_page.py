@@ -1,4 +1,4 @@
-"""The page that says what gets lost between which dialects."""
+"""The page that lists what each pair of dialects loses."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ __all__ = ["losses_page"]
 
 _LEGEND = {
     CARRIED: "arrives as the client wrote it",
-    "as `name`": "arrives under that name",
+    "as `name`": "arrives under this name",
     "converted": "arrives in another form, with the same meaning",
     "moved": "arrives at another place in the conversation",
-    "not needed": "left out, which means the same",
-    "converted, less exact": "arrives in a form that says less; recorded as a loss",
-    "nearest value": "arrives as the nearest value that the provider takes; recorded as a loss",
-    "lost": "left out and recorded as a loss: it only advises, or is a key that nobody knows",
-    "refused (lost)": "refused by default; left out, and recorded as a loss, with the lenient policies",
-    "refused (nearest value)": "refused by default; the nearest value with the lenient policies",
-    "refused": "refused, whatever the policies",
-    ABSENT: "the client's dialect does not have it",
+    "not needed": "left out, with the same meaning",
+    "converted, less exact": "arrives in a less exact form; recorded as a loss",
+    "nearest value": "arrives as the nearest value that the provider accepts; recorded as a loss",
+    "lost": "left out and recorded as a loss: it is advisory, or an unknown key",
+    "refused (lost)": "refused by default; with the lenient policies left out and recorded as a loss",
+    "refused (nearest value)": "refused by default; with the lenient policies the nearest value, recorded as a loss",
+    "refused": "refused under every policy",
+    ABSENT: "the client's dialect lacks it",
 }
 _REPLY_LEGEND = {
-    CARRIED: "the client finds it where the hub has it",
-    "as `name`": "the client finds it there",
-    "inside `name`": "the client finds it there, together with other text",
+    CARRIED: "the client finds it at the same place as in the hub form",
+    "as `name`": "the client finds it under this name",
+    "inside `name`": "the client finds it there, within other text",
     "lost": "left out and recorded as a loss",
-    "left out": "left out, without a record",
-    "a value": "what the client finds instead",
+    "left out": "left out and not recorded",
+    "a value": "the client finds this value instead",
 }
 
 
-_NOTHING = "Nothing is lost: what was asked about is carried to every client."
-_EMULATED = "With the policy `emulate_completions`. The prompt becomes a message, always recorded as a loss."
+_NOTHING = "Nothing is lost: everything reaches every client."
+_EMULATED = "With the policy `emulate_completions`. The prompt becomes a message, which is always recorded as a loss."
 
 
 def losses_page(dialects: Mapping[str, Dialect]) -> str:
@@ -51,14 +51,14 @@ def losses_page(dialects: Mapping[str, Dialect]) -> str:
         "",
         *lines("# What gets lost"),
         *_introduction(served),
-        *lines("## Requests", "What is not listed is carried from every client's dialect that has it."),
+        *lines("## Requests", "A field that is not listed is carried from every client's dialect that has it."),
         *table(["Word", "Meaning"], _LEGEND.items()),
         *_requests(served, dialects, "chat"),
         *_requests(served, dialects, "completions"),
         *_requests(served, dialects, "embeddings"),
         *lines(
             "## Replies of chat",
-            "The same for what comes back: from the hub, into which every provider's reply is read.",
+            "The same for replies: from the hub form, into which dragoman reads every provider's reply.",
         ),
         *table(["Word", "Meaning"], _REPLY_LEGEND.items()),
         *lines("### Whole replies"),
@@ -82,20 +82,20 @@ def _serving(clients: list[Client], protocol: str) -> list[Client]:
 def _introduction(served: list[Client]) -> Iterator[str]:
     profiles = ", ".join(f"{client.dialect.name} {code(client.profile)}" for client in served)
     yield from lines(
-        "This table is computed: every field of every client's dialect is put into a request, with a few of the "
-        "values that its schema allows, and goes through the adapters to every provider's dialect. What a request "
-        "loses stands in the response header `x-dragoman-changes` and in the log."
+        "The adapters compute these tables: for every field of every client's dialect, and for a few of the values "
+        "that its schema allows, a request goes through the adapters to every provider's dialect. The response header "
+        "`x-dragoman-changes` and the log list the losses of each request."
     )
-    yield f"- Clients are served in their default profiles: {profiles}."
+    yield f"- Profiles of the clients, the default ones: {profiles}."
     yield (
-        f"- Providers are called in `{PROVIDER_PROFILE}`, the model being called {code(MODEL)}, without other "
-        "settings. Databricks takes `n` where the kind of provider is `provisioned-throughput`, and `strict` in tools "
-        "for models with `gpt` in their name."
+        f"- Profile of the providers: `{PROVIDER_PROFILE}`, with a model named {code(MODEL)} and no other settings. "
+        "Databricks accepts `n` if the kind of provider is `provisioned-throughput`, and `strict` in tools if the "
+        "model's name contains `gpt`."
     )
     yield f"- Default policies: {_policy(Policy())}."
     yield f"- Lenient policies: {_policy(LENIENT)}."
-    yield "- The hub's extensions are listed for openai clients, and for others that have them in their own dialect."
-    yield "- An azure client's unknown keys are refused unless it sends the header `extra-parameters`."
+    yield "- Extensions of the hub form are listed for openai clients, and for clients whose own dialect has them."
+    yield "- Unknown keys of an azure client are refused unless it sends the header `extra-parameters`."
     yield ""
 
 
@@ -111,5 +111,5 @@ def _requests(served: list[Client], dialects: Mapping[str, Dialect], protocol: s
             yield from lines(f"### To {provider.name} ({protocol})")
             yield from request_table(asking, provider, protocol)
         elif protocol == "completions":
-            yield from lines(f"### To {provider.name} ({protocol}, for which chat stands in)", _EMULATED)
+            yield from lines(f"### To {provider.name} ({protocol}, emulated with chat)", _EMULATED)
             yield from request_table(asking, provider, protocol)

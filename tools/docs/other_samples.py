@@ -1,4 +1,4 @@
-"""Answers of completions and embeddings in hub form, each to ask what becomes of one thing in it."""
+"""Replies of completions and embeddings in hub form, each to trace one value in it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ TEXTS: Mapping[str, tuple[JsonObject, Path]] = {
     ),
     "`model`": ({}, ("model",)),
     "`system_fingerprint`": ({"system_fingerprint": "fp_1"}, ("system_fingerprint",)),
-    "a key that nobody knows": ({"x_unknown": "unknown"}, ("x_unknown",)),
+    "an unknown key": ({"x_unknown": "unknown"}, ("x_unknown",)),
 }
 VECTORS: Mapping[str, tuple[JsonObject, Path]] = {
     "`embedding` of numbers": ({}, ("data", 0, "embedding")),
@@ -59,7 +59,7 @@ VECTORS: Mapping[str, tuple[JsonObject, Path]] = {
     "`model`": ({}, ("model",)),
     "`usage`": ({}, ("usage",)),
     "other counts in `usage`": ({"usage": {**_VECTOR_USAGE, "audio_tokens": 66}}, ("usage", "audio_tokens")),
-    "a key that nobody knows": ({"x_unknown": "unknown"}, ("x_unknown",)),
+    "an unknown key": ({"x_unknown": "unknown"}, ("x_unknown",)),
 }
 
 
@@ -69,7 +69,7 @@ def text_reply(part: JsonObject) -> JsonObject:
 
 
 def text_chunks(whole: JsonObject) -> Iterator[JsonObject]:
-    """The same answer as hub chunks: per choice what is said, then the finish; usage last."""
+    """The same reply as hub chunks: for each choice the text, then the finish reason; usage last."""
     shared = {key: value for key, value in whole.items() if key not in ("choices", "usage")}
     for choice in whole["choices"]:
         yield {**shared, "choices": [{**choice, "finish_reason": None}]}

@@ -1,4 +1,4 @@
-"""Requests that clients of a dialect may send, each to ask what becomes of one thing in it."""
+"""Requests that clients of a dialect may send, each to trace one value in it."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from dragoman.adapters.fit import hub_annotations
 from dragoman.adapters.paths import Path
 from dragoman.schemas import Schema, load
 
-from .examples import Json, holding, values
+from .examples import Json, build_body, example_values
 from .markdown import code
-from .shape import Field, Place, Step, names, shape
+from .shape import Field, Place, Step, names, read_shape
 from .words import literal
 
-__all__ = ["SPECIAL", "Question", "questions"]
+__all__ = ["SPECIAL", "Question", "make_questions"]
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What becomes of the value at the path of the body? `value` is what it is called in a table; of what is `told`
-    elsewhere only the rest is asked."""
+    """What happens to the value at the path of the body?
+
+    `value` names it in a table. If `is_covered`, another question covers it, and it counts as carried.
+    """
 
     body: JsonObject
     path: Path = ()
     value: str = ""
-    told: bool = False
+    is_covered: bool = False
     protocol: str = "chat"
 
 
@@ -38,7 +40,7 @@ _CALLING = {"role": "assistant", "content": "I call.", "tool_calls": _CALLS}
 _RESULTS = [{"role": "tool", "tool_call_id": f"call_{i}", "content": "1"} for i in (1, 2)]
 _WIDE = {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(16)}}
 
-_BESIDE: Mapping[str, JsonObject] = {
+_TOGETHER: Mapping[str, JsonObject] = {
     "top_logprobs": {"logprobs": True},
     "tool_choice": {"tools": [{"type": "function", "function": _TOOL}]},
     "parallel_tool_calls": {"tools": [{"type": "function", "function": _TOOL}]},
@@ -56,38 +58,38 @@ _LEAST: Mapping[str, JsonObject] = {
     "embeddings": {"input": ["hello"]},
 }
 _INSTEAD_OF_TEXT = frozenset({"refusal", "audio", "function_call"})
-"""With these an assistant's message has null as content."""
+"""With one of these keys an assistant's message has null content."""
 
 
-def questions(dialect: str, profile: str, protocol: str = "chat") -> dict[Place, list[Question]]:
-    """For every field of the dialect's request that leaves a choice, one question for each kind of value."""
+def make_questions(dialect: str, profile: str, protocol: str = "chat") -> dict[Place, list[Question]]:
+    """Make questions for every field of the dialect's request with a choice of values, one for each kind of value."""
     found: dict[Place, list[Question]] = {}
     for root, one in _fields(dialect, profile, protocol):
-        asked = [_question(root, one, value, protocol) for value in _telling(root, one, protocol)]
+        asked = [_question(root, one, value, protocol) for value in _meaningful_values(root, one, protocol)]
         if asked:
             found[one.place] = asked
     return found
 
 
 def _fields(dialect: str, profile: str, protocol: str) -> Iterator[tuple[Schema, Field]]:
-    """The dialect's fields, and the hub's extensions, which clients of the hub's own dialect may use."""
-    own = shape(load(f"{dialect}/{protocol}.request", profile))
+    """Yield the dialect's fields and, for clients of the hub's own dialect, the hub's extensions."""
+    own = read_shape(load(f"{dialect}/{protocol}.request", profile))
     for one in own.fields.values():
         if names(one.place) not in _ALWAYS and "const" not in one.rule and one.rule.keys() & {"type", "$ref"}:
             yield own.root, one
     if dialect == "openai":
-        hub = shape(load(f"hub/{protocol}.request"))
+        hub = read_shape(load(f"hub/{protocol}.request"))
         for one in hub.fields.values():
             owner = hub.fields[one.place[:1]] if len(one.place) > 1 and one.place[:1] in hub.fields else one
             if (one.rule.get("x-extension") or owner.rule.get("x-extension")) and one.place not in own.fields:
                 yield hub.root, one
 
 
-def _telling(root: Schema, one: Field, protocol: str) -> list[Json]:
-    """The values that say something."""
+def _meaningful_values(root: Schema, one: Field, protocol: str) -> list[Json]:
+    """The values that are not neutral."""
     path = names(one.place)
     neutral = [*one.rule.get("x-neutral", ()), *_hub(protocol).get(path, {}).get("x-neutral", ())]
-    return [value for value in values(root, one.rule, path[-1]) if value not in neutral]
+    return [value for value in example_values(root, one.rule, path[-1]) if value not in neutral]
 
 
 def _hub(protocol: str) -> Mapping[Path, Schema]:
@@ -96,18 +98,18 @@ def _hub(protocol: str) -> Mapping[Path, Schema]:
 
 def _question(root: Schema, one: Field, value: Json, protocol: str) -> Question:
     place = one.place
-    body: JsonObject = {"model": "m", **_LEAST[protocol], **_BESIDE.get(place[0].name, {})}
-    body.update(holding(root, place, value))
+    body: JsonObject = {"model": "m", **_LEAST[protocol], **_TOGETHER.get(place[0].name, {})}
+    body.update(build_body(root, place, value))
     path = _path(place)
     if path[-1] in ("type", "role") and len(path) > 1:
-        path = path[:-1]  # the fate of the whole object
+        path = path[:-1]  # trace the whole object
     if place[0].name == "messages":
         before, after = _around(body["messages"][0])
         _complete(body["messages"][0], place)
         body["messages"] = [*before, *body["messages"], *after]
         path = ("messages", len(before), *path[2:])
-    told = names(place)[-2:] == ("content", "type") and value == "text"  # by what becomes of a list
-    return Question(body, path, _shown(value, "enum" in one.rule), told, protocol)
+    is_covered = names(place)[-2:] == ("content", "type") and value == "text"  # by the question for a list
+    return Question(body, path, _shown(value, "enum" in one.rule), is_covered, protocol)
 
 
 def _path(place: Place) -> Path:
@@ -120,7 +122,7 @@ def _around(message: JsonObject) -> tuple[list[JsonObject], list[JsonObject]]:
 
 
 def _complete(message: JsonObject, place: Place) -> None:
-    """Give a message what the schema does not ask for, and the conversation does."""
+    """Add to a message what the conversation requires but the schema does not."""
     if message["role"] == "tool":
         message.setdefault("tool_call_id", "call_1")
     if message["role"] != "assistant":
@@ -156,18 +158,18 @@ _UNKNOWN = {"x_unknown": 1}
 
 _CHAT: Mapping[str, Question] = {
     "two system messages": _talk(_SYSTEM, _SYSTEM, _HELLO),
-    "a system message behind others": _talk(_HELLO, _SYSTEM, _HELLO),
+    "a system message after others": _talk(_HELLO, _SYSTEM, _HELLO),
     "tool results in another order than their calls": _talk(_HELLO, _CALLING, *reversed(_RESULTS)),
     "33 tools": _with(_tools({**_TOOL, "name": f"f{i}"} for i in range(33)), "tools"),
     "a tool with 16 parameters": _with(_tools([{**_TOOL, "parameters": _WIDE}]), "tools"),
     "a tool without description": _with(_tools([{"name": "f", "parameters": _TOOL["parameters"]}]), "tools"),
-    "a key that nobody knows": _with(_UNKNOWN, "x_unknown"),
-    "such a key in a message": _with({"messages": [{**_HELLO, **_UNKNOWN}]}, "messages", 0, "x_unknown"),
-    "such a key in a content part": _with(
+    "an unknown key": _with(_UNKNOWN, "x_unknown"),
+    "an unknown key in a message": _with({"messages": [{**_HELLO, **_UNKNOWN}]}, "messages", 0, "x_unknown"),
+    "an unknown key in a content part": _with(
         {"messages": [{"role": "user", "content": [{"type": "text", "text": "hello", **_UNKNOWN}]}]},
         *("messages", 0, "content", 0, "x_unknown"),
     ),
-    "such a key in a tool": _with(
+    "an unknown key in a tool": _with(
         {"tools": [{"type": "function", "function": _TOOL, **_UNKNOWN}]}, "tools", 0, "x_unknown"
     ),
 }
@@ -181,7 +183,7 @@ _EMBEDDINGS: Mapping[str, Question] = {
     "`input`, a string": _embed("hello"),
     "`input`, a list of tokens": _embed([1, 2]),
     "`input`, lists of tokens": _embed([[1, 2], [3]]),
-    "a key that nobody knows": _embed(["hello"], "x_unknown", **_UNKNOWN),
+    "an unknown key": _embed(["hello"], "x_unknown", **_UNKNOWN),
 }
 
 
@@ -194,11 +196,11 @@ _COMPLETIONS: Mapping[str, Question] = {
     "a prompt of tokens": _complete_prompt([1, 2]),
     "several prompts of tokens": _complete_prompt([[1, 2], [3]]),
     "null as prompt": _complete_prompt(None),
-    "a key that nobody knows": _complete_prompt("hello", "x_unknown", **_UNKNOWN),
+    "an unknown key": _complete_prompt("hello", "x_unknown", **_UNKNOWN),
 }
 SPECIAL: Mapping[str, Mapping[str, Question]] = {
     "chat": _CHAT,
     "completions": _COMPLETIONS,
     "embeddings": _EMBEDDINGS,
 }
-"""What is not a matter of one field, for each protocol."""
+"""Questions about more than one field, for each protocol."""

@@ -1,4 +1,4 @@
-"""What becomes of the parts of an answer that a client's dialect has no place for."""
+"""Traces the parts of a reply to the clients of each dialect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dragoman.adapters.streams import Chunk, End, Output
 
 from .markdown import code, table
 from .other_samples import TEXTS, VECTORS, text_chunks, text_reply, vector_reply
-from .reply_samples import SAMPLES, chunks, reply
+from .reply_samples import SAMPLES, reply_chunks, whole_reply
 from .trials import CARRIED, MODEL, Client, leaves
 from .words import literal
 
@@ -28,8 +28,7 @@ _Fate: TypeAlias = Callable[[Client, str, JsonObject, Path], str]
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """Of one protocol: what is asked, and the whole reply in hub form that a sample is put into; the same as chunks,
-    where there are streams."""
+    """The samples of one protocol, how to make a whole reply in hub form of one, and chunks if the protocol streams."""
 
     samples: Mapping[str, tuple[JsonObject, Path]]
     reply: Callable[[JsonObject], JsonObject]
@@ -37,20 +36,20 @@ class _Answers:
 
 
 _ANSWERS = {
-    "chat": _Answers(SAMPLES, reply, chunks),
+    "chat": _Answers(SAMPLES, whole_reply, reply_chunks),
     "completions": _Answers(TEXTS, text_reply, text_chunks),
     "embeddings": _Answers(VECTORS, vector_reply),
 }
 
 
 def reply_table(clients: Sequence[Client], protocol: str = "chat") -> list[str]:
-    """The lines of the table of whole replies; clients that get the same share a column."""
-    return _table(clients, protocol, _whole)
+    """The lines of the table of whole replies; clients with equal columns share one."""
+    return _table(clients, protocol, _reply_fate)
 
 
 def stream_table(clients: Sequence[Client], protocol: str = "chat") -> list[str]:
     """The same for streams."""
-    return _table(clients, protocol, _streamed)
+    return _table(clients, protocol, _stream_fate)
 
 
 def _table(clients: Sequence[Client], protocol: str, fate: _Fate) -> list[str]:
@@ -69,16 +68,16 @@ def _title(group: list[Client]) -> str:
     return name if len(profiles) == len(group[0].dialect.profiles) else f"{name}, {' and '.join(profiles)}"
 
 
-def _whole(client: Client, protocol: str, answer: JsonObject, path: Path) -> str:
+def _reply_fate(client: Client, protocol: str, answer: JsonObject, path: Path) -> str:
     ctx = _context(client)
     body = client.dialect.served[protocol].write_reply(copy.deepcopy(answer), ctx).body
     return _word(lookup(answer, path), path, [body], ctx.receipt)
 
 
-def _streamed(client: Client, protocol: str, answer: JsonObject, path: Path) -> str:
+def _stream_fate(client: Client, protocol: str, answer: JsonObject, path: Path) -> str:
     value = lookup(answer, path)
     if value is None:
-        return CARRIED  # what is not said cannot be lost
+        return CARRIED  # an absent value cannot be lost
     ctx = _context(client)
     writer = client.dialect.served[protocol].write_stream(ctx)
     outputs: list[Output] = [*map(Chunk, _ANSWERS[protocol].chunks(answer)), End()]
@@ -86,8 +85,8 @@ def _streamed(client: Client, protocol: str, answer: JsonObject, path: Path) -> 
     data = [item.data for item in Framer().feed(sent) if isinstance(item, Event)]
     events = [_as_message(json.loads(text)) for text in data if text != b"[DONE]"]
     word = _word(value, path, events, ctx.receipt)
-    beside = any(event["choices"] and event.get("usage") for event in events)
-    return "beside the finish reason" if path == ("usage",) and word == CARRIED and beside else word
+    is_with_finish = any(event["choices"] and event.get("usage") for event in events)
+    return "with the finish reason" if path == ("usage",) and word == CARRIED and is_with_finish else word
 
 
 def _context(client: Client) -> Context:
@@ -95,7 +94,7 @@ def _context(client: Client) -> Context:
 
 
 def _as_message(event: JsonObject) -> JsonObject:
-    """The event with its choices where they stand in a whole reply."""
+    """Move the choices of an event to their places in a whole reply."""
     choices: list[Any] = [{}] * (1 + max((choice["index"] for choice in event["choices"]), default=-1))
     for choice in event["choices"]:
         choices[choice["index"]] = {("message" if key == "delta" else key): value for key, value in choice.items()}
@@ -115,19 +114,19 @@ def _fate_of(path: Path, value: Any, found: list[tuple[Path, Any]], receipt: Rec
         if other is None:
             continue
         if other == value:
-            return f"as {_named(place)}"
+            return f"as {_format_path(place)}"
         if isinstance(value, str) and isinstance(other, str) and value in other:
-            return f"inside {_named(place)}"
+            return f"inside {_format_path(place)}"
         if place == path:
             return literal(other)
-    return "lost" if any(path[: len(place)] == place for place in _dropped(receipt)) else "left out"
+    return "lost" if any(path[: len(place)] == place for place in _dropped_paths(receipt)) else "left out"
 
 
-def _dropped(receipt: Receipt) -> list[Path]:
+def _dropped_paths(receipt: Receipt) -> list[Path]:
     befores = [change.before for change in receipt.changes if change.action == "dropped"]
     return [tuple("message" if part == "delta" else part for part in before) for before in befores]
 
 
-def _named(place: Path) -> str:
+def _format_path(place: Path) -> str:
     text = re.sub(r"\[\d+\]", "[]", dotted(place))
     return code(text.removeprefix("choices[].message."))

@@ -1,4 +1,4 @@
-"""Answers in hub form, each to ask what becomes of one thing in it."""
+"""Chat replies in hub form, each to trace one value in it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.paths import Path
 
-__all__ = ["SAMPLES", "chunks", "reply"]
+__all__ = ["SAMPLES", "reply_chunks", "whole_reply"]
 
 _CALL = {"id": "call_1", "type": "function", "function": {"name": "tool_name", "arguments": '{"an":"argument"}'}}
 _CUSTOM = {"id": "call_1", "type": "custom", "custom": {"name": "tool_name", "input": "the input"}}
@@ -22,8 +22,8 @@ def _message(**keys: Any) -> JsonObject:
 
 
 def _choice(index: int = 0, finish_reason: str = "stop", message: JsonObject | None = None, **keys: Any) -> JsonObject:
-    said = {"role": "assistant", "content": "the content", "refusal": None, **(message or {})}
-    return {"index": index, "message": said, "finish_reason": finish_reason, "logprobs": None, **keys}
+    content = {"role": "assistant", "content": "the content", "refusal": None, **(message or {})}
+    return {"index": index, "message": content, "finish_reason": finish_reason, "logprobs": None, **keys}
 
 
 def _usage(**keys: Any) -> JsonObject:
@@ -41,7 +41,7 @@ SAMPLES: Mapping[str, tuple[JsonObject, Path]] = {
         ("choices", 0, "native_finish_reason"),
     ),
     "`content`": (_message(), (*_MESSAGE, "content")),
-    "`content` null, beside tool calls": (_message(content=None, tool_calls=[_CALL]), (*_MESSAGE, "content")),
+    "`content` null, with tool calls": (_message(content=None, tool_calls=[_CALL]), (*_MESSAGE, "content")),
     "`refusal`": (_message(content=None, refusal="the refusal"), (*_MESSAGE, "refusal")),
     "`reasoning_content`": (_message(reasoning_content="the reasoning"), (*_MESSAGE, "reasoning_content")),
     "`reasoning_signature`": (
@@ -80,18 +80,18 @@ SAMPLES: Mapping[str, tuple[JsonObject, Path]] = {
     "`service_tier`": ({"service_tier": "flex"}, ("service_tier",)),
     "`system_fingerprint`": ({"system_fingerprint": "fp_1"}, ("system_fingerprint",)),
     "`extra_fields` of a choice": ({"choices": [_choice(extra_fields="safe")]}, ("choices", 0, "extra_fields")),
-    "a key that nobody knows": ({"x_unknown": "unknown"}, ("x_unknown",)),
+    "an unknown key": ({"x_unknown": "unknown"}, ("x_unknown",)),
 }
-"""Label -> what the answer has beside the usual, and the path that is asked for."""
+"""The label of a sample -> what it adds to the usual reply, and the path of the traced value."""
 
 
-def reply(part: JsonObject) -> JsonObject:
+def whole_reply(part: JsonObject) -> JsonObject:
     usual = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1700000000, "model": "m"}
     return {**usual, "choices": [_choice()], "usage": _USAGE, **part}
 
 
-def chunks(whole: JsonObject) -> Iterator[JsonObject]:
-    """The same answer as hub chunks: per choice what is said, then the finish; usage last."""
+def reply_chunks(whole: JsonObject) -> Iterator[JsonObject]:
+    """The same reply as hub chunks: for each choice the message, then the finish reason; usage last."""
     shared = {key: value for key, value in whole.items() if key not in ("choices", "usage")}
     shared["object"] = "chat.completion.chunk"
     for choice in whole["choices"]:

@@ -1,4 +1,4 @@
-"""The fates of every field of a request, from every client's dialect to one provider's."""
+"""Traces every field of a request from every client's dialect to one provider's."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dragoman.adapters.dialect import Dialect
 
 from .markdown import code, table
-from .questions import SPECIAL, Question, questions
-from .shape import Place, Step, bare, in_order, merged, names, written
-from .trials import CARRIED, Client, NotInDialect, fate
+from .questions import SPECIAL, Question, make_questions
+from .shape import Place, Step, drop_kinds, format_place, merge_places, names, sort_places
+from .trials import CARRIED, Client, NotInDialect, trace_fate
 from .words import literal
 
 __all__ = ["ABSENT", "request_table"]
@@ -17,15 +17,15 @@ __all__ = ["ABSENT", "request_table"]
 ABSENT = "–"
 
 _Fates = dict[str, str]
-"""A value's name -> its fate; empty where the client's dialect does not have the field."""
+"""A value's name -> its fate; empty if the client's dialect lacks the field."""
 
 
 def request_table(clients: Sequence[Client], provider: Dialect, protocol: str = "chat") -> list[str]:
     """The lines of the provider's table."""
-    asked = [questions(client.dialect.name, client.profile, protocol) for client in clients]
+    asked = [make_questions(client.dialect.name, client.profile, protocol) for client in clients]
     rows = {
         place: [
-            _fates(one.get(place, one.get(bare(place), [])), client, provider)
+            _fates(one.get(place, one.get(drop_kinds(place), [])), client, provider)
             for one, client in zip(asked, clients, strict=True)
         ]
         for place in _places(asked)
@@ -35,24 +35,24 @@ def request_table(clients: Sequence[Client], provider: Dialect, protocol: str = 
 
 
 def _places(asked: Iterable[Mapping[Place, object]]) -> list[Place]:
-    """All places, without those that another client's dialect tells apart further."""
+    """Return all places, without those that another client's dialect splits by kind of object."""
     found = dict.fromkeys(place for one in asked for place in one)
-    apart = {bare(place) for place in found if place != bare(place)}
-    return in_order(place for place in found if place not in apart)
+    apart = {drop_kinds(place) for place in found if place != drop_kinds(place)}
+    return sort_places(place for place in found if place not in apart)
 
 
 def _fates(asked: Sequence[Question], client: Client, provider: Dialect) -> _Fates:
-    return {one.value: CARRIED if one.told else fate(client, provider, one) for one in asked}
+    return {one.value: CARRIED if one.is_covered else trace_fate(client, provider, one) for one in asked}
 
 
 def _rows(rows: Mapping[Place, list[_Fates]]) -> Iterator[list[str]]:
     groups: dict[tuple[str, ...], list[Place]] = {}
     for place, fates in rows.items():
-        if any(_news(place, client, fates[client], rows) for client in range(len(fates))):
+        if any(_adds_information(place, client, fates[client], rows) for client in range(len(fates))):
             groups.setdefault((*names(place), *map(_cell, fates)), []).append(place)
-    for said, places in groups.items():
-        for place in merged(places):
-            yield [code(written(place)), *said[len(place) :]]
+    for cells, places in groups.items():
+        for place in merge_places(places):
+            yield [code(format_place(place)), *cells[len(place) :]]
 
 
 def _cell(fates: _Fates) -> str:
@@ -64,14 +64,14 @@ def _cell(fates: _Fates) -> str:
     return "; ".join(f"{', '.join(some)}: {word}" for word, some in by_word.items() if word != CARRIED)
 
 
-def _news(place: Place, client: int, fates: _Fates, rows: Mapping[Place, list[_Fates]]) -> bool:
-    """Whether the fates say more than those of what the field stands in."""
+def _adds_information(place: Place, client: int, fates: _Fates, rows: Mapping[Place, list[_Fates]]) -> bool:
+    """Whether the fates add anything to those of the objects around the field."""
     words = set(fates.values()) - {CARRIED}
-    return bool(words) and not any(words <= told for told in _told(place, client, rows))
+    return bool(words) and not any(words <= outer for outer in _outer_words(place, client, rows))
 
 
-def _told(place: Place, client: int, rows: Mapping[Place, list[_Fates]]) -> Iterator[set[str]]:
-    """What is said of each field that the place stands in, and of the kinds of object on the way."""
+def _outer_words(place: Place, client: int, rows: Mapping[Place, list[_Fates]]) -> Iterator[set[str]]:
+    """Yield the fates of each field around the place, and of the kinds of object on the way."""
     none: list[_Fates] = [{}] * (client + 1)
     for end in range(len(place) - 1, 0, -1):
         before, step = place[: end - 1], place[end - 1]
@@ -90,6 +90,6 @@ def _special_rows(clients: Sequence[Client], provider: Dialect, protocol: str) -
 
 def _special(client: Client, provider: Dialect, question: Question) -> str:
     try:
-        return fate(client, provider, question)
+        return trace_fate(client, provider, question)
     except NotInDialect:
         return ABSENT

@@ -1,7 +1,7 @@
-"""The fields of a schema written in this project's style, as a flat list of places.
+"""Lists the fields of a schema of this project as places.
 
 A place is a path whose steps may be bound to a kind of object: `messages[role=user].content[type=text].text` is the
-text of a text part of a user's message, `tool_choice(type=function).function` a key that such a tool choice has.
+text of a text part of a user's message, `tool_choice(type=function).function` a key of a tool choice of this type.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ __all__ = [
     "Shape",
     "Step",
     "When",
-    "all_of",
-    "bare",
-    "in_order",
-    "joined",
-    "merged",
+    "drop_kinds",
+    "format_place",
+    "join_places",
+    "merge_all_of",
+    "merge_places",
     "names",
+    "read_shape",
     "resolve",
-    "shape",
-    "written",
+    "sort_places",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """Only where the key has one of the values; `of` are all that it can have, empty where that is open."""
+    """The condition that a key has one of the values. `of` lists all possible values, and is empty if they are open."""
 
     key: str
     values: tuple[str, ...]
@@ -59,7 +59,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A rule that no single field's own schema holds."""
+    """A rule outside the schema of any single field."""
 
     place: Place
     text: str
@@ -67,7 +67,7 @@ class Remark:
 
 @dataclass(slots=True)
 class Shape:
-    """`closed` are the places of objects that take no other keys than those listed."""
+    """The fields and remarks of a schema. `closed` are the places of objects that accept only the listed keys."""
 
     root: Schema
     fields: dict[Place, Field] = field(default_factory=dict)
@@ -75,15 +75,15 @@ class Shape:
     closed: list[Place] = field(default_factory=list)
 
 
-def shape(root: Schema) -> Shape:
-    """Raises ValueError for a construct that has no words yet."""
+def read_shape(root: Schema) -> Shape:
+    """Read the fields of a schema. Raises ValueError for a construct that this module cannot describe."""
     found = Shape(root)
     _visit(found, root, ())
     return found
 
 
 def resolve(root: Schema, rule: Schema) -> Schema:
-    """The rule with its reference followed; keys beside the reference win."""
+    """Follow the reference of a rule; keys next to the reference win."""
     while "$ref" in rule:
         target: Any = root
         for part in rule["$ref"].removeprefix("#/").split("/"):
@@ -92,28 +92,28 @@ def resolve(root: Schema, rule: Schema) -> Schema:
     return rule
 
 
-def written(place: Place) -> str:
-    return ".".join(map(_written_step, place))
+def format_place(place: Place) -> str:
+    return ".".join(map(_format_step, place))
 
 
-def bare(place: Place) -> Place:
-    """The place without the kinds of object that it is bound to."""
+def drop_kinds(place: Place) -> Place:
+    """Remove the kinds of object from a place."""
     return tuple(replace(step, when=None) for step in place)
 
 
-def merged(places: Iterable[Place]) -> list[Place]:
-    """The same places, those that differ in one kind of object only put together."""
+def merge_places(places: Iterable[Place]) -> list[Place]:
+    """Merge places that differ in only one kind of object."""
     found = list(dict.fromkeys(places))
     for position in range(max(map(len, found), default=0) - 1, -1, -1):
         groups: dict[tuple[Any, ...], list[Place]] = {}
         for place in found:
-            groups.setdefault(_apart(place, position), []).append(place)
-        found = [joined(group) for group in groups.values()]
+            groups.setdefault(_group_key(place, position), []).append(place)
+        found = [join_places(group) for group in groups.values()]
     return found
 
 
-def in_order(places: Iterable[Place]) -> list[Place]:
-    """Each key with what stands below it, in the order in which they first come up."""
+def sort_places(places: Iterable[Place]) -> list[Place]:
+    """Sort places so that each key precedes its own keys, in the order of first occurrence."""
     places = list(places)
     first: dict[tuple[str, ...], int] = {}
     for place in places:
@@ -126,15 +126,15 @@ def names(place: Place) -> tuple[str, ...]:
     return tuple(step.name for step in place)
 
 
-def all_of(rule: Schema) -> Schema:
-    """The rule with the plain members of its `allOf` put in: those without a condition or a reference."""
+def merge_all_of(rule: Schema) -> Schema:
+    """Merge the plain members of `allOf` into the rule: those without a condition or a reference."""
     plain = [branch for branch in rule.get("allOf", ()) if not {"if", "$ref", "properties"} & branch.keys()]
     for branch in plain:
         rule = {**rule, **branch}
     return rule
 
 
-def _written_step(step: Step) -> str:
+def _format_step(step: Step) -> str:
     when = step.when
     bound = "" if when is None or set(when.values) == set(when.of) else f"{when.key}={','.join(when.values)}"
     if step.many:
@@ -142,21 +142,21 @@ def _written_step(step: Step) -> str:
     return f"{step.name}({bound})" if bound else step.name
 
 
-def _apart(place: Place, position: int) -> tuple[Any, ...]:
-    """What places that differ in the kind of object at that position have in common."""
+def _group_key(place: Place, position: int) -> tuple[Any, ...]:
+    """The part that places have in common if they differ only in the kind of object at the position."""
     return tuple(
         (step.name, step.many, step.when and (step.when.key, () if i == position else step.when.values))
         for i, step in enumerate(place)
     )
 
 
-def joined(group: list[Place]) -> Place:
-    """Places that have the same steps as one, for all their kinds of object."""
+def join_places(group: list[Place]) -> Place:
+    """Merge places with the same steps into one place for all their kinds of object."""
     by_step = zip(*group, strict=True)
-    return tuple(replace(steps[0], when=_joined_when([step.when for step in steps])) for steps in by_step)
+    return tuple(replace(steps[0], when=_join_when([step.when for step in steps])) for steps in by_step)
 
 
-def _joined_when(whens: list[When | None]) -> When | None:
+def _join_when(whens: list[When | None]) -> When | None:
     known = [when for when in whens if when is not None]
     if not known:
         return None
@@ -192,7 +192,7 @@ def _property(found: Shape, place: Place, name: str, child: Schema, required: bo
         found.remarks.append(Remark(here, child["x-message"]))
         return
     if place and place[-1].when and place[-1].when.key == name:
-        return  # said by the place itself
+        return  # the place itself says so
     found.fields[here] = Field(here, child, required)
     _visit(found, child, here)
 
@@ -206,12 +206,12 @@ def _conditional(found: Shape, rule: Schema, place: Place) -> None:
         found.remarks.append(Remark(place, rule["then"]["items"]["x-message"]))
     elif condition == {"type": "object"}:
         _visit(found, rule["then"], place)
-    elif condition != {"type": "string"} and "prefixItems" not in condition:  # said by the type of the items
-        _narrowed(found, rule.get("then", {}), place, f"required where {_words(condition)}")
-        _narrowed(found, rule.get("else", {}), place, f"required unless {_words(condition)}")
+    elif condition != {"type": "string"} and "prefixItems" not in condition:  # the type of the items says so
+        _add_narrowed_fields(found, rule.get("then", {}), place, f"required if {_words(condition)}")
+        _add_narrowed_fields(found, rule.get("else", {}), place, f"required unless {_words(condition)}")
 
 
-def _narrowed(found: Shape, branch: Schema, place: Place, need: str) -> None:
+def _add_narrowed_fields(found: Shape, branch: Schema, place: Place, need: str) -> None:
     properties = branch.get("properties", {})
     for name, child in properties.items():
         found.remarks.append(Remark((*place, Step(name)), child["x-message"]))
@@ -256,7 +256,7 @@ def _condition_words(condition: Schema) -> Iterator[str]:
         elif "type" in rule:
             yield f"`{name}` is of type {rule['type']}"
         else:
-            raise ValueError(f"no words for the condition {rule}")
+            raise ValueError(f"cannot describe the condition {rule}")
     if "properties" not in condition:
         for name in condition["required"]:
             yield f"`{name}` is given"

@@ -1,4 +1,4 @@
-"""What becomes of one thing in a request on its way from a client's dialect to a provider's."""
+"""Traces one value of a request from a client's dialect to a provider's."""
 
 from __future__ import annotations
 
@@ -16,14 +16,24 @@ from dragoman.adapters.routes import Route
 
 from .questions import Question
 
-__all__ = ["CARRIED", "LENIENT", "MODEL", "PROVIDER_PROFILE", "SILENT", "Client", "NotInDialect", "fate", "leaves"]
+__all__ = [
+    "CARRIED",
+    "LENIENT",
+    "MODEL",
+    "PROVIDER_PROFILE",
+    "SILENT",
+    "Client",
+    "NotInDialect",
+    "leaves",
+    "trace_fate",
+]
 
 LENIENT = Policy(extra_parameters="drop", unsupported="drop", out_of_range="clamp")
 PROVIDER_PROFILE = "actual"
 MODEL = "upstream-model"
 CARRIED = "carried"
-SILENT = "ALTERED IN SILENCE"
-"""The word for what no change tells of: a defect of an adapter."""
+SILENT = "CHANGED WITHOUT A RECORD"
+"""The word for a value that changed without a recorded change: a defect of an adapter."""
 
 _QUERY = {"azure": {"api-version": "2024-05-01-preview"}}
 _WORDS = {
@@ -35,7 +45,7 @@ _WORDS = {
     ("moved", "form"): "moved",
     ("dropped", "form"): "not needed",
 }
-"""Of several changes, the first in this order tells the fate."""
+"""If a value has several changes, the first in this order decides its fate."""
 _RANKS = list(_WORDS)
 
 
@@ -55,9 +65,12 @@ class _Sent:
     receipt: Receipt
 
 
-def fate(client: Client, provider: Dialect, question: Question) -> str:
-    """One of the words of the table. Where the provider does not have the protocol, another stands in for it; of a
-    request that becomes several, the first is looked at. Raises NotInDialect."""
+def trace_fate(client: Client, provider: Dialect, question: Question) -> str:
+    """Send the question's request and return the word of the table for its value.
+
+    If the provider lacks the protocol, a bridge replaces it; if the request becomes several, the first one counts.
+    Raises NotInDialect if the client's own dialect refuses the request.
+    """
     try:
         return _word(_send(client, provider, question, Policy()), question)
     except Fault:
@@ -85,15 +98,15 @@ def _send(client: Client, provider: Dialect, question: Question, policy: Policy)
 
 
 def _word(sent: _Sent, question: Question) -> str:
-    found = [change for change in sent.receipt.changes if _concerns(change, question.path)]
+    found = [change for change in sent.receipt.changes if _is_about(change, question.path)]
     if found:
         first = min(found, key=lambda change: _RANKS.index((change.action, change.weight)))
         return _WORDS[first.action, first.weight].format(first.after[-1] if first.after else "")
-    return CARRIED if not question.path or _arrived(sent, question) else SILENT
+    return CARRIED if not question.path or _has_arrived(sent, question) else SILENT
 
 
-def _concerns(change: Change, path: Path) -> bool:
-    """The change is of the value, of something in it, or of something that holds it."""
+def _is_about(change: Change, path: Path) -> bool:
+    """Whether the change affects the value, something inside it or something around it."""
     before = change.before
     if not before or before == ("model",):
         return False
@@ -101,8 +114,8 @@ def _concerns(change: Change, path: Path) -> bool:
     return before[:length] == path[:length]
 
 
-def _arrived(sent: _Sent, question: Question) -> bool:
-    """Every leaf of the value stands in what is sent, at the place that leads back to its own."""
+def _has_arrived(sent: _Sent, question: Question) -> bool:
+    """Whether the sent body holds every leaf of the value, at a place that maps back to the leaf's own path."""
     arrived = {sent.receipt.unmap(place): value for place, value in leaves(sent.body, ())}
     missing = object()
     wanted = leaves(lookup(question.body, question.path), question.path)
@@ -110,7 +123,7 @@ def _arrived(sent: _Sent, question: Question) -> bool:
 
 
 def leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
-    """Whatever holds nothing itself, with its path, which begins with the given one."""
+    """Yield every scalar and every empty container with its path, which begins with the given one."""
     items: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     if not items or not value:
         yield path, value

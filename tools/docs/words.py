@@ -1,4 +1,4 @@
-"""A field's schema in words."""
+"""Describes a field's schema in words."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from dragoman.schemas import Schema
 
-from .shape import all_of, resolve
+from .shape import merge_all_of, resolve
 
-__all__ = ["kind", "limits", "literal"]
+__all__ = ["describe_limits", "describe_type", "literal"]
 
 _SILENT = frozenset(
     {"$ref", "$defs", "$schema", "$comment", "title", "type", "required", "properties", "items", "prefixItems", "allOf"}
@@ -22,7 +22,7 @@ _SILENT = frozenset(
 _NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
-def kind(root: Schema, rule: Schema) -> str:
+def describe_type(root: Schema, rule: Schema) -> str:
     """`integer or null`, `string, array of strings or null`, ..."""
     rule = resolve(root, rule)
     given = rule.get("type")
@@ -32,16 +32,16 @@ def kind(root: Schema, rule: Schema) -> str:
     names = [_array(root, rule) if name == "array" else name for name in ([given] if isinstance(given, str) else given)]
     if not names:
         references = [branch for branch in rule.get("allOf", ()) if "$ref" in branch]
-        return kind(root, references[0]) if references else "any"
+        return describe_type(root, references[0]) if references else "any"
     return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def limits(root: Schema, rule: Schema) -> str:
-    """What the value may be, beyond its type."""
+def describe_limits(root: Schema, rule: Schema) -> str:
+    """Describe the limits of the value in addition to its type. Raises ValueError for an unknown keyword."""
     rule = resolve(root, rule)
-    unknown = {key for key in all_of(rule) if key not in _SILENT}
+    unknown = {key for key in merge_all_of(rule) if key not in _SILENT}
     if unknown:
-        raise ValueError(f"no words for {', '.join(sorted(unknown))}")
+        raise ValueError(f"cannot describe {', '.join(sorted(unknown))}")
     return "; ".join(_limits(root, rule))
 
 
@@ -54,7 +54,7 @@ def _limits(root: Schema, rule: Schema) -> Iterator[str]:
         yield rule["x-recursive"]
         return
     strings = [branch for branch in rule.get("allOf", ()) if branch.get("if") == {"type": "string"}]
-    rule = all_of(rule)
+    rule = merge_all_of(rule)
     if "const" in rule:
         yield literal(rule["const"])
     if "enum" in rule:
@@ -106,27 +106,27 @@ def _sizes(rule: Schema) -> Iterator[str]:
         ("item in one call", None, rule.get("x-batch")),
     ):
         if low is not None and high is not None:
-            yield f"{low} to {_counted(high, what)}"
+            yield f"{low} to {_count(high, what)}"
         elif low is not None:
-            yield f"at least {_counted(low, what)}"
+            yield f"at least {_count(low, what)}"
         elif high is not None:
-            yield f"at most {_counted(high, what)}"
+            yield f"at most {_count(high, what)}"
 
 
-def _counted(count: int, what: str) -> str:
+def _count(count: int, what: str) -> str:
     noun, _, rest = what.partition(" ")
     return f"{count} {noun}{'' if count == 1 else 's'}" + (f" {rest}" if rest else "")
 
 
 def _map(root: Schema, rule: Schema) -> str:
     values = rule["additionalProperties"]
-    said = [f"values: {kind(root, values)}", *_limits(root, values)]
+    parts = [f"values: {describe_type(root, values)}", *_limits(root, values)]
     keys = list(_sizes(rule.get("propertyNames", {})))
-    return ", ".join(said + [f"keys: {text}" for text in keys])
+    return ", ".join(parts + [f"keys: {text}" for text in keys])
 
 
 def _array(root: Schema, rule: Schema) -> str:
     if "items" not in rule:
         return "array"
-    names = kind(root, rule["items"]).split(" or ")
+    names = describe_type(root, rule["items"]).split(" or ")
     return "array of " + " or ".join(f"{name}s" for name in names)

@@ -1,4 +1,4 @@
-"""The pages in docs/ are what the schemas and the adapters say now."""
+"""The generated pages in docs/ agree with the schemas and the adapters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from dragoman.adapters import dialects
 from dragoman.schemas import load, names, profiles
 from tools.docs.__main__ import main
-from tools.docs.pages import pages, stale, write
+from tools.docs.pages import find_stale, make_pages, write_pages
 from tools.docs.trials import SILENT
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -20,11 +20,11 @@ BAR = re.compile(r"(?<!\\)\|")
 
 @pytest.fixture(scope="module")
 def made() -> dict[str, str]:
-    return pages()
+    return make_pages()
 
 
-def test_the_pages_in_docs_are_fresh() -> None:
-    assert stale(DOCS) == [], f"run: {COMMAND}"
+def test_the_pages_in_docs_are_up_to_date() -> None:
+    assert find_stale(DOCS) == [], f"run: {COMMAND}"
 
 
 def test_stale_pages_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,15 +32,15 @@ def test_stale_pages_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["--check", str(tmp_path)]) == 0
     (tmp_path / "losses.md").unlink()
     (tmp_path / "dialects" / "azure.md").write_text("old", "utf-8")
-    (tmp_path / "dialects" / "gone.md").write_text("of a dialect that is no more", "utf-8")
+    (tmp_path / "dialects" / "gone.md").write_text("of a dialect that no longer exists", "utf-8")
     assert main(["--check", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert [line.rpartition("/")[2] for line in said.splitlines()] == ["azure.md", "gone.md", "losses.md"]
+    printed = capsys.readouterr().err
+    assert [line.rpartition("/")[2] for line in printed.splitlines()] == ["azure.md", "gone.md", "losses.md"]
     assert not (tmp_path / "losses.md").exists(), "a check wrote something"
 
 
 def test_writing_twice_gives_the_same(tmp_path: Path, made: dict[str, str]) -> None:
-    write(tmp_path)
+    write_pages(tmp_path)
     assert {str(file.relative_to(tmp_path)): file.read_text("utf-8") for file in tmp_path.rglob("*.md")} == made
 
 
@@ -50,7 +50,7 @@ def test_every_page_says_that_it_is_generated(made: dict[str, str]) -> None:
         assert COMMAND in text.partition("\n")[0]
 
 
-def test_tables_are_whole(made: dict[str, str]) -> None:
+def test_rows_of_a_table_have_the_same_length(made: dict[str, str]) -> None:
     for name, text in made.items():
         for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
             bars = {len(BAR.findall(line)) for line in block.splitlines()}
@@ -66,7 +66,7 @@ def test_every_key_of_every_schema_is_on_its_page(made: dict[str, str]) -> None:
             assert not missing, f"{name} ({profile})"
 
 
-def test_nothing_is_altered_in_silence(made: dict[str, str]) -> None:
+def test_every_change_has_a_record(made: dict[str, str]) -> None:
     rows = [line for line in made["losses.md"].splitlines() if SILENT in line]
     assert not rows
 

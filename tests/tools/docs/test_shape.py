@@ -1,4 +1,4 @@
-"""From a schema to its fields, and from a field's schema to words."""
+"""Reading the fields of a schema, and describing a field's schema in words."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tools.docs.shape import Step, When, merged, shape, written
-from tools.docs.words import kind, limits
+from tools.docs.shape import Step, When, format_place, merge_places, read_shape
+from tools.docs.words import describe_limits, describe_type
 
 SOURCE = {"x-source": "a reference"}
 SCHEMA: dict[str, Any] = {
@@ -34,21 +34,25 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def test_fields_are_told_apart_by_the_kind_of_object() -> None:
-    found = shape(SCHEMA)
-    assert [written(place) for place in found.fields] == [
+def test_fields_are_split_by_the_kind_of_object() -> None:
+    found = read_shape(SCHEMA)
+    assert [format_place(place) for place in found.fields] == [
         "items",
         "items[].type",
         "items[type=a].text",
         "items[type=b].text",
     ]
-    assert [written(place) for place in merged(found.fields)] == ["items", "items[].type", "items[type=a,b].text"]
+    assert [format_place(place) for place in merge_places(found.fields)] == [
+        "items",
+        "items[].type",
+        "items[type=a,b].text",
+    ]
     assert [field.required for field in found.fields.values()] == [True, True, False, False]
-    assert [written(place) for place in merged(found.closed)] == ["items[type=a,b]"]
+    assert [format_place(place) for place in merge_places(found.closed)] == ["items[type=a,b]"]
 
 
 def test_rules_between_fields_are_remarks() -> None:
-    said = [(written(remark.place), remark.text) for remark in shape(SCHEMA).remarks]
+    said = [(format_place(remark.place), remark.text) for remark in read_shape(SCHEMA).remarks]
     assert said == [
         ("items[type=a].text", "required unless `other` is given"),
         ("items[type=b].text", "required unless `other` is given"),
@@ -56,28 +60,28 @@ def test_rules_between_fields_are_remarks() -> None:
     ]
 
 
-def test_a_condition_without_words_is_refused() -> None:
-    with pytest.raises(ValueError, match="no words"):
-        shape({"if": {"properties": {"x": {"pattern": "x"}}}, "then": {"required": ["y"]}})
+def test_an_unknown_condition_is_an_error() -> None:
+    with pytest.raises(ValueError, match="cannot describe"):
+        read_shape({"if": {"properties": {"x": {"pattern": "x"}}}, "then": {"required": ["y"]}})
 
 
-def test_a_keyword_without_words_is_refused() -> None:
+def test_an_unknown_keyword_is_an_error() -> None:
     with pytest.raises(ValueError, match="multipleOf"):
-        limits({}, {"type": "integer", "multipleOf": 2})
+        describe_limits({}, {"type": "integer", "multipleOf": 2})
 
 
 def test_all_kinds_together_need_no_name() -> None:
     places = [(Step("m", True, When("role", (role,), ("a", "b"))), Step("x")) for role in "ab"]
-    assert [written(place) for place in merged(places)] == ["m[].x"]
-    assert written(places[0]) == "m[role=a].x"
+    assert [format_place(place) for place in merge_places(places)] == ["m[].x"]
+    assert format_place(places[0]) == "m[role=a].x"
 
 
-def test_places_that_differ_twice_stay_apart() -> None:
+def test_places_that_differ_twice_are_not_merged() -> None:
     def place(role: str, kind: str) -> tuple[Step, ...]:
         return (Step("m", True, When("role", (role,))), Step("p", True, When("type", (kind,))), Step("x"))
 
-    found = merged([place("user", "text"), place("user", "image"), place("tool", "text")])
-    assert [written(one) for one in found] == ["m[role=user].p[type=text,image].x", "m[role=tool].p[type=text].x"]
+    found = merge_places([place("user", "text"), place("user", "image"), place("tool", "text")])
+    assert [format_place(one) for one in found] == ["m[role=user].p[type=text,image].x", "m[role=tool].p[type=text].x"]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +103,7 @@ def test_places_that_differ_twice_stay_apart() -> None:
     ],
 )
 def test_limits_in_words(rule: dict[str, Any], words: str) -> None:
-    assert limits({}, rule) == words
+    assert describe_limits({}, rule) == words
 
 
 @pytest.mark.parametrize(
@@ -112,4 +116,4 @@ def test_limits_in_words(rule: dict[str, Any], words: str) -> None:
     ],
 )
 def test_types_in_words(rule: dict[str, Any], words: str) -> None:
-    assert kind({}, rule) == words
+    assert describe_type({}, rule) == words

@@ -1,4 +1,4 @@
-"""The words for what becomes of a thing are those that the adapters earn."""
+"""The fates in docs/losses.md follow from what the adapters do."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.dialect import Called, Dialect
 from tools.docs.dialect_page import served_profile
-from tools.docs.questions import Question, questions
+from tools.docs.questions import Question, make_questions
 from tools.docs.reply_losses import reply_table, stream_table
-from tools.docs.shape import written
-from tools.docs.trials import SILENT, Client, NotInDialect, fate
+from tools.docs.shape import format_place
+from tools.docs.trials import SILENT, Client, NotInDialect, trace_fate
 
 OPENAI = Client(dialects["openai"], "actual")
 
@@ -40,38 +40,40 @@ def ask(body: dict[str, Any], *path: str | int) -> Question:
     ],
 )
 def test_fates(provider: str, body: dict[str, Any], word: str) -> None:
-    assert fate(OPENAI, dialects[provider], ask(body, *body)) == word
+    assert trace_fate(OPENAI, dialects[provider], ask(body, *body)) == word
 
 
-def test_what_no_policy_helps_is_refused() -> None:
+def test_a_value_that_no_policy_accepts_is_refused() -> None:
     question = ask({"tools": [{"type": "custom", "custom": {"name": "f"}}]}, "tools", 0)
-    assert fate(OPENAI, dialects["azure"], question) == "refused"
+    assert trace_fate(OPENAI, dialects["azure"], question) == "refused"
 
 
-def test_what_the_client_may_not_send_is_no_question() -> None:
+def test_a_request_that_the_client_may_not_send_is_an_error() -> None:
     with pytest.raises(NotInDialect, match="temperature"):
-        fate(OPENAI, dialects["openai"], ask({"temperature": 3}, "temperature"))
+        trace_fate(OPENAI, dialects["openai"], ask({"temperature": 3}, "temperature"))
 
 
 @pytest.mark.parametrize("altered", [{}, {"seed": 6}])
-def test_a_change_without_a_record_is_seen(altered: JsonObject) -> None:
+def test_a_change_without_a_record_is_found(altered: JsonObject) -> None:
     def write_request(request: JsonObject, ctx: Context) -> Call:
         return Call("POST", "/", {key: value for key, value in request.items() if key != "seed"} | altered)
 
     called: Called = replace(dialects["openai"].called["chat"], write_request=write_request)
     careless: Dialect = replace(dialects["openai"], called={"chat": called})
-    assert fate(OPENAI, careless, ask({"seed": 5}, "seed")) == SILENT
-    assert fate(OPENAI, careless, ask({"n": 5}, "n")) == "carried"
+    assert trace_fate(OPENAI, careless, ask({"seed": 5}, "seed")) == SILENT
+    assert trace_fate(OPENAI, careless, ask({"n": 5}, "n")) == "carried"
 
 
 @pytest.mark.parametrize("name", dialects)
 def test_questions_are_requests_that_clients_may_send(name: str) -> None:
     client = Client(dialects[name], served_profile(dialects[name]))
-    asked = questions(name, client.profile)
+    asked = make_questions(name, client.profile)
     for some in asked.values():
         for question in some:
-            fate(client, dialects["openai"], question)  # raises NotInDialect for a request that no client may send
-    assert {"temperature", "top_p", "max_tokens", "stream"} <= {written(place) for place in asked}
+            trace_fate(
+                client, dialects["openai"], question
+            )  # raises NotInDialect for a request that no client may send
+    assert {"temperature", "top_p", "max_tokens", "stream"} <= {format_place(place) for place in asked}
 
 
 def test_tables_of_answers() -> None:
@@ -79,20 +81,20 @@ def test_tables_of_answers() -> None:
     whole, streamed = "\n".join(reply_table(clients)), "\n".join(stream_table(clients))
     assert "| `reasoning_content` | as `content[].summary[].text` | lost |" in whole
     assert "| `finish_reason` `stop` | carried | `eos_token` |" in whole
-    assert "| `usage` | beside the finish reason | left out |" in streamed
+    assert "| `usage` | with the finish reason | left out |" in streamed
 
 
 def test_tables_of_other_protocols() -> None:
     clients = [Client(dialects["openai"], "actual"), Client(dialects["databricks"], "documented")]
     whole, streamed = ("\n".join(table(clients, "completions")) for table in (reply_table, stream_table))
     assert "| `model` | carried | lost |" in whole
-    assert "| `usage` | carried | beside the finish reason |" in streamed
+    assert "| `usage` | carried | with the finish reason |" in streamed
     assert reply_table(clients, "embeddings") == []
 
 
-def test_chat_stands_in_for_completions() -> None:
+def test_chat_emulates_completions() -> None:
     def word(path: str, **body: Any) -> str:
-        return fate(OPENAI, dialects["mindie"], Question({"model": "m", **body}, (path,), protocol="completions"))
+        return trace_fate(OPENAI, dialects["mindie"], Question({"model": "m", **body}, (path,), protocol="completions"))
 
     assert word("prompt", prompt=["a", "b"]) == "converted, less exact"
     assert word("prompt", prompt=[1]) == "refused"

@@ -1,4 +1,4 @@
-"""The model in torch, for training: a Llama-style decoder whose weights bear the names that the export reads."""
+"""The model in torch, for training: a Llama-style decoder. Its weights have the names that the export reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Net"]
 
 
 class Net(nn.Module):
-    """Token ids (batch, length) to the last layer's normed states; `logits` makes logits of some of them."""
+    """Turns token ids (batch, length) into the last layer's normed states; `logits` turns states into logits."""
 
     def __init__(self, spec: ModelSpec) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class _Attention(nn.Module):
 
     def forward(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
         q, k, v = (self._heads(projection(x)) for projection in (self.q_proj, self.k_proj, self.v_proj))
-        q, k = _turned(q, cos, sin), _turned(k, cos, sin)
+        q, k = _rotate(q, cos, sin), _rotate(k, cos, sin)
         mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
         out: torch.Tensor = self.o_proj(mixed.transpose(1, 2).flatten(2))
         return out
@@ -93,6 +93,6 @@ class _FeedForward(nn.Module):
         return out
 
 
-def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+def _rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
     first, second = x.chunk(2, -1)
     return x * cos + torch.cat((-second, first), -1) * sin

@@ -1,6 +1,6 @@
-"""The training itself, in torch: batches of conversations, two optimisers, one falling rate.
+"""The training loop in torch: batches of conversations, two optimizers, one falling learning rate.
 
-Matrices go by Muon, the embedding and the norms by AdamW. The loss is on what the model says, no other token.
+Muon trains the matrices, AdamW the embedding and the norms. Only tokens of the model's own messages count in the loss.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Keep = Callable[[dict[str, Tensor]], None]
 def learn(
     corpus: Corpus, tokenizer: Tokenizer, spec: ModelSpec, plan: Plan, keep: Keep, begin: Path | None
 ) -> dict[str, Tensor]:
-    """The trained weights, float32, by the names that the export reads. `keep` gets them once a minute on the way.
+    """Train and return the weights, float32, with the names that the export reads. `keep` gets them once a minute.
 
-    `begin` is a folder of safetensors to start from, instead of random weights.
+    `begin` is a folder of safetensors to start from instead of random weights.
     """
     torch.manual_seed(plan.seed)
     torch.set_num_threads(plan.threads)
@@ -45,7 +45,7 @@ def learn(
     if begin is not None:
         stored = SafetensorsFolder(begin)
         net.load_state_dict({name.removeprefix("model."): torch.tensor(value) for name, value in stored.items()})
-    _optimise(net, _batches(corpus, tokenizer, plan.seed), plan, keep)
+    _optimize(net, _batches(corpus, tokenizer, plan.seed), plan, keep)
     return _weights(net)
 
 
@@ -54,17 +54,17 @@ def _weights(net: Net) -> dict[str, Tensor]:
 
 
 def _batches(corpus: Corpus, tokenizer: Tokenizer, seed: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Without end: ids (batch, length), and the same with -100 wherever the model is not to learn the token."""
+    """Yield endless batches: ids (batch, length), and labels of the same shape, -100 for tokens not to learn."""
     source = Dialogues(corpus, seed)
     order = torch.Generator().manual_seed(seed)
     while True:
         pool = sorted((encode(tokenizer, source.draw()) for _ in range(POOL)), key=lambda pair: len(pair[0]))
-        ready = list(_grouped(pool))
+        ready = list(_group_by_size(pool))
         for at in torch.randperm(len(ready), generator=order).tolist():
-            yield _padded(ready[at])
+            yield _pad(ready[at])
 
 
-def _grouped(pool: list[tuple[list[int], list[bool]]]) -> Iterator[list[tuple[list[int], list[bool]]]]:
+def _group_by_size(pool: list[tuple[list[int], list[bool]]]) -> Iterator[list[tuple[list[int], list[bool]]]]:
     group: list[tuple[list[int], list[bool]]] = []
     for pair in pool:
         if group and (len(group) + 1) * len(pair[0]) > TOKENS_PER_BATCH:
@@ -74,7 +74,7 @@ def _grouped(pool: list[tuple[list[int], list[bool]]]) -> Iterator[list[tuple[li
     yield group
 
 
-def _padded(group: list[tuple[list[int], list[bool]]]) -> tuple[torch.Tensor, torch.Tensor]:
+def _pad(group: list[tuple[list[int], list[bool]]]) -> tuple[torch.Tensor, torch.Tensor]:
     longest = max(len(ids) for ids, _ in group)
     ids = torch.zeros(len(group), longest, dtype=torch.long)
     labels = torch.full((len(group), longest), -100)
@@ -84,8 +84,8 @@ def _padded(group: list[tuple[list[int], list[bool]]]) -> tuple[torch.Tensor, to
     return ids, labels
 
 
-def _optimise(net: Net, source: Iterator[tuple[torch.Tensor, torch.Tensor]], plan: Plan, keep: Keep) -> None:
-    optimisers = (
+def _optimize(net: Net, source: Iterator[tuple[torch.Tensor, torch.Tensor]], plan: Plan, keep: Keep) -> None:
+    optimizers = (
         torch.optim.Muon(net.matrices(), lr=plan.rate, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"),
         torch.optim.AdamW(net.others(), lr=plan.rate, betas=(0.9, 0.98), weight_decay=0.0),
     )
@@ -94,9 +94,9 @@ def _optimise(net: Net, source: Iterator[tuple[torch.Tensor, torch.Tensor]], pla
     with Progress(*columns[:2], MofNCompleteColumn(), *columns[2:]) as progress:
         task = progress.add_task("training", total=None if plan.seconds else plan.steps, loss="")
         step, mean = 0, 0.0
-        while (done := _done(step, time.monotonic() - began, plan)) < 1:
-            loss = _step(
-                net, optimisers, next(source), plan.rate * min(1.0, (step + 1) / 50, 1.05 * (1 - done) + 0.005)
+        while (done := _progress(step, time.monotonic() - began, plan)) < 1:
+            loss = _train_step(
+                net, optimizers, next(source), plan.rate * min(1.0, (step + 1) / 50, 1.05 * (1 - done) + 0.005)
             )
             step += 1
             mean = loss if step == 1 else mean + 0.05 * (loss - mean)
@@ -108,12 +108,12 @@ def _optimise(net: Net, source: Iterator[tuple[torch.Tensor, torch.Tensor]], pla
                 kept = time.monotonic()
 
 
-def _done(step: int, passed: float, plan: Plan) -> float:
+def _progress(step: int, passed: float, plan: Plan) -> float:
     return passed / plan.seconds if plan.seconds else step / plan.steps
 
 
-def _step(
-    net: Net, optimisers: tuple[torch.optim.Optimizer, ...], batch: tuple[torch.Tensor, torch.Tensor], rate: float
+def _train_step(
+    net: Net, optimizers: tuple[torch.optim.Optimizer, ...], batch: tuple[torch.Tensor, torch.Tensor], rate: float
 ) -> float:
     ids, labels = batch
     states = net(ids[:, :-1])
@@ -121,9 +121,9 @@ def _step(
     loss = functional.cross_entropy(net.logits(states[wanted]), labels[:, 1:][wanted])
     loss.backward()
     torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-    for optimiser in optimisers:
-        for group in optimiser.param_groups:
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
             group["lr"] = rate
-        optimiser.step()
-        optimiser.zero_grad()
+        optimizer.step()
+        optimizer.zero_grad()
     return float(loss.detach())

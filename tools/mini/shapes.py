@@ -1,4 +1,4 @@
-"""JSON Schemas drawn at random, of several fields each: what requests may ask for, wider than what is trained."""
+"""Random JSON Schemas with several fields: broader than the trained ones, as requests may ask for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_FIELDS = 6
 
 
 def random_schema(dice: random.Random, keys: Sequence[str], depth: int = 0) -> Schema:
-    """An object of two to six fields, one in six of them optional; one level of objects in it."""
+    """Draw a schema of an object with two to six fields, one in six optional, and one level of objects in it."""
     names = dice.sample(keys, dice.randint(2, MOST_FIELDS - 3 * depth))
     kinds = [_text, _text, _text, _choice, _integer, _integer, _number, _flag, _array]
     properties: Schema = {}
@@ -30,7 +30,7 @@ def random_schema(dice: random.Random, keys: Sequence[str], depth: int = 0) -> S
 
 
 def schema_of(value: Any) -> Schema:
-    """The schema of values such as this one."""
+    """The schema of values like this one."""
     if isinstance(value, dict):
         properties = {key: schema_of(item) for key, item in value.items()}
         return {"type": "object", "properties": properties, "required": list(value), "additionalProperties": False}

@@ -1,4 +1,4 @@
-"""How long and how to train."""
+"""The settings of a training run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Plan"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`seconds` to train, else `steps`. `rate` is the highest learning rate. A seed always draws the same questions."""
+    """Trains for `seconds` if set, else for `steps`. `rate` is the peak learning rate; `seed` fixes the questions."""
 
     steps: int = 8000
     seconds: float | None = None

@@ -1,4 +1,4 @@
-"""Words that nobody ever wrote: what a model must copy, or not know, instead of remembering. From a seed."""
+"""Invented words, from a seed: a model must copy them, or decline them, and cannot remember them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Inventor:
-    """Invents with the numbers of `chance`. `known` are real words to take now and then."""
+    """Makes up words, names and numbers with `chance`. `known` holds real words to use now and then."""
 
     def __init__(self, chance: random.Random, syllables: Syllables, known: Sequence[str] = ()) -> None:
         self._chance = chance
@@ -22,7 +22,7 @@ class Inventor:
         self._known = known
 
     def word(self) -> str:
-        """One word of small letters: syllables, a real one, letters in any order, or letters and digits."""
+        """One word in lower case: syllables, a real word, random letters, or letters and digits."""
         draw = self._chance.random()
         if draw < 0.25 and self._known:
             return self._chance.choice(self._known)
@@ -33,7 +33,7 @@ class Inventor:
         return self._chance.choice(LETTERS) + self._chance.choice(("", "-", "_")) + self.number()
 
     def name(self) -> str:
-        """As of a person, place or product: one or two words, mostly capitalised."""
+        """A name of a person, place or product: one or two words, mostly capitalized."""
         if self._chance.random() < 0.04:
             return "".join(self._chance.choices(self._syllables.han, k=self._chance.randint(2, 4)))
         words = [self.word() for _ in range(self._chance.choice((1, 1, 1, 2)))]
@@ -45,7 +45,7 @@ class Inventor:
         return " ".join(word.capitalize() for word in words)
 
     def phrase(self, most: int = 4) -> str:
-        """Some words, as one would look for or repeat."""
+        """Some words, such as one searches for or repeats."""
         words = [self.word() for _ in range(self._chance.randint(1, most))]
         at = self._chance.randrange(len(words))
         draw = self._chance.random()
@@ -87,16 +87,16 @@ Makers: TypeAlias = tuple[random.Random, Inventor, Inventor, Callable[[Callable[
 
 
 class Source:
-    """What draws with the numbers of `chance`. `copied` gives what a maker makes, unless that is held out."""
+    """Base of the classes that draw with `chance`. `make_allowed` calls a maker until its text is not held out."""
 
     def __init__(
         self,
         chance: random.Random,
         inventor: Inventor,
         stranger: Inventor,
-        copied: Callable[[Callable[[], str]], str],
+        make_allowed: Callable[[Callable[[], str]], str],
     ) -> None:
         self._chance = chance
         self._inventor = inventor
         self._stranger = stranger
-        self._copied = copied
+        self._make_allowed = make_allowed

@@ -1,4 +1,4 @@
-"""Tools that a conversation offers, drawn from a seed: known ones, made-up ones, of one parameter or several."""
+"""Tools that a conversation offers, drawn from a seed: known or invented, with one parameter or several."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from .corpus import Corpus, Several, ToolKind
 from .invention import Makers, Source
-from .objects import mention
+from .objects import write_mention
 from .wording import Wording
 
 __all__ = ["Offer", "OfferSource", "signature"]
@@ -15,21 +15,21 @@ __all__ = ["Offer", "OfferSource", "signature"]
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A tool. Its questions hold `{0}`, `{1}`, ... for the first parameters, whose values are of `kinds`."""
+    """A tool and its questions, which hold `{0}`, `{1}`, ... for the first parameters; `kinds` are their kinds."""
 
     name: str
     required: tuple[str, ...]
     optional: tuple[str, ...]
-    asked: tuple[str, ...]
+    questions: tuple[str, ...]
     kinds: tuple[str, ...]
 
     @property
-    def listed(self) -> str:
+    def parameter_list(self) -> str:
         return signature(self.required, self.optional)
 
 
 def signature(required: tuple[str, ...], optional: tuple[str, ...] = ()) -> str:
-    """Parameters as the chat template lists them: `city, unit?`, ? being what may be left out."""
+    """Parameters as the chat template lists them: `city, unit?`. A question mark means optional."""
     return ", ".join((*required, *(f"{name}?" for name in optional)))
 
 
@@ -37,12 +37,12 @@ class OfferSource(Source):
     def __init__(self, corpus: Corpus, makers: Makers) -> None:
         super().__init__(*makers)
         self._corpus = corpus
-        self._wording = Wording(self._chance, corpus.clothes)
+        self._wording = Wording(self._chance, corpus.variations)
         several = {word for tool in corpus.held_out_several for word in tool}
         self._held_out = several | {word for tool in corpus.invented.held_out for word in (tool.name, tool.parameter)}
 
     def draw(self) -> list[Offer]:
-        """One to three tools, known or made up, in any order."""
+        """Make one to three tools, known or invented, in any order."""
         chance, corpus = self._chance, self._corpus
         known: list[ToolKind | Several] = [*corpus.tools, *chance.sample(corpus.several, 3)]
         offers: dict[str, Offer] = {}
@@ -57,61 +57,61 @@ class OfferSource(Source):
         return found
 
     def ask(self, offer: Offer) -> tuple[str, dict[str, Any]]:
-        """A question, and the arguments of the call: what is required, and what the question names besides."""
+        """Make a question and the arguments of the call: the required ones, and others that the question names."""
         chance = self._chance
         names = (*offer.required, *offer.optional)
         values = [self._value(kind) for kind in offer.kinds]
         given: dict[str, Any] = {
             name: self._argument(kind, value) for name, kind, value in zip(names, offer.kinds, values, strict=False)
         }
-        question = self._wording.cased(chance.choice(offer.asked)).format(*values)
+        question = self._wording.change_case(chance.choice(offer.questions)).format(*values)
         for name in names[len(values) :]:
             if chance.random() < (0.85 if name in offer.required else 0.2):
                 value = self._value("any")
                 given[name] = self._argument("any", value)
-                question = question.rstrip("?.!") + mention(chance.choice(self._corpus.extras), name, value)
+                question = question.rstrip("?.!") + write_mention(chance.choice(self._corpus.extras), name, value)
             elif name in offer.required:
                 given[name] = self._corpus.objects.unknown
-        return self._wording.polite(question) if chance.random() < 0.15 else question, given
+        return self._wording.add_politeness(question) if chance.random() < 0.15 else question, given
 
     def _single(self, kind: ToolKind) -> Offer:
         chance = self._chance
-        asked = tuple(question.replace("{place}", "{0}") for question in kind.asked)
-        return self._offer(chance.choice(kind.names), (chance.choice(kind.parameters),), asked, ("place",))
+        questions = tuple(question.replace("{place}", "{0}") for question in kind.questions)
+        return self._offer(chance.choice(kind.names), (chance.choice(kind.parameters),), questions, ("place",))
 
     def _several(self, kind: Several) -> Offer:
         names = tuple(self._chance.choice(each) for each in kind.parameters)
-        return self._offer(self._chance.choice(kind.names), names, kind.asked, kind.kinds)
+        return self._offer(self._chance.choice(kind.names), names, kind.questions, kind.kinds)
 
-    def _offer(self, name: str, names: tuple[str, ...], asked: tuple[str, ...], kinds: tuple[str, ...]) -> Offer:
-        """With other parameters behind those that are asked for now and then; which are required varies."""
+    def _offer(self, name: str, names: tuple[str, ...], questions: tuple[str, ...], kinds: tuple[str, ...]) -> Offer:
+        """Make an offer, sometimes with further parameters; which parameters are required varies."""
         chance = self._chance
         rest = [other for other in self._corpus.other_parameters if other not in names]
         others = tuple(chance.sample(rest, chance.choice((0, 0, 0, 1, 2))))
         draw = chance.random()
         if draw < 0.65:
-            return Offer(name, names, others, asked, kinds)
+            return Offer(name, names, others, questions, kinds)
         if draw < 0.85:
-            return Offer(name, (*names, *others), (), asked, kinds)
+            return Offer(name, (*names, *others), (), questions, kinds)
         needed = chance.randrange(len(names))
-        return Offer(name, names[:needed], (*names[needed:], *others), asked, kinds)
+        return Offer(name, names[:needed], (*names[needed:], *others), questions, kinds)
 
     def _invented(self) -> Offer:
         words, name = self._name()
-        asked = tuple(
+        questions = tuple(
             text.replace("{name}", name).replace("{words}", words).replace("{place}", "{0}")
-            for text in self._corpus.invented.asked
+            for text in self._corpus.invented.questions
         )
-        return self._offer(name, (self._parameter(),), asked, ("place",))
+        return self._offer(name, (self._parameter(),), questions, ("place",))
 
     def _invented_several(self) -> Offer:
-        """Asked by the names of its parameters."""
+        """Make a tool whose question names its parameters."""
         chance, (words, name) = self._chance, self._name()
         names = tuple(dict.fromkeys(self._parameter() for _ in range(chance.choice((2, 2, 3)))))
-        prefix = chance.choice(self._corpus.several_asked).replace("{name}", name).replace("{words}", words)
+        prefix = chance.choice(self._corpus.several_prefixes).replace("{name}", name).replace("{words}", words)
         style, joint = chance.choice(self._corpus.objects.mentions), chance.choice((", ", " and ", "; ", ", "))
         listed = joint.join(
-            mention(style, parameter, f"{{{place}}}", spaced=chance.random() < 0.3)
+            write_mention(style, parameter, f"{{{place}}}", spaced=chance.random() < 0.3)
             for place, parameter in enumerate(names)
         )
         return self._offer(name, names, (prefix + listed,), ("any",) * len(names))
@@ -121,7 +121,7 @@ class OfferSource(Source):
         invented, chance = self._corpus.invented, self._chance
         while True:
             words = [
-                chance.choice(invented.nouns) if chance.random() < 0.6 else self._copied(self._stranger.word)
+                chance.choice(invented.nouns) if chance.random() < 0.6 else self._make_allowed(self._stranger.word)
                 for _ in range(chance.randint(1, 2))
             ]
             name = "_".join((chance.choice(invented.verbs), *words))
@@ -129,7 +129,7 @@ class OfferSource(Source):
                 return " ".join(words), name
 
     def _parameter(self) -> str:
-        """A listed one, a key of objects, or made up of one or two words: so that its name is copied."""
+        """Draw a parameter: a listed one, a key of objects, or one or two invented words for the model to copy."""
         chance, corpus = self._chance, self._corpus
         while True:
             draw = chance.random()
@@ -138,7 +138,7 @@ class OfferSource(Source):
             elif draw < 0.5:
                 name = chance.choice(corpus.objects.keys)
             else:
-                parts = [chance.choice(corpus.invented.nouns), self._copied(self._stranger.word), "id", "name"]
+                parts = [chance.choice(corpus.invented.nouns), self._make_allowed(self._stranger.word), "id", "name"]
                 name = "_".join(chance.sample(parts, chance.choice((1, 2))))
             if name not in self._held_out and name not in corpus.objects.held_out_keys:
                 return name
@@ -149,16 +149,16 @@ class OfferSource(Source):
             return self._place()
         if kind == "any":
             kind = chance.choice(("name", "name", "phrase", "word", "word", "number", "number", "date"))
-        return self._copied(lambda: self._inventor.of(kind))
+        return self._make_allowed(lambda: self._inventor.of(kind))
 
     def _place(self) -> str:
-        """A known place, or a made-up one: so that copying is learnt, not a list."""
+        """Draw a known place or invent one, so that the model learns to copy instead of a list."""
         if self._chance.random() < 0.25:
             return self._chance.choice(self._corpus.places)
-        return self._copied(self._inventor.name if self._chance.random() < 0.7 else self._inventor.phrase)
+        return self._make_allowed(self._inventor.name if self._chance.random() < 0.7 else self._inventor.phrase)
 
     def _argument(self, kind: str, value: str) -> Any:
-        """The value, a number as such half of the time: which of them, the tool's schema decides."""
+        """Convert half of the numbers to JSON numbers: in a request the tool's schema decides which it is."""
         if kind in ("number", "any") and value.replace(".", "", 1).isascii() and value.replace(".", "", 1).isdigit():
             return (float(value) if "." in value else int(value)) if self._chance.random() < 0.5 else value
         return value

@@ -1,4 +1,4 @@
-"""What the model is to know: `corpus/*.json` as values. What is `held_out` is never trained, only asked."""
+"""The corpus `corpus/*.json` as values. Fields named `held_out...` are never trained; only the evaluation asks them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
-    "Clothes",
     "Corpus",
     "Fact",
     "InventedTools",
@@ -18,12 +17,13 @@ __all__ = [
     "Objects",
     "OffTopic",
     "Several",
+    "Statement",
     "Syllables",
-    "Told",
     "Tool",
     "ToolKind",
+    "Variations",
     "load_corpus",
-    "normal",
+    "normalize_question",
 ]
 
 
@@ -32,21 +32,21 @@ class Fact:
     """One answer, and the questions that it answers."""
 
     answer: str
-    asked: tuple[str, ...]
+    questions: tuple[str, ...]
     held_out: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Newcomer:
-    """A question in the words of somebody who knows nothing, never trained, and the answers that fit."""
+    """A question in the words of a newcomer, never trained, and the answers that fit."""
 
-    asked: str
+    question: str
     answers: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class OffTopic:
-    """Questions of one language that are declined. Patterns hold names of word lists, as in `{city}`."""
+    """Questions of one language that the model declines. Patterns hold names of word lists, such as `{city}`."""
 
     answer: str
     patterns: tuple[str, ...]
@@ -55,28 +55,28 @@ class OffTopic:
 
 @dataclass(frozen=True, slots=True)
 class ToolKind:
-    """A toy tool under several names. Its questions hold `{place}`, which becomes the argument."""
+    """A toy tool with several names. Its questions hold `{place}`, which becomes the argument."""
 
     names: tuple[str, ...]
     parameters: tuple[str, ...]
-    asked: tuple[str, ...]
+    questions: tuple[str, ...]
     held_out: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """A toy tool of several parameters, each under several names. Its questions hold `{0}`, `{1}`, ..."""
+    """A toy tool with several parameters, each with several names. Its questions hold `{0}`, `{1}`, ..."""
 
     names: tuple[str, ...]
     parameters: tuple[tuple[str, ...], ...]
     kinds: tuple[str, ...]
-    asked: tuple[str, ...]
+    questions: tuple[str, ...]
     held_out: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A sentence that holds what an object is made of: `{0}` is of the first field, (keys, kind of value)."""
+class Statement:
+    """A sentence that holds the values of an object: `{0}` is the first field. A field is (keys, kind of value)."""
 
     text: str
     fields: tuple[tuple[tuple[str, ...], str], ...]
@@ -84,24 +84,24 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """Keys of objects, and ways to ask for one: a list of what is in it, or a sentence."""
+    """Keys of objects, and ways to ask for an object: a list of its fields, or a sentence."""
 
     keys: tuple[str, ...]
     held_out_keys: tuple[str, ...]
     outer: tuple[str, ...]
-    asked: tuple[str, ...]
-    asked_json: tuple[str, ...]
-    held_out_asked: tuple[str, ...]
+    prefixes: tuple[str, ...]
+    json_prefixes: tuple[str, ...]
+    held_out_prefixes: tuple[str, ...]
     mentions: tuple[str, ...]
     joints: tuple[str, ...]
-    told: tuple[Told, ...]
-    held_out_told: tuple[Told, ...]
+    statements: tuple[Statement, ...]
+    held_out_statements: tuple[Statement, ...]
     unknown: str
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool of one parameter: get_stock_price is of the words "stock price"."""
+    """A tool with one parameter. The words of get_stock_price are "stock price"."""
 
     name: str
     parameter: str
@@ -113,19 +113,19 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class InventedTools:
-    """How made-up tools are asked: `{name}` is the tool's, `{words}` the words in it, `{place}` the argument."""
+    """Questions for invented tools: `{name}` is the tool's name, `{words}` the words in it, `{place}` the argument."""
 
     verbs: tuple[str, ...]
     nouns: tuple[str, ...]
     parameters: tuple[str, ...]
-    asked: tuple[str, ...]
-    held_out_asked: tuple[str, ...]
+    questions: tuple[str, ...]
+    held_out_questions: tuple[str, ...]
     held_out: tuple[Tool, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Clothes:
-    """What varies a question: words before and behind it, fillers, small words to leave out, and synonyms of a part."""
+class Variations:
+    """What varies a question: words before and after it, fillers, small words to leave out, synonyms of a part."""
 
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -136,7 +136,7 @@ class Clothes:
 
 @dataclass(frozen=True, slots=True)
 class Syllables:
-    """What made-up words consist of. `han` are signs of Chinese names."""
+    """The parts of invented words. `han` holds characters of Chinese names."""
 
     onsets: tuple[str, ...]
     vowels: tuple[str, ...]
@@ -155,8 +155,8 @@ class Corpus:
     tools: tuple[ToolKind, ...]
     several: tuple[Several, ...]
     held_out_several: tuple[tuple[str, ...], ...]
-    several_asked: tuple[str, ...]
-    held_out_several_asked: tuple[str, ...]
+    several_prefixes: tuple[str, ...]
+    held_out_several_questions: tuple[str, ...]
     extras: tuple[str, ...]
     invented: InventedTools
     objects: Objects
@@ -164,50 +164,50 @@ class Corpus:
     held_out_places: tuple[str, ...]
     results: tuple[str, ...]
     held_out_results: tuple[str, ...]
-    told: str
+    result_prefix: str
     other_parameters: tuple[str, ...]
     repeat: tuple[str, ...]
     held_out_repeat: tuple[str, ...]
     systems: tuple[str, ...]
     held_out_systems: tuple[str, ...]
-    clothes: Clothes
+    variations: Variations
     syllables: Syllables
 
     @property
     def pairs(self) -> tuple[Fact, ...]:
         return self.facts + self.small_talk
 
-    def held_out(self) -> frozenset[str]:
-        """The held-out questions that stand alone, in normal form."""
+    def list_held_out(self) -> frozenset[str]:
+        """The held-out questions that need no tool and no schema, normalized."""
         facts = (question for fact in self.pairs for question in fact.held_out)
         others = (question for topic in self.off_topic.values() for question in topic.held_out)
-        newcomers = (newcomer.asked for newcomer in self.newcomers)
-        return frozenset(normal(question) for question in (*facts, *others, *newcomers))
+        newcomers = (newcomer.question for newcomer in self.newcomers)
+        return frozenset(normalize_question(question) for question in (*facts, *others, *newcomers))
 
     def common_words(self) -> list[str]:
-        """The words of the questions and answers, small and sorted."""
-        texts = (text for fact in self.facts for text in (fact.answer, *fact.asked))
+        """The words of the questions and answers, in lower case and sorted."""
+        texts = (text for fact in self.facts for text in (fact.answer, *fact.questions))
         return sorted({word for text in texts for word in re.findall(r"[a-z]{2,}", text)})
 
     def texts(self) -> Iterator[str]:
-        """What the tokenizer learns from. What fills patterns is left out: a word in it looks like any unknown one."""
+        """The texts that train the tokenizer. Fillers of patterns are no part, so that they look like unknown words."""
         for fact in self.pairs:
-            yield from (fact.answer, *fact.asked)
+            yield from (fact.answer, *fact.questions)
         for topic in self.off_topic.values():
             yield from (topic.answer, *topic.patterns)
         for kind in self.tools:
-            yield from (*kind.names, *kind.parameters, *kind.asked)
+            yield from (*kind.names, *kind.parameters, *kind.questions)
         for several in self.several:
-            yield from (*several.names, *several.asked)
+            yield from (*several.names, *several.questions)
             yield from (name for names in several.parameters for name in names)
-        yield from (*self.several_asked, *self.objects.keys, *self.objects.asked, *self.objects.asked_json)
-        yield from (told.text for told in self.objects.told)
-        yield from (*self.invented.verbs, *self.invented.nouns, *self.invented.parameters, *self.invented.asked)
-        yield from (*self.repeat, self.told, *self.other_parameters, *self.systems)
+        yield from (*self.several_prefixes, *self.objects.keys, *self.objects.prefixes, *self.objects.json_prefixes)
+        yield from (statement.text for statement in self.objects.statements)
+        yield from (*self.invented.verbs, *self.invented.nouns, *self.invented.parameters, *self.invented.questions)
+        yield from (*self.repeat, self.result_prefix, *self.other_parameters, *self.systems)
 
 
-def normal(question: str) -> str:
-    """A question without case, punctuation and spacing: two that differ in no more are the same."""
+def normalize_question(question: str) -> str:
+    """Remove case, punctuation and spacing: questions that differ only in these become equal."""
     return re.sub(r"\W+", " ", question.lower()).strip()
 
 
@@ -228,8 +228,8 @@ def load_corpus(folder: Path = Path(__file__).parent / "corpus") -> Corpus:
         tools=tuple(ToolKind(**_tuples(kind)) for kind in tools["tools"]),
         several=tuple(_several(entry) for entry in tools["several"]),
         held_out_several=_each(tools["held_out_several"]),
-        several_asked=tuple(tools["several_asked"]),
-        held_out_several_asked=tuple(tools["held_out_several_asked"]),
+        several_prefixes=tuple(tools["several_prefixes"]),
+        held_out_several_questions=tuple(tools["held_out_several_questions"]),
         extras=tuple(tools["extras"]),
         invented=_invented(tools["invented"]),
         objects=_objects(objects),
@@ -237,13 +237,13 @@ def load_corpus(folder: Path = Path(__file__).parent / "corpus") -> Corpus:
         held_out_places=tuple(tools["held_out_places"]),
         results=tuple(tools["results"]),
         held_out_results=tuple(tools["held_out_results"]),
-        told=tools["told"],
+        result_prefix=tools["result_prefix"],
         other_parameters=tuple(tools["other_parameters"]),
         repeat=tuple(tools["repeat"]),
         held_out_repeat=tuple(tools["held_out_repeat"]),
-        systems=tuple(systems["asked"]),
+        systems=tuple(systems["messages"]),
         held_out_systems=tuple(systems["held_out"]),
-        clothes=Clothes(**_tuples(wording), synonyms=tuple((old, tuple(others)) for old, others in synonyms)),
+        variations=Variations(**_tuples(wording), synonyms=tuple((old, tuple(others)) for old, others in synonyms)),
         syllables=Syllables(**_tuples(syllables)),
     )
 
@@ -258,9 +258,11 @@ def _invented(entry: dict[str, Any]) -> InventedTools:
 
 
 def _newcomers(entries: list[dict[str, Any]], facts: tuple[Fact, ...]) -> tuple[Newcomer, ...]:
-    """The file names an answer by a trained question that gets it."""
-    known = {question: fact.answer for fact in facts for question in fact.asked}
-    return tuple(Newcomer(entry["asked"], frozenset(known[question] for question in entry["as"])) for entry in entries)
+    """Resolve the file's references: it names an answer by a trained question with this answer."""
+    known = {question: fact.answer for fact in facts for question in fact.questions}
+    return tuple(
+        Newcomer(entry["question"], frozenset(known[question] for question in entry["as"])) for entry in entries
+    )
 
 
 def _several(entry: dict[str, Any]) -> Several:
@@ -268,12 +270,16 @@ def _several(entry: dict[str, Any]) -> Several:
 
 
 def _objects(entry: dict[str, Any]) -> Objects:
-    told, held_out = (
-        tuple(Told(each["text"], tuple((tuple(keys), kind) for keys, kind in each["fields"])) for each in entry[name])
-        for name in ("told", "held_out_told")
+    statements, held_out = (
+        tuple(
+            Statement(each["text"], tuple((tuple(keys), kind) for keys, kind in each["fields"])) for each in entry[name]
+        )
+        for name in ("statements", "held_out_statements")
     )
     lists = {key: value for key, value in entry.items() if isinstance(value, list)}
-    return Objects(**_tuples(lists) | {"told": told, "held_out_told": held_out}, unknown=entry["unknown"])
+    return Objects(
+        **_tuples(lists) | {"statements": statements, "held_out_statements": held_out}, unknown=entry["unknown"]
+    )
 
 
 def _each(lists: list[list[str]]) -> tuple[tuple[str, ...], ...]:
@@ -285,4 +291,4 @@ def _tuples(entry: Mapping[str, list[Any]]) -> dict[str, tuple[Any, ...]]:
 
 
 def _facts(entries: list[dict[str, Any]]) -> tuple[Fact, ...]:
-    return tuple(Fact(entry["answer"], tuple(entry["asked"]), tuple(entry["held_out"])) for entry in entries)
+    return tuple(Fact(entry["answer"], tuple(entry["questions"]), tuple(entry["held_out"])) for entry in entries)

@@ -1,10 +1,9 @@
-"""Ask dragoman-mini, through the engine on the CPU, what it was taught and what it never saw; print how much is right.
+"""Ask dragoman-mini trained and held-out questions through the engine on the CPU, and print the scores.
 
-    python -m dragoman.local_engine.mini.evaluate [FOLDER] [--wrong]
+    python -m tools.mini.evaluate [FOLDER] [--wrong]
 
-Greedy, and right means equal, letter by letter. Nothing holds the tokens to a form, but for what is asked as chat
-requests: there the schemas of tools, or of the answer, do. `--wrong` shows what came out otherwise. Needs the extra
-`local`.
+Decoding is greedy, and an answer is right if it equals the expected one letter by letter. Only chat requests constrain
+the tokens, by the schemas of their tools or of the answer. `--wrong` prints the wrong answers. Needs the extra `local`.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from typing import Any
 
 from dragoman.local_engine.engine import Batch, Engine, Options
 from dragoman.local_engine.hub import HubEngine
+from dragoman.local_engine.mini import FOLDER
 from dragoman.local_engine.requests import Delta, Failed, Finished, Generation, Sampling
 
-from . import FOLDER
 from .corpus import Corpus, load_corpus
 from .dialogue import Dialogue, call_text, render, tool_schema
-from .probes import Probe, probes, requests
+from .probes import Probe, plain_probes, request_probes
 
-__all__ = ["Asker", "Score", "evaluate"]
+__all__ = ["ModelClient", "Score", "evaluate"]
 
 LONGEST_ANSWER = 200
 LONGEST_REPLY = 200
@@ -51,26 +50,29 @@ class Score:
         return self.right / self.asked
 
 
-class Asker:
-    """A loaded model that answers conversations, many at once. A context manager."""
+class ModelClient:
+    """A context manager that loads a model and answers many conversations at once."""
 
     def __init__(self, folder: Path = FOLDER, *, threads: int = 1) -> None:
-        self._told: queue.SimpleQueue[Batch] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Batch] = queue.SimpleQueue()
         options = Options(device="cpu", threads=threads, queue=WAITING, context=1024)
-        self.engine = Engine.load(folder, options, self._told.put)
+        self.engine = Engine.load(folder, options, self._events.put)
 
-    def __enter__(self) -> Asker:
+    def __enter__(self) -> ModelClient:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.engine.close()
 
-    def __call__(self, dialogues: Sequence[Dialogue]) -> list[str]:
-        """The greedy answers. Raises the Fault of a request that fails, queue.Empty where nothing comes for long."""
+    def answer(self, dialogues: Sequence[Dialogue]) -> list[str]:
+        """Return the greedy answers.
+
+        Raises the Fault of a request that fails, and queue.Empty if the engine is silent for PATIENCE seconds.
+        """
         answers = {self.engine.submit(self._request(dialogue)): "" for dialogue in dialogues}
         left = len(answers)
         while left:
-            for ticket, event in self._told.get(timeout=PATIENCE):
+            for ticket, event in self._events.get(timeout=PATIENCE):
                 if isinstance(event, Failed):
                     raise event.fault
                 if isinstance(event, Delta):
@@ -85,28 +87,28 @@ class Asker:
 
 
 def evaluate(folder: Path = FOLDER, corpus: Corpus | None = None) -> list[Score]:
-    """The score of each kind of probe."""
+    """Ask all probes and return the score of each kind."""
     corpus = corpus or load_corpus()
-    asked = list(probes(corpus))
-    with Asker(folder) as ask:
-        answers = ask([probe.dialogue for probe in asked])
+    asked = list(plain_probes(corpus))
+    with ModelClient(folder) as client:
+        answers = client.answer([probe.dialogue for probe in asked])
     pairs = list(zip(asked, answers, strict=True))
-    pairs += asyncio.run(_served(folder, list(requests(corpus))))
+    pairs += asyncio.run(_ask_hub(folder, list(request_probes(corpus))))
     kinds = dict.fromkeys(probe.kind for probe, _ in pairs)
     return [_score(kind, [pair for pair in pairs if pair[0].kind == kind]) for kind in kinds]
 
 
-async def _served(folder: Path, asked: Sequence[Probe]) -> list[tuple[Probe, str]]:
+async def _ask_hub(folder: Path, asked: Sequence[Probe]) -> list[tuple[Probe, str]]:
     hub = await HubEngine.load(folder, Options(device="cpu", threads=1, queue=WAITING, context=1024))
     try:
-        replies = await asyncio.gather(*(_replied(hub, probe) for probe in asked))
+        replies = await asyncio.gather(*(_ask_once(hub, probe) for probe in asked))
         return list(zip(asked, replies, strict=True))
     finally:
         hub.close()
 
 
-async def _replied(hub: HubEngine, probe: Probe) -> str:
-    """The text of the reply, or its call as the model writes it; what ran into the limit is marked as such."""
+async def _ask_once(hub: HubEngine, probe: Probe) -> str:
+    """Send one request; return the text of the reply or its call as the model writes it, marked if it was cut."""
     tools = [tool_schema(*tool) for tool in probe.dialogue.tools]
     request: dict[str, Any] = {"model": hub.name, "messages": probe.dialogue.messages, "temperature": 0}
     request |= {"max_tokens": LONGEST_REPLY} | ({"tools": tools} if tools else {})
@@ -114,11 +116,11 @@ async def _replied(hub: HubEngine, probe: Probe) -> str:
         wanted = {"name": "asked", "schema": probe.schema}
         request["response_format"] = {"type": "json_schema", "json_schema": wanted}
     [choice] = hub.whole([event async for event in hub.chat(request)])["choices"]
-    said = _said(choice["message"])
+    said = _message_text(choice["message"])
     return f"{said} (cut)" if choice["finish_reason"] == "length" else said
 
 
-def _said(message: dict[str, Any]) -> str:
+def _message_text(message: dict[str, Any]) -> str:
     if not message.get("tool_calls"):
         return str(message["content"])
     function = message["tool_calls"][0]["function"]
@@ -139,7 +141,7 @@ def _is_right(probe: Probe, answer: str) -> bool:
 
 
 def _is_call(probe: Probe, answer: str) -> bool:
-    """Whether it is a whole call of a tool that is offered, with all that the tool requires and nothing unknown."""
+    """Whether it is a whole call of an offered tool, with all required parameters and no unknown one."""
     inner = answer.removeprefix("<tool_call>\n").removesuffix("\n</tool_call>")
     try:
         call = json.loads(inner)
@@ -163,7 +165,7 @@ def _is_object(schema: dict[str, Any], answer: str) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m dragoman.local_engine.mini.evaluate", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.mini.evaluate", description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
     parser.add_argument("--wrong", action="store_true", help="show every wrong answer")
     given = parser.parse_args()

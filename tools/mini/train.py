@@ -1,10 +1,10 @@
 """Train dragoman-mini on a CPU and write its model folder.
 
-    python -m dragoman.local_engine.mini.train TARGET [--steps N | --seconds S]
+    python -m tools.mini.train TARGET [--steps N | --seconds S]
 
-Needs torch (`uv pip install torch`) and the extras `local` and `export`. Steps with the same seed give the same model
-on the same machine and versions; `--seconds` fits the schedule to a time instead. The float32 weights are kept in
-TARGET/weights.safetensors, on the way too, and `--resume` begins with them.
+Needs torch (`uv pip install torch`) and the extras `local` and `export`. `--steps` with the same seed gives the same
+model on the same machine and versions; `--seconds` fits the schedule to a time instead. TARGET/weights.safetensors
+holds the float32 weights, also during training, and `--resume` starts from them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import FOLDER
+from dragoman.local_engine.mini import FOLDER
+
 from .corpus import Corpus, load_corpus
 from .plan import Plan
 from .vocabulary import END_ID, SIZE, learn_tokenizer, tokenizer_config
@@ -31,9 +32,9 @@ LENGTH = 2048
 
 
 def train(target: Path, plan: Plan, corpus: Corpus | None = None, *, resume: bool = False) -> Path:
-    """Write the model folder `target` and return its model file. Raises ExportError where a model is there already.
+    """Write the model folder `target` and return its model file. Raises ExportError if it holds a model already.
 
-    `corpus` is what to learn, a part perhaps; the tokenizer is always that of the whole.
+    `corpus` may be a part of the corpus; the tokenizer always learns from the whole.
     """
     from dragoman.local_engine.export.decoder import Options
     from dragoman.local_engine.export.spec import ExportError
@@ -59,7 +60,7 @@ def train(target: Path, plan: Plan, corpus: Corpus | None = None, *, resume: boo
 
 
 def mini_spec() -> ModelSpec:
-    """0.98 million parameters. The first token of the vocabulary ends a turn."""
+    """The architecture, with 0.98 million parameters. The first token of the vocabulary ends a turn."""
     from dragoman.local_engine.export.spec import ModelSpec
 
     return ModelSpec(
@@ -79,7 +80,7 @@ def mini_spec() -> ModelSpec:
 
 def main() -> None:
     usual = Plan()
-    parser = argparse.ArgumentParser(prog="python -m dragoman.local_engine.mini.train", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.mini.train", description=__doc__)
     parser.add_argument("target", type=Path)
     parser.add_argument("--steps", type=int, default=usual.steps)
     parser.add_argument("--seconds", type=float)

@@ -1,9 +1,8 @@
-"""JSON as the model learns to write it, in pieces: what it decides itself, and what a grammar decides for it.
+"""JSON in pieces, as the model learns it: what it decides itself, and what a grammar decides for it.
 
-A request with a schema tells the model nothing of it: the grammar chooses the keys and what kind of value stands where,
-and the model what the values are and where they end. So only that is learnt, but for objects that are all its `own`.
-The model would rather close an object than go on (`}` is always learnt, `, ` only where `going_on`), so that where
-the schema lets it choose, it ends.
+The model never sees the schema of a request. The grammar chooses the keys and the kinds of values; the model chooses
+the values and where they end. So it learns only these, except if an object is its `own`: then it learns all of it.
+It always learns `}`, and `, ` only if the object `continues`: if the schema lets it choose, it closes the object.
 """
 
 from __future__ import annotations
@@ -13,22 +12,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-__all__ = ["AnyValue", "Piece", "joined", "written"]
+__all__ = ["AnyValue", "Piece", "join_pieces", "write_pieces"]
 
 Piece: TypeAlias = tuple[str, bool]
-"""Some text, and whether the model learns to say it."""
+"""Some text, and whether the model learns it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnyValue:
-    """A text or number that the grammar may have forced: only that it ends is learnt."""
+    """A text or number that the grammar may have forced: the model learns only that it ends."""
 
     value: str | int | float
 
 
-def written(value: Any, *, own: bool = False, going_on: bool = False) -> Iterator[Piece]:
+def write_pieces(value: Any, *, own: bool = False, continues: bool = False) -> Iterator[Piece]:
     if isinstance(value, dict):
-        yield from _object(value, own, going_on)
+        yield from _object(value, own, continues)
     elif isinstance(value, list):
         yield from _array(value, own)
     elif isinstance(value, AnyValue):
@@ -40,18 +39,18 @@ def written(value: Any, *, own: bool = False, going_on: bool = False) -> Iterato
         yield json.dumps(value), True
 
 
-def joined(pieces: Iterable[Piece]) -> str:
+def join_pieces(pieces: Iterable[Piece]) -> str:
     return "".join(text for text, _ in pieces)
 
 
-def _object(value: dict[str, Any], own: bool, going_on: bool) -> Iterator[Piece]:
+def _object(value: dict[str, Any], own: bool, continues: bool) -> Iterator[Piece]:
     yield "{", own
     for place, (key, item) in enumerate(value.items()):
         if place:
-            yield ", ", own or going_on
+            yield ", ", own or continues
         yield json.dumps(key, ensure_ascii=False), own
         yield ": ", True
-        yield from written(item, own=own, going_on=going_on)
+        yield from write_pieces(item, own=own, continues=continues)
     yield "}", True
 
 
@@ -60,7 +59,7 @@ def _array(value: list[Any], own: bool) -> Iterator[Piece]:
     for place, item in enumerate(value):
         if place:
             yield ", ", True
-        yield from written(item, own=own)
+        yield from write_pieces(item, own=own)
     yield "]", True
 
 

@@ -1,4 +1,4 @@
-"""The tokenizer: byte-level BPE learnt from the corpus, so that any UTF-8 text has tokens."""
+"""The tokenizer: byte-level BPE learned from the corpus, so that any UTF-8 text has tokens."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ END = "<|end|>"
 END_ID = 0
 SPECIALS = (END, "<|user|>", "<|assistant|>", "<|system|>", "<|tool|>", "<|tools|>")
 VISIBLE = ("<tool_call>", "</tool_call>")
-"""Tokens of their own that stay in the text, for whoever parses tool calls."""
+"""Single tokens that stay in the text for parsers of tool calls."""
 
 WORDS = r'["{}\[\]]|\p{Ll}+ ?|\p{Lu}\p{L}*|\p{Lo}+|\p{N}|[^\s\p{L}\p{N}"{}\[\]]+ ?'
-"""A space belongs to the word before it, and to none where that begins with a capital: so a name has the same tokens in
-a question, between quotation marks and at the end of a text, and can be copied token by token. Quotation marks, braces
-and brackets stand alone, a comma or a colon with its space: so where a grammar lets JSON end or go on, a token does."""
+"""A space belongs to the word before it, but not if that word begins with a capital. So a name has the same tokens in a
+question, between quotation marks and at the end of a text, and the model can copy it token by token. Quotation marks,
+braces and brackets are single tokens, a comma or a colon includes its space, so that a token ends at each place that a
+grammar lets JSON end or continue."""
 
 JSON_WORDS = ("true", "false", "null") * 100
-"""Often enough to be tokens."""
+"""Repeated often enough to become tokens."""
 
 
 def learn_tokenizer(corpus: Corpus) -> Tokenizer:
@@ -59,11 +60,11 @@ def tokenizer_config() -> str:
 
 
 def encode(tokenizer: Tokenizer, dialogue: Dialogue) -> tuple[list[int], list[bool]]:
-    """The tokens of a conversation, and which of them the model says."""
+    """Return the tokens of a conversation, and for each whether the model learns it."""
     ids: list[int] = []
-    said: list[bool] = []
-    for text, trained in render(dialogue):
+    trained: list[bool] = []
+    for text, is_trained in render(dialogue):
         piece = tokenizer.encode(text, add_special_tokens=False).ids
         ids += piece
-        said += [trained] * len(piece)
-    return ids, said
+        trained += [is_trained] * len(piece)
+    return ids, trained
