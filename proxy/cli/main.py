@@ -196,17 +196,17 @@ def fake(
     from dragoman.contract import fakes
 
     if show_list:
-        print(fakes.listing())
+        print(fakes.list_behaviours())
         return
     if dialect is None and replay is None:
         fail("name a dialect (openai, databricks, azure or mindie), or recordings (--replay FOLDER)")
     try:
         if replay is not None:
-            fakes.run(fakes.ReplayProvider(replay, port=port), fakes.ReplayProvider.introduction)
+            fakes.run_until_signal(fakes.ReplayProvider(replay, port=port), fakes.ReplayProvider.describe)
             return
         assert dialect is not None
         provider = fakes.FakeProvider(dialect, port=port, behaviour=behaviour, api_key=api_key, profile=profile)
-        fakes.run(provider, fakes.introduction)
+        fakes.run_until_signal(provider, fakes.describe_fake)
     except ValueError as error:
         fail(str(error))
     except OSError as error:

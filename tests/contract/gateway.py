@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import aiohttp
 from aiohttp import web
 
-from dragoman.contract.behind import Fake
+from dragoman.contract.fake_upstream import FakeUpstream
 
 __all__ = ["DEFECTS", "Defect", "gateway"]
 
@@ -106,7 +106,7 @@ DEFECTS = {
 
 
 @asynccontextmanager
-async def gateway(fake: Fake, defect: Defect) -> AsyncIterator[str]:
+async def gateway(fake: FakeUpstream, defect: Defect) -> AsyncIterator[str]:
     """The base address, as OpenAI's clients take it."""
     async with aiohttp.ClientSession() as session:
         kept: set[asyncio.Task[None]] = set()
@@ -131,7 +131,7 @@ async def gateway(fake: Fake, defect: Defect) -> AsyncIterator[str]:
 
 
 async def _served(
-    request: web.Request, fake: Fake, defect: Defect, session: aiohttp.ClientSession, kept: set[asyncio.Task[None]]
+    request: web.Request, fake: FakeUpstream, defect: Defect, session: aiohttp.ClientSession, kept: set[asyncio.Task[None]]
 ) -> web.StreamResponse:
     body = defect.request(await request.json())
     path = request.path if fake.dialect == "openai" else _CHAT[fake.dialect]

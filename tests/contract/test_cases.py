@@ -7,13 +7,13 @@ from collections import Counter
 
 import pytest
 
-from dragoman.contract.corpus import load_cases
+from dragoman.contract.case_files import load_cases
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.model import DIALECTS, PROTOCOLS, Case
-from dragoman.contract.runner import Run
-from dragoman.contract.session import Plan
+from dragoman.contract.runner import CaseRunner
+from dragoman.contract.session import Session
 from dragoman.contract.target import Target
-from dragoman.contract.transport import Http
+from dragoman.contract.transport import HttpTransport
 
 CASES = load_cases()
 SERVED = {
@@ -54,7 +54,7 @@ def test_each_says_what_and_why() -> None:
 def test_what_a_run_may_cost() -> None:
     """Every request that a model answers is bounded, and a whole run of a dialect costs less than 4 000 tokens."""
     for dialect in DIALECTS:
-        costs = list(Plan(Target("http://x", dialect, "m", key="k"), CASES).forecast())
+        costs = list(Session(Target("http://x", dialect, "m", key="k"), CASES).forecast_costs())
         assert sum(cost.tokens for cost in costs) < 3500
         assert sum(cost.requests for cost in costs if cost.tokens) < 100
         assert max(cost.tokens for cost in costs) <= 256
@@ -81,8 +81,8 @@ async def test_a_well_behaved_fake_passes_every_must(dialect: str) -> None:
             without=frozenset({"store"}),
             protocols=frozenset(SERVED[dialect]),
         )
-        http = Http()
-        results = await Run(target, http, concurrency=8).results(of(dialect))
+        http = HttpTransport()
+        results = await CaseRunner(target, http, concurrency=8).run_cases(of(dialect))
         await http.close()
     bad = [(r.case.id, r.verdict, r.reason) for r in results if r.verdict in ("fail", "error", "inconclusive")]
     assert bad == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.contract.corpus import CaseErrors, load_cases, read_file
+from dragoman.contract.case_files import CaseFileError, load_cases, read_case_file
 
 GOOD = """
 protocol: chat
@@ -33,7 +33,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_each_makes_a_case_for_every_value_and_dialect(tmp_path: Path) -> None:
-    cases = read_file(written(tmp_path, GOOD))
+    cases = read_case_file(written(tmp_path, GOOD))
     assert [(case.id, case.dialect) for case in cases] == [
         ("chat/errors/one", "openai"),
         ("chat/errors/one", "mindie"),
@@ -65,20 +65,20 @@ def test_each_makes_a_case_for_every_value_and_dialect(tmp_path: Path) -> None:
 def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, before: str, after: str, problem: str) -> None:
     assert before in GOOD
     file = written(tmp_path, GOOD.replace(before, after, 1))
-    with pytest.raises(CaseErrors, match=r"cases\.yaml") as caught:
-        read_file(file)
+    with pytest.raises(CaseFileError, match=r"cases\.yaml") as caught:
+        read_case_file(file)
     assert problem in str(caught.value)
 
 
 def test_an_id_stands_once(tmp_path: Path) -> None:
     written(tmp_path, GOOD)
     (tmp_path / "more.yaml").write_text(GOOD, "utf-8")
-    with pytest.raises(CaseErrors, match="two cases have the id chat/errors/one in openai"):
+    with pytest.raises(CaseFileError, match="two cases have the id chat/errors/one in openai"):
         load_cases(tmp_path)
 
 
 def test_a_folder_without_cases_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(CaseErrors, match="no file of cases"):
+    with pytest.raises(CaseFileError, match="no file of cases"):
         load_cases(tmp_path)
 
 

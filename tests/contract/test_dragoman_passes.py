@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from dragoman.contract.behind import Fake
-from dragoman.contract.corpus import load_cases
+from dragoman.contract.fake_upstream import FakeUpstream
+from dragoman.contract.case_files import load_cases
 from dragoman.contract.model import DIALECTS, Case
-from dragoman.contract.runner import Run
-from dragoman.contract.servers import Proxies
+from dragoman.contract.runner import CaseRunner
+from dragoman.contract.servers import ProxyServers
 from dragoman.contract.target import Target
-from dragoman.contract.transport import Http
-from dragoman.contract.verdicts import Result
+from dragoman.contract.transport import HttpTransport
+from dragoman.contract.verdicts import CaseResult
 
 CASES = load_cases()
 KEY = "sk-contract"
@@ -69,7 +69,7 @@ def configuration(upstream: str, base_url: str) -> dict[str, Any]:
     }
 
 
-async def results(url: str, client: str, upstream: str, fake: Fake) -> list[Result]:
+async def results(url: str, client: str, upstream: str, fake: FakeUpstream) -> list[CaseResult]:
     target = Target(
         url + BASES[client],
         client,
@@ -81,18 +81,18 @@ async def results(url: str, client: str, upstream: str, fake: Fake) -> list[Resu
         upstream=upstream,
     )
     mine: list[Case] = [case for case in CASES if case.dialect == client and case.level != "MAY"]
-    http = Http(20)
+    http = HttpTransport(20)
     await fake.begin(())
-    asked = await Run(target, http, concurrency=8).results([case for case in mine if not case.upstreams])
-    driven = await Run(target, http, fake).results([case for case in mine if case.upstreams])
+    asked = await CaseRunner(target, http, concurrency=8).run_cases([case for case in mine if not case.upstreams])
+    driven = await CaseRunner(target, http, fake).run_cases([case for case in mine if case.upstreams])
     await http.close()
     return asked + driven
 
 
 @pytest.mark.parametrize("upstream", DIALECTS)
 async def test_every_must_and_should(upstream: str, tmp_path: Path) -> None:
-    async with Fake(upstream) as fake:
-        with Proxies(tmp_path) as proxies:
+    async with FakeUpstream(upstream) as fake:
+        with ProxyServers(tmp_path) as proxies:
             url = await asyncio.to_thread(proxies, configuration(upstream, fake.base_url))
             found = [await results(url, client, upstream, fake) for client in DIALECTS]
     for client, told in zip(DIALECTS, found, strict=True):

@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from dragoman.contract import behind
-from dragoman.contract.behind import Fake
-from dragoman.contract.corpus import load_cases
+from dragoman.contract.fake_upstream import FakeUpstream
+from dragoman.contract.case_files import load_cases
 from dragoman.contract.model import Case, Check
-from dragoman.contract.runner import Run
+from dragoman.contract.runner import CaseRunner
 from dragoman.contract.target import Target
-from dragoman.contract.transport import Http
-from dragoman.contract.verdicts import Result
+from dragoman.contract.transport import HttpTransport
+from dragoman.contract.verdicts import CaseResult
 
 from .gateway import DEFECTS, Defect, gateway
 
@@ -21,11 +20,11 @@ CASES = {case.id: case for case in load_cases() if case.dialect == "openai"}
 LEAVING = [f"{protocol}/proxy-sent/leaving" for protocol in ("chat", "responses")]
 
 
-async def asked(case: Case, upstream: str, defect: Defect) -> Result:
-    async with Fake(upstream) as fake, gateway(fake, defect) as url:
-        http = Http(10)
+async def asked(case: Case, upstream: str, defect: Defect) -> CaseResult:
+    async with FakeUpstream(upstream) as fake, gateway(fake, defect) as url:
+        http = HttpTransport(10)
         try:
-            return await Run(Target(url, "openai", "fake-model", upstream=upstream), http, fake).case(case)
+            return await CaseRunner(Target(url, "openai", "fake-model", upstream=upstream), http, fake).run_case(case)
         finally:
             await http.close()
 

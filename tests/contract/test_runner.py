@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.contract.behind import Fake
-from dragoman.contract.corpus import read_file
+from dragoman.contract.fake_upstream import FakeUpstream
+from dragoman.contract.case_files import read_case_file
 from dragoman.contract.model import Case
-from dragoman.contract.runner import Run
-from dragoman.contract.sharing import fresh, key_of
+from dragoman.contract.runner import CaseRunner
+from dragoman.contract.response_cache import list_unsent_requests, request_key
 from dragoman.contract.target import Target
-from dragoman.contract.verdicts import Result
-from dragoman.contract.wire import Answer, Asked, Chunk, Unreachable
+from dragoman.contract.verdicts import CaseResult
+from dragoman.contract.exchange import Chunk, Request, Response, UnreachableError
 
 HEAD = "protocol: chat\nsource: a reference\ncases:\n"
 CASE = """
@@ -36,14 +36,14 @@ TWICE = "      - *step\n"
 class Scripted:
     """A transport that answers from a list; the last answer is for all that follow."""
 
-    def __init__(self, *answers: Answer | Unreachable) -> None:
+    def __init__(self, *answers: Answer | UnreachableError) -> None:
         self.answers = list(answers)
         self.asked: list[Asked] = []
 
     async def send(self, asked: Asked) -> Answer:
         self.asked.append(asked)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, Unreachable):
+        if isinstance(answer, UnreachableError):
             raise answer
         return answer
 
@@ -65,12 +65,12 @@ def case(
 ) -> Case:
     file = folder / f"{name}.yaml"
     file.write_text(HEAD + CASE.format(name=name, level=level, expect=expect, more=more, body=body) + end, "utf-8")
-    return read_file(file)[0]
+    return read_case_file(file)[0]
 
 
-async def ran(transport: Scripted, cases: Sequence[Case], **options: object) -> list[Result]:
+async def ran(transport: Scripted, cases: Sequence[Case], **options: object) -> list[CaseResult]:
     target = Target("http://x/v1", "openai", "m", key="secret")
-    return await Run(target, transport, **options).results(cases)  # type: ignore[arg-type]
+    return await CaseRunner(target, transport, **options).run_cases(cases)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ async def test_the_number_of_checks_is_fixed(tmp_path: Path) -> None:
     one = case(tmp_path, expect="schema: reply, checks: [has_text, usage_adds_up]")
     (good,) = await ran(Scripted(answer()), [one])
     (bad,) = await ran(Scripted(answer(500)), [one])
-    (none,) = await ran(Scripted(Unreachable("no")), [one])
+    (none,) = await ran(Scripted(UnreachableError("no")), [one])
     assert len(good.checks) == len(bad.checks) == len(none.checks) == 5
     assert [check.state for check in bad.checks] == ["broken", *["unreached"] * 4]
     assert (bad.verdict, none.verdict) == ("fail", "error")
@@ -117,7 +117,7 @@ async def test_the_first_401_ends_the_run(tmp_path: Path) -> None:
 
 async def test_an_endpoint_that_is_not_there_is_not_asked_for_ever(tmp_path: Path) -> None:
     cases = [case(tmp_path, name) for name in ("one", "two", "three")]
-    transport = Scripted(Unreachable("refused"))
+    transport = Scripted(UnreachableError("refused"))
     assert [result.verdict for result in await ran(transport, cases)] == ["error", "error", "skip"]
 
 
@@ -144,9 +144,9 @@ async def test_cases_that_ask_alike_share_an_answer_and_its_cost(tmp_path: Path,
     assert [result.verdict for result in results] == ["pass"] * 4
     assert (len(transport.asked), sum(result.tokens for result in results)) == (2, 20)
     target = Target("http://x/v1", "openai", "m", key="secret")
-    known = [key_of(asked) for asked in transport.asked]
-    assert [len(fresh(one, target, known)) for one in cases] == [0, 0, 0, 0]
-    assert [len(fresh(one, target, ())) for one in cases] == [1, 1, 1, 1]
+    known = [request_key(asked) for asked in transport.asked]
+    assert [len(list_unsent_requests(one, target, known)) for one in cases] == [0, 0, 0, 0]
+    assert [len(list_unsent_requests(one, target, ())) for one in cases] == [1, 1, 1, 1]
 
 
 async def test_a_case_that_asks_twice_gets_two_answers(tmp_path: Path) -> None:
@@ -154,13 +154,13 @@ async def test_a_case_that_asks_twice_gets_two_answers(tmp_path: Path) -> None:
     transport = Scripted(answer(id="x"))
     await ran(transport, cases)
     assert len(transport.asked) == 2
-    assert len(fresh(cases[1], Target("http://x/v1", "openai", "m", key="secret"), ())) == 2
+    assert len(list_unsent_requests(cases[1], Target("http://x/v1", "openai", "m", key="secret"), ())) == 2
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-@pytest.mark.parametrize("first", [answer(429), answer(500), Unreachable("no")])
+@pytest.mark.parametrize("first", [answer(429), answer(500), UnreachableError("no")])
 async def test_what_may_be_better_in_a_moment_is_not_shared(
-    tmp_path: Path, first: Answer | Unreachable, concurrency: int
+    tmp_path: Path, first: Answer | UnreachableError, concurrency: int
 ) -> None:
     cases = [case(tmp_path, name) for name in ("one", "two", "three")]
     results = await ran(Scripted(first, answer()), cases, concurrency=concurrency)
@@ -170,7 +170,7 @@ async def test_what_may_be_better_in_a_moment_is_not_shared(
 async def test_behind_a_proxy_nothing_is_shared(tmp_path: Path) -> None:
     cases = [case(tmp_path), case(tmp_path, "two")]
     transport = Scripted(answer())
-    async with Fake("openai") as fake:
+    async with FakeUpstream("openai") as fake:
         results = await ran(transport, cases, behind=fake)
     assert len(transport.asked) == 2
     assert all(step.upstream is not None for result in results for step in result.steps)

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from dragoman.contract.commands import app
 from dragoman.contract.fakes import FakeProvider
-from dragoman.contract.reports.document import NotAReport, read_report
-from dragoman.contract.servers import Fakes
+from dragoman.contract.reports.json_report import InvalidReportError, read_report
+from dragoman.contract.servers import FakeServers
 
 KEY = "sk-very-secret"
 CASES = """
@@ -48,7 +48,7 @@ runner = CliRunner()
 
 @pytest.fixture
 def fake() -> Iterator[FakeProvider]:
-    with Fakes() as fakes:
+    with FakeServers() as fakes:
         yield fakes("openai", api_key=KEY)
 
 
@@ -197,7 +197,7 @@ def test_a_brief_matrix_has_the_wire_logs_of_what_went_wrong_alone(
 def test_a_file_that_is_no_report_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     file.write_text('{"report": 1}', "utf-8")
-    with pytest.raises(NotAReport, match="required property"):
+    with pytest.raises(InvalidReportError, match="required property"):
         read_report(file)
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.contract.paths import ABSENT, at, steps_of
-from dragoman.contract.values import Missing, filled
+from dragoman.contract.json_path import ABSENT, find_value, parse_path
+from dragoman.contract.placeholders import MissingValueError, fill_placeholders
 
 VALUES = {"model": "m", "saved": {"call_id": "call_1", "count": 3}}
 JSON = st.recursive(
@@ -32,17 +32,17 @@ JSON = st.recursive(
     ],
 )
 def test_placeholders_are_filled(text: object, expected: object) -> None:
-    assert filled(text, VALUES) == expected
+    assert fill_placeholders(text, VALUES) == expected
 
 
 def test_a_missing_value_is_named() -> None:
-    with pytest.raises(Missing, match=r"saved\.other"):
-        filled("${saved.other}", VALUES)
+    with pytest.raises(MissingValueError, match=r"saved\.other"):
+        fill_placeholders("${saved.other}", VALUES)
 
 
 @given(JSON)
 def test_what_has_no_placeholder_stays(value: object) -> None:
-    assert filled(value, {}) == value
+    assert fill_placeholders(value, {}) == value
 
 
 BODY = {
@@ -67,10 +67,10 @@ BODY = {
     ],
 )
 def test_paths(path: str, expected: object) -> None:
-    assert at(BODY, path) == expected
+    assert find_value(BODY, path) == expected
 
 
 @pytest.mark.parametrize("path", ["a[", "a[x]", "a]b", "a..[0]"])
 def test_what_is_no_path_is_refused(path: str) -> None:
-    with pytest.raises(ValueError, match="is no path"):
-        steps_of(path)
+    with pytest.raises(ValueError, match="is not a path"):
+        parse_path(path)

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from dragoman.adapters.sse import Stray
-from dragoman.contract.fakes import BEHAVIOURS, FakeProvider, listing
+from dragoman.contract.fakes import BEHAVIOURS, FakeProvider, list_behaviours
 from dragoman.contract.fakes.answers import SENTENCE
 from dragoman.contract.fakes.forms import CREATED
 
@@ -41,7 +41,7 @@ SHORT = {
 
 
 def _owners() -> list[tuple[str, str]]:
-    return [(name, dialect) for name, found in BEHAVIOURS.items() for dialect in found.only or DIALECTS]
+    return [(name, dialect) for name, found in BEHAVIOURS.items() for dialect in found.dialects or DIALECTS]
 
 
 @pytest.mark.parametrize(("name", "dialect"), _owners())
@@ -59,13 +59,13 @@ async def test_each_behaviour_runs_in_each_dialect_that_has_it(name: str, dialec
 async def test_behaviours_of_another_dialect_are_refused(dialect: str, send: Any) -> None:
     async with FakeProvider(dialect) as fake:
         for name, found in BEHAVIOURS.items():
-            if found.only and dialect not in found.only:
+            if found.dialects and dialect not in found.dialects:
                 heard = await send(fake, f"fake:{name}")
-                assert heard.status == 400 and f"belongs to {', '.join(found.only)}" in heard.raw.decode()
+                assert heard.status == 400 and f"belongs to {', '.join(found.dialects)}" in heard.raw.decode()
 
 
 def test_listing_has_a_line_for_each() -> None:
-    lines = listing().splitlines()
+    lines = list_behaviours().splitlines()
     assert [line.split("(")[0].split()[0] for line in lines] == list(BEHAVIOURS)
     assert any("slow(delay=0.05, words=0)" in line for line in lines)
 

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.fakes.answers import SENTENCE
-from dragoman.contract.fakes.responses import as_chat
+from dragoman.contract.fakes.responses import convert_to_chat
 
 TOOL: Any = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}
 
@@ -47,7 +47,7 @@ async def test_what_the_fake_does_not_keep() -> None:
 
 
 def test_the_request_as_chat() -> None:
-    chat = as_chat(
+    chat = convert_to_chat(
         {
             "instructions": "Be brief.",
             "input": [

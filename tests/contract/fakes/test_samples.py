@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from dragoman.contract.fakes.samples import sample
+from dragoman.contract.fakes.schema_samples import make_sample
 
 SCHEMAS: list[Any] = [
     {"type": "string", "minLength": 5},
@@ -34,15 +34,15 @@ SCHEMAS: list[Any] = [
 
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_samples_fit(schema: Any) -> None:
-    value = sample(schema)
+    value = make_sample(schema)
     assert jsonschema_rs.is_valid(schema, value), value
 
 
 def test_endless_schemas_end() -> None:
-    deep = sample({"$ref": "#/$defs/node", "$defs": {"node": {"properties": {"next": {"$ref": "#/$defs/node"}}}}})
+    deep = make_sample({"$ref": "#/$defs/node", "$defs": {"node": {"properties": {"next": {"$ref": "#/$defs/node"}}}}})
     assert "next" in deep
 
 
 def test_required_without_a_schema_and_unknown_references() -> None:
-    assert sample({"type": "object", "required": ["a"]}) == {"a": None}
-    assert sample({"$ref": "#/$defs/nowhere"}) is None
+    assert make_sample({"type": "object", "required": ["a"]}) == {"a": None}
+    assert make_sample({"$ref": "#/$defs/nowhere"}) is None

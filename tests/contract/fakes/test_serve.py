@@ -12,12 +12,12 @@ import urllib.request
 import pytest
 from ruamel.yaml import YAML
 
-from dragoman.contract.fakes import FakeProvider, introduction
+from dragoman.contract.fakes import FakeProvider, describe_fake
 from dragoman.proxy.config.models import Config
 
 PROGRAM = (
-    "from dragoman.contract.fakes import FakeProvider, introduction, run\n"
-    "run(FakeProvider('mindie', behaviour='length'), introduction, lambda text: print(text, flush=True))"
+    "from dragoman.contract.fakes import FakeProvider, describe_fake, run_until_signal\n"
+    "run_until_signal(FakeProvider('mindie', behaviour='length'), describe_fake, lambda text: print(text, flush=True))"
 )
 
 
@@ -36,7 +36,7 @@ def test_runs_until_a_signal(number: signal.Signals) -> None:
 @pytest.mark.parametrize("dialect", ["openai", "databricks", "azure", "mindie"])
 async def test_the_introduction_can_be_copied(dialect: str) -> None:
     async with FakeProvider(dialect, api_key=None if dialect == "mindie" else "secret") as fake:
-        text = introduction(fake)
+        text = describe_fake(fake)
         command = text[text.index("curl") : text.index("\n\ndragoman.yaml")]
         process = await asyncio.create_subprocess_exec("bash", "-c", f"{command} -sS", stdout=asyncio.subprocess.PIPE)
         output, _ = await process.communicate()

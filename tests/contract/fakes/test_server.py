@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 import trustme
 
-from dragoman.contract.fakes import FakeProvider, Misuse
+from dragoman.contract.fakes import FakeProvider, InvalidBehaviourError
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
 
@@ -75,12 +75,12 @@ async def test_wrong_directives_are_told_clearly(wanted: str, told: str, send: A
 
 
 async def test_wrong_names_in_code_are_told_at_once() -> None:
-    with pytest.raises(Misuse, match="no behaviour 'txet'"):
+    with pytest.raises(InvalidBehaviourError, match="no behaviour 'txet'"):
         FakeProvider("openai", behaviour="txet")
     with pytest.raises(ValueError, match="no fake for anthropic/actual"):
         FakeProvider("anthropic")
     fake = FakeProvider("openai")
-    with pytest.raises(Misuse, match="belongs to azure"):
+    with pytest.raises(InvalidBehaviourError, match="belongs to azure"):
         fake.script("text", "azure-generic")
     assert (await _first_behaviour(fake)) == "as-asked"
 

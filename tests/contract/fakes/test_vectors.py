@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.adapters.validation import judge
 from dragoman.contract.fakes import BEHAVIOURS, FakeProvider
-from dragoman.contract.fakes.vectors import EDITS, vector_of
+from dragoman.contract.fakes.embeddings import EMBEDDING_EDITS, make_vector
 
 PATHS = {
     "openai": "/v1/embeddings",
@@ -38,7 +38,7 @@ async def test_replies_are_in_the_dialects_form(dialect: str, profile: str) -> N
         body = json.loads(raw)
         assert status == 200, raw
         assert [v.message for v in judge(f"{dialect}/embeddings.reply").violations(body)] == []
-        assert [item["embedding"] for item in body["data"]] == [vector_of("one"), vector_of("two words")]
+        assert [item["embedding"] for item in body["data"]] == [make_vector("one"), make_vector("two words")]
         assert body["usage"] == {"prompt_tokens": 3, "total_tokens": 3}
 
 
@@ -46,7 +46,7 @@ async def test_formats_and_dimensions() -> None:
     async with FakeProvider("openai") as fake:
         _, raw = await ask(fake, "one", encoding_format="base64", dimensions=3)
         packed = base64.b64decode(json.loads(raw)["data"][0]["embedding"])
-        assert list(struct.unpack("<3f", packed)) == vector_of("one", 3)
+        assert list(struct.unpack("<3f", packed)) == make_vector("one", 3)
 
 
 async def test_what_the_services_refuse() -> None:
@@ -87,7 +87,7 @@ CHANGES = {
 
 
 async def test_mischief() -> None:
-    assert CHANGES.keys() == EDITS.keys() <= BEHAVIOURS.keys()
+    assert CHANGES.keys() == EMBEDDING_EDITS.keys() <= BEHAVIOURS.keys()
     async with FakeProvider("openai") as fake:
         for name, changed in CHANGES.items():
             _, raw = await ask(fake, ["a", "b", f"fake:{name}"])

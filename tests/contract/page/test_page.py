@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from dragoman.contract.corpus import load_cases
-from dragoman.contract.reports.document import read_report
-from dragoman.contract.reports.html import page as page_of
-from dragoman.contract.servers import Fakes
-from dragoman.contract.session import Outputs, Plan, chosen
+from dragoman.contract.case_files import load_cases
+from dragoman.contract.reports.json_report import read_report
+from dragoman.contract.reports.html import render_page
+from dragoman.contract.servers import FakeServers
+from dragoman.contract.session import ReportFiles, Session, select_cases
 from dragoman.contract.target import Target
 
 Page: TypeAlias = Any
@@ -47,16 +47,16 @@ def free_port() -> int:
 def reports(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """A good fake, one that answers with no choices, and a proxy that is driven: the fake behind it itself."""
     folder = tmp_path_factory.mktemp("reports")
-    cases = chosen(load_cases(), ["chat/text/*", "chat/stream/*", "models/*"], "MAY")
-    driven = chosen(load_cases(), ["chat/proxy-streams/broken/*"], "MAY")
+    cases = select_cases(load_cases(), ["chat/text/*", "chat/stream/*", "models/*"], "MAY")
+    driven = select_cases(load_cases(), ["chat/proxy-streams/broken/*"], "MAY")
     port = free_port()
-    with Fakes() as fakes:
+    with FakeServers() as fakes:
         good = fakes("openai", api_key=KEY)
         bad = fakes("openai", api_key=KEY, behaviour="no-choices")
         plans = [
-            Plan(Target(good.base_url, "openai", "fake-model", key=KEY), cases, name="good <b>fake</b>"),
-            Plan(Target(bad.base_url, "openai", "fake-model", key=KEY), cases, name="bad fake"),
-            Plan(
+            Session(Target(good.base_url, "openai", "fake-model", key=KEY), cases, name="good <b>fake</b>"),
+            Session(Target(bad.base_url, "openai", "fake-model", key=KEY), cases, name="bad fake"),
+            Session(
                 Target(f"http://127.0.0.1:{port}/v1", "openai", "fake-model", key=KEY, upstream="openai"),
                 driven,
                 name="driven",
@@ -65,14 +65,14 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
         ]
         files = [folder / f"{plan.name[:3]}.json" for plan in plans]
         for plan, file in [*zip(plans, files, strict=True)][::-1]:  # the free port is taken before another takes it
-            plan.run(Outputs(json=file))
+            plan.run(ReportFiles(json=file))
     return [read_report(file) for file in files]
 
 
 @pytest.fixture(scope="module")
 def url(reports: list[Any], tmp_path_factory: pytest.TempPathFactory) -> str:
     file = tmp_path_factory.mktemp("page") / "report.html"
-    file.write_text(page_of(reports), "utf-8")
+    file.write_text(render_page(reports), "utf-8")
     return file.as_uri()
 
 
@@ -188,7 +188,7 @@ async def test_on_a_telephone_the_tables_scroll_and_the_page_does_not(page: Page
 
 async def test_the_page_of_one_target(page: Page, reports: list[Any], tmp_path: Path) -> None:
     file = tmp_path / "one.html"
-    file.write_text(page_of(reports[:1]), "utf-8")
+    file.write_text(render_page(reports[:1]), "utf-8")
     await page.go(file.as_uri())
     assert "one target" in await shown(page, "#intro")
     assert await page.run("document.getElementById('differences').hidden")

@@ -225,7 +225,7 @@ def test_serve_hands_over_the_status(elsewhere: Path, monkeypatch: pytest.Monkey
 
 def test_fake_passes_its_options_on(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[fakes.FakeProvider] = []
-    monkeypatch.setattr(fakes, "run", lambda fake, *_: ran.append(fake))
+    monkeypatch.setattr(fakes, "run_until_signal", lambda fake, *_: ran.append(fake))
     args = ("--port", "9", "--behaviour", "tools", "--profile", "native")
     assert dragoman_("fake", "mindie", *args, DRAGOMAN_FAKE_API_KEY="k").exit_code == 0
     (fake,) = ran
@@ -234,7 +234,7 @@ def test_fake_passes_its_options_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_fake_explains_itself() -> None:
-    assert dragoman_("fake", "--list").stdout.strip() == fakes.listing().strip()
+    assert dragoman_("fake", "--list").stdout.strip() == fakes.list_behaviours().strip()
     for args in (("fake",), ("fake", "nobody"), ("fake", "openai", "--behaviour", "nonsense")):
         result = dragoman_(*args)
         assert (result.exit_code, result.stdout) == (2, "")

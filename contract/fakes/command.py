@@ -1,4 +1,4 @@
-"""A fake provider on the command line: `dragoman fake DIALECT --port N`."""
+"""The command `dragoman fake DIALECT --port N`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from .server import FakeProvider
 
-__all__ = ["introduction", "run"]
+__all__ = ["describe_fake", "run_until_signal"]
 
 Fake = TypeVar("Fake", bound=AbstractAsyncContextManager[Any])
 
@@ -24,28 +24,28 @@ _ADDRESSES = {
 }
 
 
-def run(fake: Fake, introduction: Callable[[Fake], str], say: Callable[[str], object] = print) -> None:
-    """Run a fake until SIGINT or SIGTERM; `say` gets the introduction once it listens. Raises OSError where the port is
+def run_until_signal(fake: Fake, describe: Callable[[Fake], str], say: Callable[[str], object] = print) -> None:
+    """Run a fake until SIGINT or SIGTERM. Once it listens, `say` gets its description. Raises OSError if the port is
     taken."""
-    asyncio.run(_until_a_signal(fake, introduction, say))
+    asyncio.run(_serve_until_signal(fake, describe, say))
 
 
-async def _until_a_signal(fake: Fake, introduction: Callable[[Fake], str], say: Callable[[str], object]) -> None:
+async def _serve_until_signal(fake: Fake, describe: Callable[[Fake], str], say: Callable[[str], object]) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     async with fake:
         for number in _SIGNALS:
             loop.add_signal_handler(number, stopped.set)
         try:
-            say(introduction(fake))
+            say(describe(fake))
             await stopped.wait()
         finally:
             for number in _SIGNALS:
                 loop.remove_signal_handler(number)
 
 
-def introduction(fake: FakeProvider) -> str:
-    """Where the fake is, a request to try, and the provider block for dragoman.yaml."""
+def describe_fake(fake: FakeProvider) -> str:
+    """Describe the fake: its address, a request to try, and the provider block for dragoman.yaml."""
     key = {"openai": "Authorization: Bearer", "databricks": "Authorization: Bearer", "azure": "api-key:"}
     header = f" -H '{key[fake.dialect]} {fake.api_key}'" if fake.api_key and fake.dialect in key else ""
     options = f', api_key: "{fake.api_key}"' if fake.api_key else ""
@@ -62,6 +62,6 @@ providers:
 models:
   fake: {{targets: [{{provider: {fake.dialect}, model: fake-model}}]}}
 
-A last user message, or prompt, of `fake:tools`, `fake:rate-limit(retry_after=3)` or `fake:cut` chooses what happens
-(`dragoman fake --list` shows all); GET {fake.origin}/_fake/requests shows what was received.
+A last user message, or prompt, of `fake:tools`, `fake:rate-limit(retry_after=3)` or `fake:cut` chooses the behaviour
+(`dragoman fake --list` shows all); GET {fake.origin}/_fake/requests shows the received requests.
 """

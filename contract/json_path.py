@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
-__all__ = ["ABSENT", "at", "steps_of"]
+from .json_types import JsonValue
+
+__all__ = ["ABSENT", "find_value", "parse_path"]
 
 
 class _Absent:
@@ -14,47 +16,47 @@ class _Absent:
         return "nothing"
 
 
-ABSENT: Final[Any] = _Absent()
-"""What is found where there is nothing."""
+ABSENT: Final[JsonValue] = _Absent()
+"""The value at a path that leads nowhere."""
 
 _PART = re.compile(r"\.?([^.\[\]]+)|\[(-?\d+)\]|\[(\*)\]|\[(\w+)=([^\]]*)\]")
 
 
-def steps_of(path: str) -> list[re.Match[str]]:
-    """Raises ValueError where it is no path."""
+def parse_path(path: str) -> list[re.Match[str]]:
+    """Split a path into its parts. Raises ValueError if it is not a path."""
     text = path.removeprefix("$").removeprefix(".")
     parts, end = [], 0
     while end < len(text):
         part = _PART.match(text, end)
         if part is None:
-            raise ValueError(f"{path!r} is no path: wrong at {text[end:]!r}")
+            raise ValueError(f"{path!r} is not a path: wrong at {text[end:]!r}")
         parts.append(part)
         end = part.end()
     return parts
 
 
-def at(value: Any, path: str) -> Any:
-    """What the path leads to, or ABSENT. Raises ValueError where it is no path."""
-    return _walk(value, steps_of(path))
+def find_value(value: JsonValue, path: str) -> JsonValue:
+    """Return the value at the path, or ABSENT. Raises ValueError if it is not a path."""
+    return _follow(value, parse_path(path))
 
 
-def _walk(value: Any, parts: list[re.Match[str]]) -> Any:
+def _follow(value: JsonValue, parts: list[re.Match[str]]) -> JsonValue:
     for number, part in enumerate(parts):
         key, index, every, name, wanted = part.groups()
         if every:
             rest = parts[number + 1 :]
-            return [_walk(item, rest) for item in value] if isinstance(value, list) else ABSENT
+            return [_follow(item, rest) for item in value] if isinstance(value, list) else ABSENT
         if key is not None:
             value = value.get(key, ABSENT) if isinstance(value, dict) else ABSENT
         elif index is not None:
-            value = _item(value, int(index))
+            value = _item_at(value, int(index))
         else:
             items = value if isinstance(value, list) else []
             value = next((item for item in items if isinstance(item, dict) and str(item.get(name)) == wanted), ABSENT)
     return value
 
 
-def _item(value: Any, index: int) -> Any:
+def _item_at(value: JsonValue, index: int) -> JsonValue:
     if not isinstance(value, list) or not -len(value) <= index < len(value):
         return ABSENT
     return value[index]

@@ -1,6 +1,6 @@
-"""What a service looks at before its model gets a request: the key, the version, the JSON, the extras, the schema.
+"""The checks of a service before its model gets a request: key, version, JSON, extra fields, schema.
 
-Each check raises Refused with the reply that the dialect's service would give.
+Each check raises RequestRefusedError with the reply that the dialect's service sends.
 """
 
 from __future__ import annotations
@@ -13,33 +13,34 @@ from typing import Any, NoReturn
 
 import jsonschema_rs
 
+from dragoman.contract.json_types import JsonObject
 from dragoman.schemas import load
 
-from .answers import Json, objects
+from .answers import select_objects
 from .dialects import Dialect
-from .errors import Problem, json_reply, native
-from .odd import ODD
+from .errors import Problem, build_json_reply, write_error
+from .observed_errors import OBSERVED_ERRORS
 from .wire import Reply
 
 __all__ = [
-    "Refused",
-    "body_of",
+    "RequestRefusedError",
+    "apply_extras_policy",
     "check_batch",
     "check_key",
-    "check_outputs",
-    "check_previous",
+    "check_previous_response",
     "check_schema",
+    "check_tool_outputs",
     "check_version",
+    "parse_body",
     "refuse",
-    "without_extras",
 ]
 
 _VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(-preview)?")
 _EXTRA_WORDS = {"documented": ("error", "ignore", "pass-through"), "actual": ("error", "drop", "pass-through")}
 
 
-class Refused(Exception):
-    """The request goes no further; `reply` is what the client gets."""
+class RequestRefusedError(Exception):
+    """The service refuses the request; `reply` goes to the client."""
 
     def __init__(self, reply: Reply) -> None:
         super().__init__(reply.status)
@@ -47,30 +48,30 @@ class Refused(Exception):
 
 
 def refuse(dialect: Dialect, profile: str, problem: Problem) -> NoReturn:
-    raise Refused(native(dialect.name, profile, problem))
+    raise RequestRefusedError(write_error(dialect.name, profile, problem))
 
 
 def check_key(dialect: Dialect, profile: str, headers: Mapping[str, str], key: str | None) -> None:
-    """Any of the dialect's headers may carry the key; where several do, all must be right."""
+    """Check the key. Any header of the dialect may have it; if several do, all must be right."""
     if key is None or not dialect.keys:
         return
     found = [headers[name] == prefix + key for name, prefix in dialect.keys.items() if name in headers]
     if not found or not all(found):
-        said = "The key is wrong" if found else f"No key: send it in {' or '.join(dialect.keys)}"
-        refuse(dialect, profile, Problem(401, said))
+        message = "The key is wrong" if found else f"No key: send it in {' or '.join(dialect.keys)}"
+        refuse(dialect, profile, Problem(401, message))
 
 
 def check_version(dialect: Dialect, query: Mapping[str, str]) -> None:
     version = query.get("api-version")
     if not dialect.versioned or (version is not None and _VERSION.fullmatch(version)):
         return
-    said = "The api-version query parameter is required" if version is None else f"No such api-version: {version}"
-    error = {"code": "BadRequest", "message": f"{said}; it is written YYYY-MM-DD or YYYY-MM-DD-preview"}
-    raise Refused(json_reply(400, {"error": error}, {"x-ms-error-code": "BadRequest"}))
+    message = "The api-version query parameter is required" if version is None else f"No such api-version: {version}"
+    error = {"code": "BadRequest", "message": f"{message}; it is written YYYY-MM-DD or YYYY-MM-DD-preview"}
+    raise RequestRefusedError(build_json_reply(400, {"error": error}, {"x-ms-error-code": "BadRequest"}))
 
 
-def body_of(dialect: Dialect, profile: str, raw: bytes) -> Json:
-    """The body as a JSON object."""
+def parse_body(dialect: Dialect, profile: str, raw: bytes) -> JsonObject:
+    """Parse the body as a JSON object."""
     status = dialect.malformed
     try:
         body = json.loads(raw)
@@ -81,37 +82,37 @@ def body_of(dialect: Dialect, profile: str, raw: bytes) -> Json:
     return body
 
 
-def without_extras(
-    dialect: Dialect, profile: str, headers: Mapping[str, str], body: Json, protocol: str = "chat"
-) -> Json:
-    """The body that reaches the model, once the dialect has dealt with the fields that it does not know."""
+def apply_extras_policy(
+    dialect: Dialect, profile: str, headers: Mapping[str, str], body: JsonObject, protocol: str = "chat"
+) -> JsonObject:
+    """Return the body that reaches the model; the dialect ignores, refuses or drops unknown fields."""
     if dialect.extras == "ignored":
         return body
     extras = [key for key in body if key not in load(f"{dialect.name}/{protocol}.request", profile)["properties"]]
     if dialect.extras == "refused":
         if extras:
-            raise Refused(ODD["databricks-unknown-field"].make(extras[0]))
+            raise RequestRefusedError(OBSERVED_ERRORS["databricks-unknown-field"].build_reply(extras[0]))
         return body
     word = headers.get("extra-parameters", "error").lower()
     accepted = _EXTRA_WORDS.get(profile, _EXTRA_WORDS["actual"])
     if word not in accepted:
         detail = f"Unexpected EXTRA_PARAMETERS option {word}, expected options are {list(accepted)}"
-        raise Refused(json_reply(400, {"detail": detail}, {"x-ms-error-code": "BadRequest"}))
+        raise RequestRefusedError(build_json_reply(400, {"detail": detail}, {"x-ms-error-code": "BadRequest"}))
     if word == "pass-through" or not extras:
         return body
     if word == "error":
-        raise Refused(ODD["azure-400-extra"].make("', '".join(extras)))
+        raise RequestRefusedError(OBSERVED_ERRORS["azure-400-extra"].build_reply("', '".join(extras)))
     return {key: value for key, value in body.items() if key not in extras}
 
 
-def check_schema(dialect: Dialect, profile: str, body: Json, protocol: str = "chat") -> None:
+def check_schema(dialect: Dialect, profile: str, body: JsonObject, protocol: str = "chat") -> None:
     for error in _validator(f"{dialect.name}/{protocol}.request", profile).iter_errors(body):
         path = tuple(error.instance_path)
-        refuse(dialect, profile, Problem(dialect.invalid, error.message, path, _at(body, path)))
+        refuse(dialect, profile, Problem(dialect.invalid, error.message, path, _find_value(body, path)))
 
 
-def check_batch(dialect: Dialect, profile: str, body: Json, protocol: str, model: str) -> None:
-    """The service's own limit of inputs, which its schema does not tell a client of."""
+def check_batch(dialect: Dialect, profile: str, body: JsonObject, protocol: str, model: str) -> None:
+    """Check the service's limit of inputs, which is not part of its schema."""
     rule = load(f"{dialect.name}/{protocol}.request", profile)["properties"].get("input", {})
     most, given = rule.get("x-batch"), body.get("input")
     if most is not None and isinstance(given, list) and len(given) > most:
@@ -119,9 +120,9 @@ def check_batch(dialect: Dialect, profile: str, body: Json, protocol: str, model
         refuse(dialect, profile, Problem(400, text, code="BAD_REQUEST"))
 
 
-def check_outputs(dialect: Dialect, profile: str, body: Json) -> None:
-    """Outputs are of calls in the same input."""
-    items = objects(body.get("input"))
+def check_tool_outputs(dialect: Dialect, profile: str, body: JsonObject) -> None:
+    """Check that every tool output belongs to a call in the same input."""
+    items = select_objects(body.get("input"))
     called = {item.get("call_id") for item in items if item.get("type") == "function_call"}
     for item in items:
         if item.get("type") == "function_call_output" and item.get("call_id") not in called:
@@ -129,8 +130,8 @@ def check_outputs(dialect: Dialect, profile: str, body: Json) -> None:
             refuse(dialect, profile, Problem(400, text, ("input",)))
 
 
-def check_previous(dialect: Dialect, profile: str, body: Json) -> None:
-    """The fakes keep nothing, so that no response can be gone on from."""
+def check_previous_response(dialect: Dialect, profile: str, body: JsonObject) -> None:
+    """Refuse to continue a response, as the fakes store none."""
     if (name := body.get("previous_response_id")) is not None:
         text = f"Previous response with id '{name}' not found."
         refuse(dialect, profile, Problem(400, text, ("previous_response_id",), name, "previous_response_not_found"))
@@ -141,7 +142,7 @@ def _validator(schema: str, profile: str) -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(load(schema, profile))
 
 
-def _at(value: Any, path: tuple[str | int, ...]) -> Any:
+def _find_value(value: Any, path: tuple[str | int, ...]) -> Any:
     for step in path:
         value = value[step]
     return value
