@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import pytest
 
 from dragoman.contract.case_files import load_cases
-from dragoman.contract.reports.json_report import read_report
 from dragoman.contract.reports.html import render_page
+from dragoman.contract.reports.json_report import read_report
 from dragoman.contract.servers import FakeServers
 from dragoman.contract.session import ReportFiles, Session, select_cases
 from dragoman.contract.target import Target

@@ -1,4 +1,4 @@
-"""Reading cases, and refusing files that are wrong."""
+"""Case files: valid files become cases, invalid files are refused."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ cases:
 """
 
 
-def written(folder: Path, text: str) -> Path:
+def write_file(folder: Path, text: str) -> Path:
     file = folder / "cases.yaml"
     file.write_text(text, "utf-8")
     return file
 
 
 def test_each_makes_a_case_for_every_value_and_dialect(tmp_path: Path) -> None:
-    cases = read_case_file(written(tmp_path, GOOD))
+    cases = read_case_file(write_file(tmp_path, GOOD))
     assert [(case.id, case.dialect) for case in cases] == [
         ("chat/errors/one", "openai"),
         ("chat/errors/one", "mindie"),
@@ -54,35 +54,35 @@ def test_each_makes_a_case_for_every_value_and_dialect(tmp_path: Path) -> None:
         ("[error_shape,", "[{error_shape: 1},", "takes no argument"),
         ('{error_names: "${each.field}"}', "{error_names: 3}", "the argument of error_names"),
         ("level: MUST", "level: WILL", "'WILL' is not one of"),
-        ("source: a reference", "", "it names no source"),
+        ("source: a reference", "", "the case names no source"),
         ("    title:", "    tittle:", "tittle"),
         ("status: {openai: 400", "status: {openai: many", "many"),
         ("protocol: chat", "protocol: [", "while parsing"),
-        ("- request: {body:", "- request: {leave: begun, body:", "nobody would see it"),
+        ("- request: {body:", "- request: {leave: begun, body:", "only a fake provider can observe it"),
         ("        save:", "        upstream: {script: [cut]}\n        save:", "names no `upstreams`"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, before: str, after: str, problem: str) -> None:
+def test_error_names_the_file_and_the_problem(tmp_path: Path, before: str, after: str, problem: str) -> None:
     assert before in GOOD
-    file = written(tmp_path, GOOD.replace(before, after, 1))
+    file = write_file(tmp_path, GOOD.replace(before, after, 1))
     with pytest.raises(CaseFileError, match=r"cases\.yaml") as caught:
         read_case_file(file)
     assert problem in str(caught.value)
 
 
-def test_an_id_stands_once(tmp_path: Path) -> None:
-    written(tmp_path, GOOD)
+def test_duplicate_id_is_refused(tmp_path: Path) -> None:
+    write_file(tmp_path, GOOD)
     (tmp_path / "more.yaml").write_text(GOOD, "utf-8")
     with pytest.raises(CaseFileError, match="two cases have the id chat/errors/one in openai"):
         load_cases(tmp_path)
 
 
-def test_a_folder_without_cases_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(CaseFileError, match="no file of cases"):
+def test_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CaseFileError, match="has no case file"):
         load_cases(tmp_path)
 
 
-def test_the_cases_that_come_along_are_right() -> None:
+def test_built_in_cases_are_valid() -> None:
     cases = load_cases()
     assert all(case.source and case.title for case in cases)
     assert all(case.id.startswith(f"{case.protocol}/") or case.protocol == "models" for case in cases)

@@ -1,4 +1,4 @@
-"""A fake in a process of its own, as the command line runs it."""
+"""The command that runs a fake in its own process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROGRAM = (
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_runs_until_a_signal(number: signal.Signals) -> None:
+def test_fake_runs_until_a_signal(number: signal.Signals) -> None:
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         address = process.stdout.readline().split(" at ")[1].split(",")[0]
@@ -34,7 +34,7 @@ def test_runs_until_a_signal(number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["openai", "databricks", "azure", "mindie"])
-async def test_the_introduction_can_be_copied(dialect: str) -> None:
+async def test_printed_examples_work(dialect: str) -> None:
     async with FakeProvider(dialect, api_key=None if dialect == "mindie" else "secret") as fake:
         text = describe_fake(fake)
         command = text[text.index("curl") : text.index("\n\ndragoman.yaml")]

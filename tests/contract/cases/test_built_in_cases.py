@@ -1,4 +1,4 @@
-"""The corpus itself, and that it raises no false alarm: well-behaved fakes pass every MUST of their dialect."""
+"""The built-in cases: their number, texts and costs, and that correct fakes pass every MUST of their dialect."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ SERVED = {
     "azure": {"chat", "embeddings", "models"},
     "mindie": {"chat", "models"},
 }
-"""What the fakes speak."""
+"""The protocols of each fake."""
 
 
-def of(dialect: str) -> list[Case]:
+def cases_of(dialect: str) -> list[Case]:
     return [case for case in CASES if case.dialect == dialect]
 
 
-def test_how_many() -> None:
+def test_cases_cover_dialects_protocols_and_levels() -> None:
     ids = {case.id for case in CASES}
     assert len(ids) >= 150
     assert {case.protocol for case in CASES} == set(PROTOCOLS)
     for dialect in DIALECTS:
-        mine = of(dialect)
+        mine = cases_of(dialect)
         assert len([case for case in mine if not case.upstreams]) > 60
         assert len([case for case in mine if case.upstreams]) > 60
         assert {case.level for case in mine} == {"MUST", "SHOULD", "MAY"} or dialect == "mindie"
 
 
-def test_each_says_what_and_why() -> None:
+def test_each_case_has_a_short_title_and_a_public_source() -> None:
     for case in CASES:
         assert case.id.startswith(f"{case.protocol}/"), case.id
         assert "${" not in case.id + case.title + case.source, case.id
         assert not case.title.endswith("."), case.id
         assert len(case.title) < 140, case.id
         assert not re.search(r"\b(dialects|peers|contract)\.md\b|\bseed\b s", case.source), case.id
-    titles = Counter((case.protocol, case.title) for case in of("openai") if case.upstreams == ())
+    titles = Counter((case.protocol, case.title) for case in cases_of("openai") if case.upstreams == ())
     assert {title for title, times in titles.items() if times > 2} == set()
 
 
-def test_what_a_run_may_cost() -> None:
-    """Every request that a model answers is bounded, and a whole run of a dialect costs less than 4 000 tokens."""
+def test_run_of_a_dialect_costs_few_tokens() -> None:
+    """Every request that a model answers has a token limit, and a run of a dialect costs less than 3500 tokens."""
     for dialect in DIALECTS:
         costs = list(Session(Target("http://x", dialect, "m", key="k"), CASES).forecast_costs())
         assert sum(cost.tokens for cost in costs) < 3500
@@ -71,7 +71,7 @@ def test_each_protocol_has_one_probe() -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_well_behaved_fake_passes_every_must(dialect: str) -> None:
+async def test_correct_fake_passes_every_must(dialect: str) -> None:
     async with FakeProvider(dialect, api_key="sk-fake") as fake:
         target = Target(
             fake.base_url,
@@ -82,7 +82,7 @@ async def test_a_well_behaved_fake_passes_every_must(dialect: str) -> None:
             protocols=frozenset(SERVED[dialect]),
         )
         http = HttpTransport()
-        results = await CaseRunner(target, http, concurrency=8).run_cases(of(dialect))
+        results = await CaseRunner(target, http, concurrency=8).run_cases(cases_of(dialect))
         await http.close()
     bad = [(r.case.id, r.verdict, r.reason) for r in results if r.verdict in ("fail", "error", "inconclusive")]
     assert bad == []

@@ -1,15 +1,14 @@
-"""Made-up values fit their schemas."""
+"""Samples match their schemas."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import jsonschema_rs
 import pytest
 
 from dragoman.contract.fakes.schema_samples import make_sample
+from dragoman.contract.json_types import JsonObject
 
-SCHEMAS: list[Any] = [
+SCHEMAS: list[JsonObject] = [
     {"type": "string", "minLength": 5},
     {"type": "string", "maxLength": 1},
     {"type": "integer", "exclusiveMinimum": 6, "maximum": 7},
@@ -33,16 +32,16 @@ SCHEMAS: list[Any] = [
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-def test_samples_fit(schema: Any) -> None:
+def test_sample_matches_its_schema(schema: JsonObject) -> None:
     value = make_sample(schema)
     assert jsonschema_rs.is_valid(schema, value), value
 
 
-def test_endless_schemas_end() -> None:
+def test_recursive_schema_ends() -> None:
     deep = make_sample({"$ref": "#/$defs/node", "$defs": {"node": {"properties": {"next": {"$ref": "#/$defs/node"}}}}})
     assert "next" in deep
 
 
-def test_required_without_a_schema_and_unknown_references() -> None:
+def test_unknown_property_is_null() -> None:
     assert make_sample({"type": "object", "required": ["a"]}) == {"a": None}
     assert make_sample({"$ref": "#/$defs/nowhere"}) is None

@@ -1,11 +1,11 @@
-"""Embeddings of the fakes: a vector tells its input, in whatever format, and mischief does what its line says."""
+"""The embeddings of the fakes: a vector depends on its input, and each edit has its effect."""
 
 from __future__ import annotations
 
 import base64
 import json
 import struct
-from typing import Any
+from collections.abc import Callable
 
 import aiohttp
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from dragoman.adapters.validation import judge
 from dragoman.contract.fakes import BEHAVIOURS, FakeProvider
 from dragoman.contract.fakes.embeddings import EMBEDDING_EDITS, make_vector
+from dragoman.contract.json_types import JsonValue
 
 PATHS = {
     "openai": "/v1/embeddings",
@@ -21,8 +22,9 @@ PATHS = {
 }
 
 
-async def ask(fake: FakeProvider, given: Any, **more: Any) -> tuple[int, bytes]:
-    body = {"input": given, **more} | ({} if fake.dialect == "databricks" else {"model": "m"})
+async def embed(fake: FakeProvider, given: JsonValue, **fields: JsonValue) -> tuple[int, bytes]:
+    """Send an input. Return the status and the body."""
+    body = {"input": given, **fields} | ({} if fake.dialect == "databricks" else {"model": "m"})
     async with (
         aiohttp.ClientSession() as session,
         session.post(fake.origin + PATHS[fake.dialect], json=body) as response,
@@ -32,9 +34,9 @@ async def ask(fake: FakeProvider, given: Any, **more: Any) -> tuple[int, bytes]:
 
 @pytest.mark.parametrize("profile", ["documented", "actual"])
 @pytest.mark.parametrize("dialect", PATHS)
-async def test_replies_are_in_the_dialects_form(dialect: str, profile: str) -> None:
+async def test_reply_has_the_dialects_form(dialect: str, profile: str) -> None:
     async with FakeProvider(dialect, profile=profile) as fake:
-        status, raw = await ask(fake, ["one", "two words"])
+        status, raw = await embed(fake, ["one", "two words"])
         body = json.loads(raw)
         assert status == 200, raw
         assert [v.message for v in judge(f"{dialect}/embeddings.reply").violations(body)] == []
@@ -42,33 +44,33 @@ async def test_replies_are_in_the_dialects_form(dialect: str, profile: str) -> N
         assert body["usage"] == {"prompt_tokens": 3, "total_tokens": 3}
 
 
-async def test_formats_and_dimensions() -> None:
+async def test_request_sets_encoding_and_dimensions() -> None:
     async with FakeProvider("openai") as fake:
-        _, raw = await ask(fake, "one", encoding_format="base64", dimensions=3)
+        _, raw = await embed(fake, "one", encoding_format="base64", dimensions=3)
         packed = base64.b64decode(json.loads(raw)["data"][0]["embedding"])
         assert list(struct.unpack("<3f", packed)) == make_vector("one", 3)
 
 
-async def test_what_the_services_refuse() -> None:
+async def test_fake_refuses_what_its_service_refuses() -> None:
     async with FakeProvider("databricks") as fake:
-        status, raw = await ask(fake, ["x"] * 151)
+        status, raw = await embed(fake, ["x"] * 151)
         assert (status, json.loads(raw)["error_code"]) == (400, "BAD_REQUEST")
         assert b"exceeding 150 limit" in raw
-        assert (await ask(fake, ["x"] * 150))[0] == 200
-        assert (await ask(fake, "x", encoding_format="base64"))[0] == 400
-        assert (await ask(fake, [1]))[0] == 400
+        assert (await embed(fake, ["x"] * 150))[0] == 200
+        assert (await embed(fake, "x", encoding_format="base64"))[0] == 400
+        assert (await embed(fake, [1]))[0] == 400
     async with FakeProvider("azure") as fake:
-        assert (await ask(fake, "x"))[0] == 422
-        assert (await ask(fake, ["x"], user="me"))[0] == 400
+        assert (await embed(fake, "x"))[0] == 422
+        assert (await embed(fake, ["x"], user="me"))[0] == 400
 
 
-async def test_an_input_chooses_the_behaviour() -> None:
+async def test_input_selects_a_behaviour() -> None:
     async with FakeProvider("openai") as fake:
-        assert (await ask(fake, ["a", "fake:status-503"]))[0] == 503
-        assert (await ask(fake, "fake:rate-limit"))[0] == 429
+        assert (await embed(fake, ["a", "fake:status-503"]))[0] == 503
+        assert (await embed(fake, "fake:rate-limit"))[0] == 429
 
 
-CHANGES = {
+EFFECTS: dict[str, Callable[[JsonValue], bool]] = {
     "vectors-shuffled": lambda data: [item["index"] for item in data] == [2, 1, 0],
     "vectors-missing": lambda data: len(data) == 2,
     "vectors-too-many": lambda data: [item["index"] for item in data] == [0, 1, 2, 3],
@@ -86,11 +88,11 @@ CHANGES = {
 }
 
 
-async def test_mischief() -> None:
-    assert CHANGES.keys() == EMBEDDING_EDITS.keys() <= BEHAVIOURS.keys()
+async def test_edit_has_its_effect() -> None:
+    assert EFFECTS.keys() == EMBEDDING_EDITS.keys() <= BEHAVIOURS.keys()
     async with FakeProvider("openai") as fake:
-        for name, changed in CHANGES.items():
-            _, raw = await ask(fake, ["a", "b", f"fake:{name}"])
+        for name, has_effect in EFFECTS.items():
+            _, raw = await embed(fake, ["a", "b", f"fake:{name}"])
             body = json.loads(raw)
-            assert changed(body["data"]), name
+            assert has_effect(body["data"]), name
             assert ("usage" in body) == (name != "vectors-without-usage")
