@@ -1,4 +1,4 @@
-"""Where each dialect serves each protocol, how a key is shown there, and in which profile an endpoint is judged."""
+"""The addresses of each dialect: a path for each protocol, the headers of the key, the profile of the schemas."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from urllib.parse import quote
 
-__all__ = ["ADDRESSES", "Address", "path_of"]
+__all__ = ["ADDRESSES", "Address", "build_path"]
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`paths` are relative to the base address that the dialect's own clients take, with `{model}` in them where the
-    model is a part of it; `key` is header -> form of the credential."""
+    """`paths` are relative to the base URL that the dialect's own clients take; `{model}` is the model if it is part of
+    the path. `key` maps a header to the form of the credential."""
 
     paths: Mapping[str, str]
     key: Mapping[str, str] = field(default_factory=lambda: {"Authorization": "Bearer {key}"})
@@ -51,6 +51,6 @@ ADDRESSES: Mapping[str, Address] = MappingProxyType(
 )
 
 
-def path_of(dialect: str, protocol: str, model: str) -> str:
-    """Raises KeyError where the dialect has no such protocol."""
+def build_path(dialect: str, protocol: str, model: str) -> str:
+    """Build the path of a protocol. Raises KeyError if the dialect does not have the protocol."""
     return ADDRESSES[dialect].paths[protocol].replace("{model}", quote(model, safe=""))

@@ -1,4 +1,4 @@
-"""`dragoman contract ...`. Exit status: 0 all right, 1 failures, 2 wrong usage, 3 the endpoint cannot be reached."""
+"""`dragoman contract ...`. Exit status: 0 success, 1 failures, 2 wrong usage, 3 the endpoint cannot be reached."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from . import options
 
 if TYPE_CHECKING:
     from .model import Case
-    from .session import Plan
+    from .session import Session
 
 __all__ = ["app"]
 
 app = typer.Typer(
     name="contract",
-    help="Ask any endpoint, or any proxy, what it gets wrong.",
+    help="Test any endpoint or proxy for conformance with its dialect.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -60,25 +60,25 @@ def run(
     badge: options.Badge = None,
     cases: options.Cases = None,
 ) -> None:
-    """Run the cases of a dialect against an endpoint, and say what it gets wrong."""
-    from .session import Outputs, Plan, Unusable
+    """Run the cases of a dialect against an endpoint, and report its failures."""
+    from .session import ReportFiles, Session, SessionError
     from .target import Target
 
-    loaded = _loaded(cases)
+    loaded = _load_cases(cases)
     target = Target(
         base_url,
         dialect,
         model,
         key=api_key,
         profile=profile,
-        headers=_headers(header or []),
-        without=_known("--without", without, {"max_tokens", *(need for case in loaded for need in case.needs)}),
-        protocols=_known("--protocol", protocol, {case.protocol for case in loaded}),
+        headers=_parse_headers(header or []),
+        without=_parse_words("--without", without, {"max_tokens", *(need for case in loaded for need in case.needs)}),
+        protocols=_parse_words("--protocol", protocol, {case.protocol for case in loaded}),
         upstream=upstream,
     )
-    plan = Plan(
+    session = Session(
         target,
-        _chosen(loaded, only, level, dialect),
+        _select_cases(loaded, only, level, dialect),
         name=name or base_url,
         upstream_port=upstream_port,
         concurrency=concurrency,
@@ -89,11 +89,11 @@ def run(
         replay=replay,
     )
     if dry_run:
-        _show(plan)
+        _print_forecast(session)
         return
     try:
-        status = plan.run(Outputs(json_file, junit, markdown, html, badge, expect, diff))
-    except Unusable as error:
+        status = session.run(ReportFiles(json_file, junit, markdown, html, badge, expect, diff))
+    except SessionError as error:
         _fail(str(error))
     raise typer.Exit(status)
 
@@ -107,7 +107,7 @@ def list_(
     """List the cases: id, level, dialects, title."""
     dialects: dict[str, list[str]] = {}
     found = {}
-    for case in _chosen(_loaded(cases), only, "MAY", dialect):
+    for case in _select_cases(_load_cases(cases), only, "MAY", dialect):
         dialects.setdefault(case.id, []).append(case.dialect)
         found[case.id] = case
     for id_, case in found.items():
@@ -117,36 +117,35 @@ def list_(
 
 @app.command()
 def checks() -> None:
-    """List the vocabulary of checks that cases are written in."""
-    from .checks import CHECKS, SENT
+    """List the checks that cases may use."""
+    from .checks import REPLY_CHECKS, UPSTREAM_CHECKS
 
-    for name, rule in CHECKS.items():
-        print(f"{name:<22} {rule.about}")
-    print("\nof what a proxy sent upstream:")
-    for name, rule in SENT.items():
-        print(f"{name:<22} {rule.about}")
+    for name, rule in REPLY_CHECKS.items():
+        print(f"{name:<22} {rule.description}")
+    print("\nchecks of the requests that a proxy sends upstream:")
+    for name, rule in UPSTREAM_CHECKS.items():
+        print(f"{name:<22} {rule.description}")
 
 
 @app.command(epilog="Example: dragoman contract faults --dialect mindie")
 def faults(
     dialect: options.OneDialect = None,
-    first: Annotated[
-        bool, typer.Option("--first", help="Look for one case that notices a fault, not for all.")
-    ] = False,
+    first: Annotated[bool, typer.Option("--first", help="Stop at the first case that detects a fault.")] = False,
     json_file: options.JsonFile = None,
     cases: options.Cases = None,
 ) -> None:
-    """Show which cases notice each way in which the fakes can misbehave. Status 1 where a fault goes unnoticed."""
+    """Show which cases detect each fault of the fake providers. Exit status 1 if no case detects a fault."""
     import asyncio
 
-    from .faults import DIALECTS, table
-    from .reports.faults import as_json, as_markdown
+    from .faults import build_fault_table
+    from .model import DIALECTS
+    from .reports.faults import render_fault_json, render_fault_markdown
 
-    rows = asyncio.run(table([dialect] if dialect else DIALECTS, _loaded(cases), first=first))
+    rows = asyncio.run(build_fault_table([dialect] if dialect else DIALECTS, _load_cases(cases), first=first))
     if json_file is not None:
-        json_file.write_text(as_json(rows), "utf-8")
-    print(as_markdown(rows), end="")
-    raise typer.Exit(1 if any(row.missed for row in rows) else 0)
+        json_file.write_text(render_fault_json(rows), "utf-8")
+    print(render_fault_markdown(rows), end="")
+    raise typer.Exit(1 if any(row.is_missed for row in rows) else 0)
 
 
 @app.command(epilog="Example: dragoman contract report a.json b.json --html matrix.html")
@@ -156,58 +155,58 @@ def report(
     markdown: Annotated[Path | None, typer.Option(help="Write the matrix as Markdown.")] = None,
     brief: Annotated[
         bool,
-        typer.Option("--brief", help="Keep the wire logs of failures alone in the HTML file, and cut what is long."),
+        typer.Option("--brief", help="Keep only the wire logs of failures in the HTML file, and cut long texts."),
     ] = False,
 ) -> None:
-    """Make one matrix, targets x cases, of several reports."""
-    from .reports.document import NotAReport, read_report, shortened
-    from .reports.markdown import matrix
+    """Combine several reports into one matrix, cases x targets."""
+    from .reports.json_report import InvalidReportError, read_report, shorten_report
+    from .reports.markdown import render_matrix
 
     try:
         reports = [read_report(file) for file in files]
-    except NotAReport as error:
+    except InvalidReportError as error:
         _fail(str(error))
     if html is not None:
-        from .reports.html import page
+        from .reports.html import render_page
 
-        html.write_text(page([shortened(told) for told in reports] if brief else reports), "utf-8")
+        html.write_text(render_page([shorten_report(one) for one in reports] if brief else reports), "utf-8")
     if markdown is not None:
-        markdown.write_text(matrix(reports), "utf-8")
+        markdown.write_text(render_matrix(reports), "utf-8")
     if html is None and markdown is None:
-        print(matrix(reports), end="")
+        print(render_matrix(reports), end="")
 
 
-def _loaded(folder: Path | None) -> Sequence[Case]:
-    from .corpus import BUILT_IN, CaseErrors, load_cases
+def _load_cases(folder: Path | None) -> Sequence[Case]:
+    from .case_files import BUILT_IN_CASES, CaseFileError, load_cases
 
     try:
-        return load_cases(folder or BUILT_IN)
-    except CaseErrors as errors:
-        _fail("\n".join(errors.problems))
+        return load_cases(folder or BUILT_IN_CASES)
+    except CaseFileError as error:
+        _fail("\n".join(error.problems))
 
 
-def _chosen(
+def _select_cases(
     cases: Sequence[Case], only: list[str] | None, level: options.LevelName, dialect: str | None
 ) -> Sequence[Case]:
-    from .session import chosen
+    from .session import select_cases
 
-    found = chosen(cases, only or [], level)
+    found = select_cases(cases, only or [], level)
     if not any(dialect in (None, case.dialect) for case in found):
-        asked = " ".join(f"--only {pattern}" for pattern in only or ()) or f"--level {level}"
-        _fail(f"no case of {dialect or 'any dialect'} fits {asked}; dragoman contract list shows all")
+        filters = " ".join(f"--only {pattern}" for pattern in only or ()) or f"--level {level}"
+        _fail(f"no case of {dialect or 'any dialect'} matches {filters}; dragoman contract list shows all")
     return found
 
 
-def _known(option: str, given: list[str] | None, words: set[str]) -> frozenset[str]:
-    """What an option names, all of which some case knows."""
+def _parse_words(option: str, given: list[str] | None, words: set[str]) -> frozenset[str]:
+    """Return the words that an option names. Each of them must be one that a case uses."""
     for word in given or ():
         if word not in words:
             likely = get_close_matches(word, words, 1) or sorted(words)
-            _fail(f"{option} {word}: no case knows it; did you mean {', '.join(likely)}?")
+            _fail(f"{option} {word}: no case uses it; did you mean {', '.join(likely)}?")
     return frozenset(given or ())
 
 
-def _headers(texts: list[str]) -> dict[str, str]:
+def _parse_headers(texts: list[str]) -> dict[str, str]:
     pairs = [text.partition(":") for text in texts]
     for name, colon, _ in pairs:
         if not colon:
@@ -215,16 +214,16 @@ def _headers(texts: list[str]) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _show(plan: Plan) -> None:
-    forecast = list(plan.forecast())
+def _print_forecast(session: Session) -> None:
+    forecast = list(session.forecast_costs())
     for cost in forecast:
         print(f"{cost.case.id:<52} {cost.case.level:<6} {cost.requests} requests, at most {cost.tokens} tokens")
     requests, tokens = sum(cost.requests for cost in forecast), sum(cost.tokens for cost in forecast)
     written = sum(cost.requests for cost in forecast if cost.tokens)
     print(
-        f"\n{len(forecast)} cases, {requests} requests; the model may write an answer to {written} of them, and at most"
+        f"\n{len(forecast)} cases, {requests} requests; the model answers at most {written} of them,"
+        f" with at most {tokens} tokens.\nA case is retried once if the model does not cooperate."
     )
-    print(f"{tokens} tokens in all. A case is asked once more where the model does not cooperate.")
 
 
 def _fail(text: str) -> NoReturn:

@@ -1,8 +1,8 @@
-"""The fault table: which cases notice each way in which a fake provider can misbehave.
+"""The fault table: which cases detect each fault of a fake provider.
 
-A fault is a behaviour of the fakes that alters an ordinary one, its baseline. A case notices it where the case passes
-against a fake that behaves like the baseline and no longer does against one with the fault. What is odd but allowed is
-noticed by no case, and stands in HARMLESS with the reason.
+A fault is a behaviour of the fakes that alters a correct behaviour, its baseline. A case detects the fault if it passes
+against a fake with the baseline and does not pass against a fake with the fault. HARMLESS lists the behaviours that are
+unusual but allowed, with the reason; no case may complain about them.
 """
 
 from __future__ import annotations
@@ -12,46 +12,54 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from .corpus import load_cases
+from .case_files import load_cases
 from .fakes import BEHAVIOURS, FakeProvider, answers
 from .model import DIALECTS, Case
-from .runner import Run
+from .runner import CaseRunner
 from .target import Target
-from .transport import Http
+from .transport import HttpTransport
 
-__all__ = ["DIALECTS", "FAULTS", "HARMLESS", "ORDINARY", "Fault", "Row", "baseline", "noticed", "table"]
+__all__ = [
+    "CORRECT_BEHAVIOURS",
+    "FAULTS",
+    "HARMLESS",
+    "Fault",
+    "FaultRow",
+    "build_fault_table",
+    "find_baseline_cases",
+    "find_detecting_cases",
+]
 
-ORDINARY = frozenset(
+CORRECT_BEHAVIOURS = frozenset(
     {"as-asked", "text", "tools", "call", "parallel-tools", "reasoning", "length", "content-filter", "refusal", "json"}
 )
-"""What a model may say: no faults."""
+"""Behaviours that are no faults."""
 
-_EVERYWHERE = DIALECTS
-_BUT_AZURE = tuple(dialect for dialect in DIALECTS if dialect != "azure")
+_ALL_DIALECTS = DIALECTS
 
 HARMLESS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "slow": (_EVERYWHERE, "slowness is no mistake"),
-    "slow-first": (_EVERYWHERE, "slowness is no mistake"),
-    "pause": (_EVERYWHERE, "slowness is no mistake"),
-    "split-utf8": (_EVERYWHERE, "a stream may be cut into pieces anywhere"),
-    "huge-event": (_EVERYWHERE, "no reference bounds the size of an event"),
+    "slow": (_ALL_DIALECTS, "a slow reply is correct"),
+    "slow-first": (_ALL_DIALECTS, "a slow reply is correct"),
+    "pause": (_ALL_DIALECTS, "a slow reply is correct"),
+    "split-utf8": (_ALL_DIALECTS, "a stream may be split between any two bytes"),
+    "huge-event": (_ALL_DIALECTS, "no reference limits the size of an event"),
     "list-content": (("databricks",), "Databricks' reasoning models write content as a list"),
     "role-every-delta": (
         ("databricks", "azure", "mindie"),
-        "only OpenAI's reference keeps the role to the first delta",
+        "only OpenAI's reference limits the role to the first delta",
     ),
-    "empty-tool-calls": (("mindie",), "MindIE always writes the list"),
-    "empty-choices": (("azure",), "Azure's services write such chunks"),
-    "plural-object": (("databricks",), "Databricks' reference has the plural"),
-    "eos-token": (("mindie",), "MindIE's reference has the word"),
+    "empty-tool-calls": (("mindie",), "MindIE always sends the list"),
+    "empty-choices": (("azure",), "Azure's services send such chunks"),
+    "plural-object": (("databricks",), "Databricks' reference uses the plural"),
+    "eos-token": (("mindie",), "MindIE's reference lists this finish reason"),
     "vectors-as-floats": (("databricks",), "Databricks has no other encoding"),
-    "usage-in-last": (("databricks", "azure", "mindie"), "the usage comes with the ending there"),
-    "usage-apart": (("databricks", "azure", "mindie"), "only OpenAI's reference says where a stream's usage stands"),
+    "usage-in-last": (("databricks", "azure", "mindie"), "these dialects send the usage with the finish reason"),
+    "usage-apart": (("databricks", "azure", "mindie"), "only OpenAI's reference fixes the chunk with the usage"),
     "finish-beside": (("databricks", "azure", "mindie"), "only OpenAI's streams end with an empty delta"),
 }
-"""Fault -> the dialects in which it is allowed, and why."""
+"""Maps a fault to the dialects in which it is allowed, and the reason."""
 
-_SPELLED = {
+_ARGUMENTS = {
     "huge-body": "huge-body(size=33)",
     "gzip-bomb": "gzip-bomb(size=33)",
     "huge-event": "huge-event(size=1)",
@@ -59,17 +67,19 @@ _SPELLED = {
     "slow": "slow(delay=0.001)",
     "slow-first": "slow-first(delay=0.01)",
 }
-"""With arguments that show them in as little time as they need."""
-_BAD = ("fail", "error", "warn")
-_CASES_AT_A_TIME = 16
-_PATIENCE = 10.0
-_HANGING = {"hang": 0.5, "hang-after-headers": 0.5, "stall": 0.5}
-"""Faults that nobody notices sooner than patience ends: seconds."""
-_ENOUGH = 12
+"""Faults with arguments that show the fault in the least time."""
+_DETECTED = ("fail", "error", "warn")
+_CONCURRENCY = 16
+_TIMEOUT = 10.0
+_SHORT_TIMEOUTS = {"hang": 0.5, "hang-after-headers": 0.5, "stall": 0.5}
+"""Faults that only a timeout detects: the timeout in seconds."""
+_MOST_CASES_IF_HARMLESS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
+    """A behaviour that is a fault in some of its dialects."""
+
     name: str
     about: str
     baseline: str
@@ -77,17 +87,17 @@ class Fault:
 
     @property
     def behaviour(self) -> str:
-        return _SPELLED.get(self.name, self.name)
+        return _ARGUMENTS.get(self.name, self.name)
 
-    def harmless(self, dialect: str) -> str:
-        """Why it is no fault in that dialect, empty where it is one."""
+    def harmless_reason(self, dialect: str) -> str:
+        """Why the behaviour is allowed in that dialect, empty if it is a fault."""
         dialects, reason = HARMLESS.get(self.name, ((), ""))
         return reason if dialect in dialects else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """`cases` are those that notice the fault, of so many that could."""
+class FaultRow:
+    """A row of the fault table: `cases` are the cases that detect the fault, `asked` is how many were run."""
 
     fault: Fault
     dialect: str
@@ -95,85 +105,90 @@ class Row:
     asked: int
 
     @property
-    def missed(self) -> bool:
-        return not self.cases and not self.fault.harmless(self.dialect)
+    def is_missed(self) -> bool:
+        return not self.cases and not self.fault.harmless_reason(self.dialect)
 
 
-def _faults() -> Iterable[Fault]:
+def _list_faults() -> Iterable[Fault]:
     for name, behaviour in BEHAVIOURS.items():
-        if name not in ORDINARY:
-            yield Fault(name, behaviour.about, _ordinary(behaviour.answer), behaviour.only or DIALECTS)
+        if name not in CORRECT_BEHAVIOURS:
+            yield Fault(name, behaviour.description, _choose_baseline(behaviour.answer), behaviour.dialects or DIALECTS)
 
 
-def _ordinary(answer: object) -> str:
+def _choose_baseline(answer: object) -> str:
     if isinstance(answer, partial):
         return "parallel-tools"
-    return "tools" if answer is answers.calls else "text"
+    return "tools" if answer is answers.answer_with_calls else "text"
 
 
-FAULTS: tuple[Fault, ...] = tuple(_faults())
+FAULTS: tuple[Fault, ...] = tuple(_list_faults())
 
 
-async def baseline(dialect: str, behaviour: str, cases: Sequence[Case]) -> list[Case]:
-    """The cases that pass against a well-behaved fake and hope for an answer: only these can notice anything. Those
-    that look at bodies come first. None is a probe any more: a 404 is a fault here, not a protocol that is missing."""
-    hopeful = [case for case in cases if case.dialect == dialect and not case.upstreams and _wants_answer(case)]
+async def find_baseline_cases(dialect: str, behaviour: str, cases: Sequence[Case]) -> list[Case]:
+    """Find the cases that expect a success and pass against a fake with the baseline; only these can detect a fault.
+
+    Cases that check a schema come first. No case stays a probe: a 404 is a fault here, not a missing protocol.
+    """
+    candidates = [case for case in cases if case.dialect == dialect and not case.upstreams and _expects_success(case)]
     async with FakeProvider(dialect, behaviour=behaviour) as fake:
-        http = Http(_PATIENCE)
+        http = HttpTransport(_TIMEOUT)
         try:
-            results = await Run(_target(fake), http, concurrency=_CASES_AT_A_TIME).results(hopeful)
+            results = await CaseRunner(_build_target(fake), http, concurrency=_CONCURRENCY).run_cases(candidates)
         finally:
             await http.close()
-    able = [replace(result.case, probe=False) for result in results if result.verdict == "pass"]
-    return sorted(able, key=lambda case: not any(step.expect.schema for step in case.steps))
+    passing = [replace(result.case, probe=False) for result in results if result.verdict == "pass"]
+    return sorted(passing, key=lambda case: not any(step.expect.schema for step in case.steps))
 
 
-def _wants_answer(case: Case) -> bool:
+def _expects_success(case: Case) -> bool:
     return any(200 in step.expect.status for step in case.steps)
 
 
-async def noticed(dialect: str, fault: Fault, cases: Sequence[Case], *, first: bool = False) -> list[str]:
-    """The ids of those of these cases that notice the fault; with `first` no more than one is looked for, and not long
-    where the dialect allows it."""
+async def find_detecting_cases(dialect: str, fault: Fault, cases: Sequence[Case], *, first: bool = False) -> list[str]:
+    """Find the ids of the cases that detect the fault. With `first`, stop at the first one, and run only a few cases
+    if the dialect allows the behaviour."""
     async with FakeProvider(dialect, behaviour=fault.behaviour) as fake:
-        http = Http(_HANGING.get(fault.name, _PATIENCE))
-        run = Run(_target(fake), http, concurrency=_CASES_AT_A_TIME)
+        http = HttpTransport(_SHORT_TIMEOUTS.get(fault.name, _TIMEOUT))
+        runner = CaseRunner(_build_target(fake), http, concurrency=_CONCURRENCY)
         try:
             if first:
-                return await _first(run, cases[:_ENOUGH] if fault.harmless(dialect) else cases)
-            return [result.case.id for result in await run.results(cases) if result.verdict in _BAD]
+                return await _find_first(
+                    runner, cases[:_MOST_CASES_IF_HARMLESS] if fault.harmless_reason(dialect) else cases
+                )
+            return [result.case.id for result in await runner.run_cases(cases) if result.verdict in _DETECTED]
         finally:
             await http.close()
 
 
-async def _first(run: Run, cases: Sequence[Case]) -> list[str]:
+async def _find_first(runner: CaseRunner, cases: Sequence[Case]) -> list[str]:
     for case in cases:
-        if (await run.case(case)).verdict in _BAD:
+        if (await runner.run_case(case)).verdict in _DETECTED:
             return [case.id]
     return []
 
 
-def _target(fake: FakeProvider) -> Target:
+def _build_target(fake: FakeProvider) -> Target:
     return Target(fake.base_url, fake.dialect, "fake-model")
 
 
-async def table(
+async def build_fault_table(
     dialects: Sequence[str] = DIALECTS, cases: Sequence[Case] | None = None, *, first: bool = False
-) -> list[Row]:
-    """A row for each fault in each of its dialects."""
+) -> list[FaultRow]:
+    """Build a row for each fault in each of its dialects."""
     known = load_cases() if cases is None else cases
-    rows = await asyncio.gather(*(_rows(dialect, known, first) for dialect in dialects))
+    rows = await asyncio.gather(*(_build_rows(dialect, known, first) for dialect in dialects))
     return [row for found in rows for row in found]
 
 
-async def _rows(dialect: str, cases: Sequence[Case], first: bool) -> list[Row]:
-    able: dict[str, list[Case]] = {}
+async def _build_rows(dialect: str, cases: Sequence[Case], first: bool) -> list[FaultRow]:
+    baselines: dict[str, list[Case]] = {}
     rows = []
     for fault in FAULTS:
         if dialect not in fault.dialects:
             continue
-        if fault.baseline not in able:
-            able[fault.baseline] = await baseline(dialect, fault.baseline, cases)
-        mine = able[fault.baseline]
-        rows.append(Row(fault, dialect, tuple(await noticed(dialect, fault, mine, first=first)), len(mine)))
+        if fault.baseline not in baselines:
+            baselines[fault.baseline] = await find_baseline_cases(dialect, fault.baseline, cases)
+        passing = baselines[fault.baseline]
+        detecting = await find_detecting_cases(dialect, fault, passing, first=first)
+        rows.append(FaultRow(fault, dialect, tuple(detecting), len(passing)))
     return rows

@@ -1,10 +1,12 @@
-"""What a case is: requests to send, and what must be true of what comes back. Cases are data; this is their shape."""
+"""The data model of a case: the requests to send, and what must be true of the replies."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
+
+from .json_types import JsonObject, JsonValue
 
 __all__ = [
     "DIALECTS",
@@ -12,14 +14,12 @@ __all__ = [
     "PROTOCOLS",
     "Case",
     "Check",
-    "Drive",
-    "Expect",
-    "Json",
+    "Expectation",
     "Level",
     "Step",
+    "UpstreamPlan",
 ]
 
-Json: TypeAlias = dict[str, Any]
 Level: TypeAlias = Literal["MUST", "SHOULD", "MAY"]
 
 LEVELS: tuple[Level, ...] = ("MUST", "SHOULD", "MAY")
@@ -29,19 +29,18 @@ PROTOCOLS = ("chat", "responses", "completions", "embeddings", "models")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One statement of the closed vocabulary (`contract/checks`), its argument, and how much it matters."""
+    """One check of the closed vocabulary (`contract/checks`), with its argument and level."""
 
     name: str
-    arg: Any
+    arg: JsonValue
     level: Level
 
 
 @dataclass(frozen=True, slots=True)
-class Expect:
-    """`status` are the statuses allowed, `schema` the side whose schema the body, or each event, must fit.
-
-    `cooperation` are checks of what only the model decides: where one fails, the case is inconclusive.
-    """
+class Expectation:
+    """What must be true of a reply. `status` lists the allowed statuses, `schema` names the side (reply, event, error)
+    whose schema the body, or each event, must fit. If one of the `cooperation` checks fails, the model did not do what
+    the case needs, and the case is inconclusive."""
 
     status: tuple[int, ...]
     schema: str | None = None
@@ -50,10 +49,10 @@ class Expect:
 
 
 @dataclass(frozen=True, slots=True)
-class Drive:
-    """How the fake provider behind a proxy behaves during a step, and what must be true of what the proxy sent it.
+class UpstreamPlan:
+    """How the fake provider behind a proxy behaves during a step, and what must be true of the proxy's requests.
 
-    `script` are behaviours of `dragoman fake`, one for each request in turn and the last for all that follow; `sent`
+    `script` lists behaviours of `dragoman fake`, one for each request; the last one serves all later requests. `sent`
     are checks of the last request.
     """
 
@@ -63,21 +62,23 @@ class Drive:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One request. `request` is the case's own text with its placeholders; `save` names values of the reply."""
+    """One request of a case. `request` is the text of the case file with its placeholders; `save` maps a name to the
+    path of the value in the reply that later steps read as `${saved.NAME}`."""
 
-    request: Json
-    expect: Expect
+    request: JsonObject
+    expect: Expectation
     save: Mapping[str, str] = field(default_factory=dict)
-    drive: Drive | None = None
+    upstream: UpstreamPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """One case for one dialect.
 
-    `needs` are capabilities of the model or endpoint, `upstreams` the dialects of the fake that the case drives (empty:
-    the case needs none), `profiles` those in which it holds (empty: all). `max_tokens` bounds what the whole case may
-    make the model write.
+    `needs` lists the capabilities that the model or endpoint must have. `upstreams` lists the dialects of the fake
+    provider that the case drives; a case with none runs against any endpoint. `profiles` lists the profiles in which
+    the case applies; empty means all. `max_tokens` is the most that the model writes in the whole case. If a
+    `probe` gets 404, 405 or 501, the endpoint does not serve the protocol.
     """
 
     id: str

@@ -1,8 +1,8 @@
 """The pytest plugin. It does nothing unless `--dragoman-base-url` is given or one of its fixtures is used.
 
 With `pytest --dragoman-base-url URL --dragoman-model NAME` every case of the dialect becomes a test: a broken MUST
-fails it, what could not be told skips it. For users' own tests there are two fixtures: `dragoman_fake` starts fake
-providers, `dragoman_proxy` starts dragoman in front of whatever a configuration names.
+fails it, an inconclusive case is skipped. Two fixtures serve the tests of other projects: `dragoman_fake` starts fake
+providers, `dragoman_proxy` starts dragoman with a configuration.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import pytest
 
 if TYPE_CHECKING:
     from .model import Case
-    from .servers import Fakes, Proxies
+    from .servers import FakeServers, ProxyServers
     from .target import Target
-    from .verdicts import Result
+    from .verdicts import CaseResult
 
 __all__ = ["dragoman_fake", "dragoman_proxy", "pytest_addoption", "pytest_collection_modifyitems"]
 
 _OPTIONS = {
     "base-url": "Run the contract cases against the endpoint at this address.",
-    "model": "The model to ask for.",
-    "dialect": "The dialect that the endpoint is to speak: openai (default), databricks, azure or mindie.",
-    "profile": "Judge by this profile of the dialect's schemas.",
-    "api-key-env": "The environment variable that holds the key; default DRAGOMAN_CONTRACT_KEY.",
-    "level": "MUST (default), SHOULD or MAY: the least level that is asked for.",
+    "model": "The model to request.",
+    "dialect": "The dialect that the endpoint should speak: openai (default), databricks, azure or mindie.",
+    "profile": "Validate against this profile of the dialect's schemas.",
+    "api-key-env": "The environment variable with the API key; default DRAGOMAN_CONTRACT_KEY.",
+    "level": "The lowest level to run: MUST (default), SHOULD or MAY.",
     "expect": "A file of known gaps, `case id: reason`: these cases are expected to fail.",
 }
 _LISTS = {
-    "only": "Run cases whose id fits, as chat/stream/*. May be repeated.",
-    "without": "A capability that the model has not. May be repeated.",
+    "only": "Run only cases whose id matches, as chat/stream/*. Repeatable.",
+    "without": "A capability that the model lacks. Repeatable.",
 }
 
 
@@ -46,38 +46,38 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     if _option(config, "base-url"):
-        items.extend(_collected(session, config))
+        items.extend(_collect_cases(session, config))
 
 
 def _option(config: pytest.Config, name: str) -> Any:
     return config.getoption(f"--dragoman-{name}")
 
 
-def _collected(session: pytest.Session, config: pytest.Config) -> Iterator[pytest.Item]:
-    from .corpus import load_cases
-    from .expectations import NotExpectations, read_expectations, reason_for
+def _collect_cases(session: pytest.Session, config: pytest.Config) -> Iterator[pytest.Item]:
+    from .case_files import load_cases
+    from .known_gaps import InvalidGapsError, find_gap_reason, read_known_gaps
     from .model import LEVELS
-    from .session import chosen
+    from .session import select_cases
 
-    target = _target(config)
+    target = _build_target(config)
     expect = _option(config, "expect")
     try:
-        expected = read_expectations(config.invocation_params.dir / expect) if expect else {}
-    except NotExpectations as error:
+        gaps = read_known_gaps(config.invocation_params.dir / expect) if expect else {}
+    except InvalidGapsError as error:
         raise pytest.UsageError(str(error)) from None
     named = _option(config, "level") or "MUST"
     level = next((one for one in LEVELS if one == named), None)
     if level is None:
         raise pytest.UsageError(f"--dragoman-level is MUST, SHOULD or MAY, not {named}")
-    for case in chosen(load_cases(), _option(config, "only"), level):
+    for case in select_cases(load_cases(), _option(config, "only"), level):
         if case.dialect == target.dialect and not case.upstreams:
             item = ContractItem.from_parent(session, name=f"contract::{case.id}", case=case, target=target)
-            if (reason := reason_for(case.id, expected)) is not None:
+            if (reason := find_gap_reason(case.id, gaps)) is not None:
                 item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
             yield item
 
 
-def _target(config: pytest.Config) -> Target:
+def _build_target(config: pytest.Config) -> Target:
     from .addresses import ADDRESSES
     from .target import Target
 
@@ -97,8 +97,8 @@ def _target(config: pytest.Config) -> Target:
     )
 
 
-class Broken(AssertionError):
-    """The endpoint breaks a rule; the text says which, with the exchange."""
+class BrokenRuleError(AssertionError):
+    """The endpoint breaks a rule; the message has the rule and the requests."""
 
 
 class ContractItem(pytest.Item):
@@ -111,55 +111,57 @@ class ContractItem(pytest.Item):
     def runtest(self) -> None:
         import asyncio
 
-        result = asyncio.run(self._result())
+        result = asyncio.run(self._run_case())
         if result.verdict in ("skip", "inconclusive"):
             pytest.skip(f"{result.verdict}: {result.reason}")
         if result.verdict == "warn":
             self.add_report_section("call", "contract", f"warning: {result.reason}")
         if result.verdict in ("fail", "error"):
-            raise Broken(_told(result, self._target))
+            raise BrokenRuleError(_describe_failure(result, self._target))
 
-    async def _result(self) -> Result:
-        from .runner import Run
-        from .transport import Http
+    async def _run_case(self) -> CaseResult:
+        from .runner import CaseRunner
+        from .transport import HttpTransport
 
-        transport = Http()
+        transport = HttpTransport()
         try:
-            return await Run(self._target, transport).case(self._case)
+            return await CaseRunner(self._target, transport).run_case(self._case)
         finally:
             await transport.close()
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        return str(excinfo.value) if isinstance(excinfo.value, Broken) else super().repr_failure(excinfo, style)
+        return (
+            str(excinfo.value) if isinstance(excinfo.value, BrokenRuleError) else super().repr_failure(excinfo, style)
+        )
 
     def reportinfo(self) -> tuple[str, None, str]:
         return "dragoman contract", None, self.name
 
 
-def _told(result: Result, target: Target) -> str:
+def _describe_failure(result: CaseResult, target: Target) -> str:
     from .masks import Mask
-    from .reports.document import curl_of
+    from .reports.json_report import build_curl_command
 
     case, mask = result.case, Mask([target.key])
     lines = [f"{case.level}: {case.title}", f"source: {case.source}", f"{result.verdict}: {result.reason}"]
-    lines += [curl_of(step.exchange.asked, mask) for step in result.steps if step.exchange is not None]
+    lines += [build_curl_command(step.exchange.request, mask) for step in result.steps if step.exchange is not None]
     return mask("\n".join(lines))
 
 
 @pytest.fixture
-def dragoman_fake() -> Iterator[Fakes]:
-    """`dragoman_fake("mindie", behaviour="cut")` starts a fake provider; its `base_url` is for a configuration, its
-    `requests` are what it received."""
-    from .servers import Fakes
+def dragoman_fake() -> Iterator[FakeServers]:
+    """`dragoman_fake("mindie", behaviour="cut")` starts a fake provider; its `base_url` belongs into a configuration,
+    its `requests` are the requests that it received."""
+    from .servers import FakeServers
 
-    with Fakes() as fakes:
-        yield fakes
+    with FakeServers() as start:
+        yield start
 
 
 @pytest.fixture
-def dragoman_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxies]:
-    """`dragoman_proxy(configuration)` starts dragoman with a configuration, a dict or YAML, and returns its address."""
-    from .servers import Proxies
+def dragoman_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyServers]:
+    """`dragoman_proxy(configuration)` starts dragoman with a configuration, a dict or YAML, and returns its origin."""
+    from .servers import ProxyServers
 
-    with Proxies(tmp_path_factory.mktemp("dragoman")) as proxies:
-        yield proxies
+    with ProxyServers(tmp_path_factory.mktemp("dragoman")) as start:
+        yield start

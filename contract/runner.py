@@ -1,10 +1,10 @@
-"""Running cases against a target, one result for each.
+"""The case runner: it runs cases against a target and returns one result for each.
 
-A case is tried again once where the model did not cooperate. The first 401 or 403 ends the run, as every other case
-would get the same; not one that the fake behind a proxy was told to give. A case with `probe` that finds nothing at its
-protocol's address makes the other cases of the protocol skip, and skips itself. Cases run one after the other unless
-more `concurrency` is asked for; a proxy that is driven through its fake is always asked by one case at a time, and each
-of its answers is for one case alone. Other cases share the answers to requests that are alike (`sharing.py`).
+A case whose model did not cooperate is retried once. The first 401 or 403 ends the run, as every other case would get
+the same status; a 401 or 403 from the fake provider behind a proxy does not. If a case with `probe` finds nothing at
+the address of its protocol, it is skipped with the other cases of the protocol. Cases run one at a time unless
+`concurrency` allows more. A proxy that is driven through its fake provider always gets one case at a time, and its
+responses are never shared; other cases share the response to the same request (`response_cache.py`).
 """
 
 from __future__ import annotations
@@ -13,27 +13,28 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
+from .exchange import CLIENT_CLOSED_REQUEST, Exchange, Request, Response, Transport, UnreachableError
+from .json_types import JsonValue
 from .model import Case, Step
-from .outcome import Outcome, Received
-from .sharing import Key, Shared, fresh, key_of
-from .steps import checks_of, saved_of, unreached
-from .target import Target, written
-from .values import Missing
-from .verdicts import Result, StepResult, Upstream, verdict_of
-from .wire import LEFT, Answer, Asked, Exchange, Transport, Unreachable
+from .outcome import Outcome, UpstreamRequest
+from .placeholders import MissingValueError
+from .response_cache import RequestKey, ResponseCache, list_unsent_requests, request_key
+from .step_checks import list_unreached_steps, read_saved_values, run_checks
+from .target import Target, build_request
+from .verdicts import CaseResult, StepResult, UpstreamLog, decide_verdict
 
-__all__ = ["Behind", "Run", "probes_first", "skipped"]
+__all__ = ["CaseRunner", "DrivenUpstream", "find_skip_reason", "sort_probes_first"]
 
 ATTEMPTS = 2
-_REFUSED = (401, 403)
+_KEY_REFUSED = (401, 403)
 _NOT_SERVED = (404, 405, 501)
 _MOST_UNREACHABLE = 2
 
 
-class Behind(Protocol):
-    """The fake provider behind a proxy under test."""
+class DrivenUpstream(Protocol):
+    """The provider behind a proxy under test, which the suite scripts and observes."""
 
     dialect: str
     profile: str
@@ -41,213 +42,223 @@ class Behind(Protocol):
     @property
     def origin(self) -> str: ...
 
-    async def begin(self, script: Sequence[str]) -> None:
-        """Forget what was received, and behave like this from now on."""
+    async def load_script(self, script: Sequence[str]) -> None:
+        """Forget earlier requests, and play these behaviours from now on."""
 
-    def received(self) -> Sequence[Received]: ...
+    def received_requests(self) -> Sequence[UpstreamRequest]: ...
 
-    async def asked(self) -> None:
-        """Wait until there is a request, though not for ever."""
+    async def wait_for_request(self) -> None:
+        """Wait until a request arrives, with a timeout."""
 
-    async def left(self) -> bool:
-        """Whether all who asked leave before the end, which may take them some seconds."""
+    async def wait_for_disconnects(self) -> bool:
+        """Wait until the proxy has closed every request before the end of its reply. Return False at the timeout."""
 
 
 @dataclass
-class Run:
-    """One run. `refused` is why nothing more is asked, `unserved` are protocols with no address."""
+class CaseRunner:
+    """The state of one run. `stop_reason` says why no further request is sent; `unserved` maps a protocol without an
+    address to the reason."""
 
     target: Target
     transport: Transport
-    behind: Behind | None = None
+    upstream: DrivenUpstream | None = None
     budget: int | None = None
     concurrency: int = 1
-    refused: str = ""
+    stop_reason: str = ""
     unserved: dict[str, str] = field(default_factory=dict)
     tokens: int = 0
     unreachable: int = 0
 
     def __post_init__(self) -> None:
-        self._shared = Shared(self.transport)
+        self._cache = ResponseCache(self.transport)
 
     @property
     def requests(self) -> int:
-        """How many were sent."""
-        return self._shared.requests
+        """How many requests were sent."""
+        return self._cache.requests
 
-    async def results(self, cases: Sequence[Case], done: Callable[[Result], object] = lambda _: None) -> list[Result]:
-        """The results, in the order of the cases; `done` gets each as soon as it is there."""
+    async def run_cases(
+        self, cases: Sequence[Case], on_result: Callable[[CaseResult], object] = lambda _: None
+    ) -> list[CaseResult]:
+        """Run the cases and return their results in the same order. `on_result` gets each result as soon as it is
+        known."""
         found = {}
-        async for result in self._each(probes_first(cases)):
+        async for result in self._iterate_results(sort_probes_first(cases)):
             found[result.case.id] = result
-            done(result)
+            on_result(result)
         return [found[case.id] for case in cases]
 
-    async def _each(self, cases: Sequence[Case]) -> AsyncIterator[Result]:
-        if self.concurrency <= 1 or self.behind is not None:
+    async def _iterate_results(self, cases: Sequence[Case]) -> AsyncIterator[CaseResult]:
+        if self.concurrency <= 1 or self.upstream is not None:
             for case in cases:
-                yield await self.case(case)
+                yield await self.run_case(case)
             return
         probes = [case for case in cases if case.probe]
         for case in probes:
-            yield await self.case(case)
-        gate = asyncio.Semaphore(self.concurrency)
+            yield await self.run_case(case)
+        limit = asyncio.Semaphore(self.concurrency)
 
-        async def one(case: Case) -> Result:
-            async with gate:
-                return await self.case(case)
+        async def run_one(case: Case) -> CaseResult:
+            async with limit:
+                return await self.run_case(case)
 
-        tasks = [asyncio.ensure_future(one(case)) for case in cases if not case.probe]
+        tasks = [asyncio.ensure_future(run_one(case)) for case in cases if not case.probe]
         for task in asyncio.as_completed(tasks):
             yield await task
 
-    async def case(self, case: Case) -> Result:
-        """Run one case, or say why it is left out."""
-        reason = skipped(case, self.target) or self._stopped(case)
+    async def run_case(self, case: Case) -> CaseResult:
+        """Run one case, or skip it with the reason."""
+        reason = find_skip_reason(case, self.target) or self._find_stop_reason(case)
         if reason:
-            return Result(case, "skip", reason)
+            return CaseResult(case, "skip", reason)
         started = time.monotonic()
-        alone = self.behind is not None
-        tokens = case.max_tokens if alone else self._due(case)
-        result = replace(await self._tried(case, alone=alone), tokens=tokens)
+        share = self.upstream is None
+        tokens = self._tokens_due(case) if share else case.max_tokens
+        result = replace(await self._attempt(case, share=share), tokens=tokens)
         for attempt in range(2, ATTEMPTS + 1):
             if result.verdict != "inconclusive":
                 break
-            result = replace(await self._tried(case, alone=True), attempts=attempt, tokens=tokens + case.max_tokens)
-        self._learn(case, result)
+            result = replace(await self._attempt(case, share=False), attempts=attempt, tokens=tokens + case.max_tokens)
+        self._record_result(case, result)
         if case.probe and case.protocol in self.unserved:
-            result = Result(case, "skip", self.unserved[case.protocol], result.steps)
+            result = CaseResult(case, "skip", self.unserved[case.protocol], result.steps)
         return replace(result, seconds=time.monotonic() - started)
 
-    def _stopped(self, case: Case) -> str:
-        if self.refused:
-            return self.refused
+    def _find_stop_reason(self, case: Case) -> str:
+        if self.stop_reason:
+            return self.stop_reason
         if case.protocol in self.unserved:
             return self.unserved[case.protocol]
-        if self.budget is not None and self.tokens + self._due(case) > self.budget:
-            return f"the budget of {self.budget} tokens does not reach for {self._due(case)} more"
+        if self.budget is not None and self.tokens + self._tokens_due(case) > self.budget:
+            return f"{self._tokens_due(case)} more tokens would exceed the budget of {self.budget} tokens"
         return ""
 
-    def _due(self, case: Case) -> int:
-        """The most tokens that the model writes for this case now."""
-        return case.max_tokens if fresh(case, self.target, self._shared.known) else 0
+    def _tokens_due(self, case: Case) -> int:
+        """The most tokens that the model writes if the case runs now."""
+        return case.max_tokens if list_unsent_requests(case, self.target, self._cache.keys) else 0
 
-    async def _tried(self, case: Case, *, alone: bool) -> Result:
+    async def _attempt(self, case: Case, *, share: bool) -> CaseResult:
         steps: list[StepResult] = []
-        saved: dict[str, Any] = {}
-        seen: set[Key] | None = None if alone else set()
+        saved: dict[str, JsonValue] = {}
+        seen: set[RequestKey] | None = set() if share else None
         for number, step in enumerate(case.steps):
             try:
-                told, more = await self._step(step, case, saved, seen)
-            except Unreachable as error:
-                return self._no_answer(case, steps, number, str(error))
-            except Missing as error:
-                return Result(case, "fail", f"step {number + 1}: {error}", (*steps, *unreached(case, number)))
-            steps.append(told)
+                result, more = await self._run_step(step, case, saved, seen)
+            except UnreachableError as error:
+                return CaseResult(case, "error", str(error), (*steps, *list_unreached_steps(case, number)))
+            except MissingValueError as error:
+                reason = f"step {number + 1}: {error}"
+                return CaseResult(case, "fail", reason, (*steps, *list_unreached_steps(case, number)))
+            steps.append(result)
             saved |= more
-            if any(check.state == "broken" for check in told.checks):
-                steps += unreached(case, number + 1)
+            if any(check.state == "broken" for check in result.checks):
+                steps += list_unreached_steps(case, number + 1)
                 break
-        verdict, reason = verdict_of([check for step in steps for check in step.checks])
-        return Result(case, verdict, reason, tuple(steps))
+        verdict, reason = decide_verdict([check for step in steps for check in step.checks])
+        return CaseResult(case, verdict, reason, tuple(steps))
 
-    def _no_answer(self, case: Case, steps: Sequence[StepResult], number: int, reason: str) -> Result:
-        return Result(case, "error", reason, (*steps, *unreached(case, number)))
-
-    async def _step(
-        self, step: Step, case: Case, saved: Mapping[str, Any], seen: set[Key] | None
-    ) -> tuple[StepResult, dict[str, Any]]:
-        """`seen` are the requests that the case has sent already; None where no answer is to be shared."""
-        asked, body = written(step, case, self.target, saved)
-        script = step.drive.script if step.drive else ()
-        if self.behind is not None:
-            await self.behind.begin(script)
+    async def _run_step(
+        self, step: Step, case: Case, saved: Mapping[str, JsonValue], seen: set[RequestKey] | None
+    ) -> tuple[StepResult, dict[str, JsonValue]]:
+        """Run one step. `seen` has the requests that the case has sent so far; with None it shares no response."""
+        request, body = build_request(step, case, self.target, saved)
+        script = step.upstream.script if step.upstream else ()
+        if self.upstream is not None:
+            await self.upstream.load_script(script)
         started = time.monotonic()
-        answer = await (self._left(asked, self.behind) if asked.leave and self.behind else self._answer(asked, seen))
-        exchange = Exchange(asked, answer, time.monotonic() - started)
-        upstream = self._upstream(script)
+        response = await self._send(request, seen)
+        exchange = Exchange(request, response, time.monotonic() - started)
+        log = self._log_upstream(script)
         outcome = Outcome(
             dialect=case.dialect,
-            profile=self.target.judged_by,
+            profile=self.target.schema_profile,
             protocol=step.request.get("protocol", case.protocol),
             model=self.target.model,
             key=self.target.key or "",
             request=body,
-            answer=answer,
+            response=response,
             saved=saved,
-            sent=upstream.received if upstream else (),
-            upstream=self.behind.dialect if self.behind else None,
-            upstream_profile=self.behind.profile if self.behind else "actual",
-            let_go=bool(asked.leave and self.behind and await self.behind.left()),
+            sent=log.received if log else (),
+            upstream=self.upstream.dialect if self.upstream else None,
+            upstream_profile=self.upstream.profile if self.upstream else "actual",
+            upstream_released=bool(request.leave and self.upstream and await self.upstream.wait_for_disconnects()),
         )
-        checks = checks_of(step, outcome, case)
-        return StepResult(checks, exchange, upstream), saved_of(step, outcome)
+        return StepResult(run_checks(step, outcome, case), exchange, log), read_saved_values(step, outcome)
 
-    async def _answer(self, asked: Asked, seen: set[Key] | None) -> Answer:
-        if seen is None or key_of(asked) in seen:
-            return await self._shared.send(asked)
-        seen.add(key_of(asked))
-        return await self._shared.get(asked)
+    async def _send(self, request: Request, seen: set[RequestKey] | None) -> Response:
+        if request.leave and self.upstream:
+            return await self._send_and_leave(request, self.upstream)
+        if seen is None or request_key(request) in seen:
+            return await self._cache.send(request)
+        seen.add(request_key(request))
+        return await self._cache.fetch(request)
 
-    async def _left(self, asked: Asked, behind: Behind) -> Answer:
-        """What a client has got that leaves. Raises Unreachable where it could not even ask."""
-        if asked.leave == "begun":
-            return await self._shared.send(replace(asked, until=behind.asked))
-        sending = asyncio.ensure_future(self._shared.send(asked))
-        waiting = asyncio.ensure_future(behind.asked())
+    async def _send_and_leave(self, request: Request, upstream: DrivenUpstream) -> Response:
+        """Send a request, disconnect early, and return what has arrived. Raises UnreachableError if the request could
+        not be sent."""
+        if request.leave == "begun":
+            return await self._cache.send(replace(request, wait_for_upstream=upstream.wait_for_request))
+        sending = asyncio.ensure_future(self._cache.send(request))
+        waiting = asyncio.ensure_future(upstream.wait_for_request())
         await asyncio.wait((sending, waiting), return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         if sending.done():
             return sending.result()
         sending.cancel()
         await asyncio.wait((sending,))
-        return Answer(LEFT, (), (), "the client left")
+        return Response(CLIENT_CLOSED_REQUEST, (), (), "the client left")
 
-    def _upstream(self, script: tuple[str, ...]) -> Upstream | None:
-        if self.behind is None:
+    def _log_upstream(self, script: tuple[str, ...]) -> UpstreamLog | None:
+        if self.upstream is None:
             return None
-        return Upstream(self.behind.dialect, self.behind.origin, script, tuple(self.behind.received()))
+        received = tuple(self.upstream.received_requests())
+        return UpstreamLog(self.upstream.dialect, self.upstream.origin, script, received)
 
-    def _learn(self, case: Case, result: Result) -> None:
+    def _record_result(self, case: Case, result: CaseResult) -> None:
+        """Count the tokens, and note whether later cases can run."""
         self.tokens += result.tokens
         self.unreachable = self.unreachable + 1 if result.verdict == "error" else 0
         if self.unreachable >= _MOST_UNREACHABLE:
-            self.refused = f"the endpoint could not be reached {self.unreachable} times: {result.reason}"
-        answer = _last_answer(result)
-        if answer is None or result.verdict == "pass":
+            self.stop_reason = f"the endpoint could not be reached {self.unreachable} times: {result.reason}"
+        response = _last_response(result)
+        if response is None or result.verdict == "pass":
             return
-        if answer.status in _REFUSED and not case.upstreams and answer.status not in case.steps[-1].expect.status:
-            self.refused = f"the endpoint answered {answer.status} to {case.id}: is the key right?"
-        if case.probe and answer.status in _NOT_SERVED:
-            bare = case.dialect == "openai" and "/v1" not in self.target.base_url
-            hint = "; the base URL of an OpenAI endpoint ends with /v1 as a rule" if bare else ""
-            self.unserved[case.protocol] = f"{case.protocol} is not served: {case.id} got {answer.status}{hint}"
+        if (
+            response.status in _KEY_REFUSED
+            and not case.upstreams
+            and response.status not in case.steps[-1].expect.status
+        ):
+            self.stop_reason = f"the endpoint answered {response.status} to {case.id}: is the key right?"
+        if case.probe and response.status in _NOT_SERVED:
+            no_root = case.dialect == "openai" and "/v1" not in self.target.base_url
+            hint = "; the base URL of an OpenAI endpoint usually ends with /v1" if no_root else ""
+            self.unserved[case.protocol] = f"{case.protocol} is not served: {case.id} got {response.status}{hint}"
 
 
-def skipped(case: Case, target: Target) -> str:
-    """Why this case is not for that target, empty where it is."""
+def find_skip_reason(case: Case, target: Target) -> str:
+    """Say why the case does not apply to the target, empty if it does."""
     if case.dialect != target.dialect:
-        return f"it is about {case.dialect}"
+        return f"the case is for {case.dialect}"
     if target.protocols and case.protocol not in target.protocols:
-        return f"{case.protocol} was not asked for"
-    if case.profiles and target.judged_by not in case.profiles:
-        return f"it is about the profile {' or '.join(case.profiles)}"
+        return f"--protocol leaves out {case.protocol}"
+    if case.profiles and target.schema_profile not in case.profiles:
+        return f"the case is for the profile {' or '.join(case.profiles)}"
     if "key" in case.needs and target.key is None:
-        return "it needs a key, so that one can be wrong"
+        return "the case needs an API key"
     missing = sorted(case.needs & target.without)
     if missing:
-        return f"it needs {', '.join(missing)}"
+        return f"the case needs {', '.join(missing)}"
     if case.upstreams and target.upstream is None:
-        return "it drives a proxy, which --upstream asks for"
+        return "the case drives a proxy (--upstream)"
     if case.upstreams and target.upstream not in case.upstreams:
-        return f"it is about a proxy in front of {' or '.join(case.upstreams)}"
+        return f"the case is for a proxy in front of {' or '.join(case.upstreams)}"
     return ""
 
 
-def probes_first(cases: Sequence[Case]) -> list[Case]:
+def sort_probes_first(cases: Sequence[Case]) -> list[Case]:
     return sorted(cases, key=lambda case: not case.probe)
 
 
-def _last_answer(result: Result) -> Answer | None:
+def _last_response(result: CaseResult) -> Response | None:
     exchanges = [step.exchange for step in result.steps if step.exchange is not None]
-    return exchanges[-1].answer if exchanges else None
+    return exchanges[-1].response if exchanges else None

@@ -1,4 +1,4 @@
-"""What is under test, and how a case's request is written for it."""
+"""The target of a run, and the request that a step sends to it."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import json
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlencode
 
 from dragoman.schemas import merge_patch
 
-from .addresses import ADDRESSES, path_of
-from .model import Case, Json, Step
-from .values import filled
-from .wire import Asked
+from .addresses import ADDRESSES, build_path
+from .exchange import Request
+from .json_types import JsonObject, JsonValue
+from .model import Case, Step
+from .placeholders import fill_placeholders
 
-__all__ = ["IMAGE", "Target", "written"]
+__all__ = ["IMAGE", "Target", "build_request"]
 
 _PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
 IMAGE = f"data:image/png;base64,{_PIXEL}"
-"""One red pixel, as ${image}."""
+"""The value of ${image}: one red pixel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An endpoint of one dialect. `base_url` is what the dialect's own clients take; `without` are the capabilities
-    that it has not (without `max_tokens`, that bound is called `max_completion_tokens`); `upstream` is the dialect of
-    the fake behind it, where it is a proxy that the suite drives."""
+    """An endpoint of one dialect. `base_url` is the base URL that the dialect's own clients take. `without` lists the
+    capabilities that it lacks; without `max_tokens`, requests send `max_completion_tokens` instead. `upstream` is the
+    dialect of the fake provider behind it, if it is a proxy that the suite drives."""
 
     base_url: str
     dialect: str
@@ -40,35 +40,36 @@ class Target:
     upstream: str | None = None
 
     @property
-    def judged_by(self) -> str:
+    def schema_profile(self) -> str:
+        """The profile of the schemas that replies are validated against."""
         return self.profile or ADDRESSES[self.dialect].profile
 
 
-def written(step: Step, case: Case, target: Target, saved: Mapping[str, Any]) -> tuple[Asked, Json]:
-    """The request as bytes, and its body as JSON, empty where it has none. Raises Missing."""
+def build_request(step: Step, case: Case, target: Target, saved: Mapping[str, JsonValue]) -> tuple[Request, JsonObject]:
+    """Build the request of a step. The second value is its body as a JSON object, empty if the body is none. Raises
+    MissingValueError."""
     text = step.request
     text = merge_patch(text, text.get("for", {}).get(case.dialect, {}))
     values = {"model": target.model, "saved": saved, "image": IMAGE, "key": target.key or ""}
-    text = filled({k: v for k, v in text.items() if k != "for"}, values)
-    protocol = text.get("protocol", case.protocol)
-    path = text.get("path") or path_of(case.dialect, protocol, target.model)
-    raw, body = _body(text, path, target)
+    text = fill_placeholders({k: v for k, v in text.items() if k != "for"}, values)
+    path = text.get("path") or build_path(case.dialect, text.get("protocol", case.protocol), target.model)
+    raw, body = _build_body(text, path, target)
     method = text.get("method") or ("POST" if raw else "GET")
-    query = _kept({**ADDRESSES[case.dialect].query, **text.get("query", {})})
+    query = _drop_nulls({**ADDRESSES[case.dialect].query, **text.get("query", {})})
     whole = f"{path}?{urlencode(query)}" if query else path
-    headers = _headers(text, target, with_body=bool(raw))
-    return Asked(method, target.base_url.rstrip("/") + whole, whole, headers, raw, text.get("leave", "")), body
+    headers = _build_headers(text, target, with_body=bool(raw))
+    return Request(method, target.base_url.rstrip("/") + whole, whole, headers, raw, text.get("leave", "")), body
 
 
-def _body(text: Json, path: str, target: Target) -> tuple[bytes, Json]:
+def _build_body(text: JsonObject, path: str, target: Target) -> tuple[bytes, JsonObject]:
     if "raw" in text:
         raw = text["raw"]
         return b64decode(raw["$base64"]) if isinstance(raw, dict) else str(raw).encode(), {}
     body = text.get("body")
     if body is None:
         return b"", {}
-    named = target.dialect == "databricks" and path == path_of("databricks", "chat", target.model)
-    if isinstance(body, dict) and "model" not in body and text.get("model", True) and not named:
+    path_names_model = target.dialect == "databricks" and path == build_path("databricks", "chat", target.model)
+    if isinstance(body, dict) and "model" not in body and text.get("model", True) and not path_names_model:
         body = {"model": target.model, **body}
     if isinstance(body, dict) and "max_tokens" in body and "max_tokens" in target.without:
         body = {**body, "max_completion_tokens": body["max_tokens"]}
@@ -76,12 +77,12 @@ def _body(text: Json, path: str, target: Target) -> tuple[bytes, Json]:
     return json.dumps(body, ensure_ascii=False).encode(), body if isinstance(body, dict) else {}
 
 
-def _headers(text: Json, target: Target, *, with_body: bool) -> dict[str, str]:
+def _build_headers(text: JsonObject, target: Target, *, with_body: bool) -> dict[str, str]:
     given: dict[str, str | None] = {"Content-Type": "application/json"} if with_body else {}
     if target.key:
         given |= {name: form.format(key=target.key) for name, form in ADDRESSES[target.dialect].key.items()}
-    return _kept({**given, **target.headers, **text.get("headers", {})})
+    return _drop_nulls({**given, **target.headers, **text.get("headers", {})})
 
 
-def _kept(values: Mapping[str, str | None]) -> dict[str, str]:
+def _drop_nulls(values: Mapping[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in values.items() if value is not None}

@@ -1,51 +1,51 @@
-"""Sending requests over HTTP, and keeping what comes back byte by byte."""
+"""The HTTP transport: it sends requests, and keeps the bytes of each response with their times."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
 
 import aiohttp
 
-from .wire import Answer, Asked, Chunk, Unreachable
+from .exchange import Chunk, Request, Response, UnreachableError
 
-__all__ = ["Http"]
+__all__ = ["HttpTransport"]
 
 MOST_BYTES = 32 * 1024 * 1024
 
 
-class Http:
-    """`timeout` seconds are for the whole of a reply."""
+class HttpTransport:
+    """Sends requests over HTTP, each on a connection of its own. A complete response may take `timeout` seconds."""
 
     def __init__(self, timeout: float = 60.0, *, verify_tls: bool = True) -> None:
         self._timeout = aiohttp.ClientTimeout(total=timeout, connect=min(timeout, 10.0))
         self._verify = verify_tls
         self._session: aiohttp.ClientSession | None = None
 
-    async def send(self, asked: Asked) -> Answer:
-        """Raises Unreachable where not even the head of a reply comes."""
-        session = self._open()
+    async def send(self, request: Request) -> Response:
+        """Send one request. Raises UnreachableError if no response head arrives."""
+        session = self._open_session()
         started = time.monotonic()
         try:
             reply = await session.request(
-                asked.method, asked.url, data=asked.body or None, headers=asked.headers, allow_redirects=False
+                request.method, request.url, data=request.body or None, headers=request.headers, allow_redirects=False
             )
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-            raise Unreachable(f"{asked.method} {asked.url}: {str(error) or type(error).__name__}") from None
+            message = f"{request.method} {request.url}: {str(error) or type(error).__name__}"
+            raise UnreachableError(message) from None
         async with reply:
             headers = tuple((name.lower(), value) for name, value in reply.headers.items())
             chunks: list[Chunk] = []
-            broken = await self._read(reply, chunks, started, asked.until)
+            broken = await self._read_body(reply, request, chunks, started)
             if broken:
                 reply.close()
-            return Answer(reply.status, headers, tuple(chunks), broken)
+            return Response(reply.status, headers, tuple(chunks), broken)
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
             self._session = None
 
-    def _open(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             connector = aiohttp.TCPConnector(force_close=True, ssl=self._verify)
             self._session = aiohttp.ClientSession(
@@ -56,20 +56,17 @@ class Http:
             )
         return self._session
 
-    async def _read(
-        self,
-        reply: aiohttp.ClientResponse,
-        chunks: list[Chunk],
-        started: float,
-        until: Callable[[], Awaitable[None]] | None,
+    async def _read_body(
+        self, reply: aiohttp.ClientResponse, request: Request, chunks: list[Chunk], started: float
     ) -> str | None:
+        """Append the body to `chunks`; return how it ended if it is incomplete."""
         size = 0
         try:
             async for data in reply.content.iter_any():
                 chunks.append(Chunk(time.monotonic() - started, data))
                 size += len(data)
-                if until is not None:
-                    await until()
+                if request.wait_for_upstream is not None:
+                    await request.wait_for_upstream()
                     return "the client left"
                 if size > MOST_BYTES:
                     return f"given up after {MOST_BYTES} bytes"

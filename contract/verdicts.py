@@ -1,58 +1,69 @@
-"""Verdicts: what became of a case, and of each of its checks.
+"""The results of cases, steps and checks.
 
-A case has a fixed number of checks: those that were never reached are told too, so that numbers of two runs compare.
+A case has a fixed number of checks: unreached checks are listed too, so that two runs can be compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from .exchange import Exchange
 from .model import Case, Level
-from .outcome import Received
-from .wire import Exchange
+from .outcome import UpstreamRequest
 
-__all__ = ["VERDICTS", "CheckResult", "Result", "State", "StepResult", "Upstream", "Verdict", "verdict_of"]
+__all__ = [
+    "VERDICTS",
+    "CaseResult",
+    "CheckResult",
+    "CheckState",
+    "StepResult",
+    "UpstreamLog",
+    "Verdict",
+    "decide_verdict",
+]
 
 Verdict: TypeAlias = Literal["pass", "warn", "fail", "inconclusive", "skip", "error"]
-State: TypeAlias = Literal["held", "broken", "unreached"]
+CheckState: TypeAlias = Literal["held", "broken", "unreached"]
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "inconclusive", "skip", "error")
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """`cooperation` is true where the check asks for what only the model decides."""
+    """The result of one check. `cooperation` is True if the check depends on what the model decides."""
 
     name: str
     level: Level
-    state: State
+    state: CheckState
     problems: tuple[str, ...] = ()
     cooperation: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Upstream:
-    """The fake behind a proxy during a step: its dialect and address, what it was told to do, what reached it."""
+class UpstreamLog:
+    """The fake provider behind a proxy during a step: its dialect, origin and script, and the requests it received."""
 
     dialect: str
     origin: str
     script: tuple[str, ...]
-    received: tuple[Received, ...]
+    received: tuple[UpstreamRequest, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
+    """The results of the checks of one step, with its exchange if there is one."""
+
     checks: tuple[CheckResult, ...]
     exchange: Exchange | None = None
-    upstream: Upstream | None = None
+    upstream: UpstreamLog | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What became of a case. `reason` is a sentence, empty where all is well; `tokens` the most that the model can have
-    written for it, all attempts together."""
+class CaseResult:
+    """The result of one case. `reason` is a sentence, empty if every check held; `tokens` is the most that the model
+    can have written for the case, in all attempts together."""
 
     case: Case
     verdict: Verdict
@@ -67,27 +78,21 @@ class Result:
         return [check for step in self.steps for check in step.checks]
 
 
-@dataclass(frozen=True, slots=True)
-class _Rank:
-    verdict: Verdict
-    levels: tuple[Level, ...] = field(default=())
+_VERDICT_LEVELS: Mapping[Verdict, tuple[Level, ...]] = {"fail": ("MUST",), "warn": ("SHOULD", "MAY")}
 
 
-def verdict_of(checks: Sequence[CheckResult]) -> tuple[Verdict, str]:
-    """The verdict, and the sentence that says why: a model that did not cooperate, else the worst broken check."""
+def decide_verdict(checks: Sequence[CheckResult]) -> tuple[Verdict, str]:
+    """Return the verdict and its reason: the first broken cooperation check, else the worst broken check."""
     broken = [check for check in checks if check.state == "broken"]
     for check in broken:
         if check.cooperation:
-            return "inconclusive", _reason(check)
-    for rank in _RANKS:
+            return "inconclusive", _describe(check)
+    for verdict, levels in _VERDICT_LEVELS.items():
         for check in broken:
-            if check.level in rank.levels:
-                return rank.verdict, _reason(check)
+            if check.level in levels:
+                return verdict, _describe(check)
     return "pass", ""
 
 
-_RANKS = (_Rank("fail", ("MUST",)), _Rank("warn", ("SHOULD", "MAY")))
-
-
-def _reason(check: CheckResult) -> str:
+def _describe(check: CheckResult) -> str:
     return f"{check.name}: {'; '.join(check.problems)}"

@@ -1,19 +1,21 @@
-"""The closed vocabulary of checks. Each looks at one outcome and says what is wrong: nothing, where it holds."""
+"""The closed vocabulary of checks. A check reads one outcome and returns its problems; none means that it holds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from .bodies import BODIES
-from .conversation import CONVERSATION
-from .errors import ERRORS
-from .events import EVENTS
+from .bodies import BODY_CHECKS
+from .content import CONTENT_CHECKS
+from .embeddings import EMBEDDING_CHECKS
+from .errors import ERROR_CHECKS
 from .rule import Rule
-from .sent import SENT
-from .vectors import VECTORS
+from .streams import STREAM_CHECKS
+from .upstream_requests import UPSTREAM_CHECKS
 
-__all__ = ["CHECKS", "SENT", "Rule"]
+__all__ = ["REPLY_CHECKS", "UPSTREAM_CHECKS", "Rule"]
 
-CHECKS: Mapping[str, Rule] = MappingProxyType({**BODIES, **EVENTS, **CONVERSATION, **ERRORS, **VECTORS})
-"""Checks of what came back, by name. `SENT` are those of what a proxy sent upstream."""
+REPLY_CHECKS: Mapping[str, Rule] = MappingProxyType(
+    {**BODY_CHECKS, **STREAM_CHECKS, **CONTENT_CHECKS, **ERROR_CHECKS, **EMBEDDING_CHECKS}
+)
+"""Checks of a reply, by name. `UPSTREAM_CHECKS` are checks of the requests that a proxy sends upstream."""

@@ -1,22 +1,25 @@
-"""Checks of values and headers. A path reads the body of a whole reply; in a stream, its last JSON object."""
+"""Checks of values and headers. A path reads the body of a whole reply, or the last JSON object of a stream."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypeAlias
 
-from dragoman.contract import judge
+from dragoman.contract.json_path import ABSENT, find_value
+from dragoman.contract.json_types import JsonValue
 from dragoman.contract.outcome import Outcome
-from dragoman.contract.paths import ABSENT, at
+from dragoman.contract.schema_validation import find_violations, validate_body
 
-from .rule import Problems, Rule, short
+from .rule import FindProblems, Problems, Rule, shorten
 
-__all__ = ["BODIES", "compared", "fits"]
+__all__ = ["BODY_CHECKS", "compare_paths", "find_schema_problems", "is_equal", "matches_pattern"]
 
-_PATHS = {"type": "array", "items": {"type": "string"}, "minItems": 1}
-_BY_PATH = {"type": "object", "minProperties": 1}
-_TYPES: Mapping[str, tuple[type, ...]] = {
+_PATH_LIST = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+_VALUE_BY_PATH = {"type": "object", "minProperties": 1}
+Comparison: TypeAlias = Callable[[JsonValue, JsonValue], bool]
+
+_JSON_TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
     "number": (int, float),
@@ -27,148 +30,147 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def _subject(outcome: Outcome) -> Any:
-    if not outcome.is_sse:
-        return outcome.body
-    return outcome.objects[-1] if outcome.objects else ABSENT
-
-
-def compared(value: Any, wanted: Mapping[str, Any], holds: Callable[[Any, Any], bool], word: str) -> Problems:
-    """A problem for each path at which it does not hold."""
-    found = ((path, at(value, path), expected) for path, expected in wanted.items())
+def compare_paths(value: JsonValue, wanted: Mapping[str, JsonValue], holds: Comparison, word: str) -> Problems:
+    """Return a problem for each path whose value does not satisfy `holds`; `word` begins the expectation."""
+    found = ((path, find_value(value, path), expected) for path, expected in wanted.items())
     return [
-        f"{path} is {short(got)}, {word} {short(expected)}" for path, got, expected in found if not holds(got, expected)
+        f"{path} is {shorten(got)}, {word} {shorten(expected)}"
+        for path, got, expected in found
+        if not holds(got, expected)
     ]
 
 
-def equal(got: Any, expected: Any) -> bool:
-    """As JSON: true is not 1."""
+def is_equal(got: JsonValue, expected: JsonValue) -> bool:
+    """Compare JSON values: true is not 1."""
     return got is not ABSENT and isinstance(got, bool) == isinstance(expected, bool) and bool(got == expected)
 
 
-def matching(got: Any, pattern: Any) -> bool:
+def matches_pattern(got: JsonValue, pattern: JsonValue) -> bool:
     return isinstance(got, str | int | float) and re.search(str(pattern), str(got)) is not None
 
 
-def _of_type(got: Any, name: Any) -> bool:
+def _is_of_type(got: JsonValue, name: JsonValue) -> bool:
     names = name if isinstance(name, list) else [name]
     if isinstance(got, bool):
         return "boolean" in names
-    return any(isinstance(got, _TYPES[str(one)]) for one in names)
+    return any(isinstance(got, _JSON_TYPES[str(one)]) for one in names)
 
 
-def _by_path(holds: Callable[[Any, Any], bool], word: str) -> Callable[[Outcome, Any], Problems]:
-    return lambda outcome, wanted: compared(_subject(outcome), wanted, holds, word)
+def _check_paths(holds: Comparison, word: str) -> FindProblems:
+    return lambda outcome, wanted: compare_paths(outcome.last_object, wanted, holds, word)
 
 
-def _present(outcome: Outcome, paths: list[str]) -> Problems:
-    return [f"{path} is missing" for path in paths if at(_subject(outcome), path) is ABSENT]
+def _check_present(outcome: Outcome, paths: list[str]) -> Problems:
+    return [f"{path} is missing" for path in paths if find_value(outcome.last_object, path) is ABSENT]
 
 
-def _absent(outcome: Outcome, paths: list[str]) -> Problems:
-    found = ((path, at(_subject(outcome), path)) for path in paths)
-    return [f"{path} is there: {short(got)}" for path, got in found if got is not ABSENT and got is not None]
+def _check_absent(outcome: Outcome, paths: list[str]) -> Problems:
+    found = ((path, find_value(outcome.last_object, path)) for path in paths)
+    return [f"{path} is present: {shorten(got)}" for path, got in found if got is not ABSENT and got is not None]
 
 
-def _unique(outcome: Outcome, path: str) -> Problems:
-    values = at(_subject(outcome), path)
+def _check_unique(outcome: Outcome, path: str) -> Problems:
+    values = find_value(outcome.last_object, path)
     if not isinstance(values, list):
-        return [f"{path} leads to {short(values)}, not to several values"]
-    twice = sorted({str(value) for value in values if values.count(value) > 1})
-    return [f"{path}: {', '.join(twice)} more than once"] if twice else []
+        return [f"{path} is {shorten(values)}, expected several values"]
+    repeated = sorted({str(value) for value in values if values.count(value) > 1})
+    return [f"{path}: {', '.join(repeated)} more than once"] if repeated else []
 
 
-def _header(outcome: Outcome, wanted: Mapping[str, str | None]) -> Problems:
-    """Header name -> a pattern that its value has, null where it may not be there."""
+def _check_headers(outcome: Outcome, wanted: Mapping[str, str | None]) -> Problems:
+    """`wanted` maps a header to the pattern that its value must match, or to null if the header must be absent."""
     problems = []
     for name, pattern in wanted.items():
-        value = outcome.answer.header(name.lower())
+        value = outcome.response.header(name.lower())
         if pattern is None and value is not None:
-            problems.append(f"header {name} is there: {short(value)}")
+            problems.append(f"header {name} is present: {shorten(value)}")
         elif pattern is not None and (value is None or re.search(pattern, value, re.IGNORECASE) is None):
-            problems.append(f"header {name} is {short(value)}, expected to match {pattern!r}")
+            problems.append(f"header {name} is {shorten(value)}, expected to match {pattern!r}")
     return problems
 
 
-def _if_ok(outcome: Outcome, wanted: Mapping[str, str]) -> Problems:
-    """A proxy may make of an odd reply a good one, or an error: nothing between."""
-    side = wanted["schema"] if outcome.answer.status < 400 else "error"
-    return fits(f"{outcome.dialect}/{outcome.protocol}.{side}", outcome.profile, outcome.body)
+def _check_if_ok(outcome: Outcome, wanted: Mapping[str, str]) -> Problems:
+    """A proxy turns a broken reply into a correct one, or into an error."""
+    side = wanted["schema"] if outcome.response.status < 400 else "error"
+    return find_schema_problems(f"{outcome.dialect}/{outcome.protocol}.{side}", outcome.profile, outcome.body)
 
 
-def _complete(outcome: Outcome, side: str) -> Problems:
+def _check_complete(outcome: Outcome, side: str) -> Problems:
     name = f"{outcome.dialect}/{outcome.protocol}.{side}"
-    found = [judge.judged(name, outcome.profile, body).unsaid for body in outcome.objects]
-    return [f"event {place}: {said}" if side == "event" else said for place, told in enumerate(found) for said in told][
-        :5
-    ]
+    found = [validate_body(name, outcome.profile, body).missing_nullable for body in outcome.objects]
+    problems = [(position, problem) for position, missing in enumerate(found) for problem in missing][:5]
+    return [f"event {position}: {problem}" if side == "event" else problem for position, problem in problems]
 
 
-def _status(outcome: Outcome, wanted: list[int]) -> Problems:
-    got = outcome.answer.status
+def _check_status(outcome: Outcome, wanted: list[int]) -> Problems:
+    got = outcome.response.status
     return [] if got in wanted else [f"the status is {got}, expected {' or '.join(map(str, wanted))}"]
 
 
-def _without(outcome: Outcome, texts: list[str]) -> Problems:
+def _check_without(outcome: Outcome, texts: list[str]) -> Problems:
     return [f"the reply contains {text!r}" for text in texts if text in outcome.text]
 
 
-def _contains_any(outcome: Outcome, texts: list[str]) -> Problems:
-    return [] if any(text in outcome.text for text in texts) else [f"the reply has none of {short(texts)}"]
+def _check_contains_any(outcome: Outcome, texts: list[str]) -> Problems:
+    return [] if any(text in outcome.text for text in texts) else [f"the reply contains none of {shorten(texts)}"]
 
 
-def fits(schema: str, profile: str, value: Any) -> Problems:
+def find_schema_problems(schema: str, profile: str, value: JsonValue) -> Problems:
     if value is ABSENT:
-        return ["it is no JSON"]
-    return judge.violations(schema, profile, value)
+        return ["the body is not JSON"]
+    return find_violations(schema, profile, value)
 
 
-BODIES: Mapping[str, Rule] = {
-    "equals": Rule("the value at each path is the one given", _by_path(equal, "expected"), _BY_PATH),
-    "matches": Rule("the value at each path matches the pattern", _by_path(matching, "expected to match"), _BY_PATH),
-    "one_of": Rule(
-        "the value at each path is one of those given",
-        _by_path(lambda got, expected: any(equal(got, one) for one in expected), "expected one of"),
-        _BY_PATH,
+BODY_CHECKS: Mapping[str, Rule] = {
+    "equals": Rule("the value at each path equals the given one", _check_paths(is_equal, "expected"), _VALUE_BY_PATH),
+    "matches": Rule(
+        "the value at each path matches the pattern", _check_paths(matches_pattern, "expected to match"), _VALUE_BY_PATH
     ),
-    "type": Rule("the value at each path is of that JSON type", _by_path(_of_type, "expected a"), _BY_PATH),
+    "one_of": Rule(
+        "the value at each path is one of the given ones",
+        _check_paths(lambda got, expected: any(is_equal(got, one) for one in expected), "expected one of"),
+        _VALUE_BY_PATH,
+    ),
+    "type": Rule("the value at each path has that JSON type", _check_paths(_is_of_type, "expected a"), _VALUE_BY_PATH),
     "count": Rule(
         "the list at each path has that many items",
-        _by_path(lambda got, number: isinstance(got, list) and len(got) == number, "expected so many items:"),
-        _BY_PATH,
+        _check_paths(
+            lambda got, number: isinstance(got, list) and len(got) == number, "expected this number of items:"
+        ),
+        _VALUE_BY_PATH,
     ),
     "at_least": Rule(
-        "the number at each path is that or more",
-        _by_path(lambda got, number: isinstance(got, int | float) and got >= number, "expected at least"),
-        _BY_PATH,
+        "the number at each path is at least that",
+        _check_paths(lambda got, number: isinstance(got, int | float) and got >= number, "expected at least"),
+        _VALUE_BY_PATH,
     ),
     "at_most": Rule(
-        "the number at each path is that or less",
-        _by_path(lambda got, number: isinstance(got, int | float) and got <= number, "expected at most"),
-        _BY_PATH,
+        "the number at each path is at most that",
+        _check_paths(lambda got, number: isinstance(got, int | float) and got <= number, "expected at most"),
+        _VALUE_BY_PATH,
     ),
     "differs": Rule(
-        "the value at each path is there, and another than the one given",
-        _by_path(lambda got, other: got is not ABSENT and not equal(got, other), "expected other than"),
-        _BY_PATH,
+        "the value at each path is present and differs from the given one",
+        _check_paths(lambda got, other: got is not ABSENT and not is_equal(got, other), "expected a value other than"),
+        _VALUE_BY_PATH,
     ),
     "if_ok": Rule(
-        "a success fits the schema of that side, a failure that of errors",
-        _if_ok,
+        "a success matches the schema of that side, a failure the schema of errors",
+        _check_if_ok,
         {"type": "object", "required": ["schema"], "properties": {"schema": {"const": "reply"}}},
     ),
     "complete": Rule(
-        "no key is missing that the schema of that side requires and would take as null",
-        _complete,
+        "no required key of that side is missing, not even one that may be null",
+        _check_complete,
         {"enum": ["reply", "event"]},
     ),
-    "contains_any": Rule("one of these texts is in the reply", _contains_any, _PATHS),
+    "contains_any": Rule("the reply contains one of these texts", _check_contains_any, _PATH_LIST),
     "status": Rule(
-        "the status is one of these", _status, {"type": "array", "items": {"type": "integer"}, "minItems": 1}
+        "the status is one of these", _check_status, {"type": "array", "items": {"type": "integer"}, "minItems": 1}
     ),
-    "present": Rule("each path leads to a value", _present, _PATHS),
-    "absent": Rule("no path leads to a value other than null", _absent, _PATHS),
-    "unique": Rule("the values at a path with [*] are all different", _unique, {"type": "string"}),
-    "header": Rule("each header matches its pattern; null: it is not there", _header, _BY_PATH),
-    "without": Rule("none of these texts is in the reply", _without, _PATHS),
+    "present": Rule("each path leads to a value", _check_present, _PATH_LIST),
+    "absent": Rule("no path leads to a value other than null", _check_absent, _PATH_LIST),
+    "unique": Rule("the values at a path with [*] are distinct", _check_unique, {"type": "string"}),
+    "header": Rule("each header matches its pattern; null: the header is absent", _check_headers, _VALUE_BY_PATH),
+    "without": Rule("the reply contains none of these texts", _check_without, _PATH_LIST),
 }

@@ -1,28 +1,31 @@
-"""What a check is."""
+"""The rule behind a check: its description, its function, and the schema of its argument."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from dragoman.contract.model import Json
+from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.contract.outcome import Outcome
 
-__all__ = ["Problems", "Rule", "short"]
+__all__ = ["FindProblems", "Problems", "Rule", "shorten"]
 
 Problems: TypeAlias = list[str]
+FindProblems: TypeAlias = Callable[[Outcome, JsonValue], Problems]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`about` says what holds where it finds no problem; `takes` is the JSON Schema of its argument, None for none."""
+    """`description` says what is true if there is no problem; `argument_schema` is the JSON Schema of the argument,
+    None if the check takes none."""
 
-    about: str
-    find: Callable[[Outcome, Any], Problems]
-    takes: Json | None = None
+    description: str
+    find_problems: FindProblems
+    argument_schema: JsonObject | None = None
 
 
-def short(value: Any, most: int = 120) -> str:
+def shorten(value: object, most: int = 120) -> str:
+    """Return the repr of a value, cut after `most` characters."""
     text = repr(value)
     return text if len(text) <= most else f"{text[:most]}…"

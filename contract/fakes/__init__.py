@@ -1,4 +1,4 @@
-"""Fake providers, one for each dialect: real servers on loopback that can be told how to behave and misbehave.
+"""Fake providers, one for each dialect: real servers on loopback that behave and misbehave as a test asks.
 
 async with FakeProvider("mindie") as fake:
     fake.script("rate-limit", "text")
@@ -9,19 +9,19 @@ async with FakeProvider("mindie") as fake:
 from __future__ import annotations
 
 from .behaviours import BEHAVIOURS, Behaviour
-from .choosing import Misuse, listing
+from .command import describe_fake, run_until_signal
 from .replay import ReplayProvider
-from .serve import introduction, run
-from .server import FakeProvider, Received
+from .selection import InvalidBehaviourError, list_behaviours
+from .server import FakeProvider, ReceivedRequest
 
 __all__ = [
     "BEHAVIOURS",
     "Behaviour",
     "FakeProvider",
-    "Misuse",
-    "Received",
+    "InvalidBehaviourError",
+    "ReceivedRequest",
     "ReplayProvider",
-    "introduction",
-    "listing",
-    "run",
+    "describe_fake",
+    "list_behaviours",
+    "run_until_signal",
 ]

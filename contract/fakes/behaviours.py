@@ -1,4 +1,4 @@
-"""What a fake can be told to do: a table of names."""
+"""The table of behaviours of a fake, by name."""
 
 from __future__ import annotations
 
@@ -8,131 +8,137 @@ from functools import partial
 from types import MappingProxyType
 from urllib.parse import quote
 
+from dragoman.contract.json_types import JsonObject
+
 from . import answers, edits, framing
-from .answers import Answer, Ask, Json
+from .answers import Answer, ModelRequest
+from .completions import build_completion_documents
 from .edits import Edit
-from .errors import Problem, json_reply, native, phrase, text_reply
-from .forms import FORMS, documents, frames
+from .embeddings import EMBEDDING_DIALECTS, EMBEDDING_EDITS, build_embedding_documents
+from .errors import Problem, build_json_reply, build_text_reply, reason_phrase, write_error
+from .forms import FORMS, build_chat_documents, serialize_documents
 from .framing import Framing
-from .odd import ODD
-from .responses import response_documents
-from .texts import text_documents
-from .vectors import EDITS, EMBEDDING, vector_documents
+from .observed_errors import OBSERVED_ERRORS
+from .responses import build_response_documents
 from .wire import Reply
 
 __all__ = ["BEHAVIOURS", "Behaviour"]
 
 
-_DOCUMENTS: Mapping[str, Callable[[Answer, Ask], list[Json]]] = {
-    "chat": documents,
-    "completions": text_documents,
-    "embeddings": vector_documents,
-    "responses": response_documents,
+_DOCUMENT_BUILDERS: Mapping[str, Callable[[Answer, ModelRequest], list[JsonObject]]] = {
+    "chat": build_chat_documents,
+    "completions": build_completion_documents,
+    "embeddings": build_embedding_documents,
+    "responses": build_response_documents,
 }
 
 
-def _as_is(found: list[Json], _ask: Ask) -> list[Json]:
+def _keep_documents(found: list[JsonObject], _request: ModelRequest) -> list[JsonObject]:
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """One way to answer. Either `whole` is the reply, or it is made in three steps: `answer` says what the model said,
-    `edit` alters the JSON of chat and completions (`vectors` that of embeddings, `events` that of Responses), `framing`
-    the bytes. `args` are the arguments with their defaults (a default that is a number wants a number), `only` the
-    dialects that have this, where not all do; `stream` overrides the request's."""
+    """One way to answer. Either `whole` builds the reply, or three steps do: `answer` makes the model's answer, `edit`
+    alters the JSON of chat and completions (`embedding_edit` that of embeddings, `response_edit` that of Responses),
+    and `framing` alters the bytes. `args` are the arguments with their defaults; a numeric default requires a number.
+    `dialects` are the dialects that have this behaviour, empty if all do; `stream` overrides the request's `stream`."""
 
-    about: str
-    answer: Callable[[Ask], Answer] = answers.say
-    edit: Edit = _as_is
-    vectors: Edit = _as_is
-    events: Edit = _as_is
+    description: str
+    answer: Callable[[ModelRequest], Answer] = answers.answer_with_text
+    edit: Edit = _keep_documents
+    embedding_edit: Edit = _keep_documents
+    response_edit: Edit = _keep_documents
     framing: Framing | None = None
-    whole: Callable[[Ask], Reply] | None = None
+    whole: Callable[[ModelRequest], Reply] | None = None
     args: Mapping[str, float | str] = field(default_factory=dict)
-    only: tuple[str, ...] = ()
+    dialects: tuple[str, ...] = ()
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     stream: bool | None = None
 
-    def reply(self, ask: Ask) -> Reply:
+    def build_reply(self, request: ModelRequest) -> Reply:
         if self.whole is not None:
-            return self.whole(ask)
+            return self.whole(request)
         if self.stream is not None:
-            ask = replace(ask, stream=self.stream)
-        edit = {"embeddings": self.vectors, "responses": self.events}.get(ask.protocol, self.edit)
-        found = frames(edit(_DOCUMENTS[ask.protocol](self.answer(ask), ask), ask), ask)
-        steps = tuple(found) if self.framing is None else self.framing(found, ask)
-        return Reply(self.status, {**_headers(ask), **self.headers}, steps)
+            request = replace(request, stream=self.stream)
+        edit = {"embeddings": self.embedding_edit, "responses": self.response_edit}.get(request.protocol, self.edit)
+        documents = _DOCUMENT_BUILDERS[request.protocol](self.answer(request), request)
+        frames = serialize_documents(edit(documents, request), request)
+        steps = tuple(frames) if self.framing is None else self.framing(frames, request)
+        return Reply(self.status, {**_build_headers(request), **self.headers}, steps)
 
 
-def _headers(ask: Ask) -> dict[str, str]:
-    form = FORMS[ask.dialect, ask.profile]
-    kind = {"Content-Type": "text/event-stream" if ask.stream else "application/json"}
-    closing = {"Connection": "close"} if form.closes and not ask.stream else {}
+def _build_headers(request: ModelRequest) -> dict[str, str]:
+    form = FORMS[request.dialect, request.profile]
+    kind = {"Content-Type": "text/event-stream" if request.stream else "application/json"}
+    closing = {"Connection": "close"} if form.closes and not request.stream else {}
     own = {
-        name: text.format(number=ask.number, model=quote(ask.model, safe="/:@")) for name, text in form.headers.items()
+        name: text.format(number=request.number, model=quote(request.model, safe="/:@"))
+        for name, text in form.headers.items()
     }
     return {**kind, **closing, **own}
 
 
-def _ending(finish: str, text: str | None = None) -> Callable[[Ask], Answer]:
-    def answer(ask: Ask) -> Answer:
-        said = answers.say(ask)
-        return replace(said, finish=finish, text=said.text if text is None else text)
+def _answer_with_finish_reason(finish: str, text: str | None = None) -> Callable[[ModelRequest], Answer]:
+    def answer(request: ModelRequest) -> Answer:
+        sentence = answers.answer_with_text(request)
+        return replace(sentence, finish=finish, text=sentence.text if text is None else text)
 
     return answer
 
 
-def _short(ask: Ask) -> Answer:
-    text = answers.say(ask).text
+def _answer_cut_short(request: ModelRequest) -> Answer:
+    text = answers.answer_with_text(request).text
     return Answer(text=text[: len(text) // 2], finish="length")
 
 
-def _failed(ask: Ask) -> Answer:
-    extra = {"err_msg": ask.word("err_msg")} if ask.dialect == "mindie" else {}
+def _answer_with_err_msg(request: ModelRequest) -> Answer:
+    extra = {"err_msg": request.text_arg("err_msg")} if request.dialect == "mindie" else {}
     return Answer(finish="stop_sequence", extra=extra)
 
 
-def _stopped_with_calls(ask: Ask) -> Answer:
-    return replace(answers.calls(ask), finish="stop")
+def _answer_with_calls_and_stop(request: ModelRequest) -> Answer:
+    return replace(answers.answer_with_calls(request), finish="stop")
 
 
-def _status(status: int) -> Behaviour:
-    def whole(ask: Ask) -> Reply:
-        message = ask.word("message") or f"The fake answers {status} {phrase(status)} on purpose"
-        waiting = {"Retry-After": ask.word("retry_after")} if ask.args["retry_after"] else {}
-        return native(ask.dialect, ask.profile, Problem(status, message, headers=waiting))
+def _build_status_behaviour(status: int) -> Behaviour:
+    def whole(request: ModelRequest) -> Reply:
+        message = request.text_arg("message") or f"The fake answers {status} {reason_phrase(status)} on purpose"
+        waiting = {"Retry-After": request.text_arg("retry_after")} if request.args["retry_after"] else {}
+        return write_error(request.dialect, request.profile, Problem(status, message, headers=waiting))
 
     return Behaviour(f"{status} in the dialect's own form", whole=whole, args={"message": "", "retry_after": ""})
 
 
-def _rate_limit(ask: Ask) -> Reply:
-    waiting = {"Retry-After": ask.word("retry_after")}
-    return native(ask.dialect, ask.profile, Problem(429, "Too many requests to the fake", headers=waiting))
+def _reply_with_rate_limit(request: ModelRequest) -> Reply:
+    waiting = {"Retry-After": request.text_arg("retry_after")}
+    return write_error(request.dialect, request.profile, Problem(429, "Too many requests to the fake", headers=waiting))
 
 
-def _unknown_model(ask: Ask) -> Reply:
-    status = 422 if ask.dialect == "mindie" else 404
-    return native(ask.dialect, ask.profile, Problem(status, f"Model not found: {ask.model}"))
+def _reply_with_unknown_model(request: ModelRequest) -> Reply:
+    status = 422 if request.dialect == "mindie" else 404
+    return write_error(request.dialect, request.profile, Problem(status, f"Model not found: {request.model}"))
 
 
-def _refused(ask: Ask) -> Reply:
-    """Databricks tells it in a sentence alone; the others name the place, too."""
-    param = ask.word("param")
-    if param not in ask.asked:
-        return _SAYINGS["text"].reply(replace(ask, args=_TEXT))
-    message = f"Model {ask.model} does not support the {param} parameter."
-    place = () if ask.dialect == "databricks" else (param,)
-    return native(ask.dialect, ask.profile, Problem(400, message, place, ask.asked[param]))
+def _refuse_parameter(request: ModelRequest) -> Reply:
+    """Refuse the parameter `param`. Databricks names it only in the message; the others also send the path."""
+    param = request.text_arg("param")
+    if param not in request.original:
+        return _ANSWERS["text"].build_reply(replace(request, args=_TEXT))
+    message = f"Model {request.model} does not support the {param} parameter."
+    path = () if request.dialect == "databricks" else (param,)
+    return write_error(request.dialect, request.profile, Problem(400, message, path, request.original[param]))
 
 
-def _redirect(ask: Ask) -> Reply:
-    return json_reply(307, {}, {"Location": ask.word("to") or f"{ask.origin}/_fake/canary"})
+def _reply_with_redirect(request: ModelRequest) -> Reply:
+    return build_json_reply(307, {}, {"Location": request.text_arg("to") or f"{request.origin}/_fake/canary"})
 
 
-def _html(_ask: Ask) -> Reply:
-    return text_reply(200, "<!doctype html><title>Sign in</title><pre>Please sign in</pre>", "text/html; charset=utf-8")
+def _reply_with_html(_request: ModelRequest) -> Reply:
+    return build_text_reply(
+        200, "<!doctype html><title>Sign in</title><pre>Please sign in</pre>", "text/html; charset=utf-8"
+    )
 
 
 _TEXT: Mapping[str, float | str] = {"words": 0.0, "say": ""}
@@ -142,162 +148,193 @@ _STATUS: Mapping[str, float | str] = {"status": 500.0}
 _SMUGGLED = b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled"
 
 _CALL: Mapping[str, float | str] = {"name": "", "arguments": ""}
-_SAYINGS = {
+_ANSWERS = {
     "as-asked": Behaviour(
-        "what a model would do: a call where the request forces one or its user names a tool, what the tools said, "
-        "JSON or reasoning where asked for, else the text",
-        answers.attend,
+        "as a model: a tool call if the request forces one or the user names a tool, the tool results, "
+        "JSON or reasoning if requested, else a text",
+        answers.answer_as_model,
     ),
-    "text": Behaviour("a fixed sentence with letters of many scripts, and a usage; n of them where asked", args=_TEXT),
-    "tools": Behaviour("`call`; in text what the tools said, once they did", answers.use, args=_CALL),
-    "call": Behaviour("a call of the tool `name`, whatever was said before", answers.call, args=_CALL),
-    "parallel-tools": Behaviour("two calls, their arguments streamed in turns", partial(answers.calls, count=2)),
-    "reasoning": Behaviour("reasoning before the text, as the dialect writes it", answers.think),
-    "length": Behaviour("a text cut short, finish reason length", _short),
-    "content-filter": Behaviour("finish reason content_filter", _ending("content_filter")),
-    "refusal": Behaviour("a refusal: a field of its own in openai, text elsewhere", answers.refusal),
-    "json": Behaviour("JSON text that fits the request's response_format", answers.filled),
+    "text": Behaviour("a fixed sentence with letters of many scripts, and a usage; n of them if requested", args=_TEXT),
+    "tools": Behaviour(
+        "as `call`; a text once the request has the tool results", answers.answer_with_call_or_results, args=_CALL
+    ),
+    "call": Behaviour("a call of the tool `name`, even after tool results", answers.answer_with_call, args=_CALL),
+    "parallel-tools": Behaviour(
+        "two calls, their arguments streamed alternately", partial(answers.answer_with_calls, count=2)
+    ),
+    "reasoning": Behaviour("reasoning before the text, in the dialect's form", answers.answer_with_reasoning),
+    "length": Behaviour("a text cut short, finish reason length", _answer_cut_short),
+    "content-filter": Behaviour("finish reason content_filter", _answer_with_finish_reason("content_filter")),
+    "refusal": Behaviour("a refusal: a field in openai, text in other dialects", answers.answer_with_refusal),
+    "json": Behaviour("JSON text that matches the request's response_format", answers.answer_with_json),
 }
 _TIMING = {
-    "slow": Behaviour("`delay` seconds after each event", framing=framing.slow, args=_DELAY),
-    "slow-first": Behaviour("`delay` seconds before the first byte", framing=framing.slow_first, args=_DELAY),
-    "pause": Behaviour("`delay` seconds of silence in the middle of a stream", framing=framing.pause, args=_DELAY),
-    "hang": Behaviour("never answers", framing=framing.hang),
-    "hang-after-headers": Behaviour("sends the head of a reply, then nothing", framing=framing.silent),
-    "stall": Behaviour("stops in the middle and keeps the connection", framing=framing.stall),
+    "slow": Behaviour("`delay` seconds after each event", framing=framing.delay_each_frame, args=_DELAY),
+    "slow-first": Behaviour("`delay` seconds before the first byte", framing=framing.delay_first_frame, args=_DELAY),
+    "pause": Behaviour(
+        "`delay` seconds of silence in the middle of a stream", framing=framing.pause_halfway, args=_DELAY
+    ),
+    "hang": Behaviour("never answers", framing=framing.hang_before_reply),
+    "hang-after-headers": Behaviour("sends the head of a reply, then nothing", framing=framing.hang_after_headers),
+    "stall": Behaviour("stops in the middle and keeps the connection open", framing=framing.hang_halfway),
 }
 _CUTS = {
-    "cut": Behaviour("connection reset in the middle", framing=framing.cut),
-    "cut-fin": Behaviour("connection closed in the middle, against HTTP's framing", framing=framing.cut_fin),
+    "cut": Behaviour("connection reset in the middle", framing=framing.reset_halfway),
+    "cut-fin": Behaviour(
+        "connection closed in the middle, before the end of the HTTP message", framing=framing.close_halfway
+    ),
     "cut-clean": Behaviour(
-        "ends in order, with no finish reason and no [DONE]",
-        edit=edits.unfinished,
-        events=edits.first_half,
-        framing=framing.no_done,
+        "complete HTTP message without finish reason and [DONE]",
+        edit=edits.drop_ending,
+        response_edit=edits.keep_first_half,
+        framing=framing.drop_done,
     ),
-    "cut-before": Behaviour("connection closed with no reply", framing=framing.cut_before),
+    "cut-before": Behaviour("connection closed without a reply", framing=framing.close_before_reply),
     "cut-body": Behaviour(
-        "body shorter than its Content-Length", framing=framing.cut_body, headers={"Content-Length": "1000000"}
+        "body shorter than its Content-Length", framing=framing.close_inside_body, headers={"Content-Length": "1000000"}
     ),
-    "no-done": Behaviour("a finish reason, but no [DONE]", framing=framing.no_done),
+    "no-done": Behaviour("a finish reason, but no [DONE]", framing=framing.drop_done),
 }
 _EVENTS = {
-    "malformed-event": Behaviour("one event is broken JSON", framing=framing.malformed),
+    "malformed-event": Behaviour("one event is broken JSON", framing=framing.break_one_event),
     "bare-text": Behaviour(
         "half a stream, then MindIE's bare line about a timeout",
-        framing=framing.bare_text,
+        framing=framing.end_with_bare_text,
         args={"reason": "server tokenTimeout"},
     ),
-    "bare-json": Behaviour("events without the prefix `data:`", framing=framing.bare_json),
+    "bare-json": Behaviour("events without the prefix `data:`", framing=framing.drop_data_prefix),
     "error-event": Behaviour(
-        "half a stream, then the dialect's error object", framing=framing.error_event, args=_STATUS
+        "half a stream, then the dialect's error object", framing=framing.end_with_error_event, args=_STATUS
     ),
-    "first-error": Behaviour("status 200 and nothing but an error object", framing=framing.first_error, args=_STATUS),
-    "split-utf8": Behaviour("one byte at a time", framing=framing.bytewise),
-    "crlf": Behaviour("lines end with CR LF", framing=framing.line_ends(b"\r\n")),
-    "cr": Behaviour("lines end with CR", framing=framing.line_ends(b"\r")),
-    "bom": Behaviour("a byte order mark first", framing=framing.bom),
-    "comments": Behaviour("a keep-alive comment before each event", framing=framing.comments),
-    "multiline-data": Behaviour("each event over several data lines", framing=framing.multiline),
-    "two-done": Behaviour("[DONE] twice", framing=framing.two_done),
-    "after-done": Behaviour("more events after [DONE]", framing=framing.after_done),
-    "huge-event": Behaviour("one event of `size` MiB", edit=edits.huge, args={"size": 5.0}),
-    "huge-body": Behaviour("`size` MiB of body", framing=framing.flood, args=_SIZE),
-    "gzip": Behaviour("the reply gzip-encoded", framing=framing.gzipped, headers={"Content-Encoding": "gzip"}),
+    "first-error": Behaviour("status 200 with only an error object", framing=framing.send_only_error, args=_STATUS),
+    "split-utf8": Behaviour("one byte at a time", framing=framing.split_into_bytes),
+    "crlf": Behaviour("lines end with CR LF", framing=framing.replace_line_ends(b"\r\n")),
+    "cr": Behaviour("lines end with CR", framing=framing.replace_line_ends(b"\r")),
+    "bom": Behaviour("a byte order mark first", framing=framing.prepend_bom),
+    "comments": Behaviour("a keep-alive comment before each event", framing=framing.add_comments),
+    "multiline-data": Behaviour("each event over several data lines", framing=framing.split_data_lines),
+    "two-done": Behaviour("[DONE] twice", framing=framing.repeat_done),
+    "after-done": Behaviour("more events after [DONE]", framing=framing.repeat_events_after_done),
+    "huge-event": Behaviour("one event of `size` MiB", edit=edits.add_huge_text, args={"size": 5.0}),
+    "huge-body": Behaviour("`size` MiB of body", framing=framing.send_large_body, args=_SIZE),
+    "gzip": Behaviour("the reply gzip-encoded", framing=framing.compress_frames, headers={"Content-Encoding": "gzip"}),
     "gzip-bomb": Behaviour(
         "`size` MiB of body in a few kB of gzip",
-        framing=framing.gzip_bomb,
+        framing=framing.send_gzip_bomb,
         args=_SIZE,
         headers={"Content-Encoding": "gzip"},
     ),
 }
 _QUIRKS = {
     "role-every-delta": Behaviour(
-        "the role in each delta", edit=edits.each(lambda part, _: part.update(role="assistant"))
+        "the role in each delta", edit=edits.edit_each_part(lambda part, _: part.update(role="assistant"))
     ),
-    "list-content": Behaviour("content as a list of parts", edit=edits.each(edits.list_content)),
-    "no-index": Behaviour("tool call deltas without index", answers.calls, edits.no_index),
+    "list-content": Behaviour("content as a list of parts", edit=edits.edit_each_part(edits.write_content_as_list)),
+    "no-index": Behaviour("tool call deltas without index", answers.answer_with_calls, edits.drop_call_indexes),
     "index-from-one": Behaviour(
-        "tool call deltas with the indexes 1, 3, ...", partial(answers.calls, count=2), edits.index_from_one
+        "tool call deltas with the indexes 1, 3, ...",
+        partial(answers.answer_with_calls, count=2),
+        edits.number_calls_from_one,
     ),
     "index-zero": Behaviour(
-        "two calls, each delta with index 0 and its call's id", partial(answers.calls, count=2), edits.index_zero
+        "two calls, each delta with index 0 and its call's id",
+        partial(answers.answer_with_calls, count=2),
+        edits.zero_call_indexes,
     ),
-    "repeated-ids": Behaviour("id and name in each tool call delta", answers.calls, edits.repeated_ids),
-    "placeholder-arguments": Behaviour("the arguments start with `{}`", answers.calls, edits.placeholder_arguments),
-    "arguments-object": Behaviour("tool call arguments as an object", answers.calls, edits.arguments_object),
+    "repeated-ids": Behaviour("id and name in each tool call delta", answers.answer_with_calls, edits.repeat_call_ids),
+    "placeholder-arguments": Behaviour(
+        "the arguments start with `{}`", answers.answer_with_calls, edits.begin_arguments_with_placeholder
+    ),
+    "arguments-object": Behaviour(
+        "tool call arguments as an object", answers.answer_with_calls, edits.write_arguments_as_object
+    ),
     "empty-tool-calls": Behaviour(
-        "tool_calls: [] on a text", edit=edits.each(lambda part, _: part.update(tool_calls=[]))
+        "tool_calls: [] on a text", edit=edits.edit_each_part(lambda part, _: part.update(tool_calls=[]))
     ),
-    "finish-stop-with-tools": Behaviour("tool calls with finish reason stop", _stopped_with_calls),
+    "finish-stop-with-tools": Behaviour("tool calls with finish reason stop", _answer_with_calls_and_stop),
     "finish-beside": Behaviour(
-        "the finish reason in the chunk of the last piece of the arguments", answers.calls, edits.finish_beside
+        "the finish reason in the chunk of the last piece of the arguments",
+        answers.answer_with_calls,
+        edits.merge_finish_reason,
     ),
-    "unknown-finish": Behaviour("a finish reason that nobody knows", _ending("tired")),
-    "empty-finish": Behaviour("an empty finish reason", _ending("")),
+    "unknown-finish": Behaviour("an unknown finish reason", _answer_with_finish_reason("tired")),
+    "empty-finish": Behaviour("an empty finish reason", _answer_with_finish_reason("")),
     "empty-choices": Behaviour(
-        "Azure's chunks of filter results, with no choices or no delta", edit=edits.empty_choices
+        "Azure's chunks of filter results, with no choices or no delta", edit=edits.add_empty_choices
     ),
-    "no-choices": Behaviour("nothing in choices", edit=edits.no_choices),
-    "usage-every-chunk": Behaviour("a usage on each chunk, with nulls", edit=edits.partial_usage),
-    "usage-in-last": Behaviour("the usage in the last chunk, asked for or not", edit=edits.usage_in_last),
+    "no-choices": Behaviour("empty choices", edit=edits.drop_choices),
+    "usage-every-chunk": Behaviour("a usage on each chunk, with nulls", edit=edits.add_partial_usage),
+    "usage-in-last": Behaviour("the usage in the last chunk, requested or not", edit=edits.move_usage_to_last_chunk),
     "usage-apart": Behaviour(
-        "a usage that no count of the text gives, in a stream in a chunk with an empty choice", edit=edits.usage_apart
+        "a usage that differs from the text; a stream has it in a chunk with an empty choice",
+        edit=edits.move_usage_to_own_chunk,
     ),
-    "created-varies": Behaviour("another created in each chunk", edit=edits.created_varies),
-    "id-varies": Behaviour("another id in each chunk", edit=edits.id_varies),
-    "created-float": Behaviour("created with a fraction", edit=edits.every(created=1750000000.5)),
-    "wrong-object": Behaviour("another object name", edit=edits.every(object="list")),
-    "missing-id": Behaviour("no id", edit=edits.without("id")),
+    "created-varies": Behaviour("a different created in each chunk", edit=edits.vary_created),
+    "id-varies": Behaviour("a different id in each chunk", edit=edits.vary_id),
+    "created-float": Behaviour("created with a fraction", edit=edits.set_fields(created=1750000000.5)),
+    "wrong-object": Behaviour("a wrong object name", edit=edits.set_fields(object="list")),
+    "missing-id": Behaviour("no id", edit=edits.drop_fields("id")),
     "plural-object": Behaviour(
-        "chat.completions, and extra_fields as a string", edit=edits.plural, only=("databricks",)
+        "chat.completions, and extra_fields as a string", edit=edits.use_plural_object, dialects=("databricks",)
     ),
-    "eos-token": Behaviour("finish reason eos_token", _ending("eos_token"), only=("mindie",)),
+    "eos-token": Behaviour("finish reason eos_token", _answer_with_finish_reason("eos_token"), dialects=("mindie",)),
     "stop-sequence": Behaviour(
         "no text, finish reason stop_sequence, and MindIE's err_msg",
-        _failed,
-        only=("mindie", "databricks"),
+        _answer_with_err_msg,
+        dialects=("mindie", "databricks"),
         args={"err_msg": "Input validation failed"},
     ),
     "stop-sequence-partial": Behaviour(
-        "a text, finish reason stop_sequence", _ending("stop_sequence"), only=("mindie", "databricks")
+        "a text, finish reason stop_sequence",
+        _answer_with_finish_reason("stop_sequence"),
+        dialects=("mindie", "databricks"),
     ),
-    "invalid-flag": Behaviour("finish reason `invalid flag`", _ending("invalid flag"), only=("mindie",)),
+    "invalid-flag": Behaviour(
+        "finish reason `invalid flag`", _answer_with_finish_reason("invalid flag"), dialects=("mindie",)
+    ),
 }
 _BODIES = {
-    "json-for-stream": Behaviour("one JSON body although a stream was asked for", stream=False),
-    "stream-for-json": Behaviour("a stream although one JSON body was asked for", stream=True),
-    "html": Behaviour("200 with an HTML page", whole=_html),
+    "json-for-stream": Behaviour("one JSON body although a stream is requested", stream=False),
+    "stream-for-json": Behaviour("a stream although one JSON body is requested", stream=True),
+    "html": Behaviour("200 with an HTML page", whole=_reply_with_html),
     "not-json": Behaviour(
-        "200 with text that claims to be JSON", whole=lambda _: text_reply(200, "ok", "application/json")
+        "200 with text and the content type of JSON", whole=lambda _: build_text_reply(200, "ok", "application/json")
     ),
-    "empty": Behaviour("200 with nothing", whole=lambda _: text_reply(200, "", "application/json")),
-    "redirect": Behaviour("307 to another address", whole=_redirect, args={"to": ""}),
+    "empty": Behaviour("200 with an empty body", whole=lambda _: build_text_reply(200, "", "application/json")),
+    "redirect": Behaviour("307 to another URL", whole=_reply_with_redirect, args={"to": ""}),
     "garbage": Behaviour(
         "bytes that are not HTTP", whole=lambda _: Reply(raw=True, steps=(b"\x00\xff SSH-2.0-fake\r\n",))
     ),
-    "huge-header": Behaviour("a header of 64 kB", whole=framing.raw_reply(b"x-fake: " + b"x" * 65536)),
-    "folded-header": Behaviour("a header over two lines", whole=framing.raw_reply(b"x-fake: a\r\n b")),
-    "two-lengths": Behaviour("two Content-Length headers", whole=framing.raw_reply(b"Content-Length: 99")),
-    "extra-bytes": Behaviour("a second reply that nobody asked for", whole=framing.raw_reply(more=_SMUGGLED)),
+    "huge-header": Behaviour("a header of 64 kB", whole=framing.build_raw_reply(b"x-fake: " + b"x" * 65536)),
+    "folded-header": Behaviour("a header folded over two lines", whole=framing.build_raw_reply(b"x-fake: a\r\n b")),
+    "two-lengths": Behaviour("two Content-Length headers", whole=framing.build_raw_reply(b"Content-Length: 99")),
+    "extra-bytes": Behaviour("a second reply without a request", whole=framing.build_raw_reply(more=_SMUGGLED)),
 }
-_VECTORS = {name: Behaviour(about, vectors=edit, only=EMBEDDING) for name, (about, edit) in EDITS.items()}
+_VECTORS = {
+    name: Behaviour(description, embedding_edit=edit, dialects=EMBEDDING_DIALECTS)
+    for name, (description, edit) in EMBEDDING_EDITS.items()
+}
 _STATUSES = (400, 401, 403, 404, 408, 409, 413, 422, 424, 429, 500, 502, 503, 504, 529)
 _ERRORS = {
-    **{f"status-{status}": _status(status) for status in _STATUSES},
-    "rate-limit": Behaviour("429 with Retry-After", whole=_rate_limit, args={"retry_after": "2"}),
+    **{f"status-{status}": _build_status_behaviour(status) for status in _STATUSES},
+    "rate-limit": Behaviour("429 with Retry-After", whole=_reply_with_rate_limit, args={"retry_after": "2"}),
     "refuses": Behaviour(
-        "400 for the parameter `param`, which the model behind it does not take, else a text",
-        whole=_refused,
+        "400 for the parameter `param`, which the model does not support, else a text",
+        whole=_refuse_parameter,
         args={"param": "temperature"},
     ),
-    "model-not-found": Behaviour("the dialect's way to say that it has no such model", whole=_unknown_model),
+    "model-not-found": Behaviour("the dialect's error for an unknown model", whole=_reply_with_unknown_model),
     **{
-        name: Behaviour(odd.about, whole=odd, only=(odd.dialect,), args={"param": odd.param} if odd.param else {})
-        for name, odd in ODD.items()
+        name: Behaviour(
+            error.description,
+            whole=error,
+            dialects=(error.dialect,),
+            args={"param": error.param} if error.param else {},
+        )
+        for name, error in OBSERVED_ERRORS.items()
     },
 }
 
 BEHAVIOURS: Mapping[str, Behaviour] = MappingProxyType(
-    {**_SAYINGS, **_TIMING, **_CUTS, **_EVENTS, **_QUIRKS, **_VECTORS, **_BODIES, **_ERRORS}
+    {**_ANSWERS, **_TIMING, **_CUTS, **_EVENTS, **_QUIRKS, **_VECTORS, **_BODIES, **_ERRORS}
 )

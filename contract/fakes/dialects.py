@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .answers import Json
-from .errors import Problem, native
+from dragoman.contract.json_types import JsonObject
+
+from .errors import Problem, write_error
 from .forms import CREATED
 from .wire import Reply
 
@@ -19,7 +20,7 @@ _TOLD_BY = {"prompt": "completions", "input": "embeddings"}
 
 
 def _lost(dialect: str, said: Problem) -> Reply:
-    return native(dialect, "actual", said)
+    return write_error(dialect, "actual", said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Dialect:
     extras: Literal["ignored", "refused", "by header"] = "ignored"
     invalid_json: str = ""
     unknown_path: str = ""
-    info: Mapping[str, Json] = field(default_factory=dict)
+    info: Mapping[str, JsonObject] = field(default_factory=dict)
     lost: Callable[[str, Problem], Reply] = _lost
 
     def route(self, path: str) -> tuple[str, re.Match[str]] | None:
@@ -48,14 +49,14 @@ class Dialect:
         found = ((protocol, pattern.fullmatch(path)) for protocol, some in self.paths.items() for pattern in some)
         return next(((protocol, match) for protocol, match in found if match), None)
 
-    def meant(self, protocol: str, path: re.Match[str], body: Json) -> str:
+    def meant(self, protocol: str, path: re.Match[str], body: JsonObject) -> str:
         """The protocol that the body asks for, where a path serves several."""
         if "model" not in path.re.groupindex or "messages" in body:
             return protocol
         return next((meant for key, meant in _TOLD_BY.items() if key in body), protocol)
 
 
-def _models(owner: str) -> Json:
+def _models(owner: str) -> JsonObject:
     return {"object": "list", "data": [{"id": MODEL, "object": "model", "created": CREATED, "owned_by": owner}]}
 
 

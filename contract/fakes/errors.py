@@ -1,4 +1,4 @@
-"""Each dialect's own form of an error."""
+"""The error form of each dialect."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from .answers import Json
-from .forms import as_json
+from dragoman.contract.json_types import JsonObject
+
+from .forms import serialize_json
 from .wire import Reply
 
 __all__ = [
     "Problem",
-    "azure",
-    "databricks",
-    "json_reply",
-    "mindie",
-    "native",
-    "native_event",
-    "openai",
-    "phrase",
-    "text_reply",
+    "build_json_reply",
+    "build_text_reply",
+    "reason_phrase",
+    "write_azure_error",
+    "write_databricks_error",
+    "write_error",
+    "write_error_event",
+    "write_mindie_error",
+    "write_openai_error",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error before its dialect. `code` is the dialect's own word; empty means the usual one for the status."""
+    """An error before a dialect writes it. `path` and `value` are those of the wrong field. `code` is the dialect's own
+    code; empty stands for the usual code of the status."""
 
     status: int
     message: str
@@ -39,33 +41,35 @@ class Problem:
 
     @property
     def param(self) -> str:
-        """The path as `messages[0].role`."""
+        """The path, as `messages[0].role`."""
         return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path).lstrip(".")
 
 
-def native(dialect: str, profile: str, problem: Problem) -> Reply:
-    """The problem as that dialect's service would put it."""
+def write_error(dialect: str, profile: str, problem: Problem) -> Reply:
+    """Write the error as the service of the dialect does."""
     reply = _WRITERS[dialect](problem, profile)
     return Reply(reply.status, {**reply.headers, **problem.headers}, reply.steps)
 
 
-def native_event(dialect: str, profile: str, problem: Problem) -> bytes:
-    """The same as JSON text inside a stream; Azure nests it there, the others use the body of their replies."""
+def write_error_event(dialect: str, profile: str, problem: Problem) -> bytes:
+    """Write the error as JSON text for a stream. Azure nests it there; other dialects send the body of a reply."""
     if dialect == "azure":
-        return as_json({"error": {"code": "InternalServerError", "message": problem.message, "status": problem.status}})
-    steps = native(dialect, profile, problem).steps
+        return serialize_json(
+            {"error": {"code": "InternalServerError", "message": problem.message, "status": problem.status}}
+        )
+    steps = write_error(dialect, profile, problem).steps
     return b"".join(step for step in steps if isinstance(step, bytes))
 
 
-def json_reply(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Reply:
-    return Reply(status, {"Content-Type": "application/json", **(headers or {})}, (as_json(body),))
+def build_json_reply(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Reply:
+    return Reply(status, {"Content-Type": "application/json", **(headers or {})}, (serialize_json(body),))
 
 
-def text_reply(status: int, text: str, kind: str = "text/plain; charset=utf-8") -> Reply:
+def build_text_reply(status: int, text: str, kind: str = "text/plain; charset=utf-8") -> Reply:
     return Reply(status, {"Content-Type": kind}, (text.encode(),))
 
 
-def phrase(status: int) -> str:
+def reason_phrase(status: int) -> str:
     return HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "Overloaded"
 
 
@@ -91,7 +95,7 @@ _MINDIE_LABELS = {
 }
 
 
-def openai(problem: Problem, _profile: str) -> Reply:
+def write_openai_error(problem: Problem, _profile: str) -> Reply:
     usual = "server_error" if problem.status >= 500 else "invalid_request_error"
     error = {
         "message": f"Invalid '{problem.param}': {problem.message}" if problem.path else problem.message,
@@ -99,19 +103,19 @@ def openai(problem: Problem, _profile: str) -> Reply:
         "param": problem.param or None,
         "code": problem.code or _OPENAI_CODES.get(problem.status),
     }
-    return json_reply(problem.status, {"error": error})
+    return build_json_reply(problem.status, {"error": error})
 
 
-def databricks(problem: Problem, _profile: str) -> Reply:
+def write_databricks_error(problem: Problem, _profile: str) -> Reply:
     unavailable = "TEMPORARILY_UNAVAILABLE" if problem.status >= 500 else "BAD_REQUEST"
     code = problem.code or _DATABRICKS_CODES.get(problem.status, unavailable)
     message = f"{problem.param}: {problem.message}" if problem.path else problem.message
-    return json_reply(problem.status, {"error_code": code, "message": message})
+    return build_json_reply(problem.status, {"error_code": code, "message": message})
 
 
-def azure(problem: Problem, profile: str) -> Reply:
-    code = problem.code or phrase(problem.status).lower().replace(" ", "_")
-    body: Json = {"error": phrase(problem.status), "message": problem.message, "status": problem.status}
+def write_azure_error(problem: Problem, profile: str) -> Reply:
+    code = problem.code or reason_phrase(problem.status).lower().replace(" ", "_")
+    body: JsonObject = {"error": reason_phrase(problem.status), "message": problem.message, "status": problem.status}
     if problem.status == 422:
         where = {"loc": ["body", *map(str, problem.path)]}
         code = problem.code or "parameter_not_supported"
@@ -122,22 +126,22 @@ def azure(problem: Problem, profile: str) -> Reply:
             body["message"] = f"One of the parameters contain invalid values. {problem.message}"
     elif problem.status not in _AZURE_NAMED:
         body |= {"code": code, "param": problem.param or None}
-    return json_reply(problem.status, body, {"x-ms-error-code": code})
+    return build_json_reply(problem.status, body, {"x-ms-error-code": code})
 
 
-def mindie(problem: Problem, _profile: str) -> Reply:
+def write_mindie_error(problem: Problem, _profile: str) -> Reply:
     if problem.status == 413:
-        return json_reply(413, {"message": problem.message})
+        return build_json_reply(413, {"message": problem.message})
     message = f"{problem.param}: {problem.message}" if problem.path else problem.message
-    label = problem.code or _MINDIE_LABELS.get(problem.status, phrase(problem.status))
-    return json_reply(problem.status, {"error": message, "error_type": label})
+    label = problem.code or _MINDIE_LABELS.get(problem.status, reason_phrase(problem.status))
+    return build_json_reply(problem.status, {"error": message, "error_type": label})
 
 
 _WRITERS: dict[str, Callable[[Problem, str], Reply]] = {
-    "openai": openai,
-    "databricks": databricks,
-    "azure": azure,
-    "mindie": mindie,
+    "openai": write_openai_error,
+    "databricks": write_databricks_error,
+    "azure": write_azure_error,
+    "mindie": write_mindie_error,
 }
 
 

@@ -1,4 +1,4 @@
-"""How each dialect writes a reply: one row of data for each dialect and profile, one writer for all."""
+"""The chat replies of each dialect: one row of data for each dialect and profile, and one writer for all."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from typing import Any, Literal
 
-from .answers import Answer, Ask, Json, pieces, text_of
+from dragoman.contract.json_types import JsonObject
 
-__all__ = ["CREATED", "DONE", "FORMS", "Form", "as_json", "documents", "frames"]
+from .answers import Answer, ModelRequest, read_text, split_words
+
+__all__ = ["CREATED", "DONE", "FORMS", "ReplyForm", "build_chat_documents", "serialize_documents", "serialize_json"]
 
 CREATED = 1_750_000_000
 DONE = b"data: [DONE]\n\n"
@@ -19,9 +21,10 @@ SIGNATURE = "ZmFrZS1zaWduYXR1cmU="
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """What is special about a dialect's replies. `opening` is the first delta's content (none: no such chunk),
-    `usage` where a stream carries it: in a chunk of its own where asked, with the finish reason, or nowhere."""
+class ReplyForm:
+    """The properties of a dialect's replies. `opening` is the first delta's content; None means that there is no such
+    chunk. `usage` says where a stream has the usage: in an own chunk if requested ("asked"), with the finish reason
+    ("last"), or nowhere ("never")."""
 
     completion: str = "chat.completion"
     id: str = "chatcmpl-fake{number:06d}"
@@ -48,21 +51,21 @@ _PROMPT_FILTER = {
     "choices": [],
     "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": _FILTERED}],
 }
-_OPENAI = Form(
+_OPENAI = ReplyForm(
     opening={"content": "", "refusal": None},
     top={"service_tier": "default", "system_fingerprint": "fp_fake"},
     choice={"logprobs": None},
     message={"refusal": None, "annotations": []},
     headers={"x-request-id": "req_fake{number:06d}", "x-ratelimit-remaining-requests": "4999"},
 )
-_DATABRICKS = Form(
+_DATABRICKS = ReplyForm(
     id="chatcmpl_fake-{number:06d}",
     usage="last",
     reasoning_parts=True,
     headers={"x-request-id": "fake-{number:06d}", "served-model-name": "{model}"},
 )
-_AZURE = Form(id="fake{number:028x}", headers={"x-ms-client-request-id": "fake-{number:06d}"})
-_MINDIE = Form(
+_AZURE = ReplyForm(id="fake{number:028x}", headers={"x-ms-client-request-id": "fake-{number:06d}"})
+_MINDIE = ReplyForm(
     id="endpoint_common_{number}",
     role_everywhere=True,
     usage="last",
@@ -71,7 +74,7 @@ _MINDIE = Form(
     headers={"RequestUUID": "fake-{number:06d}"},
     closes=True,
 )
-FORMS: dict[tuple[str, str], Form] = {
+FORMS: dict[tuple[str, str], ReplyForm] = {
     ("openai", "documented"): _OPENAI,
     ("openai", "actual"): _OPENAI,
     ("databricks", "documented"): replace(
@@ -93,58 +96,63 @@ FORMS: dict[tuple[str, str], Form] = {
 }
 
 
-def documents(answer: Answer, ask: Ask) -> list[Json]:
-    """The reply's JSON documents: a stream's chunks, or the one completion. Fresh, so the caller may alter them."""
-    form = FORMS[ask.dialect, ask.profile]
-    return _chunks(answer, ask, form) if ask.stream else [_completion(answer, ask, form)]
+def build_chat_documents(answer: Answer, request: ModelRequest) -> list[JsonObject]:
+    """Build the JSON documents of the reply: the chunks of a stream, or one completion. The caller may alter them."""
+    form = FORMS[request.dialect, request.profile]
+    return _build_chunks(answer, request, form) if request.stream else [_build_completion(answer, request, form)]
 
 
-def frames(found: list[Json], ask: Ask) -> list[bytes]:
-    """The same as bytes: SSE events and `[DONE]`, or one JSON text."""
-    if not ask.stream:
-        return [as_json(document) for document in found]
-    return [*(_named(document, ask) + b"data: " + as_json(document) + b"\n\n" for document in found), DONE]
+def serialize_documents(found: list[JsonObject], request: ModelRequest) -> list[bytes]:
+    """Serialize the documents: SSE events and `[DONE]`, or one JSON text."""
+    if not request.stream:
+        return [serialize_json(document) for document in found]
+    return [
+        *(_event_line(document, request) + b"data: " + serialize_json(document) + b"\n\n" for document in found),
+        DONE,
+    ]
 
 
-def _named(document: Json, ask: Ask) -> bytes:
-    return f"event: {document['type']}\n".encode() if ask.protocol == "responses" else b""
+def _event_line(document: JsonObject, request: ModelRequest) -> bytes:
+    return f"event: {document['type']}\n".encode() if request.protocol == "responses" else b""
 
 
-def as_json(value: Any) -> bytes:
+def serialize_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _envelope(ask: Ask, form: Form, kind: str, choices: list[Json]) -> Json:
-    head = {"id": form.id.format(number=ask.number), "object": kind, "created": CREATED, "model": ask.model}
+def _build_envelope(request: ModelRequest, form: ReplyForm, kind: str, choices: list[JsonObject]) -> JsonObject:
+    head = {"id": form.id.format(number=request.number), "object": kind, "created": CREATED, "model": request.model}
     return {**head, "choices": choices, **form.top}
 
 
-def _completion(answer: Answer, ask: Ask, form: Form) -> Json:
+def _build_completion(answer: Answer, request: ModelRequest, form: ReplyForm) -> JsonObject:
     finish = form.finish.get(answer.finish, answer.finish)
-    choices: list[Json] = [
-        {"index": index, "message": _message(answer, form), "finish_reason": finish}
-        | {**form.choice, **_logprobs(ask, answer.text)}
-        for index in range(ask.choices)
+    choices: list[JsonObject] = [
+        {"index": index, "message": _build_message(answer, form), "finish_reason": finish}
+        | {**form.choice, **_build_logprobs(request, answer.text)}
+        for index in range(request.choices)
     ]
-    whole = _envelope(ask, form, form.completion, choices)
-    return {**whole, "usage": _usage(answer, ask, form, ask.choices), **(answer.extra or {})}
+    whole = _build_envelope(request, form, form.completion, choices)
+    return {**whole, "usage": _build_usage(answer, request, form, request.choices), **(answer.extra or {})}
 
 
-def _logprobs(ask: Ask, text: str) -> Json:
-    """Words stand for tokens; each is as likely as the next. Azure's API has none."""
-    if ask.body.get("logprobs") is not True or not text or ask.dialect == "azure":
+def _build_logprobs(request: ModelRequest, text: str) -> JsonObject:
+    """Build log probabilities: one word counts as one token, all with the same probability. Azure's API has none."""
+    if request.body.get("logprobs") is not True or not text or request.dialect == "azure":
         return {}
-    tokens: list[Json] = [{"token": piece, "logprob": -0.25, "bytes": [*piece.encode()]} for piece in pieces(text)]
-    others = int(ask.body.get("top_logprobs") or 0)
+    tokens: list[JsonObject] = [
+        {"token": piece, "logprob": -0.25, "bytes": [*piece.encode()]} for piece in split_words(text)
+    ]
+    others = int(request.body.get("top_logprobs") or 0)
     return {"logprobs": {"content": [{**token, "top_logprobs": [token] * others} for token in tokens], "refusal": None}}
 
 
-def _message(answer: Answer, form: Form) -> Json:
-    message: Json = {"role": "assistant", "content": None, **form.message}
+def _build_message(answer: Answer, form: ReplyForm) -> JsonObject:
+    message: JsonObject = {"role": "assistant", "content": None, **form.message}
     if answer.text or not (answer.calls or answer.refusal):
         message["content"] = answer.text
     if answer.reasoning and form.reasoning_parts:
-        message["content"] = [_thought(answer.reasoning, SIGNATURE), {"type": "text", "text": answer.text}]
+        message["content"] = [_build_reasoning_part(answer.reasoning, SIGNATURE), {"type": "text", "text": answer.text}]
     elif answer.reasoning:
         message["reasoning_content"] = answer.reasoning
     if answer.refusal:
@@ -157,53 +165,57 @@ def _message(answer: Answer, form: Form) -> Json:
     return message
 
 
-def _chunks(answer: Answer, ask: Ask, form: Form) -> list[Json]:
-    """Each choice's deltas, the choices taking turns."""
-    made = [_choice_chunks(answer, ask, form, index) for index in range(ask.choices)]
-    turns: list[Json] = [chunk for turn in zip(*made, strict=True) for chunk in turn]
+def _build_chunks(answer: Answer, request: ModelRequest, form: ReplyForm) -> list[JsonObject]:
+    """Build the chunks of all choices; the choices alternate."""
+    choices = [_build_choice_chunks(answer, request, form, index) for index in range(request.choices)]
+    turns: list[JsonObject] = [chunk for turn in zip(*choices, strict=True) for chunk in turn]
     found = [*(dict(first) for first in form.first), *turns]
     found[-1].update(answer.extra or {})
-    if form.usage == "asked" and ask.include_usage:
+    if form.usage == "asked" and request.include_usage:
         for chunk in found:
             chunk["usage"] = None
-        last = _envelope(ask, form, "chat.completion.chunk", [])
-        found.append({**last, "usage": _usage(answer, ask, form, ask.choices)})
+        last = _build_envelope(request, form, "chat.completion.chunk", [])
+        found.append({**last, "usage": _build_usage(answer, request, form, request.choices)})
     return found
 
 
-def _choice_chunks(answer: Answer, ask: Ask, form: Form, index: int) -> list[Json]:
-    def chunk(delta: Json, finish: str | None = None) -> Json:
-        said = delta.get("content")
-        told = _logprobs(ask, said if isinstance(said, str) else "")
-        choice = {"index": index, "delta": delta, "finish_reason": finish, **form.choice, **told}
-        return _envelope(ask, form, "chat.completion.chunk", [choice])
+def _build_choice_chunks(answer: Answer, request: ModelRequest, form: ReplyForm, index: int) -> list[JsonObject]:
+    def chunk(delta: JsonObject, finish: str | None = None) -> JsonObject:
+        content = delta.get("content")
+        logprobs = _build_logprobs(request, content if isinstance(content, str) else "")
+        choice = {"index": index, "delta": delta, "finish_reason": finish, **form.choice, **logprobs}
+        return _build_envelope(request, form, "chat.completion.chunk", [choice])
 
-    deltas = list(_deltas(answer, form))
+    deltas = list(_iterate_deltas(answer, form))
     for number, delta in enumerate(deltas):
         if form.role_everywhere or number == 0:
             deltas[number] = {"role": "assistant", **delta}
     last = chunk({}, form.finish.get(answer.finish, answer.finish))
     if form.usage == "last":
-        last["usage"] = _usage(answer, ask, form, 1)
+        last["usage"] = _build_usage(answer, request, form, 1)
     return [*(chunk(delta) for delta in deltas), last]
 
 
-def _deltas(answer: Answer, form: Form) -> Iterator[Json]:
+def _iterate_deltas(answer: Answer, form: ReplyForm) -> Iterator[JsonObject]:
     if form.opening is not None:
         yield dict(form.opening)
-    thoughts = pieces(answer.reasoning)
+    thoughts = split_words(answer.reasoning)
     for number, piece in enumerate(thoughts, 1):
         signature = SIGNATURE if number == len(thoughts) else ""
-        yield {"content": [_thought(piece, signature)]} if form.reasoning_parts else {"reasoning_content": piece}
-    for piece in pieces(answer.text):
+        yield (
+            {"content": [_build_reasoning_part(piece, signature)]}
+            if form.reasoning_parts
+            else {"reasoning_content": piece}
+        )
+    for piece in split_words(answer.text):
         yield {"content": piece}
-    for piece in pieces(answer.refusal):
+    for piece in split_words(answer.refusal):
         yield {"refusal": piece}
-    yield from _call_deltas(answer)
+    yield from _iterate_call_deltas(answer)
 
 
-def _call_deltas(answer: Answer) -> Iterator[Json]:
-    """Every call's name first, then the pieces of their arguments, the calls taking turns."""
+def _iterate_call_deltas(answer: Answer) -> Iterator[JsonObject]:
+    """Iterate over the deltas: first the name of every call, then the pieces of the arguments; the calls alternate."""
     for index, call in enumerate(answer.calls):
         function = {"name": call.name, "arguments": ""}
         yield {"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]}
@@ -213,17 +225,17 @@ def _call_deltas(answer: Answer) -> Iterator[Json]:
                 yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
-def _thought(text: str, signature: str) -> Json:
+def _build_reasoning_part(text: str, signature: str) -> JsonObject:
     return {"type": "reasoning", "summary": [{"type": "summary_text", "text": text, "signature": signature}]}
 
 
-def _usage(answer: Answer, ask: Ask, form: Form, choices: int) -> Json:
-    """Words stand for tokens."""
-    read = sum(len(text_of(message).split()) for message in ask.messages) + 1
-    thoughts = len(pieces(answer.reasoning)) * choices
-    said = chain(pieces(answer.text), pieces(answer.refusal), _call_deltas(answer))
-    written = len(list(said)) * choices + thoughts
-    usage: Json = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+def _build_usage(answer: Answer, request: ModelRequest, form: ReplyForm, choices: int) -> JsonObject:
+    """Count one token for each word."""
+    read = sum(len(read_text(message).split()) for message in request.messages) + 1
+    thoughts = len(split_words(answer.reasoning)) * choices
+    pieces = chain(split_words(answer.text), split_words(answer.refusal), _iterate_call_deltas(answer))
+    written = len(list(pieces)) * choices + thoughts
+    usage: JsonObject = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
     if thoughts and form.reasoning_parts:
         usage["reasoning_tokens"] = thoughts
     elif thoughts:

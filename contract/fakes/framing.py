@@ -1,4 +1,4 @@
-"""Mischief with a reply's bytes: each framing takes the frames (SSE events, or the one JSON text) and gives steps."""
+"""Faulty or unusual framings of a reply: each takes the frames (SSE events, or the one JSON text) and returns steps."""
 
 from __future__ import annotations
 
@@ -7,175 +7,177 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
-from .answers import Ask
-from .errors import Problem, native_event
+from .answers import ModelRequest
+from .errors import Problem, write_error_event
 from .forms import DONE
 from .wire import Close, Hang, Pause, Reply, Reset, Step
 
 __all__ = [
     "Framing",
-    "after_done",
-    "bare_json",
-    "bare_text",
-    "bom",
-    "bytewise",
-    "comments",
-    "cut",
-    "cut_before",
-    "cut_body",
-    "cut_fin",
-    "error_event",
-    "first_error",
-    "flood",
-    "gzip_bomb",
-    "gzipped",
-    "hang",
-    "line_ends",
-    "malformed",
-    "multiline",
-    "no_done",
-    "pause",
-    "raw_reply",
-    "silent",
-    "slow",
-    "slow_first",
-    "stall",
-    "two_done",
+    "add_comments",
+    "break_one_event",
+    "build_raw_reply",
+    "close_before_reply",
+    "close_halfway",
+    "close_inside_body",
+    "compress_frames",
+    "delay_each_frame",
+    "delay_first_frame",
+    "drop_data_prefix",
+    "drop_done",
+    "end_with_bare_text",
+    "end_with_error_event",
+    "hang_after_headers",
+    "hang_before_reply",
+    "hang_halfway",
+    "pause_halfway",
+    "prepend_bom",
+    "repeat_done",
+    "repeat_events_after_done",
+    "replace_line_ends",
+    "reset_halfway",
+    "send_gzip_bomb",
+    "send_large_body",
+    "send_only_error",
+    "split_data_lines",
+    "split_into_bytes",
 ]
 
-Framing: TypeAlias = Callable[[list[bytes], Ask], Iterable[Step]]
+Framing: TypeAlias = Callable[[list[bytes], ModelRequest], Iterable[Step]]
 MIB = 1024 * 1024
 
 
-def _half(frames: list[bytes], ask: Ask) -> list[bytes]:
-    """The first half: of the events, or of the JSON text."""
-    if ask.stream:
+def _take_half(frames: list[bytes], request: ModelRequest) -> list[bytes]:
+    """Take the first half of the events or of the JSON text."""
+    if request.stream:
         return frames[: len(frames) // 2]
     whole = b"".join(frames)
     return [whole[: len(whole) // 2]]
 
 
-def slow(frames: list[bytes], ask: Ask) -> Iterator[Step]:
+def delay_each_frame(frames: list[bytes], request: ModelRequest) -> Iterator[Step]:
     for frame in frames:
         yield frame
-        yield Pause(ask.figure("delay"))
+        yield Pause(request.number_arg("delay"))
 
 
-def slow_first(frames: list[bytes], ask: Ask) -> list[Step]:
-    return [Pause(ask.figure("delay")), *frames]
+def delay_first_frame(frames: list[bytes], request: ModelRequest) -> list[Step]:
+    return [Pause(request.number_arg("delay")), *frames]
 
 
-def pause(frames: list[bytes], ask: Ask) -> list[Step]:
-    """Silence between the halves of a stream, or before a reply."""
-    first = _half(frames, ask) if ask.stream else []
-    return [*first, Pause(ask.figure("delay")), *frames[len(first) :]]
+def pause_halfway(frames: list[bytes], request: ModelRequest) -> list[Step]:
+    """Pause between the halves of a stream, or before a whole reply."""
+    first = _take_half(frames, request) if request.stream else []
+    return [*first, Pause(request.number_arg("delay")), *frames[len(first) :]]
 
 
-def hang(_frames: list[bytes], _ask: Ask) -> list[Step]:
+def hang_before_reply(_frames: list[bytes], _request: ModelRequest) -> list[Step]:
     return [Hang()]
 
 
-def silent(_frames: list[bytes], _ask: Ask) -> list[Step]:
+def hang_after_headers(_frames: list[bytes], _request: ModelRequest) -> list[Step]:
     return [b"", Hang()]
 
 
-def stall(frames: list[bytes], ask: Ask) -> list[Step]:
-    return [*_half(frames, ask), Hang()]
+def hang_halfway(frames: list[bytes], request: ModelRequest) -> list[Step]:
+    return [*_take_half(frames, request), Hang()]
 
 
-def cut(frames: list[bytes], ask: Ask) -> list[Step]:
-    return [*_half(frames, ask), Pause(0.02), Reset()]
+def reset_halfway(frames: list[bytes], request: ModelRequest) -> list[Step]:
+    return [*_take_half(frames, request), Pause(0.02), Reset()]
 
 
-def cut_fin(frames: list[bytes], ask: Ask) -> list[Step]:
-    return [*_half(frames, ask), Close()]
+def close_halfway(frames: list[bytes], request: ModelRequest) -> list[Step]:
+    return [*_take_half(frames, request), Close()]
 
 
-def cut_before(_frames: list[bytes], _ask: Ask) -> list[Step]:
+def close_before_reply(_frames: list[bytes], _request: ModelRequest) -> list[Step]:
     return [Close()]
 
 
-def cut_body(frames: list[bytes], ask: Ask) -> list[Step]:
-    """For a reply whose Content-Length promises more."""
-    return [*_half(frames, ask), Close()]
+def close_inside_body(frames: list[bytes], request: ModelRequest) -> list[Step]:
+    """Close before the end that Content-Length declares."""
+    return [*_take_half(frames, request), Close()]
 
 
-def no_done(frames: list[bytes], _ask: Ask) -> list[bytes]:
+def drop_done(frames: list[bytes], _request: ModelRequest) -> list[bytes]:
     return [frame for frame in frames if frame != DONE]
 
 
-def two_done(frames: list[bytes], ask: Ask) -> list[bytes]:
-    return [*frames, DONE] if ask.stream else frames
+def repeat_done(frames: list[bytes], request: ModelRequest) -> list[bytes]:
+    return [*frames, DONE] if request.stream else frames
 
 
-def after_done(frames: list[bytes], ask: Ask) -> list[bytes]:
-    """The first half of the events once more, after the end."""
-    return [*frames, *_half(frames, ask)] if ask.stream else frames
+def repeat_events_after_done(frames: list[bytes], request: ModelRequest) -> list[bytes]:
+    """Repeat the first half of the events after the end."""
+    return [*frames, *_take_half(frames, request)] if request.stream else frames
 
 
-def malformed(frames: list[bytes], ask: Ask) -> list[bytes]:
-    if not ask.stream:
-        return _half(frames, ask)
+def break_one_event(frames: list[bytes], request: ModelRequest) -> list[bytes]:
+    if not request.stream:
+        return _take_half(frames, request)
     middle = len(frames) // 2
     return [*frames[:middle], b'data: {"id":"broken","choices":[{"ind\n\n', *frames[middle:]]
 
 
-def bare_text(frames: list[bytes], ask: Ask) -> list[bytes]:
-    text = f"Engine callback timeout: {ask.word('reason')}".encode()
-    return [*_half(frames, ask), text] if ask.stream else [text]
+def end_with_bare_text(frames: list[bytes], request: ModelRequest) -> list[bytes]:
+    text = f"Engine callback timeout: {request.text_arg('reason')}".encode()
+    return [*_take_half(frames, request), text] if request.stream else [text]
 
 
-def bare_json(frames: list[bytes], _ask: Ask) -> list[bytes]:
+def drop_data_prefix(frames: list[bytes], _request: ModelRequest) -> list[bytes]:
     return [frame.removeprefix(b"data: ") for frame in frames]
 
 
-def error_event(frames: list[bytes], ask: Ask) -> list[bytes]:
-    error = first_error(frames, ask)
-    return [*_half(frames, ask), *error] if ask.stream else error
+def end_with_error_event(frames: list[bytes], request: ModelRequest) -> list[bytes]:
+    error = send_only_error(frames, request)
+    return [*_take_half(frames, request), *error] if request.stream else error
 
 
-def first_error(_frames: list[bytes], ask: Ask) -> list[bytes]:
-    """The dialect's error object alone, as an event or as the body of a reply that claims success."""
-    body = native_event(ask.dialect, ask.profile, Problem(int(ask.figure("status")), "The fake failed on purpose"))
-    return [b"data: " + body + b"\n\n"] if ask.stream else [body]
+def send_only_error(_frames: list[bytes], request: ModelRequest) -> list[bytes]:
+    """Send only the dialect's error object, as an event or as the body of a reply with the status 200."""
+    body = write_error_event(
+        request.dialect, request.profile, Problem(int(request.number_arg("status")), "The fake failed on purpose")
+    )
+    return [b"data: " + body + b"\n\n"] if request.stream else [body]
 
 
-def bytewise(frames: list[bytes], _ask: Ask) -> Iterator[Step]:
+def split_into_bytes(frames: list[bytes], _request: ModelRequest) -> Iterator[Step]:
     for frame in frames:
         for byte in frame:
             yield bytes((byte,))
 
 
-def line_ends(mark: bytes) -> Framing:
-    def framing(frames: list[bytes], _ask: Ask) -> list[bytes]:
+def replace_line_ends(mark: bytes) -> Framing:
+    def framing(frames: list[bytes], _request: ModelRequest) -> list[bytes]:
         return [frame.replace(b"\n", mark) for frame in frames]
 
     return framing
 
 
-def bom(frames: list[bytes], _ask: Ask) -> list[bytes]:
+def prepend_bom(frames: list[bytes], _request: ModelRequest) -> list[bytes]:
     return [b"\xef\xbb\xbf" + frames[0], *frames[1:]]
 
 
-def comments(frames: list[bytes], ask: Ask) -> list[bytes]:
-    return [b": keep-alive\n\n" + frame for frame in frames] if ask.stream else frames
+def add_comments(frames: list[bytes], request: ModelRequest) -> list[bytes]:
+    return [b": keep-alive\n\n" + frame for frame in frames] if request.stream else frames
 
 
-def multiline(frames: list[bytes], _ask: Ask) -> list[bytes]:
-    """Each event's JSON over several data lines."""
-    return [_spread(frame) if frame.startswith(b"data: {") else frame for frame in frames]
+def split_data_lines(frames: list[bytes], _request: ModelRequest) -> list[bytes]:
+    """Split each event's JSON into several data lines."""
+    return [_split_data(frame) if frame.startswith(b"data: {") else frame for frame in frames]
 
 
-def _spread(frame: bytes) -> bytes:
+def _split_data(frame: bytes) -> bytes:
     value = json.loads(frame.removeprefix(b"data: "))
     lines = json.dumps(value, ensure_ascii=False, indent=1).encode().split(b"\n")
     return b"".join(b"data: " + line + b"\n" for line in lines) + b"\n"
 
 
-def flood(frames: list[bytes], ask: Ask) -> Iterator[bytes]:
-    """One event over and over, or one endless string, up to `size` MiB."""
-    times = int(ask.figure("size"))
-    if ask.stream:
+def send_large_body(frames: list[bytes], request: ModelRequest) -> Iterator[bytes]:
+    """Repeat one event, or one long string, up to `size` MiB."""
+    times = int(request.number_arg("size"))
+    if request.stream:
         head, block, tail = frames[:1], frames[1] * (MIB // len(frames[1]) + 1), frames[2:]
     else:
         head, block, tail = [b'{"padding":"'], b"x" * MIB, [b'",' + frames[0][1:]]
@@ -185,26 +187,26 @@ def flood(frames: list[bytes], ask: Ask) -> Iterator[bytes]:
     yield from tail
 
 
-def gzipped(frames: Iterable[bytes], _ask: Ask) -> Iterator[Step]:
+def compress_frames(frames: Iterable[bytes], _request: ModelRequest) -> Iterator[Step]:
     packer = zlib.compressobj(wbits=31)
     for frame in frames:
         yield packer.compress(frame) + packer.flush(zlib.Z_SYNC_FLUSH)
     yield packer.flush()
 
 
-def gzip_bomb(frames: list[bytes], ask: Ask) -> Iterator[Step]:
-    return iter(gzipped(flood(frames, ask), ask))
+def send_gzip_bomb(frames: list[bytes], request: ModelRequest) -> Iterator[Step]:
+    return iter(compress_frames(send_large_body(frames, request), request))
 
 
-def raw_reply(*lines: bytes, more: bytes = b"") -> Callable[[Ask], Reply]:
-    """A reply with that head to the letter. Bytes after the end of its body come on a connection that stays open."""
+def build_raw_reply(*lines: bytes, more: bytes = b"") -> Callable[[ModelRequest], Reply]:
+    """Build a reply with exactly these header lines. If there is `more` after its body, the connection stays open."""
     body = b'{"choices":[]}'
     head = [b"HTTP/1.1 200 OK", b"Content-Type: application/json", b"Content-Length: %d" % len(body), *lines]
     if not more:
         head.append(b"Connection: close")
     sent = b"\r\n".join(head) + b"\r\n\r\n" + body + more
 
-    def reply(_ask: Ask) -> Reply:
+    def reply(_request: ModelRequest) -> Reply:
         return Reply(raw=True, steps=(sent, Hang()) if more else (sent,))
 
     return reply

@@ -1,7 +1,7 @@
-"""A fake provider that plays recordings: it answers as the recorded endpoint did, byte by byte, at the same pace.
+"""A fake provider that replays recordings: it answers as the recorded endpoint, byte by byte, at the same pace.
 
-Requests are found by method, path, query and body, whatever address and key the recording was made with: a path fits
-with or without its first parts, so `/v1/chat/completions` finds what was recorded as `/chat/completions`.
+A recording is found by method, path, query and body; the address and the key do not matter. A path also matches without
+its first parts, so that `/v1/chat/completions` finds the recording of `/chat/completions`.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from typing import Self
 
 from aiohttp import web
 
-from dragoman.contract.recordings import key_of, read_take, takes
-from dragoman.contract.wire import Answer
+from dragoman.contract.exchange import Response
+from dragoman.contract.recordings import find_takes, hash_request, read_take
 
 from .wire import Close, Pause, Reply, Step, play
 
 __all__ = ["ReplayProvider"]
 
-_SHORTEST = 0.0005
+_SHORTEST_PAUSE = 0.0005
 
 
 class ReplayProvider:
-    """`async with ReplayProvider(folder) as fake`. The takes of a request are played in turn, the last one again and
-    again; a request with no recording gets 404. Raises ValueError where the folder has no recordings."""
+    """Replays a folder of recordings: `async with ReplayProvider(folder) as fake`. The takes of a request are played in
+    order, and the last one repeats; a request without a recording gets 404. Raises ValueError if the folder has no
+    recordings."""
 
     def __init__(self, folder: Path, *, port: int = 0, host: str = "127.0.0.1", timed: bool = True) -> None:
         self.count = sum(1 for _ in folder.glob("*.json"))
@@ -41,8 +42,8 @@ class ReplayProvider:
     def origin(self) -> str:
         return f"http://{self.host}:{self.port}"
 
-    def introduction(self) -> str:
-        return f"{self.count} recordings of {self.folder} at {self.origin}: {_example(self.folder)}"
+    def describe(self) -> str:
+        return f"{self.count} recordings of {self.folder} at {self.origin}: {_describe_first_recording(self.folder)}"
 
     async def __aenter__(self) -> Self:
         self._http = web.Server(self._serve, access_log=None)
@@ -57,25 +58,25 @@ class ReplayProvider:
         await self._http.shutdown(0.001)
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        answer = self._found(request.method, request.raw_path, await request.content.read())
-        if answer is None:
-            told = {"error": f"no recording of {request.method} {request.raw_path} with this body in {self.folder}"}
-            return web.json_response(told, status=404)
-        headers = dict(answer.headers)
-        return await play(Reply(answer.status, headers, tuple(_steps(answer, timed=self._timed))), request)
+        response = self._find_response(request.method, request.raw_path, await request.content.read())
+        if response is None:
+            error = {"error": f"no recording of {request.method} {request.raw_path} with this body in {self.folder}"}
+            return web.json_response(error, status=404)
+        steps = tuple(_build_steps(response, timed=self._timed))
+        return await play(Reply(response.status, dict(response.headers), steps), request)
 
-    def _found(self, method: str, path: str, body: bytes) -> Answer | None:
-        for candidate in _candidates(path):
-            key = key_of(method, candidate, body)
-            if files := takes(self.folder, key):
-                place = min(self._played[key], len(files) - 1)
+    def _find_response(self, method: str, path: str, body: bytes) -> Response | None:
+        for candidate in _list_candidate_paths(path):
+            key = hash_request(method, candidate, body)
+            if files := find_takes(self.folder, key):
+                position = min(self._played[key], len(files) - 1)
                 self._played[key] += 1
-                return read_take(files[place])
+                return read_take(files[position])
         return None
 
 
-def _candidates(path: str) -> Iterator[str]:
-    """The path, and the path without its first part, its first two, ..."""
+def _list_candidate_paths(path: str) -> Iterator[str]:
+    """List the path, then the path without its first part, its first two, ..."""
     while path:
         yield path
         slash = path.find("/", 1)
@@ -84,19 +85,19 @@ def _candidates(path: str) -> Iterator[str]:
         path = path[slash:]
 
 
-def _steps(answer: Answer, *, timed: bool) -> Iterator[Step]:
+def _build_steps(response: Response, *, timed: bool) -> Iterator[Step]:
     before = 0.0
-    for chunk in answer.chunks:
-        if timed and chunk.at - before > _SHORTEST:
+    for chunk in response.chunks:
+        if timed and chunk.at - before > _SHORTEST_PAUSE:
             yield Pause(chunk.at - before)
         before = chunk.at
         yield chunk.data
-    if not answer.chunks:
+    if not response.chunks:
         yield b""
-    if answer.broken:
+    if response.broken:
         yield Close()
 
 
-def _example(folder: Path) -> str:
+def _describe_first_recording(folder: Path) -> str:
     first = json.loads(min(folder.glob("*.json")).read_text("utf-8"))["request"]
     return f"{first['method']} {first['path']}, ..."

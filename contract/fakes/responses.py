@@ -1,5 +1,5 @@
-"""How Responses are asked for and written: the request as chat, so that one model serves both, and the answer as a
-response or as the events that build it up."""
+"""Responses: the request converted to chat, so that one model serves both, and the answer as a response or as its
+events."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .answers import Answer, Ask, Json, objects, text_of
+from dragoman.contract.json_types import JsonObject
+
+from .answers import Answer, ModelRequest, read_text, select_objects, split_words
 from .forms import CREATED
 
-__all__ = ["as_chat", "response_documents"]
+__all__ = ["build_response_documents", "convert_to_chat"]
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
-def as_chat(body: Mapping[str, Any]) -> Json:
-    """The request as a chat request, as far as the fake's model looks at it."""
+def convert_to_chat(body: Mapping[str, Any]) -> JsonObject:
+    """Convert the request to chat, with the fields that the fake's model reads."""
     instructions = body.get("instructions")
     first = [{"role": "system", "content": instructions}] if instructions else []
-    chat: Json = {"messages": [*first, *_messages(body.get("input"))]}
+    chat: JsonObject = {"messages": [*first, *_iterate_messages(body.get("input"))]}
     chat["tools"] = [
-        {"type": "function", "function": tool.get("function", tool)} for tool in objects(body.get("tools"))
+        {"type": "function", "function": tool.get("function", tool)} for tool in select_objects(body.get("tools"))
     ]
     choice = body.get("tool_choice")
     if isinstance(choice, Mapping) and "name" in choice:
@@ -37,69 +39,71 @@ def as_chat(body: Mapping[str, Any]) -> Json:
     return chat
 
 
-def _messages(given: Any) -> Iterator[Json]:
+def _iterate_messages(given: Any) -> Iterator[JsonObject]:
     if isinstance(given, str):
         yield {"role": "user", "content": given}
-    for item in objects(given):
+    for item in select_objects(given):
         match item.get("type", "message"):
             case "message":
-                yield {"role": item.get("role"), "content": text_of(item)}
+                yield {"role": item.get("role"), "content": read_text(item)}
             case "function_call_output":
                 yield {"role": "tool", "content": str(item.get("output"))}
             case "function_call":
                 yield {"role": "assistant", "content": ""}
 
 
-def response_documents(answer: Answer, ask: Ask) -> list[Json]:
-    """The reply's JSON documents: a stream's events, or the one response. Fresh, so the caller may alter them."""
-    items = list(_items(answer, ask))
-    if not ask.stream:
-        return [_response(answer, ask, items)]
-    return [{**event, "sequence_number": number} for number, event in enumerate(_events(answer, ask, items))]
+def build_response_documents(answer: Answer, request: ModelRequest) -> list[JsonObject]:
+    """Build the JSON documents of the reply: the events of a stream, or one response. The caller may alter them."""
+    items = list(_iterate_items(answer, request))
+    if not request.stream:
+        return [_build_response(answer, request, items)]
+    return [
+        {**event, "sequence_number": number} for number, event in enumerate(_iterate_events(answer, request, items))
+    ]
 
 
-def _items(answer: Answer, ask: Ask) -> Iterator[Json]:
+def _iterate_items(answer: Answer, request: ModelRequest) -> Iterator[JsonObject]:
     status = "incomplete" if answer.finish in _INCOMPLETE else "completed"
-    name = f"fake{ask.number:06d}"
+    name = f"fake{request.number:06d}"
     if answer.reasoning:
-        told = [{"type": "reasoning_text", "text": answer.reasoning}]
-        yield {"id": f"rs_{name}", "type": "reasoning", "summary": [], "content": told, "status": "completed"}
+        content = [{"type": "reasoning_text", "text": answer.reasoning}]
+        yield {"id": f"rs_{name}", "type": "reasoning", "summary": [], "content": content, "status": "completed"}
     if answer.text or answer.refusal or not answer.calls:
-        part: Json = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
+        part: JsonObject = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
         if answer.refusal:
             part = {"type": "refusal", "refusal": answer.refusal}
         head = {"id": f"msg_{name}", "type": "message", "role": "assistant"}
         yield {**head, "status": status, "content": [part]}
-    for place, call in enumerate(answer.calls):
-        said = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
-        yield {"id": f"fc_{name}x{place}", "type": "function_call", **said, "status": status}
+    for position, call in enumerate(answer.calls):
+        fields = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
+        yield {"id": f"fc_{name}x{position}", "type": "function_call", **fields, "status": status}
 
 
-def _response(answer: Answer, ask: Ask, output: list[Json], status: str = "") -> Json:
-    """With `status` one that is not yet ended; else as the answer ended it."""
+def _build_response(answer: Answer, request: ModelRequest, output: list[JsonObject], status: str = "") -> JsonObject:
+    """Build the response; `status` is given for a response in progress."""
     reason = None if status else _INCOMPLETE.get(answer.finish)
     ended = status or ("incomplete" if reason else "completed")
-    asked = ask.asked
+    asked = request.original
     return {
-        "id": f"resp_fake{ask.number:06d}",
+        "id": f"resp_fake{request.number:06d}",
         "object": "response",
         "created_at": CREATED,
         "completed_at": CREATED if ended == "completed" else None,
         "status": ended,
         "error": None,
         "incomplete_details": {"reason": reason} if reason else None,
-        "model": ask.model,
+        "model": request.model,
         "output": output,
-        "usage": None if status else _usage(answer, ask),
+        "usage": None if status else _build_usage(answer, request),
         "background": False,
         "service_tier": "default",
-        **{key: asked.get(key, usual) for key, usual in _ECHOED.items()},
+        **{key: asked.get(key, usual) for key, usual in _ECHOED_DEFAULTS.items()},
         "text": {"format": {"type": "text"}, **(asked.get("text") or {})},
         "reasoning": {"effort": None, "summary": None, **(asked.get("reasoning") or {})},
     }
 
 
-_ECHOED: Mapping[str, Any] = {
+_ECHOED_DEFAULTS: Mapping[str, Any] = {
     "instructions": None,
     "max_output_tokens": None,
     "max_tool_calls": None,
@@ -120,11 +124,11 @@ _ECHOED: Mapping[str, Any] = {
 }
 
 
-def _usage(answer: Answer, ask: Ask) -> Json:
-    """Words stand for tokens."""
-    read = sum(len(text_of(message).split()) for message in ask.messages) + 1
-    thought, said = len(_pieces(answer.reasoning)), len(_pieces(answer.text + answer.refusal))
-    written = thought + said + sum(len(call.arguments.split()) + 1 for call in answer.calls)
+def _build_usage(answer: Answer, request: ModelRequest) -> JsonObject:
+    """Count one token for each word."""
+    read = sum(len(read_text(message).split()) for message in request.messages) + 1
+    thought, spoken = len(split_words(answer.reasoning)), len(split_words(answer.text + answer.refusal))
+    written = thought + spoken + sum(len(call.arguments.split()) + 1 for call in answer.calls)
     return {
         "input_tokens": read,
         "input_tokens_details": {"cached_tokens": 0},
@@ -134,43 +138,38 @@ def _usage(answer: Answer, ask: Ask) -> Json:
     }
 
 
-def _events(answer: Answer, ask: Ask, items: list[Json]) -> Iterator[Json]:
-    begun = _response(answer, ask, [], "in_progress")
+def _iterate_events(answer: Answer, request: ModelRequest, items: list[JsonObject]) -> Iterator[JsonObject]:
+    begun = _build_response(answer, request, [], "in_progress")
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}
-    for place, item in enumerate(items):
-        empty: Json = {"arguments": ""} if item["type"] == "function_call" else {"content": []}
-        yield _event("output_item.added", place, item={**item, **empty, "status": "in_progress"})
-        grown = _arguments if item["type"] == "function_call" else _parts
-        yield from grown(place, item)
-        yield _event("output_item.done", place, item=item)
-    whole = _response(answer, ask, items)
+    for position, item in enumerate(items):
+        empty: JsonObject = {"arguments": ""} if item["type"] == "function_call" else {"content": []}
+        yield _build_event("output_item.added", position, item={**item, **empty, "status": "in_progress"})
+        iterate = _iterate_arguments if item["type"] == "function_call" else _iterate_parts
+        yield from iterate(position, item)
+        yield _build_event("output_item.done", position, item=item)
+    whole = _build_response(answer, request, items)
     yield {"type": f"response.{whole['status']}", "response": whole}
 
 
-def _event(name: str, place: int, /, **more: Any) -> Json:
-    return {"type": f"response.{name}", "output_index": place, **more}
+def _build_event(name: str, position: int, /, **more: Any) -> JsonObject:
+    return {"type": f"response.{name}", "output_index": position, **more}
 
 
-def _arguments(place: int, item: Json) -> Iterator[Json]:
+def _iterate_arguments(position: int, item: JsonObject) -> Iterator[JsonObject]:
     for piece in re.findall(r".{1,6}", item["arguments"], re.DOTALL):
-        yield _event("function_call_arguments.delta", place, item_id=item["id"], delta=piece)
-    told = {"name": item["name"], "arguments": item["arguments"]}
-    yield _event("function_call_arguments.done", place, item_id=item["id"], **told)
+        yield _build_event("function_call_arguments.delta", position, item_id=item["id"], delta=piece)
+    final = {"name": item["name"], "arguments": item["arguments"]}
+    yield _build_event("function_call_arguments.done", position, item_id=item["id"], **final)
 
 
-def _parts(place: int, item: Json) -> Iterator[Json]:
+def _iterate_parts(position: int, item: JsonObject) -> Iterator[JsonObject]:
     for number, part in enumerate(item["content"]):
         kind = part["type"]
         key, where = ("refusal" if kind == "refusal" else "text"), {"item_id": item["id"], "content_index": number}
-        more: Json = {"logprobs": []} if kind == "output_text" else {}
-        yield _event("content_part.added", place, **where, part={**part, key: ""})
-        for piece in _pieces(part[key]):
-            yield _event(f"{kind}.delta", place, **where, delta=piece, **more)
-        yield _event(f"{kind}.done", place, **where, **{key: part[key]}, **more)
-        yield _event("content_part.done", place, **where, part=part)
-
-
-def _pieces(text: str) -> list[str]:
-    """About one word each; together they are the text."""
-    return re.findall(r"\s*\S+|\s+$", text)
+        more: JsonObject = {"logprobs": []} if kind == "output_text" else {}
+        yield _build_event("content_part.added", position, **where, part={**part, key: ""})
+        for piece in split_words(part[key]):
+            yield _build_event(f"{kind}.delta", position, **where, delta=piece, **more)
+        yield _build_event(f"{kind}.done", position, **where, **{key: part[key]}, **more)
+        yield _build_event("content_part.done", position, **where, part=part)

@@ -1,4 +1,4 @@
-"""The fake provider: an HTTP server on loopback that records what it receives and behaves as it is told."""
+"""The fake provider: an HTTP server on loopback that records requests and plays behaviours."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ from urllib.parse import unquote
 from aiohttp import web
 from multidict import CIMultiDictProxy
 
-from . import checks
-from .answers import Ask, Json
-from .checks import Refused
-from .choosing import Chosen, Misuse, named, parse
+from dragoman.contract.json_types import JsonObject
+
+from . import request_checks
+from .answers import ModelRequest
 from .dialects import DIALECTS, MODEL, Dialect
-from .errors import Problem, json_reply, native
+from .errors import Problem, build_json_reply, write_error
 from .forms import FORMS
-from .responses import as_chat
+from .request_checks import RequestRefusedError
+from .responses import convert_to_chat
+from .selection import InvalidBehaviourError, SelectedBehaviour, find_requested_behaviour, parse_behaviour
 from .wire import Reply, play
 
-__all__ = ["FakeProvider", "Received"]
+__all__ = ["FakeProvider", "ReceivedRequest"]
 
 CONTROL = "/_fake/"
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
-    """One request as it arrived. `number` counts from 1; `body` is None where it was no JSON."""
+class ReceivedRequest:
+    """One request as it arrived. `number` counts from 1; `body` is None if it is not JSON."""
 
     number: int
     method: str
@@ -42,25 +44,30 @@ class Received:
     body: Any
     raw: bytes
 
-    def as_json(self) -> Json:
-        told: Json = {"number": self.number, "method": self.method, "path": self.path, "query": dict(self.query)}
+    def to_json(self) -> JsonObject:
+        fields: JsonObject = {
+            "number": self.number,
+            "method": self.method,
+            "path": self.path,
+            "query": dict(self.query),
+        }
         headers = {name.lower(): value for name, value in self.headers.items()}
-        return {**told, "headers": headers, "body": self.body, "raw": self.raw.decode("utf-8", "replace")}
+        return {**fields, "headers": headers, "body": self.body, "raw": self.raw.decode("utf-8", "replace")}
 
 
 class FakeProvider:
-    """A provider of one dialect, to be used as `async with FakeProvider("mindie") as fake:`.
+    """A provider of one dialect: `async with FakeProvider("mindie") as fake:`.
 
-    How a request is answered: the next of `script`, else `fake:NAME` in its last message, prompt or input, else its
-    model name `fake-NAME`, else `behaviour`. Where `validate` is set, requests that the dialect's schema does not
-    accept get the dialect's own error instead. An `api_key` is asked for in the dialect's way (MindIE has none and
-    looks at none). A `closing` fake ends the connection after each reply.
+    A request gets the first of these behaviours: the next one of `script`, `fake:NAME` in its last message, prompt or
+    input, its model name `fake-NAME`, `behaviour`. With `validate`, a request that violates the dialect's schema gets
+    the dialect's own error instead. An `api_key` is required in the dialect's own way (MindIE has no keys). A `closing`
+    fake closes the connection after each reply.
 
-    `requests` is everything received, but for the controls under `/_fake/`: GET and DELETE `requests`, GET `state`,
-    PUT `script` (a JSON list of behaviours). `connections` counts the connections opened, `open_streams` the streams
-    under way, `disconnects` the exchanges that the client left before their end, `left` the numbers of such requests.
+    `requests` has every received request except the controls under `/_fake/`: GET and DELETE `requests`, GET `state`,
+    PUT `script` (a JSON list of behaviours). `connections` counts the opened connections, `open_streams` the active
+    streams, `disconnects` the exchanges that the client left early; `abandoned` has the numbers of their requests.
 
-    Raises ValueError for an unknown dialect or profile, Misuse for an unknown behaviour.
+    Raises ValueError for an unknown dialect or profile, InvalidBehaviourError for an unknown behaviour.
     """
 
     def __init__(
@@ -77,17 +84,17 @@ class FakeProvider:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         if (dialect, profile) not in FORMS:
-            there = ", ".join(f"{name}/{variant}" for name, variant in FORMS)
-            raise ValueError(f"no fake for {dialect}/{profile}; there are: {there}")
+            known = ", ".join(f"{name}/{variant}" for name, variant in FORMS)
+            raise ValueError(f"no fake for {dialect}/{profile}; there are: {known}")
         self.dialect, self.profile, self.validate, self.api_key = dialect, profile, validate, api_key
         self.host, self.port, self._tls, self._closing = host, port, tls, closing
         self.behaviour = behaviour
-        self.requests: list[Received] = []
-        self.left: set[int] = set()
+        self.requests: list[ReceivedRequest] = []
+        self.abandoned: set[int] = set()
         self.connections = self.open_streams = self.disconnects = 0
         self._number = 0
         self._row: Dialect = DIALECTS[dialect]
-        self._script: deque[Chosen] = deque()
+        self._script: deque[SelectedBehaviour] = deque()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping = False
 
@@ -97,7 +104,7 @@ class FakeProvider:
 
     @behaviour.setter
     def behaviour(self, name: str) -> None:
-        self._chosen = parse(name, self.dialect)
+        self._selected = parse_behaviour(name, self.dialect)
         self._behaviour = name
 
     @property
@@ -106,32 +113,32 @@ class FakeProvider:
 
     @property
     def base_url(self) -> str:
-        """What a dragoman configuration needs as a provider's base_url."""
+        """The base_url for a dragoman configuration."""
         return self.origin + self._row.root
 
     def script(self, *names: str) -> None:
-        """Queue behaviours for the next requests, before all other ways to choose one."""
-        self._script.extend([parse(name, self.dialect) for name in names])
+        """Queue behaviours for the next requests; they take precedence over all others."""
+        self._script.extend([parse_behaviour(name, self.dialect) for name in names])
 
-    def unscript(self) -> None:
-        """Forget what is queued."""
+    def clear_script(self) -> None:
+        """Drop the queued behaviours."""
         self._script.clear()
 
     async def until(self, condition: Callable[[], bool], within: float = 2.0) -> None:
-        """Wait for something that a test expects here. Raises TimeoutError after `within` seconds."""
+        """Wait until the condition holds. Raises TimeoutError after `within` seconds."""
         async with asyncio.timeout(within):
-            while not condition():  # noqa: ASYNC110 - it may be about anything
+            while not condition():  # noqa: ASYNC110 - the condition may read anything
                 await asyncio.sleep(0.005)
 
     async def start(self) -> None:
         self._stopping = False
         self._http = web.Server(self._serve, handler_cancellation=True, access_log=None)
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(self._connection, self.host, self.port, ssl=self._tls)
+        self._listener = await loop.create_server(self._accept_connection, self.host, self.port, ssl=self._tls)
         self.port = self._listener.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """Stop listening and break off whatever is under way."""
+        """Stop listening and cancel active exchanges."""
         self._stopping = True
         self._listener.close()
         for task in self._tasks:
@@ -148,17 +155,17 @@ class FakeProvider:
     ) -> None:
         await self.stop()
 
-    def _connection(self) -> asyncio.Protocol:
+    def _accept_connection(self) -> asyncio.Protocol:
         self.connections += 1
         return self._http()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request, and notice where the client leaves: aiohttp then cancels us, or a write fails."""
+        """Answer one request. If the client leaves, aiohttp cancels the task, or a write fails."""
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         try:
-            return await self._exchange(request)
+            return await self._handle_exchange(request)
         except asyncio.CancelledError:
             self.disconnects += not self._stopping
             raise
@@ -168,14 +175,14 @@ class FakeProvider:
         finally:
             self._tasks.discard(task)
 
-    async def _exchange(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle_exchange(self, request: web.BaseRequest) -> web.StreamResponse:
         raw = await request.content.read()
         if request.path.startswith(CONTROL) and request.path != f"{CONTROL}canary":
-            return await play(self._control(request.method, request.path.removeprefix(CONTROL), raw), request)
+            return await play(self._answer_control(request.method, request.path.removeprefix(CONTROL), raw), request)
         received = self._record(request, raw)
         try:
-            reply = self._answer(received, request.rel_url.raw_path)
-        except Refused as refused:
+            reply = self._build_reply(received, request.rel_url.raw_path)
+        except RequestRefusedError as refused:
             reply = refused.reply
         if self._closing:
             reply = replace(reply, headers={**reply.headers, "Connection": "close"})
@@ -184,100 +191,100 @@ class FakeProvider:
         try:
             return await play(reply, request)
         except (asyncio.CancelledError, ConnectionError):
-            self.left.add(received.number)
+            self.abandoned.add(received.number)
             raise
         finally:
             self.open_streams -= streams
 
-    def _record(self, request: web.BaseRequest, raw: bytes) -> Received:
+    def _record(self, request: web.BaseRequest, raw: bytes) -> ReceivedRequest:
         self._number += 1
         try:
             body = json.loads(raw)
         except (ValueError, RecursionError):
             body = None
         query, headers = dict(request.query), request.headers
-        received = Received(self._number, request.method, request.path, query, headers, body, raw)
+        received = ReceivedRequest(self._number, request.method, request.path, query, headers, body, raw)
         self.requests.append(received)
         return received
 
-    def _answer(self, received: Received, raw_path: str) -> Reply:
+    def _build_reply(self, received: ReceivedRequest, raw_path: str) -> Reply:
         row, profile = self._row, self.profile
-        checks.check_key(row, profile, received.headers, self.api_key)
+        request_checks.check_key(row, profile, received.headers, self.api_key)
         route = row.route(raw_path)
         if route is None:
-            return self._elsewhere(received)
+            return self._answer_other_path(received)
         if received.method != "POST":
-            checks.refuse(
+            request_checks.refuse(
                 row, profile, Problem(405, f"{received.method} is not allowed here", headers={"Allow": "POST"})
             )
-        checks.check_version(row, received.query)
-        body = checks.body_of(row, profile, received.raw)
+        request_checks.check_version(row, received.query)
+        body = request_checks.parse_body(row, profile, received.raw)
         protocol, found = row.meant(*route, body), route[1]
         model = unquote(found.groupdict().get("model") or str(body.get("model") or MODEL))
         if self.validate or row.extras == "by header":
-            body = checks.without_extras(row, profile, received.headers, body, protocol)
+            body = request_checks.apply_extras_policy(row, profile, received.headers, body, protocol)
         if self.validate:
-            checks.check_schema(row, profile, body, protocol)
-            checks.check_batch(row, profile, body, protocol, model)
+            request_checks.check_schema(row, profile, body, protocol)
+            request_checks.check_batch(row, profile, body, protocol, model)
             if protocol == "responses":
-                checks.check_previous(row, profile, body)
-                checks.check_outputs(row, profile, body)
-        return self._behave(received, body, model, protocol)
+                request_checks.check_previous_response(row, profile, body)
+                request_checks.check_tool_outputs(row, profile, body)
+        return self._play_behaviour(received, body, model, protocol)
 
-    def _elsewhere(self, received: Received) -> Reply:
-        """The dialect's other addresses, and its word for addresses that it does not have."""
+    def _answer_other_path(self, received: ReceivedRequest) -> Reply:
+        """Answer the dialect's information paths, and every other path with the dialect's 404."""
         row = self._row
         if received.path in row.info and received.method == "GET":
-            checks.check_version(row, received.query)
-            return json_reply(200, row.info[received.path])
-        said = f"No such address: {received.method} {received.path}"
-        return row.lost(self.dialect, Problem(404, said, code=row.unknown_path))
+            request_checks.check_version(row, received.query)
+            return build_json_reply(200, row.info[received.path])
+        message = f"No such address: {received.method} {received.path}"
+        return row.lost(self.dialect, Problem(404, message, code=row.unknown_path))
 
-    def _behave(self, received: Received, body: Json, model: str, protocol: str) -> Reply:
+    def _play_behaviour(self, received: ReceivedRequest, body: JsonObject, model: str, protocol: str) -> Reply:
         try:
-            chosen = self._choose(body, model)
-        except Misuse as misuse:
-            return native(self.dialect, self.profile, Problem(400, str(misuse)))
+            selected = self._choose_behaviour(body, model)
+        except InvalidBehaviourError as misuse:
+            return write_error(self.dialect, self.profile, Problem(400, str(misuse)))
         stream, unasked = body.get("stream"), FORMS[self.dialect, self.profile].streams_unasked
-        ask = Ask(
+        model_request = ModelRequest(
             dialect=self.dialect,
             profile=self.profile,
-            body=as_chat(body) if protocol == "responses" else body,
-            asked=body,
+            body=convert_to_chat(body) if protocol == "responses" else body,
+            original=body,
             model=model,
             number=received.number,
             stream=protocol != "embeddings" and (unasked if stream is None else bool(stream)),
             origin=self.origin,
-            args=chosen.args,
+            args=selected.args,
             protocol=protocol,
         )
-        return chosen.behaviour.reply(ask)
+        return selected.behaviour.build_reply(model_request)
 
-    def _choose(self, body: Json, model: str) -> Chosen:
+    def _choose_behaviour(self, body: JsonObject, model: str) -> SelectedBehaviour:
         if self._script:
             return self._script.popleft()
-        wanted = named(body, model)
-        return self._chosen if wanted is None else parse(wanted, self.dialect)
+        wanted = find_requested_behaviour(body, model)
+        return self._selected if wanted is None else parse_behaviour(wanted, self.dialect)
 
-    def _control(self, method: str, name: str, raw: bytes) -> Reply:
+    def _answer_control(self, method: str, name: str, raw: bytes) -> Reply:
         counts = {"connections": self.connections, "open_streams": self.open_streams, "disconnects": self.disconnects}
         match method, name:
             case "GET", "requests":
-                return json_reply(200, [received.as_json() for received in self.requests])
+                return build_json_reply(200, [received.to_json() for received in self.requests])
             case "DELETE", "requests":
                 self.requests.clear()
                 return Reply(204, {}, (b"",))
             case "GET", "state":
-                return json_reply(200, {**counts, "requests": len(self.requests), "behaviour": self.behaviour})
+                return build_json_reply(200, {**counts, "requests": len(self.requests), "behaviour": self.behaviour})
             case "PUT", "script":
-                return self._queue(raw)
-        said = "controls: GET and DELETE /_fake/requests, GET /_fake/state, PUT /_fake/script"
-        return json_reply(404, {"error": f"no control {method} /_fake/{name}; {said}"})
+                return self._queue_script(raw)
+        message = "controls: GET and DELETE /_fake/requests, GET /_fake/state, PUT /_fake/script"
+        return build_json_reply(404, {"error": f"no control {method} /_fake/{name}; {message}"})
 
-    def _queue(self, raw: bytes) -> Reply:
+    def _queue_script(self, raw: bytes) -> Reply:
         try:
             names = json.loads(raw)
             self.script(*names if isinstance(names, list) else [names])
         except (ValueError, AttributeError) as error:
-            return json_reply(400, {"error": f"the script is a JSON list of behaviours: {error}"})
+            return build_json_reply(400, {"error": f"the script is a JSON list of behaviours: {error}"})
         return Reply(204, {}, (b"",))

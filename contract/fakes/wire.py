@@ -1,7 +1,7 @@
-"""What a fake sends: a reply is a status, headers, and steps that are played one after the other.
+"""The replies of a fake: a status, headers, and steps that are played in order.
 
-The head of the reply goes out with the first bytes, so a step before them happens before the client has seen anything:
-`Hang` first means no answer at all, `Reset` or `Close` first a connection that ends with no reply.
+The head is sent with the first bytes. A reply that begins with `Hang` therefore sends nothing at all, and one that
+begins with `Reset` or `Close` ends the connection without a reply.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ __all__ = ["Close", "Hang", "Pause", "Reply", "Reset", "Step", "play"]
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Send nothing for that many seconds."""
+    """Wait that many seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """Send nothing more, and keep the connection until the client leaves."""
+    """Send nothing more, and keep the connection open until the client leaves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Break the connection off: the client gets a TCP reset."""
+    """Abort the connection with a TCP reset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Close the connection in order, but without the end that HTTP owes."""
+    """Close the connection cleanly before the end of the HTTP message."""
 
 
 Step: TypeAlias = bytes | Pause | Hang | Reset | Close
@@ -45,7 +45,7 @@ Step: TypeAlias = bytes | Pause | Hang | Reset | Close
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """`raw` steps are the whole conversation, head included, and need not be HTTP at all."""
+    """A reply. With `raw`, the steps include the head and need not be HTTP."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Reply:
 
 
 async def play(reply: Reply, request: web.BaseRequest) -> web.StreamResponse:
-    """Send a reply to the client of that request. Raises ConnectionError where the client has gone."""
+    """Send a reply to the client of that request. Raises ConnectionError if the client has left."""
     match reply.steps:
         case (bytes(body),) if not reply.raw:
             return web.Response(status=reply.status, headers=reply.headers, body=body)
@@ -62,17 +62,17 @@ async def play(reply: Reply, request: web.BaseRequest) -> web.StreamResponse:
     for step in reply.steps:
         match step:
             case bytes():
-                await _send(step, response, request, reply.raw)
+                await _send_bytes(step, response, request, reply.raw)
             case Pause(seconds):
                 await asyncio.sleep(seconds)
             case Hang():
                 await asyncio.Event().wait()
             case Reset() | Close():
-                return _end(response, request, abrupt=isinstance(step, Reset))
-    return _end(response, request, abrupt=False) if reply.raw else response
+                return _end_connection(response, request, abrupt=isinstance(step, Reset))
+    return _end_connection(response, request, abrupt=False) if reply.raw else response
 
 
-async def _send(data: bytes, response: web.StreamResponse, request: web.BaseRequest, raw: bool) -> None:
+async def _send_bytes(data: bytes, response: web.StreamResponse, request: web.BaseRequest, raw: bool) -> None:
     if raw:
         _transport(request).write(data)
     elif not response.prepared:
@@ -82,8 +82,8 @@ async def _send(data: bytes, response: web.StreamResponse, request: web.BaseRequ
     await asyncio.sleep(0)
 
 
-def _end(response: web.StreamResponse, request: web.BaseRequest, *, abrupt: bool) -> web.StreamResponse:
-    """Take the connection away from under aiohttp, which then drops what it still had to say."""
+def _end_connection(response: web.StreamResponse, request: web.BaseRequest, *, abrupt: bool) -> web.StreamResponse:
+    """Close the connection directly, so that aiohttp sends nothing more."""
     transport = _transport(request)
     response.force_close()
     if abrupt:
@@ -97,5 +97,5 @@ def _end(response: web.StreamResponse, request: web.BaseRequest, *, abrupt: bool
 
 def _transport(request: web.BaseRequest) -> asyncio.Transport:
     if request.transport is None:
-        raise ConnectionResetError("the client has gone")
+        raise ConnectionResetError("the client has left")
     return request.transport

@@ -1,1 +1,1 @@
-"""Reports of a run: JSON is the one that all others are made from."""
+"""Reports of a run. All other formats are rendered from the JSON report."""

@@ -1,23 +1,23 @@
-"""The badge: JSON in the form that shields endpoints read."""
+"""The badge: JSON in the form that a shields endpoint reads."""
 
 from __future__ import annotations
 
 import json
 
-from dragoman.contract.model import Json
+from dragoman.contract.json_types import JsonObject
 
-__all__ = ["badge"]
+__all__ = ["render_badge"]
 
 
-def badge(report: Json) -> str:
-    """How many of the cases that were asked pass; warnings count as passed, known gaps do not."""
+def render_badge(report: JsonObject) -> str:
+    """Render how many of the cases that ran pass. Warnings count as passed, known gaps do not."""
     counts = report["counts"]
-    good, asked = counts["pass"] + counts["warn"], len(report["cases"]) - counts["skip"] - counts["inconclusive"]
-    color = "red" if good < asked * 0.9 else "yellow" if good < asked else "brightgreen"
-    told = {
+    passed, ran = counts["pass"] + counts["warn"], len(report["cases"]) - counts["skip"] - counts["inconclusive"]
+    color = "red" if passed < ran * 0.9 else "yellow" if passed < ran else "brightgreen"
+    badge = {
         "schemaVersion": 1,
         "label": f"{report['target']['dialect']} contract",
-        "message": f"{good}/{asked}",
-        "color": color if asked else "lightgrey",
+        "message": f"{passed}/{ran}",
+        "color": color if ran else "lightgrey",
     }
-    return json.dumps(told) + "\n"
+    return json.dumps(badge) + "\n"

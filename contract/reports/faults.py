@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from dragoman.contract.faults import Row
+from dragoman.contract.faults import FaultRow
 
-__all__ = ["as_json", "as_markdown"]
+__all__ = ["render_fault_json", "render_fault_markdown"]
 
-_SHOWN = 3
+_MOST_SHOWN = 3
 
 
-def as_json(rows: Sequence[Row]) -> str:
-    """A list of objects: fault, about, dialect, baseline, cases that notice it, asked, and allowed: why it is none."""
+def render_fault_json(rows: Sequence[FaultRow]) -> str:
+    """Render a list of objects: fault, about, dialect, baseline, the cases that detect it, how many were asked, and why
+    the behaviour is allowed, null if it is a fault."""
     found = [
         {
             "fault": row.fault.name,
@@ -22,22 +23,23 @@ def as_json(rows: Sequence[Row]) -> str:
             "baseline": row.fault.baseline,
             "cases": list(row.cases),
             "asked": row.asked,
-            "allowed": row.fault.harmless(row.dialect) or None,
+            "allowed": row.fault.harmless_reason(row.dialect) or None,
         }
         for row in rows
     ]
     return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
 
 
-def as_markdown(rows: Sequence[Row]) -> str:
-    lines = ["| fault | what it is | dialect | noticed by |", "| --- | --- | --- | --- |"]
-    lines += [f"| `{row.fault.name}` | {row.fault.about} | {row.dialect} | {_told(row)} |" for row in rows]
+def render_fault_markdown(rows: Sequence[FaultRow]) -> str:
+    """Render a table with a row for each fault and dialect."""
+    lines = ["| fault | description | dialect | detected by |", "| --- | --- | --- | --- |"]
+    lines += [f"| `{row.fault.name}` | {row.fault.about} | {row.dialect} | {_describe_cases(row)} |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
-def _told(row: Row) -> str:
+def _describe_cases(row: FaultRow) -> str:
     if not row.cases:
-        return row.fault.harmless(row.dialect) or "**nothing**"
-    shown = ", ".join(f"`{id_}`" for id_ in row.cases[:_SHOWN])
-    more = f", and {len(row.cases) - _SHOWN} more" if len(row.cases) > _SHOWN else ""
+        return row.fault.harmless_reason(row.dialect) or "**nothing**"
+    shown = ", ".join(f"`{id_}`" for id_ in row.cases[:_MOST_SHOWN])
+    more = f", and {len(row.cases) - _MOST_SHOWN} more" if len(row.cases) > _MOST_SHOWN else ""
     return f"{shown}{more} (of {row.asked})"

@@ -23,17 +23,17 @@
   const areaOf = (id) => id.split("/").slice(0, 2).join("/");
 
   const rows = new Map();
-  reports.forEach((report, place) => {
+  reports.forEach((report, column) => {
     for (const found of report.cases) {
       if (!rows.has(found.id)) rows.set(found.id, { ...found, cells: [] });
-      rows.get(found.id).cells[place] = found;
+      rows.get(found.id).cells[column] = found;
     }
   });
   const sorted = [...rows.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
 
   // The chart: areas x targets.
 
-  function counted(report) {
+  function countByArea(report) {
     const areas = new Map([["", report.counts]]);
     for (const found of report.cases) {
       const counts = areas.get(areaOf(found.id)) || {};
@@ -43,27 +43,27 @@
     return areas;
   }
 
-  function bar(counts = {}) {
-    const told = VERDICTS.filter((verdict) => verdict !== "skip" && counts[verdict]);
-    if (!told.length) return element("td", { class: "skip" }, "–");
-    const label = told.map((verdict) => `${counts[verdict]} ${verdict}`).join(", ");
+  function drawBar(counts = {}) {
+    const present = VERDICTS.filter((verdict) => verdict !== "skip" && counts[verdict]);
+    if (!present.length) return element("td", { class: "skip" }, "–");
+    const label = present.map((verdict) => `${counts[verdict]} ${verdict}`).join(", ");
     const made = element("span", { class: "bar", role: "img", "aria-label": label, title: label });
-    for (const verdict of told) made.append(element("i", { class: verdict, style: `flex:${counts[verdict]}` }));
-    const total = told.reduce((sum, verdict) => sum + counts[verdict], 0);
+    for (const verdict of present) made.append(element("i", { class: verdict, style: `flex:${counts[verdict]}` }));
+    const total = present.reduce((sum, verdict) => sum + counts[verdict], 0);
     return element("td", {}, made, `${(counts.pass || 0) + (counts.warn || 0)}/${total}`);
   }
 
-  function chart() {
-    const counts = reports.map(counted);
+  function drawChart() {
+    const counts = reports.map(countByArea);
     const names = ["", ...new Set(sorted.map((row) => areaOf(row.id)))];
     const look = (name) => () => { by("search").value = name && `${name}/`; draw(); by("matrix").scrollIntoView(); };
     return names.map((name) => element("tr", {}, element("th", { scope: "row" }, button(name || "all", look(name))),
-      ...counts.map((areas) => bar(areas.get(name)))));
+      ...counts.map((areas) => drawBar(areas.get(name)))));
   }
 
-  function heading(first) {
+  function drawHeading(first) {
     const column = ({ target, started }) => {
-      const about = [`${target.dialect} (${target.profile})`, `model ${target.model}`, target.upstream && `in front of a fake: ${target.upstream}`, started];
+      const about = [`${target.dialect} (${target.profile})`, `model ${target.model}`, target.upstream && `in front of a fake provider: ${target.upstream}`, started];
       return element("th", { scope: "col", title: about.filter(Boolean).join("\n") }, target.name);
     };
     return element("tr", {}, element("th", { scope: "col" }, first), ...reports.map(column));
@@ -71,15 +71,15 @@
 
   // The matrix: cases x targets.
 
-  function cell(found, report) {
+  function drawCell(found, report) {
     if (!found) return element("td", { class: "cell skip" }, "");
     const label = found.expected ? `${found.verdict} (known)` : found.verdict;
     const mark = element("span", { "aria-hidden": "true" }, MARKS[found.verdict]);
     const named = { class: `verdict ${found.verdict}`, "aria-label": `${label}: ${found.id}, ${report.target.name}`, title: found.reason || label };
-    return element("td", { class: "cell" }, button(reports.length > 3 ? [mark] : [mark, label], () => open(found, report), named));
+    return element("td", { class: "cell" }, button(reports.length > 3 ? [mark] : [mark, label], () => openDetail(found, report), named));
   }
 
-  function fits(row, wanted) {
+  function matches(row, wanted) {
     const verdicts = row.cells.filter(Boolean).map((found) => found.verdict).filter((verdict) => shown.has(verdict));
     const differs = new Set(verdicts.filter((verdict) => verdict !== "skip")).size > 1;
     return verdicts.length && (differs || by("differences").getAttribute("aria-pressed") === "false")
@@ -88,27 +88,27 @@
 
   function draw() {
     const wanted = by("search").value.trim().toLowerCase();
-    const fitting = sorted.filter((row) => fits(row, wanted));
+    const matching = sorted.filter((row) => matches(row, wanted));
     const made = [];
     let area = "";
-    for (const row of fitting) {
+    for (const row of matching) {
       if (areaOf(row.id) !== area) {
         area = areaOf(row.id);
         made.push(element("tr", { class: "group" }, element("th", { colspan: String(reports.length + 1), scope: "rowgroup" }, area)));
       }
       const name = element("td", { class: "case" }, element("code", {}, row.id), " ", element("span", { class: "level" }, row.level), element("small", {}, row.title));
-      made.push(element("tr", {}, name, ...reports.map((report, place) => cell(row.cells[place], report))));
+      made.push(element("tr", {}, name, ...reports.map((report, column) => drawCell(row.cells[column], report))));
     }
     document.querySelector("#matrix tbody").replaceChildren(...made);
-    by("count").textContent = fitting.length ? `${fitting.length} of ${sorted.length} cases` : "No case fits the filter.";
+    by("count").textContent = matching.length ? `${matching.length} of ${sorted.length} cases` : "No case matches the filter.";
   }
 
   // The wire log of one cell.
 
   const pretty = (text) => { try { return JSON.stringify(JSON.parse(text), null, 2); } catch { return text; } };
-  const headers = (fields) => Object.entries(fields).map(([name, value]) => `${name}: ${value}`).join("\n");
+  const formatHeaders = (fields) => Object.entries(fields).map(([name, value]) => `${name}: ${value}`).join("\n");
 
-  function linked(text) {
+  function linkIssues(text) {
     const parts = [];
     let end = 0;
     for (const match of text.matchAll(ISSUE)) {
@@ -119,46 +119,46 @@
     return [...parts, text.slice(end)];
   }
 
-  function checks(step) {
+  function listChecks(step) {
     const kind = (check) => ({ held: "pass", broken: check.level === "MUST" ? "fail" : "warn", unreached: "skip" })[check.state];
     return element("ul", {}, ...step.checks.map((check) => element("li", {},
       element("span", { class: kind(check) }, `${check.name}: ${check.state}`),
       (check.problems || []).length ? `: ${check.problems.join("; ")}` : "")));
   }
 
-  function answered(answer) {
+  function formatAnswer(answer) {
     const times = answer.chunks.length ? `, ${answer.chunks.length} chunks from ${answer.chunks[0]} s to ${answer.chunks[answer.chunks.length - 1]} s` : "";
     const end = answer.broken ? `\n\n[${answer.broken}]` : "";
-    return `${answer.status}${times}\n${headers(answer.headers)}\n\n${pretty(answer.body)}${end}`;
+    return `${answer.status}${times}\n${formatHeaders(answer.headers)}\n\n${pretty(answer.body)}${end}`;
   }
 
-  function behind({ script, received, requests = received.length }) {
-    const told = script.length ? `The fake behind was told: ${script.join(", ")}` : "The fake behind answered as asked";
-    const got = received.map((request) => element("pre", {}, `${request.method} ${request.path}\n${headers(request.headers)}\n\n${pretty(request.body)}`));
-    const count = requests === 1 ? "one request reached it" : `${requests || "no"} requests reached it`;
-    return [element("h4", {}, `${told}; ${count}${requests > got.length ? ", the last of which is" : ""}`), ...got];
+  function drawUpstream({ script, received, requests = received.length }) {
+    const behaviour = script.length ? `Behaviour of the fake provider: ${script.join(", ")}` : "Behaviour of the fake provider: the default";
+    const got = received.map((request) => element("pre", {}, `${request.method} ${request.path}\n${formatHeaders(request.headers)}\n\n${pretty(request.body)}`));
+    const count = requests === 1 ? "it received one request" : `it received ${requests || "no"} requests`;
+    return [element("h4", {}, `${behaviour}; ${count}${requests > got.length ? ", the last one is" : ""}`), ...got];
   }
 
-  function wire(step, number, count) {
-    const parts = [element("h3", {}, count > 1 ? `Step ${number + 1}` : "Wire log"), checks(step)];
+  function drawStep(step, number, count) {
+    const parts = [element("h3", {}, count > 1 ? `Step ${number + 1}` : "Wire log"), listChecks(step)];
     if (!step.exchange) return parts;
     const { request, answer } = step.exchange;
-    parts.push(element("h4", {}, "Asked"), element("pre", {}, `${request.method} ${request.url}\n${headers(request.headers)}\n\n${pretty(request.body)}`));
-    parts.push(...(step.upstream ? behind(step.upstream) : []));
-    parts.push(element("h4", {}, "Answered"), element("pre", {}, answered(answer)));
+    parts.push(element("h4", {}, "Request"), element("pre", {}, `${request.method} ${request.url}\n${formatHeaders(request.headers)}\n\n${pretty(request.body)}`));
+    parts.push(...(step.upstream ? drawUpstream(step.upstream) : []));
+    parts.push(element("h4", {}, "Response"), element("pre", {}, formatAnswer(answer)));
     const curl = element("pre", { class: "curl", tabindex: "0" }, step.curl);
     const copy = button("Copy", async () => { await navigator.clipboard.writeText(step.curl); copy.textContent = "Copied"; });
     return [...parts, element("h3", {}, "Reproduce", navigator.clipboard ? copy : null), curl];
   }
 
-  function open(found, report) {
+  function openDetail(found, report) {
     const dialog = by("detail");
-    const facts = [["target", report.target.name], ["verdict", found.verdict], ["level", found.level], ["rule", found.title], ["source", found.source], ["found", found.reason], ["known gap", found.expected]];
+    const facts = [["target", report.target.name], ["verdict", found.verdict], ["level", found.level], ["rule", found.title], ["source", found.source], ["reason", found.reason], ["known gap", found.expected]];
     dialog.replaceChildren(button("Close", () => dialog.close(), { class: "close" }), element("h2", { id: "detail-title" }, found.id),
       element("dl", {}, ...facts.filter(([, value]) => value).flatMap(([name, value]) =>
-        [element("dt", {}, name), element("dd", { class: name === "verdict" ? found.verdict : "" }, ...(name === "source" ? linked(value) : [value]))])),
-      ...found.steps.flatMap((step, number) => wire(step, number, found.steps.length)));
-    if (!found.steps.length) dialog.append(element("p", {}, found.verdict === "skip" ? "Nothing was asked." : "This report keeps the wire logs of failures alone."));
+        [element("dt", {}, name), element("dd", { class: name === "verdict" ? found.verdict : "" }, ...(name === "source" ? linkIssues(value) : [value]))])),
+      ...found.steps.flatMap((step, number) => drawStep(step, number, found.steps.length)));
+    if (!found.steps.length) dialog.append(element("p", {}, found.verdict === "skip" ? "The case sent no request." : "This report keeps only the wire logs of failures."));
     dialog.showModal();
     dialog.scrollTop = 0;
     history.replaceState(null, "", `#${reports.indexOf(report)}:${found.id}`);
@@ -166,22 +166,22 @@
 
   // Filters and keys.
 
-  function pressed(made) {
+  function togglePressed(made) {
     const on = made.getAttribute("aria-pressed") !== "true";
     made.setAttribute("aria-pressed", String(on));
     return on;
   }
 
-  function filters() {
+  function drawFilters() {
     return VERDICTS.filter((verdict) => reports.some((report) => report.counts[verdict])).map((verdict) => {
       const number = reports.reduce((sum, report) => sum + report.counts[verdict], 0);
-      const act = () => { if (pressed(made)) shown.add(verdict); else shown.delete(verdict); draw(); };
+      const act = () => { if (togglePressed(made)) shown.add(verdict); else shown.delete(verdict); draw(); };
       const made = button(`${number} ${verdict}`, act, { class: verdict, "aria-pressed": "true" });
       return made;
     });
   }
 
-  function keys(event) {
+  function focusSearch(event) {
     if (event.key !== "/" || by("detail").open || event.target.id === "search") return;
     event.preventDefault();
     by("search").focus();
@@ -189,20 +189,20 @@
 
   const several = reports.length > 1;
   by("intro").textContent = `${sorted.length} cases, ${several ? `${reports.length} targets` : "one target"}, ${reports[0] ? `${reports[0].suite}, ${reports[0].started.slice(0, 10)}` : ""}`;
-  document.querySelector("#areas thead").append(heading("area"));
-  document.querySelector("#areas tbody").append(...chart());
-  document.querySelector("#matrix thead").append(heading("case"));
+  document.querySelector("#areas thead").append(drawHeading("area"));
+  document.querySelector("#areas tbody").append(...drawChart());
+  document.querySelector("#matrix thead").append(drawHeading("case"));
   by("areas").className = several ? "many" : "one";
   by("matrix").className = reports.length > 3 ? "many" : "";
-  by("verdicts").append(...filters());
+  by("verdicts").append(...drawFilters());
   by("differences").hidden = !several;
-  by("differences").addEventListener("click", (event) => { pressed(event.target); draw(); });
+  by("differences").addEventListener("click", (event) => { togglePressed(event.target); draw(); });
   by("search").addEventListener("input", draw);
   by("detail").addEventListener("click", (event) => { if (event.target.id === "detail") event.target.close(); });
   by("detail").addEventListener("close", () => history.replaceState(null, "", location.pathname + location.search));
-  document.addEventListener("keydown", keys);
+  document.addEventListener("keydown", focusSearch);
   draw();
-  const [place, id] = decodeURIComponent(location.hash.slice(1)).split(":");
+  const [column, id] = decodeURIComponent(location.hash.slice(1)).split(":");
   const linkedRow = rows.get(id);
-  if (linkedRow && linkedRow.cells[Number(place)]) open(linkedRow.cells[Number(place)], reports[Number(place)]);
+  if (linkedRow && linkedRow.cells[Number(column)]) openDetail(linkedRow.cells[Number(column)], reports[Number(column)]);
 })();

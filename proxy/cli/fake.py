@@ -25,14 +25,14 @@ def fake(
     from dragoman.contract import fakes
 
     if show_list:
-        print(fakes.listing())
+        print(fakes.list_behaviours())
         return
     try:
         if replay is not None:
-            fakes.run(fakes.ReplayProvider(replay, port=port), fakes.ReplayProvider.introduction)
+            fakes.run_until_signal(fakes.ReplayProvider(replay, port=port), fakes.ReplayProvider.describe)
         elif dialect is not None:
             provider = fakes.FakeProvider(dialect, port=port, behaviour=behaviour, api_key=api_key, profile=profile)
-            fakes.run(provider, fakes.introduction)
+            fakes.run_until_signal(provider, fakes.describe_fake)
         else:
             exit_with_error(
                 "name a dialect (openai, databricks, azure or mindie), or a folder of recordings (--replay FOLDER)"

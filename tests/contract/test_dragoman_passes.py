@@ -1,21 +1,21 @@
-"""dragoman, as a process of its own in front of each fake, passes every MUST and SHOULD of every dialect."""
+"""dragoman, as a subprocess in front of each fake provider, passes every MUST and SHOULD of every dialect."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dragoman.contract.behind import Fake
-from dragoman.contract.corpus import load_cases
+from dragoman.contract.case_files import load_cases
+from dragoman.contract.fake_upstream import FakeUpstream
+from dragoman.contract.json_types import JsonObject
 from dragoman.contract.model import DIALECTS, Case
-from dragoman.contract.runner import Run
-from dragoman.contract.servers import Proxies
+from dragoman.contract.runner import CaseRunner
+from dragoman.contract.servers import ProxyServers
 from dragoman.contract.target import Target
-from dragoman.contract.transport import Http
-from dragoman.contract.verdicts import Result
+from dragoman.contract.transport import HttpTransport
+from dragoman.contract.verdicts import CaseResult
 
 CASES = load_cases()
 KEY = "sk-contract"
@@ -28,17 +28,17 @@ SERVED = {
     "azure": {"chat", "embeddings", "models"},
     "mindie": {"chat", "models"},
 }
-"""Client -> what dragoman serves, whatever is behind it, but for embeddings: MindIE has none.
-Chat stands in for completions."""
+"""The protocols that dragoman serves for each client's dialect, with any provider. Chat replaces completions; MindIE as
+a provider has no embeddings."""
 CALLED = {
     "openai": ["chat", "responses", "completions", "embeddings"],
     "databricks": ["chat", "completions", "embeddings"],
     "azure": ["chat", "embeddings"],
 }
-"""Provider -> the protocols that dragoman asks it for, where it is not chat alone."""
+"""The protocols that dragoman calls at each provider; the default is chat."""
 
 CHAT_LACKS = {"several_prompts", "echo", "completion_logprobs"}
-"""What chat cannot do where it stands in for completions."""
+"""What chat cannot do when it replaces completions."""
 
 PROVIDER_LACKS = {
     "openai": set[str](),
@@ -46,7 +46,7 @@ PROVIDER_LACKS = {
     "azure": {"n", "logprobs", "stream_usage", "reasoning", "parallel_off", "tokens", "instruction"} | CHAT_LACKS,
     "mindie": {"parallel_off"} | CHAT_LACKS,
 }
-"""What the providers' APIs do not have, and dragoman therefore refuses by name."""
+"""What the providers' APIs lack, so that dragoman refuses it by name."""
 
 CLIENT_LACKS = {
     "openai": set[str](),
@@ -54,10 +54,10 @@ CLIENT_LACKS = {
     "azure": set[str](),
     "mindie": {"tools"},
 }
-"""What dragoman serves otherwise: unknown fields pass through, MindIE's reference has no tools."""
+"""What dragoman serves in another way: unknown fields pass through, MindIE's reference has no tools."""
 
 
-def configuration(upstream: str, base_url: str) -> dict[str, Any]:
+def build_configuration(upstream: str, base_url: str) -> JsonObject:
     kind = {"kind": "provisioned-throughput"} if upstream == "databricks" else {}
     provider = {"dialect": upstream, "base_url": base_url, "api_key": "sk-upstream", **kind}
     return {
@@ -69,7 +69,7 @@ def configuration(upstream: str, base_url: str) -> dict[str, Any]:
     }
 
 
-async def results(url: str, client: str, upstream: str, fake: Fake) -> list[Result]:
+async def run_cases(url: str, client: str, upstream: str, fake: FakeUpstream) -> list[CaseResult]:
     target = Target(
         url + BASES[client],
         client,
@@ -81,21 +81,21 @@ async def results(url: str, client: str, upstream: str, fake: Fake) -> list[Resu
         upstream=upstream,
     )
     mine: list[Case] = [case for case in CASES if case.dialect == client and case.level != "MAY"]
-    http = Http(20)
-    await fake.begin(())
-    asked = await Run(target, http, concurrency=8).results([case for case in mine if not case.upstreams])
-    driven = await Run(target, http, fake).results([case for case in mine if case.upstreams])
+    http = HttpTransport(20)
+    await fake.load_script(())
+    direct = await CaseRunner(target, http, concurrency=8).run_cases([case for case in mine if not case.upstreams])
+    driven = await CaseRunner(target, http, fake).run_cases([case for case in mine if case.upstreams])
     await http.close()
-    return asked + driven
+    return direct + driven
 
 
 @pytest.mark.parametrize("upstream", DIALECTS)
-async def test_every_must_and_should(upstream: str, tmp_path: Path) -> None:
-    async with Fake(upstream) as fake:
-        with Proxies(tmp_path) as proxies:
-            url = await asyncio.to_thread(proxies, configuration(upstream, fake.base_url))
-            found = [await results(url, client, upstream, fake) for client in DIALECTS]
-    for client, told in zip(DIALECTS, found, strict=True):
-        bad = [(r.case.id, r.verdict, r.reason) for r in told if r.verdict not in ("pass", "skip")]
+async def test_dragoman_passes_every_must_and_should(upstream: str, tmp_path: Path) -> None:
+    async with FakeUpstream(upstream) as fake:
+        with ProxyServers(tmp_path) as proxies:
+            url = await asyncio.to_thread(proxies, build_configuration(upstream, fake.base_url))
+            found = [await run_cases(url, client, upstream, fake) for client in DIALECTS]
+    for client, results in zip(DIALECTS, found, strict=True):
+        bad = [(r.case.id, r.verdict, r.reason) for r in results if r.verdict not in ("pass", "skip")]
         assert bad == [], f"{client} over {upstream}"
-        assert sum(result.verdict == "pass" for result in told) > 120
+        assert sum(result.verdict == "pass" for result in results) > 120

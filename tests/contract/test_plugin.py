@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.contract.servers import Fakes
+from dragoman.contract.servers import FakeServers
 
 OWN_TEST = """
 import json, urllib.request
@@ -46,8 +46,8 @@ def pytest_run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def fakes() -> Iterator[Fakes]:
-    with Fakes() as made:
+def fakes() -> Iterator[FakeServers]:
+    with FakeServers() as made:
         yield made
 
 
@@ -61,7 +61,7 @@ def test_it_does_nothing_unless_asked(tmp_path: Path) -> None:
     assert (result.returncode, "1 passed" in result.stdout) == (0, True), result.stdout
 
 
-def test_cases_are_tests(tmp_path: Path, fakes: Fakes) -> None:
+def test_cases_are_tests(tmp_path: Path, fakes: FakeServers) -> None:
     fake = fakes("mindie", api_key="k")
     options = ["--dragoman-base-url", fake.base_url, "--dragoman-model", "m", "--dragoman-dialect", "mindie"]
     good = pytest_run(tmp_path, *options, "--dragoman-only", "chat/text/plain")

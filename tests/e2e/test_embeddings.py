@@ -20,7 +20,7 @@ from azure.core.exceptions import HttpResponseError
 from databricks.sdk import WorkspaceClient, errors
 
 from dragoman.adapters.validation import judge
-from dragoman.contract.fakes.vectors import vector_of
+from dragoman.contract.fakes.vectors import make_vector
 
 PROVIDERS = ("openai", "databricks", "azure")
 PATHS = {
@@ -61,7 +61,7 @@ def packed(vector: list[float]) -> str:
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_the_sdk_asks_for_base64_unasked(house: Any, client: Any, provider: str) -> None:
     reply = await client.embeddings.create(model=provider, input=TEXTS)
-    assert [item.embedding for item in reply.data] == [vector_of(text) for text in TEXTS]
+    assert [item.embedding for item in reply.data] == [make_vector(text) for text in TEXTS]
     assert [item.index for item in reply.data] == [0, 1, 2]
     assert (reply.object, reply.model) == ("list", f"{provider}-model")
     assert (reply.usage.prompt_tokens, reply.usage.total_tokens) == (4, 4)
@@ -69,23 +69,23 @@ async def test_the_sdk_asks_for_base64_unasked(house: Any, client: Any, provider
     wanted = {"input": TEXTS} | ({} if provider == "databricks" else {"model": f"{provider}-model"})
     assert received.body == (wanted | ({"encoding_format": "base64"} if provider == "openai" else {}))
     raw = await client.embeddings.with_raw_response.create(model=provider, input="one")
-    assert json.loads(raw.content)["data"][0]["embedding"] == packed(vector_of("one"))
+    assert json.loads(raw.content)["data"][0]["embedding"] == packed(make_vector("one"))
     assert "x-dragoman-changes" not in raw.headers
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_floats(client: Any, provider: str) -> None:
     reply = await client.embeddings.create(model=provider, input="one", encoding_format="float")
-    assert reply.data[0].embedding == vector_of("one")
+    assert reply.data[0].embedding == make_vector("one")
 
 
 async def test_dimensions_tokens_and_users(house: Any, client: Any) -> None:
     for provider in ("openai", "azure"):
         reply = await client.embeddings.create(model=provider, input="one", dimensions=3, user="me")
-        assert reply.data[0].embedding == vector_of("one", 3)
+        assert reply.data[0].embedding == make_vector("one", 3)
         assert ("user" in house.fakes[provider].requests[-1].body) == (provider == "openai")
     reply = await client.embeddings.create(model="openai", input=[[1, 2], [3]])
-    assert [item.embedding for item in reply.data] == [vector_of([1, 2]), vector_of([3])]
+    assert [item.embedding for item in reply.data] == [make_vector([1, 2]), make_vector([3])]
     assert len((await client.embeddings.create(model="openai", input=[1, 2])).data) == 1
     for provider, given, path in (("databricks", [1, 2], "input[0]"), ("azure", [[1], [2]], "input[0]")):
         with pytest.raises(openai.BadRequestError, match="must be of type string") as caught:
@@ -103,7 +103,7 @@ async def test_every_client_over_every_provider(house: Any, dialect: str, provid
         assert status == 200, body
         assert headers["content-type"] == "application/json"
         assert [v.message for v in judge(f"{dialect}/embeddings.reply").violations(body)] == []
-        assert [item["embedding"] for item in body["data"]] == [vector_of(text) for text in TEXTS]
+        assert [item["embedding"] for item in body["data"]] == [make_vector(text) for text in TEXTS]
 
 
 async def test_azures_client(house: Any) -> None:
@@ -112,11 +112,11 @@ async def test_azures_client(house: Any) -> None:
         async with make_azure(endpoint) as client:
             for provider in PROVIDERS:
                 reply = await client.embed(input=TEXTS, model=provider)
-                assert [item.embedding for item in reply.data] == [vector_of(text) for text in TEXTS]
+                assert [item.embedding for item in reply.data] == [make_vector(text) for text in TEXTS]
                 assert reply.id
                 assert reply.usage.total_tokens == 4
                 reply = await client.embed(input=["one"], model=provider, encoding_format="base64")
-                assert reply.data[0].embedding == packed(vector_of("one"))
+                assert reply.data[0].embedding == packed(make_vector("one"))
             reply = await client.embed(input=["one"], model="azure", input_type="query", encoding_format="int8")
             assert house.fakes["azure"].requests[-1].body["input_type"] == "query"
             assert house.fakes["azure"].requests[-1].body["encoding_format"] == "int8"
@@ -137,12 +137,12 @@ async def test_databricks_client(house: Any, monkeypatch: pytest.MonkeyPatch, pr
         return WorkspaceClient(host=house.proxy.url, token="any").serving_endpoints.query(provider, input=given)
 
     reply = await asyncio.to_thread(ask, TEXTS)
-    assert [item.embedding for item in reply.data] == [vector_of(text) for text in TEXTS]
+    assert [item.embedding for item in reply.data] == [make_vector(text) for text in TEXTS]
     assert [item.index for item in reply.data] == [0, 1, 2]
     assert (reply.model, reply.usage.prompt_tokens) == (f"{provider}-model", 4)
     assert reply.served_model_name == ("databricks-model" if provider == "databricks" else None)
     one = await asyncio.to_thread(ask, "one")
-    assert one.data[0].embedding == vector_of("one")
+    assert one.data[0].embedding == make_vector("one")
     with pytest.raises(errors.InvalidParameterValue, match=r"input\[1\] must be of type string"):
         await asyncio.to_thread(ask, ["x", 1])
 
@@ -150,7 +150,7 @@ async def test_databricks_client(house: Any, monkeypatch: pytest.MonkeyPatch, pr
 async def test_openais_client_at_databricks_address(house: Any) -> None:
     async with openai.AsyncOpenAI(base_url=f"{house.proxy.url}/serving-endpoints", api_key="any") as client:
         reply = await client.embeddings.create(model="databricks", input=TEXTS)
-    assert [item.embedding for item in reply.data] == [vector_of(text) for text in TEXTS]
+    assert [item.embedding for item in reply.data] == [make_vector(text) for text in TEXTS]
 
 
 async def test_databricks_instruction(house: Any) -> None:
@@ -169,7 +169,7 @@ async def test_databricks_instruction(house: Any) -> None:
 async def test_2048_inputs_come_back_in_order(house: Any, client: Any, provider: str) -> None:
     texts = [f"text {number}" for number in range(2048)]
     reply = await client.embeddings.create(model=provider, input=texts)
-    assert [item.embedding for item in reply.data] == [vector_of(text) for text in texts]
+    assert [item.embedding for item in reply.data] == [make_vector(text) for text in texts]
     assert [item.index for item in reply.data] == list(range(2048))
     assert reply.usage.total_tokens == 2 * 2048
     sizes = sorted(len(received.body["input"]) for received in house.fakes[provider].requests)
@@ -181,7 +181,7 @@ async def test_a_providers_own_limit(build: Any) -> None:
     for provider in PROVIDERS:
         request = {"model": provider, "input": list("abcde"), "user": "me"}
         _, headers, body = await post(house, "/v1/embeddings", request)
-        assert [item["embedding"] for item in body["data"]] == [vector_of(text) for text in "abcde"]
+        assert [item["embedding"] for item in body["data"]] == [make_vector(text) for text in "abcde"]
         assert headers.get("x-dragoman-changes", "").count("user") == (provider != "openai"), "once for all parts"
         assert len(house.fakes[provider].requests) == 3
         status, _, _ = await post(house, "/v1/embeddings", {"model": "openai", "input": [1, 2, 3]})
@@ -254,12 +254,12 @@ async def test_what_is_mended(house: Any, client: Any, provider: str) -> None:
         for encoding in ("float", "base64"):
             reply = await client.embeddings.create(model=provider, input=texts, encoding_format=encoding)
             found = [item.embedding for item in reply.data]
-            wanted: list[Any] = [vector_of(text) for text in texts]
+            wanted: list[Any] = [make_vector(text) for text in texts]
             assert found == (wanted if encoding == "float" else list(map(packed, wanted))), behaviour
             judged = reply.model_dump(exclude_none=True, warnings=False)
             assert [v.message for v in judge("hub/embeddings.reply").violations(judged)] == []
     one = await client.embeddings.create(model=provider, input="fake:vectors-single")
-    assert one.data[0].embedding == vector_of("fake:vectors-single")
+    assert one.data[0].embedding == make_vector("fake:vectors-single")
 
 
 FAULTS = {
@@ -328,7 +328,7 @@ async def test_policies_of_replies(build: Any) -> None:
         _, _, reply = await post(house, "/v1/embeddings", body)
         assert ([item["index"] for item in reply["data"]] == [1, 0]) == shuffled
         _, _, reply = await post(house, "/v1/embeddings", {**body, "model": "databricks", "encoding_format": "base64"})
-        assert reply["data"][0]["embedding"] == packed(vector_of("a")), "a format asked for comes under every policy"
+        assert reply["data"][0]["embedding"] == packed(make_vector("a")), "a format asked for comes under every policy"
         body = {"model": "openai", "input": ["fake:vectors-single"]}
         assert (await post(house, "/v1/embeddings", body))[0] == (502 if policy == "strict" else 200)
 
@@ -365,7 +365,7 @@ async def test_a_fallback_gets_the_whole(build: Any) -> None:
     texts = [f"t{number}" for number in range(200)]
     status, _, body = await post(house, "/v1/embeddings", {"model": "first", "input": texts})
     assert status == 200
-    assert [item["embedding"] for item in body["data"]] == [vector_of(text) for text in texts]
+    assert [item["embedding"] for item in body["data"]] == [make_vector(text) for text in texts]
     assert len(house.fakes["azure"].requests) == 1
 
 

@@ -1,16 +1,17 @@
-"""Completions of the fakes: openai's and databricks' own forms, and the behaviours that both share with chat."""
+"""The completions of the fakes: the forms of openai and databricks, and the behaviours that they share with chat."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
+import aiohttp
 import jsonschema_rs
 import pytest
 
 from dragoman.adapters.sse import Event, Framer
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.fakes.answers import SENTENCE
+from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.schemas import load
 
 VARIANTS = [(dialect, profile) for dialect in ("openai", "databricks") for profile in ("documented", "actual")]
@@ -20,12 +21,14 @@ PATHS = {
 }
 
 
-async def ask(session: Any, fake: FakeProvider, way: int = 0, **body: Any) -> tuple[int, Any]:
-    """Status, and the body or the events."""
-    whole = {"prompt": "hello", "stream": False, **body}
+async def complete(
+    session: aiohttp.ClientSession, fake: FakeProvider, path: int = 0, **fields: JsonValue
+) -> tuple[int, JsonValue]:
+    """Send a prompt. Return the status, and the body or the data of the events."""
+    body: JsonObject = {"prompt": "hello", "stream": False, **fields}
     if fake.dialect == "openai":
-        whole = {"model": "llama", **whole}
-    async with session.post(fake.base_url + PATHS[fake.dialect][way], json=whole) as response:
+        body = {"model": "llama", **body}
+    async with session.post(fake.base_url + PATHS[fake.dialect][path], json=body) as response:
         raw = await response.read()
         if response.content_type != "text/event-stream":
             return response.status, await response.json()
@@ -35,10 +38,12 @@ async def ask(session: Any, fake: FakeProvider, way: int = 0, **body: Any) -> tu
 
 
 @pytest.mark.parametrize(("dialect", "profile"), VARIANTS)
-async def test_whole_and_streamed_fit_the_schema_and_one_another(dialect: str, profile: str, session: Any) -> None:
+async def test_whole_and_streamed_completions_are_equal_and_valid(
+    dialect: str, profile: str, session: aiohttp.ClientSession
+) -> None:
     async with FakeProvider(dialect, profile=profile) as fake:
-        status, whole = await ask(session, fake)
-        _, events = await ask(session, fake, stream=True)
+        status, whole = await complete(session, fake)
+        _, events = await complete(session, fake, stream=True)
     assert status == 200
     assert jsonschema_rs.is_valid(load(f"{dialect}/completions.reply", profile), whole)
     assert events.pop() == b"[DONE]"
@@ -52,45 +57,47 @@ async def test_whole_and_streamed_fit_the_schema_and_one_another(dialect: str, p
 
 
 @pytest.mark.parametrize(("dialect", "indexes"), [("openai", [0, 1, 2, 3]), ("databricks", [0, 0, 1, 1])])
-async def test_indexes_count_choices_or_prompts(dialect: str, indexes: list[int], session: Any) -> None:
+async def test_index_counts_choices_or_prompts(
+    dialect: str, indexes: list[int], session: aiohttp.ClientSession
+) -> None:
     async with FakeProvider(dialect) as fake:
-        _, whole = await ask(session, fake, prompt=["a", "b"], n=2, echo=True)
+        _, whole = await complete(session, fake, prompt=["a", "b"], n=2, echo=True)
     assert [choice["index"] for choice in whole["choices"]] == indexes
     assert [choice["text"] for choice in whole["choices"]] == ["a" + SENTENCE] * 2 + ["b" + SENTENCE] * 2
 
 
-async def test_log_probabilities_and_tokens(session: Any) -> None:
+async def test_logprobs_cover_every_token(session: aiohttp.ClientSession) -> None:
     async with FakeProvider("openai") as fake:
-        _, whole = await ask(session, fake, prompt=[[1, 2], [3]], logprobs=3)
-    told = whole["choices"][1]["logprobs"]
-    assert "".join(told["tokens"]) == SENTENCE
-    assert {len(one) for one in told["top_logprobs"]} == {3}
-    assert len(told["text_offset"]) == len(told["token_logprobs"]) == len(told["tokens"])
+        _, whole = await complete(session, fake, prompt=[[1, 2], [3]], logprobs=3)
+    logprobs = whole["choices"][1]["logprobs"]
+    assert "".join(logprobs["tokens"]) == SENTENCE
+    assert {len(one) for one in logprobs["top_logprobs"]} == {3}
+    assert len(logprobs["text_offset"]) == len(logprobs["token_logprobs"]) == len(logprobs["tokens"])
 
 
-@pytest.mark.parametrize("way", [0, 1])
-async def test_every_address_of_databricks(way: int, session: Any) -> None:
+@pytest.mark.parametrize("path", [0, 1])
+async def test_databricks_serves_both_paths(path: int, session: aiohttp.ClientSession) -> None:
     async with FakeProvider("databricks") as fake:
-        status, whole = await ask(session, fake, way, suffix="!")
+        status, whole = await complete(session, fake, path, suffix="!")
         assert (status, whole["choices"][0]["text"]) == (200, SENTENCE + "!")
-        status, refused = await ask(session, fake, way, logprobs=1)
+        status, refused = await complete(session, fake, path, logprobs=1)
         assert (status, refused["error_code"]) == (400, "BAD_REQUEST")
-        status, refused = await ask(session, fake, way, top_p=0)
+        status, refused = await complete(session, fake, path, top_p=0)
         assert (status, refused["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
 
 
-async def test_a_prompt_at_the_address_of_chat_is_no_completion(session: Any) -> None:
+async def test_openai_refuses_a_prompt_on_the_path_of_chat(session: aiohttp.ClientSession) -> None:
     async with FakeProvider("openai") as fake:
         answer = await session.post(f"{fake.base_url}/chat/completions", json={"model": "m", "prompt": "x"})
         assert answer.status == 400
 
 
 @pytest.mark.parametrize("dialect", ["openai", "databricks"])
-async def test_the_prompt_chooses_a_behaviour(dialect: str, session: Any) -> None:
+async def test_prompt_selects_a_behaviour(dialect: str, session: aiohttp.ClientSession) -> None:
     async with FakeProvider(dialect) as fake:
-        status, _ = await ask(session, fake, prompt=["x", "fake:rate-limit"])
+        status, _ = await complete(session, fake, prompt=["x", "fake:rate-limit"])
         assert status == 429
-        _, events = await ask(session, fake, prompt="fake:no-done", stream=True)
+        _, events = await complete(session, fake, prompt="fake:no-done", stream=True)
         assert b"[DONE]" not in events
-        _, whole = await ask(session, fake, prompt="fake:huge-event(size=0.01)")
+        _, whole = await complete(session, fake, prompt="fake:huge-event(size=0.01)")
         assert set(whole["choices"][0]["text"]) == {"x"}

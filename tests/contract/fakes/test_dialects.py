@@ -1,8 +1,8 @@
-"""What makes each fake its dialect: addresses, checks, and the natural form of replies and streams."""
+"""The properties of each dialect: paths, request checks, and the form of replies and streams."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import aiohttp
 import pytest
@@ -10,15 +10,18 @@ from yarl import URL
 
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.fakes.answers import SENTENCE, THOUGHTS
+from dragoman.contract.json_types import JsonObject, JsonValue
+from dragoman.contract.model import DIALECTS
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
+from .client import ChatClient
+
 VARIANTS = [(dialect, profile) for dialect in DIALECTS for profile in ("documented", "actual")] + [("mindie", "native")]
 
 
 @pytest.mark.parametrize(("dialect", "profile"), VARIANTS)
-async def test_text_whole_and_streamed_is_the_same(dialect: str, profile: str, send: Any) -> None:
+async def test_whole_and_streamed_texts_are_equal(dialect: str, profile: str, client: ChatClient) -> None:
     async with FakeProvider(dialect, profile=profile) as fake:
-        whole, stream = await send(fake, stream=False), await send(fake, stream=True)
+        whole, stream = await client.send(fake, stream=False), await client.send(fake, stream=True)
     assert whole.body["choices"][0]["message"]["content"] == stream.text == SENTENCE
     assert "👋🏽" in SENTENCE and whole.headers["Content-Type"] == "application/json"
     assert stream.headers["Content-Type"] == "text/event-stream" and stream.done == 1 and stream.events[-1] == "[DONE]"
@@ -31,7 +34,7 @@ async def test_text_whole_and_streamed_is_the_same(dialect: str, profile: str, s
 
 
 @pytest.mark.parametrize(
-    ("dialect", "profile", "asked", "where"),
+    ("dialect", "profile", "requested", "location"),
     [
         ("openai", "actual", True, "own"),
         ("openai", "actual", False, "nowhere"),
@@ -43,44 +46,46 @@ async def test_text_whole_and_streamed_is_the_same(dialect: str, profile: str, s
         ("mindie", "documented", True, "nowhere"),
     ],
 )
-async def test_where_a_stream_carries_usage(dialect: str, profile: str, asked: bool, where: str, send: Any) -> None:
-    options = {"stream_options": {"include_usage": True}} if asked else {}
+async def test_stream_has_usage_in_its_dialects_chunk(
+    dialect: str, profile: str, requested: bool, location: str, client: ChatClient
+) -> None:
+    options = {"stream_options": {"include_usage": True}} if requested else {}
     async with FakeProvider(dialect, profile=profile) as fake:
-        heard = await send(fake, stream=True, headers={"extra-parameters": "pass-through"}, **options)
-    usages = [chunk.get("usage") for chunk in heard.chunks]
-    assert any(usages[:-1]) is False and bool(usages[-1]) == (where != "nowhere")
-    assert (heard.chunks[-1]["choices"] == []) == (where == "own")
+        reply = await client.send(fake, stream=True, headers={"extra-parameters": "pass-through"}, **options)
+    usages = [chunk.get("usage") for chunk in reply.chunks]
+    assert any(usages[:-1]) is False and bool(usages[-1]) == (location != "nowhere")
+    assert (reply.chunks[-1]["choices"] == []) == (location == "own")
 
 
-async def test_roles_and_openings(send: Any) -> None:
-    async def roles(dialect: str, profile: str) -> tuple[int, int, Any]:
+async def test_stream_has_roles_and_opening_of_its_dialect(client: ChatClient) -> None:
+    async def roles(dialect: str, profile: str) -> tuple[int, int, JsonValue]:
         async with FakeProvider(dialect, profile=profile) as fake:
-            heard = await send(fake, stream=True)
-        return sum("role" in delta for delta in heard.deltas), len(heard.deltas), heard.deltas[0]["content"]
+            reply = await client.send(fake, stream=True)
+        return sum("role" in delta for delta in reply.deltas), len(reply.deltas), reply.deltas[0]["content"]
 
     assert await roles("openai", "actual") == (1, 18, "")
     assert await roles("mindie", "actual") == (17, 18, "")
     assert await roles("mindie", "documented") == (16, 17, "The")
 
 
-async def test_mindie_always_has_tool_calls_and_closes_plain_replies(send: Any) -> None:
+async def test_mindie_sends_tool_calls_and_closes_whole_replies(client: ChatClient) -> None:
     async with FakeProvider("mindie") as fake:
-        heard = await send(fake)
-    assert heard.body["choices"][0]["message"]["tool_calls"] == []
-    assert heard.headers["Connection"] == "close" and heard.headers["RequestUUID"]
+        reply = await client.send(fake)
+    assert reply.body["choices"][0]["message"]["tool_calls"] == []
+    assert reply.headers["Connection"] == "close" and reply.headers["RequestUUID"]
 
 
-async def test_azure_begins_with_a_chunk_of_filter_results(send: Any) -> None:
+async def test_azure_stream_begins_with_filter_results(client: ChatClient) -> None:
     async with FakeProvider("azure") as fake:
-        first = (await send(fake, stream=True)).chunks[0]
+        first = (await client.send(fake, stream=True)).chunks[0]
     assert (first["choices"], first["id"], first["created"]) == ([], "", 0) and first["prompt_filter_results"]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_choices_take_turns(dialect: str, send: Any) -> None:
+async def test_streamed_choices_alternate(dialect: str, client: ChatClient) -> None:
     async with FakeProvider(dialect, validate=False) as fake:
         options = {"n": 2, "headers": {"extra-parameters": "pass-through"}}
-        whole, stream = await send(fake, **options), await send(fake, stream=True, **options)
+        whole, stream = await client.send(fake, **options), await client.send(fake, stream=True, **options)
     assert [choice["index"] for choice in whole.body["choices"]] == [0, 1]
     indexes = [choice["index"] for chunk in stream.chunks for choice in chunk["choices"]]
     assert indexes[:6] == [0, 1, 0, 1, 0, 1] and stream.text == "".join(2 * word for word in _words(SENTENCE))
@@ -92,14 +97,14 @@ def _words(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_reasoning_is_written_the_dialects_way(dialect: str, send: Any) -> None:
+async def test_reasoning_has_the_dialects_form(dialect: str, client: ChatClient) -> None:
     async with FakeProvider(dialect, behaviour="reasoning") as fake:
-        whole, stream = await send(fake), await send(fake, stream=True)
+        whole, stream = await client.send(fake), await client.send(fake, stream=True)
     message, usage = whole.body["choices"][0]["message"], whole.body["usage"]
     if dialect == "databricks":
-        thought, said = message["content"]
+        thought, text = message["content"]
         assert thought["summary"][0]["text"] == THOUGHTS and thought["summary"][0]["signature"]
-        assert said == {"type": "text", "text": SENTENCE} and usage["reasoning_tokens"] > 0
+        assert text == {"type": "text", "text": SENTENCE} and usage["reasoning_tokens"] > 0
         lists = [delta["content"][0] for delta in stream.deltas if isinstance(delta.get("content"), list)]
         assert "".join(part["summary"][0]["text"] for part in lists) == THOUGHTS
         assert lists[-1]["summary"][0]["signature"] and not lists[0]["summary"][0]["signature"]
@@ -119,7 +124,7 @@ async def test_reasoning_is_written_the_dialects_way(dialect: str, send: Any) ->
         ("mindie", ["/v1/chat/completions"]),
     ],
 )
-async def test_addresses(dialect: str, paths: list[str], session: aiohttp.ClientSession) -> None:
+async def test_fake_serves_the_dialects_paths(dialect: str, paths: list[str], session: aiohttp.ClientSession) -> None:
     body = {"model": "a/b" if dialect != "mindie" else "ab", "messages": [{"role": "user", "content": "Hello"}]}
     async with FakeProvider(dialect) as fake:
         for path in paths:
@@ -139,7 +144,7 @@ WORDS = {
 
 
 @pytest.mark.parametrize("dialect", WORDS)
-async def test_an_unknown_address_is_no_unknown_model(dialect: str, session: aiohttp.ClientSession) -> None:
+async def test_unknown_path_gets_the_dialects_404(dialect: str, session: aiohttp.ClientSession) -> None:
     async with FakeProvider(dialect) as fake, session.post(f"{fake.origin}/v2/nothing", json={}) as response:
         raw = (await response.read()).replace(b": ", b":")
         assert response.status == 404
@@ -149,14 +154,14 @@ async def test_an_unknown_address_is_no_unknown_model(dialect: str, session: aio
 
 
 @pytest.mark.parametrize(("dialect", "path"), [("openai", "/v1/models"), ("mindie", "/v1/models"), ("azure", "/info")])
-async def test_information(dialect: str, path: str, session: aiohttp.ClientSession) -> None:
+async def test_information_path_names_the_model(dialect: str, path: str, session: aiohttp.ClientSession) -> None:
     async with FakeProvider(dialect) as fake:
         response = await session.get(f"{fake.origin}{path}", params={"api-version": "2025-05-01"})
         assert response.status == 200 and "fake-model" in await response.text()
 
 
 @pytest.mark.parametrize("version", [None, "2024-13-01", "latest", "2024-05-01-draft"])
-async def test_azure_wants_a_version(version: str | None, session: aiohttp.ClientSession) -> None:
+async def test_azure_requires_an_api_version(version: str | None, session: aiohttp.ClientSession) -> None:
     query = {} if version is None else {"api-version": version}
     async with FakeProvider("azure") as fake:
         response = await session.post(f"{fake.base_url}/chat/completions", params=query, json={"messages": []})
@@ -165,7 +170,7 @@ async def test_azure_wants_a_version(version: str | None, session: aiohttp.Clien
 
 
 @pytest.mark.parametrize(
-    ("profile", "word", "status", "told"),
+    ("profile", "option", "status", "detail"),
     [
         ("actual", None, 400, "Extra parameters ['n', 'user'] are not allowed"),
         ("actual", "error", 400, "Extra parameters ['n', 'user'] are not allowed"),
@@ -181,35 +186,37 @@ async def test_azure_wants_a_version(version: str | None, session: aiohttp.Clien
         ),
     ],
 )
-async def test_azure_extra_parameters(profile: str, word: str | None, status: int, told: str, send: Any) -> None:
-    headers = {} if word is None else {"extra-parameters": word}
+async def test_azure_applies_extra_parameters(
+    profile: str, option: str | None, status: int, detail: str, client: ChatClient
+) -> None:
+    headers = {} if option is None else {"extra-parameters": option}
     async with FakeProvider("azure", profile=profile, validate=False) as fake:
-        heard = await send(fake, n=2, user="me", headers=headers)
-    assert heard.status == status
+        reply = await client.send(fake, n=2, user="me", headers=headers)
+    assert reply.status == status
     if status == 400:
-        assert told in heard.body["detail"]
+        assert detail in reply.body["detail"]
     else:
-        assert len(heard.body["choices"]) == (2 if word == "pass-through" else 1)
+        assert len(reply.body["choices"]) == (2 if option == "pass-through" else 1)
 
 
-async def test_databricks_refuses_fields_it_does_not_know(send: Any) -> None:
+async def test_databricks_refuses_unknown_fields(client: ChatClient) -> None:
     async with FakeProvider("databricks") as fake:
-        heard = await send(fake, stream_options={"include_usage": True})
-        assert heard.status == 400
-        said = 'Bad request: json: unknown field "stream_options"\n'
-        assert heard.body == {"error_code": "BAD_REQUEST", "message": said}
+        reply = await client.send(fake, stream_options={"include_usage": True})
+        assert reply.status == 400
+        message = 'Bad request: json: unknown field "stream_options"\n'
+        assert reply.body == {"error_code": "BAD_REQUEST", "message": message}
     async with FakeProvider("databricks", validate=False) as fake:
-        assert (await send(fake, stream_options={"include_usage": True})).status == 200
+        assert (await client.send(fake, stream_options={"include_usage": True})).status == 200
 
 
 @pytest.mark.parametrize("dialect", ["openai", "mindie"])
-async def test_others_ignore_fields_they_do_not_know(dialect: str, send: Any) -> None:
+async def test_openai_and_mindie_ignore_unknown_fields(dialect: str, client: ChatClient) -> None:
     async with FakeProvider(dialect) as fake:
-        assert (await send(fake, something_new=1)).status == 200
+        assert (await client.send(fake, something_new=1)).status == 200
 
 
 @pytest.mark.parametrize(
-    ("dialect", "profile", "status", "find"),
+    ("dialect", "profile", "status", "has_form"),
     [
         ("openai", "actual", 400, lambda body: body["error"]["param"] == "messages[0].role"),
         ("databricks", "actual", 400, lambda body: body["error_code"] == "INVALID_PARAMETER_VALUE"),
@@ -220,20 +227,20 @@ async def test_others_ignore_fields_they_do_not_know(dialect: str, send: Any) ->
         ("mindie", "actual", 422, lambda body: body["error_type"] == "Input Validation Error"),
     ],
 )
-async def test_requests_are_held_against_the_schema(
-    dialect: str, profile: str, status: int, find: Any, send: Any
+async def test_invalid_request_gets_the_dialects_error(
+    dialect: str, profile: str, status: int, has_form: Callable[[JsonObject], bool], client: ChatClient
 ) -> None:
     wrong = [{"role": "wizard", "content": "Hello"}]
     async with FakeProvider(dialect, profile=profile) as fake:
-        heard = await send(fake, messages=wrong)
-    assert heard.status == status and find(heard.body), heard.body
+        reply = await client.send(fake, messages=wrong)
+    assert reply.status == status and has_form(reply.body), reply.body
     async with FakeProvider(dialect, profile=profile, validate=False) as fake:
-        assert (await send(fake, messages=wrong)).status == 200
+        assert (await client.send(fake, messages=wrong)).status == 200
 
 
 @pytest.mark.parametrize(("dialect", "status"), [("openai", 400), ("databricks", 400), ("azure", 400), ("mindie", 422)])
 @pytest.mark.parametrize("raw", [b'{"a":', b"", b"[]", b"\xff\xfe"])
-async def test_bodies_that_are_no_json_object(
+async def test_body_must_be_a_json_object(
     dialect: str, status: int, raw: bytes, session: aiohttp.ClientSession
 ) -> None:
     paths = {"databricks": "/serving-endpoints/m/invocations", "azure": "/chat/completions?api-version=2025-05-01"}
@@ -242,7 +249,7 @@ async def test_bodies_that_are_no_json_object(
         assert response.status == status and "json" in await response.text()
 
 
-async def test_databricks_streams_unasked_only_as_documented(send: Any) -> None:
+async def test_databricks_streams_by_default_in_its_documented_profile(client: ChatClient) -> None:
     for profile, kind in {"documented": "text/event-stream", "actual": "application/json"}.items():
         async with FakeProvider("databricks", profile=profile) as fake:
-            assert (await send(fake)).headers["Content-Type"] == kind
+            assert (await client.send(fake)).headers["Content-Type"] == kind

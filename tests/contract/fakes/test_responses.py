@@ -1,20 +1,25 @@
-"""Responses of the fakes, as OpenAI's own client reads them."""
+"""The Responses of the fakes, as OpenAI's own client reads them."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import openai
 import pytest
+from openai.types.responses import FunctionToolParam
+from openai.types.responses.response_input_param import FunctionCallOutput
 
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.fakes.answers import SENTENCE
-from dragoman.contract.fakes.responses import as_chat
+from dragoman.contract.fakes.responses import convert_to_chat
 
-TOOL: Any = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}
+TOOL: FunctionToolParam = {
+    "type": "function",
+    "name": "get_weather",
+    "parameters": {"type": "object", "properties": {}},
+    "strict": False,
+}
 
 
-async def test_text_calls_and_reasoning() -> None:
+async def test_client_reads_text_calls_and_reasoning() -> None:
     async with FakeProvider("openai") as fake, openai.AsyncOpenAI(base_url=fake.base_url, api_key="any") as client:
         whole = await client.responses.create(model="m", input="hello", instructions="Be brief.")
         assert (whole.output_text, whole.status, whole.instructions) == (SENTENCE, "completed", "Be brief.")
@@ -26,7 +31,7 @@ async def test_text_calls_and_reasoning() -> None:
         assert cut.usage is not None and cut.usage.output_tokens <= 16
 
 
-async def test_a_stream_makes_the_same_response() -> None:
+async def test_stream_adds_up_to_the_response() -> None:
     async with FakeProvider("openai") as fake, openai.AsyncOpenAI(base_url=fake.base_url, api_key="any") as client:
         async with client.responses.stream(model="m", input="fake:parallel-tools hello") as stream:
             types = [event.type async for event in stream]
@@ -36,18 +41,18 @@ async def test_a_stream_makes_the_same_response() -> None:
         assert types[-1] == "response.completed"
 
 
-async def test_what_the_fake_does_not_keep() -> None:
+async def test_fake_refuses_to_continue_unknown_responses_and_calls() -> None:
     async with FakeProvider("openai") as fake, openai.AsyncOpenAI(base_url=fake.base_url, api_key="any") as client:
         with pytest.raises(openai.BadRequestError, match="not found") as caught:
             await client.responses.create(model="m", input="hello", previous_response_id="resp_1")
         assert caught.value.param == "previous_response_id"
-        output: Any = {"type": "function_call_output", "call_id": "call_1", "output": "x"}
+        output: FunctionCallOutput = {"type": "function_call_output", "call_id": "call_1", "output": "x"}
         with pytest.raises(openai.BadRequestError, match="No tool call found"):
             await client.responses.create(model="m", input=[output])
 
 
-def test_the_request_as_chat() -> None:
-    chat = as_chat(
+def test_request_is_converted_to_chat() -> None:
+    chat = convert_to_chat(
         {
             "instructions": "Be brief.",
             "input": [

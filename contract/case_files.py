@@ -1,0 +1,201 @@
+"""Case files: YAML, validated against `schemas/case.json` and against the vocabulary of checks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError
+
+from .addresses import ADDRESSES
+from .checks import REPLY_CHECKS, UPSTREAM_CHECKS, Rule
+from .json_types import JsonObject, JsonValue
+from .model import Case, Check, Expectation, Level, Step, UpstreamPlan
+from .placeholders import fill_placeholders
+
+__all__ = ["BUILT_IN_CASES", "CaseFileError", "load_cases", "read_case_file"]
+
+BUILT_IN_CASES = Path(str(files(__package__).joinpath("cases")))
+"""The folder of the built-in cases."""
+
+
+class CaseFileError(ValueError):
+    """Some case files are invalid; `problems` has a line for each problem."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+def load_cases(folder: Path = BUILT_IN_CASES) -> tuple[Case, ...]:
+    """Load the cases of every file under that folder, sorted by file, one for each dialect of the case.
+
+    Raises CaseFileError with the problems of all files.
+    """
+    return _load_built_in_cases() if folder == BUILT_IN_CASES else _read_folder(folder)
+
+
+@cache
+def _load_built_in_cases() -> tuple[Case, ...]:
+    return _read_folder(BUILT_IN_CASES)
+
+
+def _read_folder(folder: Path) -> tuple[Case, ...]:
+    problems: list[str] = []
+    cases: list[Case] = []
+    for file in sorted(folder.rglob("*.yaml")):
+        try:
+            cases += read_case_file(file)
+        except CaseFileError as errors:
+            problems += errors.problems
+    problems += _find_duplicate_ids(cases)
+    if not cases and not problems:
+        problems.append(f"{folder}: the folder has no case file (*.yaml)")
+    if problems:
+        raise CaseFileError(problems)
+    return tuple(cases)
+
+
+def read_case_file(file: Path) -> list[Case]:
+    """Read the cases of one file. Raises CaseFileError."""
+    try:
+        content = YAML(typ="safe", pure=True).load(file.read_text("utf-8"))
+    except (MarkedYAMLError, UnicodeDecodeError, OSError) as error:
+        raise CaseFileError([f"{file}: {error}"]) from None
+    problems = [f"{file}: {_locate(error)}: {error.message}" for error in _schema_validator().iter_errors(content)]
+    if problems:
+        raise CaseFileError(problems)
+    cases = [case for text in content["cases"] for case in _build_cases(text, content)]
+    problems = [f"{file}: {case.id}: {problem}" for case in cases for problem in _find_problems(case)]
+    if problems:
+        raise CaseFileError(list(dict.fromkeys(problems)))
+    return cases
+
+
+@cache
+def _schema_validator() -> Draft202012Validator:
+    schema = json.loads(files(__package__).joinpath("schemas", "case.json").read_text("utf-8"))
+    return Draft202012Validator(schema)
+
+
+def _locate(error: ValidationError) -> str:
+    return "/".join(str(part) for part in error.absolute_path) or "the file"
+
+
+def _build_cases(text: JsonObject, defaults: JsonObject) -> Iterator[Case]:
+    """Build a case for each value of `each` and each dialect. `defaults` is the whole file."""
+    for values in text.get("each", [{}]):
+        one = _fill_each(text, values) if values else text
+        protocol: str = one.get("protocol") or defaults["protocol"]
+        dialects: list[str] = one.get("dialects") or defaults.get("dialects") or list(ADDRESSES)
+        for dialect in dialects:
+            if protocol in ADDRESSES[dialect].paths:
+                yield _build_case(one, defaults, protocol, dialect)
+
+
+def _fill_each(text: JsonObject, values: Mapping[str, JsonValue]) -> JsonObject:
+    """Fill in ${each.*}; other placeholders stay."""
+    kept = {"model": "${model}", "key": "${key}", "n": "${n}", "saved": _DeferredValues("saved"), "image": "${image}"}
+    return {key: fill_placeholders(value, {**kept, "each": values}) for key, value in text.items() if key != "each"}
+
+
+class _DeferredValues(dict[str, JsonValue]):
+    """Maps every name to its own placeholder, for values that only a run knows."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+    def __getitem__(self, key: str) -> str:
+        return f"${{{self._name}.{key}}}"
+
+
+def _build_case(text: JsonObject, defaults: JsonObject, protocol: str, dialect: str) -> Case:
+    level: Level = text["level"]
+    return Case(
+        id=text["id"],
+        title=text["title"],
+        source=text.get("source") or defaults.get("source") or "",
+        level=level,
+        protocol=protocol,
+        dialect=dialect,
+        steps=tuple(_build_step(step, level, dialect) for step in text["steps"]),
+        needs=frozenset(text.get("needs", ())),
+        max_tokens=text.get("max_tokens", 0),
+        upstreams=tuple(text.get("upstreams", ())),
+        profiles=tuple(text.get("profiles", ())),
+        probe=text.get("probe", False),
+    )
+
+
+def _build_step(text: JsonObject, level: Level, dialect: str) -> Step:
+    upstream = text.get("upstream")
+    plan = None
+    if upstream is not None:
+        plan = UpstreamPlan(tuple(upstream.get("script", ())), _build_checks(upstream.get("sent", ()), level))
+    return Step(text["request"], _build_expectation(text["expect"], level, dialect), text.get("save", {}), plan)
+
+
+def _build_expectation(text: JsonObject, level: Level, dialect: str) -> Expectation:
+    status = text["status"]
+    if isinstance(status, dict):
+        status = status.get(dialect, status.get("else", 200))
+    added = text.get("for", {}).get(dialect, ())
+    return Expectation(
+        status=tuple(status) if isinstance(status, list) else (status,),
+        schema=text.get("schema"),
+        checks=(
+            *_build_checks([*text.get("checks", ()), *added], level),
+            *_build_checks(text.get("should", ()), "SHOULD"),
+        ),
+        cooperation=_build_checks(text.get("cooperation", ()), level),
+    )
+
+
+def _build_checks(texts: Sequence[JsonValue], level: Level) -> tuple[Check, ...]:
+    pairs = [(text, None) if isinstance(text, str) else next(iter(text.items())) for text in texts]
+    return tuple(Check(name, arg, level) for name, arg in pairs)
+
+
+def _find_problems(case: Case) -> Iterator[str]:
+    if not case.source:
+        yield "the case names no source"
+    for step in case.steps:
+        yield from _find_invalid_checks((*step.expect.checks, *step.expect.cooperation), REPLY_CHECKS)
+        if "leave" in step.request and not case.upstreams:
+            yield "a step has `leave`, but the case names no `upstreams`: only a fake provider can observe it"
+        if step.upstream is not None:
+            yield from _find_invalid_checks(step.upstream.sent, UPSTREAM_CHECKS)
+            if not case.upstreams:
+                yield "a step has `upstream`, but the case names no `upstreams`"
+
+
+def _find_invalid_checks(checks: Sequence[Check], rules: Mapping[str, Rule]) -> Iterator[str]:
+    for check in checks:
+        rule = rules.get(check.name)
+        if rule is None:
+            yield f"there is no check {check.name!r}; there are: {', '.join(rules)}"
+        elif rule.argument_schema is None and check.arg is not None:
+            yield f"the check {check.name} takes no argument"
+        elif rule.argument_schema is not None:
+            for error in Draft202012Validator(rule.argument_schema).iter_errors(check.arg):
+                yield f"the argument of {check.name}: {error.message}"
+
+
+def _find_duplicate_ids(cases: Sequence[Case]) -> list[str]:
+    seen: set[tuple[str, str]] = set()
+    duplicates: list[str] = []
+    for case in cases:
+        if (case.id, case.dialect) in seen:
+            duplicates.append(f"two cases have the id {case.id} in {case.dialect}")
+        seen.add((case.id, case.dialect))
+    return duplicates

@@ -1,0 +1,148 @@
+"""The checks of a service before its model gets a request: key, version, JSON, extra fields, schema.
+
+Each check raises RequestRefusedError with the reply that the dialect's service sends.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NoReturn
+
+import jsonschema_rs
+
+from dragoman.contract.json_types import JsonObject
+from dragoman.schemas import load
+
+from .answers import select_objects
+from .dialects import Dialect
+from .errors import Problem, build_json_reply, write_error
+from .observed_errors import OBSERVED_ERRORS
+from .wire import Reply
+
+__all__ = [
+    "RequestRefusedError",
+    "apply_extras_policy",
+    "check_batch",
+    "check_key",
+    "check_previous_response",
+    "check_schema",
+    "check_tool_outputs",
+    "check_version",
+    "parse_body",
+    "refuse",
+]
+
+_VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(-preview)?")
+_EXTRA_WORDS = {"documented": ("error", "ignore", "pass-through"), "actual": ("error", "drop", "pass-through")}
+
+
+class RequestRefusedError(Exception):
+    """The service refuses the request; `reply` goes to the client."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(reply.status)
+        self.reply = reply
+
+
+def refuse(dialect: Dialect, profile: str, problem: Problem) -> NoReturn:
+    raise RequestRefusedError(write_error(dialect.name, profile, problem))
+
+
+def check_key(dialect: Dialect, profile: str, headers: Mapping[str, str], key: str | None) -> None:
+    """Check the key. Any header of the dialect may have it; if several do, all must be right."""
+    if key is None or not dialect.keys:
+        return
+    found = [headers[name] == prefix + key for name, prefix in dialect.keys.items() if name in headers]
+    if not found or not all(found):
+        message = "The key is wrong" if found else f"No key: send it in {' or '.join(dialect.keys)}"
+        refuse(dialect, profile, Problem(401, message))
+
+
+def check_version(dialect: Dialect, query: Mapping[str, str]) -> None:
+    version = query.get("api-version")
+    if not dialect.versioned or (version is not None and _VERSION.fullmatch(version)):
+        return
+    message = "The api-version query parameter is required" if version is None else f"No such api-version: {version}"
+    error = {"code": "BadRequest", "message": f"{message}; it is written YYYY-MM-DD or YYYY-MM-DD-preview"}
+    raise RequestRefusedError(build_json_reply(400, {"error": error}, {"x-ms-error-code": "BadRequest"}))
+
+
+def parse_body(dialect: Dialect, profile: str, raw: bytes) -> JsonObject:
+    """Parse the body as a JSON object."""
+    status = dialect.malformed
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        refuse(dialect, profile, Problem(status, f"Bad request: json: {error}", code=dialect.invalid_json))
+    if not isinstance(body, dict):
+        refuse(dialect, profile, Problem(status, "Bad request: json: the body is not an object"))
+    return body
+
+
+def apply_extras_policy(
+    dialect: Dialect, profile: str, headers: Mapping[str, str], body: JsonObject, protocol: str = "chat"
+) -> JsonObject:
+    """Return the body that reaches the model; the dialect ignores, refuses or drops unknown fields."""
+    if dialect.extras == "ignored":
+        return body
+    extras = [key for key in body if key not in load(f"{dialect.name}/{protocol}.request", profile)["properties"]]
+    if dialect.extras == "refused":
+        if extras:
+            raise RequestRefusedError(OBSERVED_ERRORS["databricks-unknown-field"].build_reply(extras[0]))
+        return body
+    word = headers.get("extra-parameters", "error").lower()
+    accepted = _EXTRA_WORDS.get(profile, _EXTRA_WORDS["actual"])
+    if word not in accepted:
+        detail = f"Unexpected EXTRA_PARAMETERS option {word}, expected options are {list(accepted)}"
+        raise RequestRefusedError(build_json_reply(400, {"detail": detail}, {"x-ms-error-code": "BadRequest"}))
+    if word == "pass-through" or not extras:
+        return body
+    if word == "error":
+        raise RequestRefusedError(OBSERVED_ERRORS["azure-400-extra"].build_reply("', '".join(extras)))
+    return {key: value for key, value in body.items() if key not in extras}
+
+
+def check_schema(dialect: Dialect, profile: str, body: JsonObject, protocol: str = "chat") -> None:
+    for error in _validator(f"{dialect.name}/{protocol}.request", profile).iter_errors(body):
+        path = tuple(error.instance_path)
+        refuse(dialect, profile, Problem(dialect.invalid, error.message, path, _find_value(body, path)))
+
+
+def check_batch(dialect: Dialect, profile: str, body: JsonObject, protocol: str, model: str) -> None:
+    """Check the service's limit of inputs, which is not part of its schema."""
+    rule = load(f"{dialect.name}/{protocol}.request", profile)["properties"].get("input", {})
+    most, given = rule.get("x-batch"), body.get("input")
+    if most is not None and isinstance(given, list) and len(given) > most:
+        text = f"Input embeddings size is too large, exceeding {most} limit for {model}"
+        refuse(dialect, profile, Problem(400, text, code="BAD_REQUEST"))
+
+
+def check_tool_outputs(dialect: Dialect, profile: str, body: JsonObject) -> None:
+    """Check that every tool output belongs to a call in the same input."""
+    items = select_objects(body.get("input"))
+    called = {item.get("call_id") for item in items if item.get("type") == "function_call"}
+    for item in items:
+        if item.get("type") == "function_call_output" and item.get("call_id") not in called:
+            text = f"No tool call found for function call output with call_id {item.get('call_id')}."
+            refuse(dialect, profile, Problem(400, text, ("input",)))
+
+
+def check_previous_response(dialect: Dialect, profile: str, body: JsonObject) -> None:
+    """Refuse to continue a response, as the fakes store none."""
+    if (name := body.get("previous_response_id")) is not None:
+        text = f"Previous response with id '{name}' not found."
+        refuse(dialect, profile, Problem(400, text, ("previous_response_id",), name, "previous_response_not_found"))
+
+
+@cache
+def _validator(schema: str, profile: str) -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(load(schema, profile))
+
+
+def _find_value(value: Any, path: tuple[str | int, ...]) -> Any:
+    for step in path:
+        value = value[step]
+    return value

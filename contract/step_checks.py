@@ -1,0 +1,104 @@
+"""The results of one step: its checks, in the order in which reports list them, and the values that it saves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from .checks import REPLY_CHECKS, UPSTREAM_CHECKS, Rule
+from .json_path import ABSENT, find_value
+from .json_types import JsonValue
+from .model import Case, Check, Level, Step
+from .outcome import Outcome
+from .placeholders import fill_placeholders
+from .schema_validation import SchemaFindings, has_schema, validate_body
+from .verdicts import CheckResult, StepResult
+
+__all__ = ["list_unreached_steps", "read_saved_values", "run_checks"]
+
+_MOST_SHOWN = 5
+
+
+def run_checks(step: Step, outcome: Outcome, case: Case) -> tuple[CheckResult, ...]:
+    """Run the checks of a step. If the status is wrong, the other checks are unreached."""
+    status = _check_status(step, outcome, case)
+    if status.state == "broken":
+        return (status, *_list_unreached_checks(step, case)[1:])
+    found = [_run_check(check, REPLY_CHECKS, outcome, cooperation=True) for check in step.expect.cooperation]
+    found += _check_schema(step.expect.schema, outcome, case) if step.expect.schema else ()
+    found += [_run_check(check, REPLY_CHECKS, outcome) for check in step.expect.checks]
+    if step.upstream is not None:
+        found += [_run_check(check, UPSTREAM_CHECKS, outcome, "sent.") for check in step.upstream.sent]
+    return (status, *found)
+
+
+def _check_status(step: Step, outcome: Outcome, case: Case) -> CheckResult:
+    allowed, got = step.expect.status, outcome.response.status
+    problems = () if got in allowed else (f"{got}, expected {' or '.join(map(str, allowed))}: {outcome.text[:200]}",)
+    return CheckResult("status", case.level, "broken" if problems else "held", problems)
+
+
+def _check_schema(side: str, outcome: Outcome, case: Case) -> tuple[CheckResult, CheckResult]:
+    """Check the schema in two parts: violations, and, at most as SHOULD, keys that are missing but may be null."""
+    name = f"{outcome.dialect}/{outcome.protocol}.{side}"
+    if not has_schema(name):
+        found = SchemaFindings([f"there is no schema {name}"], [])
+    elif side == "event":
+        found = _validate_events(name, outcome)
+    elif outcome.body is ABSENT:
+        found = SchemaFindings(["the body is not JSON"], [])
+    else:
+        found = validate_body(name, outcome.profile, outcome.body)
+    pairs = zip(_list_schema_checks(side, case), (found.violations, found.missing_nullable), strict=True)
+    broken, missing = (
+        replace(check, state="broken" if problems else "held", problems=tuple(problems)) for check, problems in pairs
+    )
+    return broken, missing
+
+
+def _list_schema_checks(side: str, case: Case) -> tuple[CheckResult, CheckResult]:
+    level: Level = "SHOULD" if case.level == "MUST" else case.level
+    return (
+        CheckResult(f"schema {side}", case.level, "unreached"),
+        CheckResult(f"schema {side}, keys that may be null", level, "unreached"),
+    )
+
+
+def _validate_events(name: str, outcome: Outcome) -> SchemaFindings:
+    total = SchemaFindings([] if outcome.objects else ["no events"], [])
+    for position, body in enumerate(outcome.objects):
+        found = validate_body(name, outcome.profile, body)
+        total.violations.extend(f"event {position}: {problem}" for problem in found.violations)
+        total.missing_nullable.extend(f"event {position}: {problem}" for problem in found.missing_nullable)
+    return SchemaFindings(total.violations[:_MOST_SHOWN], total.missing_nullable[:_MOST_SHOWN])
+
+
+def _run_check(
+    check: Check, rules: Mapping[str, Rule], outcome: Outcome, prefix: str = "", *, cooperation: bool = False
+) -> CheckResult:
+    values = {"model": outcome.model, "saved": outcome.saved, "key": outcome.key}
+    problems = tuple(rules[check.name].find_problems(outcome, fill_placeholders(check.arg, values)))
+    return CheckResult(
+        prefix + check.name, check.level, "broken" if problems else "held", problems, cooperation=cooperation
+    )
+
+
+def list_unreached_steps(case: Case, first: int) -> list[StepResult]:
+    """List the results of the steps from that one on, when none of them ran."""
+    return [StepResult(tuple(_list_unreached_checks(step, case))) for step in case.steps[first:]]
+
+
+def _list_unreached_checks(step: Step, case: Case) -> list[CheckResult]:
+    checks = [CheckResult("status", case.level, "unreached")]
+    checks += [CheckResult(check.name, check.level, "unreached", cooperation=True) for check in step.expect.cooperation]
+    checks += _list_schema_checks(step.expect.schema, case) if step.expect.schema else ()
+    checks += [CheckResult(check.name, check.level, "unreached") for check in step.expect.checks]
+    if step.upstream is not None:
+        checks += [CheckResult(f"sent.{check.name}", check.level, "unreached") for check in step.upstream.sent]
+    return checks
+
+
+def read_saved_values(step: Step, outcome: Outcome) -> dict[str, JsonValue]:
+    """Read the values that the step saves for later steps. A name whose path leads nowhere is left out."""
+    found = {name: find_value(outcome.last_object, path) for name, path in step.save.items()}
+    return {name: value for name, value in found.items() if value is not ABSENT}

@@ -1,0 +1,90 @@
+"""The built-in cases: their number, texts and costs, and that correct fakes pass every MUST of their dialect."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from dragoman.contract.case_files import load_cases
+from dragoman.contract.fakes import FakeProvider
+from dragoman.contract.model import DIALECTS, PROTOCOLS, Case
+from dragoman.contract.runner import CaseRunner
+from dragoman.contract.session import Session
+from dragoman.contract.target import Target
+from dragoman.contract.transport import HttpTransport
+
+CASES = load_cases()
+SERVED = {
+    "openai": {"chat", "responses", "completions", "embeddings", "models"},
+    "databricks": {"chat", "responses", "completions", "embeddings"},
+    "azure": {"chat", "embeddings", "models"},
+    "mindie": {"chat", "models"},
+}
+"""The protocols of each fake."""
+
+
+def cases_of(dialect: str) -> list[Case]:
+    return [case for case in CASES if case.dialect == dialect]
+
+
+def test_cases_cover_dialects_protocols_and_levels() -> None:
+    ids = {case.id for case in CASES}
+    assert len(ids) >= 150
+    assert {case.protocol for case in CASES} == set(PROTOCOLS)
+    for dialect in DIALECTS:
+        mine = cases_of(dialect)
+        assert len([case for case in mine if not case.upstreams]) > 60
+        assert len([case for case in mine if case.upstreams]) > 60
+        assert {case.level for case in mine} == {"MUST", "SHOULD", "MAY"} or dialect == "mindie"
+
+
+def test_each_case_has_a_short_title_and_a_public_source() -> None:
+    for case in CASES:
+        assert case.id.startswith(f"{case.protocol}/"), case.id
+        assert "${" not in case.id + case.title + case.source, case.id
+        assert not case.title.endswith("."), case.id
+        assert len(case.title) < 140, case.id
+        assert not re.search(r"\b(dialects|peers|contract)\.md\b|\bseed\b s", case.source), case.id
+    titles = Counter((case.protocol, case.title) for case in cases_of("openai") if case.upstreams == ())
+    assert {title for title, times in titles.items() if times > 2} == set()
+
+
+def test_run_of_a_dialect_costs_few_tokens() -> None:
+    """Every request that a model answers has a token limit, and a run of a dialect costs less than 3500 tokens."""
+    for dialect in DIALECTS:
+        costs = list(Session(Target("http://x", dialect, "m", key="k"), CASES).forecast_costs())
+        assert sum(cost.tokens for cost in costs) < 3500
+        assert sum(cost.requests for cost in costs if cost.tokens) < 100
+        assert max(cost.tokens for cost in costs) <= 256
+    for case in CASES:
+        written = case.protocol in ("chat", "responses", "completions") and not case.upstreams
+        if written and all(step.expect.status == (200,) for step in case.steps) and case.steps[0].request.get("body"):
+            assert case.max_tokens > 0, case.id
+
+
+def test_each_protocol_has_one_probe() -> None:
+    probes = Counter((case.dialect, case.protocol) for case in CASES if case.probe)
+    assert set(probes.values()) == {1}
+    assert set(probes) == {(case.dialect, case.protocol) for case in CASES}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_correct_fake_passes_every_must(dialect: str) -> None:
+    async with FakeProvider(dialect, api_key="sk-fake") as fake:
+        target = Target(
+            fake.base_url,
+            dialect,
+            "fake-model",
+            key=None if dialect == "mindie" else "sk-fake",
+            without=frozenset({"store"}),
+            protocols=frozenset(SERVED[dialect]),
+        )
+        http = HttpTransport()
+        results = await CaseRunner(target, http, concurrency=8).run_cases(cases_of(dialect))
+        await http.close()
+    bad = [(r.case.id, r.verdict, r.reason) for r in results if r.verdict in ("fail", "error", "inconclusive")]
+    assert bad == []
+    assert sum(result.verdict == "pass" for result in results) > 60
+    assert len([result for result in results if result.verdict == "warn"]) < 6

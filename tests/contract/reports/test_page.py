@@ -1,0 +1,195 @@
+"""The HTML report in a real browser: it asks for nothing, complains of nothing, and shows what there is to show."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from dragoman.contract.case_files import load_cases
+from dragoman.contract.reports.html import render_page
+from dragoman.contract.reports.json_report import read_report
+from dragoman.contract.servers import FakeServers
+from dragoman.contract.session import ReportFiles, Session, select_cases
+from dragoman.contract.target import Target
+
+Page: TypeAlias = Any
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+KEY = "sk-very-secret"
+DARK = {"name": "prefers-color-scheme", "value": "dark"}
+LIGHT = {"name": "prefers-color-scheme", "value": "light"}
+ROWS = "[...document.querySelectorAll('#matrix tbody tr:not(.group) code')].map((code) => code.textContent)"
+OPEN = "document.getElementById('detail').open"
+CONTRAST = """(() => {
+  const channel = (value) => value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4;
+  const light = (color) => color.match(/[\\d.]+/g).slice(0, 3).map(Number).map(channel)
+    .reduce((sum, value, place) => sum + value * [0.2126, 0.7152, 0.0722][place], 0);
+  const ratio = (one, other) => (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+  const back = light(getComputedStyle(document.body).backgroundColor);
+  return [...document.querySelectorAll('button, small, code, th, p, .level')]
+    .filter((found) => found.offsetParent !== null && getComputedStyle(found).opacity === '1')
+    .map((found) => [ratio(light(getComputedStyle(found).color), back), found.textContent])
+    .filter(([value]) => value < 4.5);
+})()"""
+"""What is too faint to be read: less than WCAG's 4.5 to 1."""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """A good fake, one that answers with no choices, and a proxy that is driven: the fake behind it itself."""
+    folder = tmp_path_factory.mktemp("reports")
+    cases = select_cases(load_cases(), ["chat/text/*", "chat/stream/*", "models/*"], "MAY")
+    driven = select_cases(load_cases(), ["chat/proxy-streams/broken/*"], "MAY")
+    port = free_port()
+    with FakeServers() as fakes:
+        good = fakes("openai", api_key=KEY)
+        bad = fakes("openai", api_key=KEY, behaviour="no-choices")
+        plans = [
+            Session(Target(good.base_url, "openai", "fake-model", key=KEY), cases, name="good <b>fake</b>"),
+            Session(Target(bad.base_url, "openai", "fake-model", key=KEY), cases, name="bad fake"),
+            Session(
+                Target(f"http://127.0.0.1:{port}/v1", "openai", "fake-model", key=KEY, upstream="openai"),
+                driven,
+                name="driven",
+                upstream_port=port,
+            ),
+        ]
+        files = [folder / f"{plan.name[:3]}.json" for plan in plans]
+        for plan, file in [*zip(plans, files, strict=True)][::-1]:  # the free port is taken before another takes it
+            plan.run(ReportFiles(json=file))
+    return [read_report(file) for file in files]
+
+
+@pytest.fixture(scope="module")
+def url(reports: list[Any], tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("page") / "report.html"
+    file.write_text(render_page(reports), "utf-8")
+    return file.as_uri()
+
+
+def button(id_: str, target: str) -> str:
+    return f"button[aria-label$=': {id_}, {target}']"
+
+
+async def shown(page: Page, selector: str) -> str:
+    return str(await page.run(f"document.querySelector({selector!r}).innerText"))
+
+
+async def test_it_loads_in_silence_and_asks_for_nothing(page: Page, url: str, reports: list[Any]) -> None:
+    await page.go(url)
+    assert page.complaints == []
+    assert set(page.requests) == {url}
+    ids = {case["id"] for report in reports for case in report["cases"]}
+    assert sorted(await page.run(ROWS)) == sorted(ids)
+    assert (await shown(page, "#areas thead")).strip() == "area\tgood <b>fake</b>\tbad fake\tdriven"
+    assert await page.run("document.querySelectorAll('#areas .bar').length") > 6
+
+
+async def test_a_click_on_a_cell_opens_the_wire_log(page: Page, url: str, reports: list[Any]) -> None:
+    await page.go(url)
+    await page.click(button("chat/text/plain", "bad fake"))
+    assert await page.run(OPEN)
+    told = await shown(page, "#detail")
+    case = next(case for case in reports[1]["cases"] if case["id"] == "chat/text/plain")
+    assert case["title"] in told
+    assert case["source"] in told
+    assert case["reason"] in told
+    assert "POST http://127.0.0.1:" in told
+    assert '"choices": []' in told
+    curl = await shown(page, "#detail .curl")
+    assert curl.startswith("curl -isS -N -X POST")
+    assert KEY not in await page.run("document.documentElement.outerHTML")
+    assert page.complaints == []
+
+
+async def test_a_driven_case_shows_what_was_sent_and_how_to_do_it_again(page: Page, url: str) -> None:
+    await page.go(url)
+    await page.click(button("chat/proxy-streams/broken/cut", "driven"))
+    told = await shown(page, "#detail")
+    assert "The fake behind was told: cut; one request reached it" in told
+    assert "POST /v1/chat/completions" in told
+    assert "# behind the proxy: dragoman fake openai --port" in await shown(page, "#detail .curl")
+
+
+async def test_filters(page: Page, url: str, reports: list[Any]) -> None:
+    await page.go(url)
+    everything = await page.run(ROWS)
+    await page.run("document.getElementById('search').focus()")
+    await page.send("Input.insertText", text="text/pl")
+    assert await page.run(ROWS) == ["chat/text/plain"]
+    await page.send("Input.insertText", text=" is nowhere")
+    assert await shown(page, "#count") == "No case fits the filter."
+    await page.go(url)
+    for verdict in ("pass", "warn", "skip", "inconclusive"):
+        await page.run(f"document.querySelector('#verdicts .{verdict}')?.click()")
+    bad = {case["id"] for report in reports for case in report["cases"] if case["verdict"] in ("fail", "error")}
+    assert set(await page.run(ROWS)) == bad < set(everything)
+    await page.go(url)
+    await page.click("#differences")
+    assert "chat/text/plain" in await page.run(ROWS)
+    assert len(await page.run(ROWS)) < len(everything)
+    await page.go(url)
+    await page.click("#areas tbody tr:last-child button")
+    assert set(await page.run(ROWS)) == {case["id"] for case in reports[0]["cases"] if case["protocol"] == "models"}
+
+
+async def test_the_keyboard_is_enough(page: Page, url: str) -> None:
+    await page.go(url)
+    await page.press("/")
+    assert await page.run("document.activeElement.id") == "search"
+    for _ in range(200):
+        await page.press("Tab")
+        if await page.run("document.activeElement.matches('.verdict.fail')"):
+            break
+    label = await page.run("document.activeElement.getAttribute('aria-label')")
+    assert label.startswith("fail: ")
+    assert await page.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    await page.press("Enter")
+    assert await page.run(OPEN)
+    await page.press("Escape")
+    await page.until(f"!{OPEN}")
+    assert await page.run("document.activeElement.getAttribute('aria-label')") == label
+
+
+async def test_a_link_leads_to_its_cell(page: Page, url: str) -> None:
+    await page.go(f"{url}#1:chat/text/plain")
+    assert await page.run(OPEN)
+    assert (await shown(page, "#detail h2")).strip() == "chat/text/plain"
+    await page.click("#detail .close")
+    await page.until("location.hash === ''")
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
+async def test_it_can_be_read_by_day_and_by_night(page: Page, url: str, scheme: dict[str, str]) -> None:
+    await page.send("Emulation.setEmulatedMedia", features=[scheme])
+    await page.go(url)
+    back = await page.run("getComputedStyle(document.body).backgroundColor")
+    assert (back == "rgb(255, 255, 255)") == (scheme == LIGHT)
+    assert await page.run(CONTRAST) == []
+    await page.send("Emulation.setEmulatedMedia", features=[])
+
+
+async def test_on_a_telephone_the_tables_scroll_and_the_page_does_not(page: Page, url: str) -> None:
+    await page.send("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=2, mobile=True)
+    await page.go(url)
+    assert await page.run("document.documentElement.scrollWidth") <= 390
+    await page.send("Emulation.clearDeviceMetricsOverride")
+
+
+async def test_the_page_of_one_target(page: Page, reports: list[Any], tmp_path: Path) -> None:
+    file = tmp_path / "one.html"
+    file.write_text(render_page(reports[:1]), "utf-8")
+    await page.go(file.as_uri())
+    assert "one target" in await shown(page, "#intro")
+    assert await page.run("document.getElementById('differences').hidden")
+    assert page.complaints == []

@@ -1,0 +1,221 @@
+"""A run on the command line: reports, recordings, known gaps, and the exit status."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner
+
+from dragoman.contract.commands import app
+from dragoman.contract.fakes import FakeProvider
+from dragoman.contract.reports.json_report import InvalidReportError, read_report
+from dragoman.contract.servers import FakeServers
+
+KEY = "sk-very-secret"
+CASES = """
+protocol: chat
+source: a reference
+cases:
+  - id: chat/text/plain
+    title: it answers
+    level: MUST
+    dialects: [openai]
+    max_tokens: 8
+    steps:
+      - request: {body: {messages: [{role: user, content: hi}], max_tokens: 8}}
+        expect: {status: 200, schema: reply, checks: [has_text]}
+  - id: chat/text/broken
+    title: it never does this | <b>
+    level: MUST
+    dialects: [openai]
+    steps:
+      - request: {body: {messages: [{role: user, content: hi}], max_tokens: 8, n: 2}}
+        expect: {status: 200, checks: [{choices: 3}]}
+  - id: chat/text/warned
+    title: it should not do this
+    level: SHOULD
+    dialects: [openai]
+    steps:
+      - request: {body: {messages: [{role: user, content: hi}], stream: true}}
+        expect: {status: 200, schema: event, checks: [sse.framing, done, no_text]}
+"""
+runner = CliRunner()
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeProvider]:
+    with FakeServers() as fakes:
+        yield fakes("openai", api_key=KEY)
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> Path:
+    folder = tmp_path / "cases"
+    folder.mkdir()
+    (folder / "some.yaml").write_text(CASES, "utf-8")
+    return folder
+
+
+def run(fake: FakeProvider, cases: Path, *more: str, url: str | None = None) -> tuple[int, str]:
+    words = [
+        "run",
+        "--base-url",
+        url or fake.base_url,
+        "--model",
+        "fake-model",
+        "--api-key",
+        KEY,
+        "--cases",
+        str(cases),
+    ]
+    result = runner.invoke(app, [*words, *more])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def test_failures_make_status_1_and_every_report_is_written(fake: FakeProvider, cases: Path, tmp_path: Path) -> None:
+    files = {name: tmp_path / f"report.{name}" for name in ("json", "junit", "markdown", "html", "badge")}
+    options = [word for name, file in files.items() for word in (f"--{name}", str(file))]
+    status, output = run(fake, cases, *options)
+    assert status == 1
+    assert "fail         chat/text/broken: choices: the choices are [0, 1], expected 0 to 2" in output
+    report = read_report(files["json"])
+    assert report["counts"] == {"pass": 1, "warn": 1, "fail": 1, "inconclusive": 0, "skip": 0, "error": 0}
+    suite = ElementTree.fromstring(files["junit"].read_text("utf-8"))
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
+    assert suite.find("testcase/failure") is not None
+    assert "| ❌ | `chat/text/broken` | MUST |" in files["markdown"].read_text("utf-8")
+    assert json.loads(files["badge"].read_text("utf-8"))["message"] == "2/3"
+    html = files["html"].read_text("utf-8")
+    assert "it never does this | \\u003cb\\u003e" in html
+    assert "<b>" not in html
+    assert KEY not in "".join(file.read_text("utf-8") for file in files.values())
+
+
+def test_a_recording_needs_no_endpoint(fake: FakeProvider, cases: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "recordings"
+    run(fake, cases, "--record", str(folder), "--json", str(tmp_path / "before.json"))
+    assert len(list(folder.glob("*.json"))) == 3
+    assert KEY not in "".join(file.read_text("utf-8") for file in folder.glob("*.json"))
+    seen = len(fake.requests)
+    status, _ = run(fake, cases, "--replay", str(folder), "--json", str(tmp_path / "after.json"), url="http://gone/v1")
+    before, after = read_report(tmp_path / "before.json"), read_report(tmp_path / "after.json")
+    assert (status, after["counts"], len(fake.requests)) == (1, before["counts"], seen)
+
+
+def test_known_gaps_do_not_fail_and_surprises_do(fake: FakeProvider, cases: Path, tmp_path: Path) -> None:
+    known = tmp_path / "gaps.yaml"
+    known.write_text("chat/text/broken: this endpoint gives two choices\n", "utf-8")
+    assert run(fake, cases, "--expect", str(known))[0] == 0
+    known.write_text("chat/text/broken: known\nchat/text/plain: never answers\nchat/other/*: gone\n", "utf-8")
+    status, output = run(fake, cases, "--expect", str(known))
+    assert status == 1
+    assert "chat/text/plain passes although it is expected to fail" in output
+    assert "chat/other/*, which fits no case" in output
+
+
+def test_a_diff_fails_for_regressions_alone(fake: FakeProvider, cases: Path, tmp_path: Path) -> None:
+    old = tmp_path / "old.json"
+    run(fake, cases, "--json", str(old))
+    assert run(fake, cases, "--diff", str(old))[0] == 0
+    fake.behaviour = "empty"
+    status, output = run(fake, cases, "--diff", str(old))
+    assert status == 1
+    assert "regression: chat/text/plain" in output
+    assert "regression: chat/text/broken" not in output
+
+
+def test_an_endpoint_that_is_not_there_makes_status_3(fake: FakeProvider, cases: Path) -> None:
+    assert run(fake, cases, url="http://127.0.0.1:9/v1")[0] == 3
+
+
+@pytest.mark.parametrize("level", ["MUST", "SHOULD"])
+def test_levels_and_dry_runs(fake: FakeProvider, cases: Path, level: str) -> None:
+    status, output = run(fake, cases, "--dry-run", "--level", level)
+    assert status == 0
+    assert ("chat/text/warned" in output) == (level == "SHOULD")
+    assert "at most 8 tokens" in output
+    assert not fake.requests
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "problem"),
+    [
+        ("--expect", "- a\n", "case id: reason"),
+        ("--diff", "{}", "is no report of this suite"),
+        ("--diff", "no", "no.json"),
+    ],
+)
+def test_wrong_files_make_status_2(
+    fake: FakeProvider, cases: Path, tmp_path: Path, option: str, text: str, problem: str
+) -> None:
+    file = tmp_path / "no.json"
+    file.write_text(text, "utf-8")
+    status, output = run(fake, cases, option, str(file))
+    assert status == 2
+    assert problem in output.replace("\n", " ")
+    assert not fake.requests
+
+
+def test_wrong_cases_make_status_2(fake: FakeProvider, cases: Path) -> None:
+    (cases / "wrong.yaml").write_text("protocol: chat\ncases: []\n", "utf-8")
+    status, output = run(fake, cases)
+    assert status == 2
+    assert "wrong.yaml" in output
+
+
+def test_a_matrix_of_several_reports(fake: FakeProvider, cases: Path, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.json", tmp_path / "two.json"
+    run(fake, cases, "--name", "good", "--json", str(one))
+    fake.behaviour = "no-choices"
+    run(fake, cases, "--name", "bad", "--json", str(two))
+    result = runner.invoke(app, ["report", str(one), str(two)])
+    assert "| `chat/text/plain` | ✅ | ❌ | it answers |" in result.output
+    html = tmp_path / "matrix.html"
+    assert runner.invoke(app, ["report", str(one), str(two), "--html", str(html)]).exit_code == 0
+    assert html.read_text("utf-8").count('"name":"bad"') == 1
+
+
+def test_a_brief_matrix_has_the_wire_logs_of_what_went_wrong_alone(
+    fake: FakeProvider, cases: Path, tmp_path: Path
+) -> None:
+    one, html = tmp_path / "one.json", tmp_path / "matrix.html"
+    run(fake, cases, "--json", str(one))
+    assert runner.invoke(app, ["report", str(one), "--html", str(html), "--brief"]).exit_code == 0
+    shown = html.read_text("utf-8").partition('id="reports"')[2].partition(">")[2].partition("</script>")[0]
+    page = json.loads(shown)
+    told = {page["rules"][case["rule"]]["id"]: case for case in page["reports"][0]["cases"]}
+    assert told["chat/text/plain"]["verdict"] == "pass"
+    assert "steps" not in told["chat/text/plain"]
+    assert told["chat/text/broken"]["steps"][0]["exchange"]["answer"]["status"] == 200
+
+
+def test_a_file_that_is_no_report_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    file.write_text('{"report": 1}', "utf-8")
+    with pytest.raises(InvalidReportError, match="required property"):
+        read_report(file)
+
+
+def test_cases_and_checks_are_listed() -> None:
+    assert "sse.framing" in runner.invoke(app, ["checks"]).output
+    listed = runner.invoke(app, ["list", "--dialect", "mindie"]).output
+    assert "chat/text/plain" in listed
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--only", "chat/txt/*"), "no case of openai fits --only chat/txt/*"),
+        (("--protocol", "foo"), "--protocol foo: no case knows it; did you mean chat, completions"),
+        (("--without", "visoin"), "--without visoin: no case knows it; did you mean vision?"),
+    ],
+)
+def test_what_names_nothing_is_wrong_usage(words: tuple[str, ...], said: str) -> None:
+    result = runner.invoke(app, ["run", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--dry-run", *words])
+    assert result.exit_code == 2
+    assert said in result.stderr
