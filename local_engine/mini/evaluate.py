@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman.local_engine.engine import Batch, Engine, Options
-from dragoman.local_engine.hub import HubEngine
-from dragoman.local_engine.requests import Delta, Failed, Finished, Generation, Sampling
+from dragoman.local_engine.engine import Engine, EngineOptions, EventBatch
+from dragoman.local_engine.generation import Delta, Failed, Finished, GenerationRequest, SamplingParams
+from dragoman.local_engine.service import EngineService
 
 from . import FOLDER
 from .corpus import Corpus, load_corpus
@@ -55,8 +55,8 @@ class Asker:
     """A loaded model that answers conversations, many at once. A context manager."""
 
     def __init__(self, folder: Path = FOLDER, *, threads: int = 1) -> None:
-        self._told: queue.SimpleQueue[Batch] = queue.SimpleQueue()
-        options = Options(device="cpu", threads=threads, queue=WAITING, context=1024)
+        self._told: queue.SimpleQueue[EventBatch] = queue.SimpleQueue()
+        options = EngineOptions(device="cpu", threads=threads, queue=WAITING, context=1024)
         self.engine = Engine.load(folder, options, self._told.put)
 
     def __enter__(self) -> Asker:
@@ -78,10 +78,10 @@ class Asker:
                 left -= isinstance(event, Finished)
         return list(answers.values())
 
-    def _request(self, dialogue: Dialogue) -> Generation:
+    def _request(self, dialogue: Dialogue) -> GenerationRequest:
         text = "".join(piece for piece, _ in render(dialogue)) + "<|assistant|>"
         ids = self.engine.tokenizer.encode(text, add_special_tokens=False).ids
-        return Generation(tuple(ids), Sampling(temperature=0), max_tokens=LONGEST_ANSWER)
+        return GenerationRequest(tuple(ids), SamplingParams(temperature=0), max_tokens=LONGEST_ANSWER)
 
 
 def evaluate(folder: Path = FOLDER, corpus: Corpus | None = None) -> list[Score]:
@@ -97,7 +97,7 @@ def evaluate(folder: Path = FOLDER, corpus: Corpus | None = None) -> list[Score]
 
 
 async def _served(folder: Path, asked: Sequence[Probe]) -> list[tuple[Probe, str]]:
-    hub = await HubEngine.load(folder, Options(device="cpu", threads=1, queue=WAITING, context=1024))
+    hub = await EngineService.load(folder, EngineOptions(device="cpu", threads=1, queue=WAITING, context=1024))
     try:
         replies = await asyncio.gather(*(_replied(hub, probe) for probe in asked))
         return list(zip(asked, replies, strict=True))
@@ -105,7 +105,7 @@ async def _served(folder: Path, asked: Sequence[Probe]) -> list[tuple[Probe, str
         hub.close()
 
 
-async def _replied(hub: HubEngine, probe: Probe) -> str:
+async def _replied(hub: EngineService, probe: Probe) -> str:
     """The text of the reply, or its call as the model writes it; what ran into the limit is marked as such."""
     tools = [tool_schema(*tool) for tool in probe.dialogue.tools]
     request: dict[str, Any] = {"model": hub.name, "messages": probe.dialogue.messages, "temperature": 0}
@@ -113,7 +113,7 @@ async def _replied(hub: HubEngine, probe: Probe) -> str:
     if probe.schema is not None:
         wanted = {"name": "asked", "schema": probe.schema}
         request["response_format"] = {"type": "json_schema", "json_schema": wanted}
-    [choice] = hub.whole([event async for event in hub.chat(request)])["choices"]
+    [choice] = hub.collect_reply([event async for event in hub.chat(request)])["choices"]
     said = _said(choice["message"])
     return f"{said} (cut)" if choice["finish_reason"] == "length" else said
 

@@ -21,7 +21,7 @@ Or install the local engine, with which a small model answers at once: {embedded
 
 def nothing() -> str:
     """Why there is no configuration, and ways to have one."""
-    return _PROVIDERS + _ENGINE * bool(embedded.lacking())
+    return _PROVIDERS + _ENGINE * bool(embedded.missing_libraries())
 
 
 def found(config: Config) -> str:

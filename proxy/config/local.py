@@ -13,7 +13,7 @@ from dragoman.local_engine import embedded
 from .document import Document
 
 if TYPE_CHECKING:
-    from dragoman.local_engine.folder import ModelFolder
+    from dragoman.local_engine.model_folder.folder import ModelFolder
 
 __all__ = ["judge_local", "place_models"]
 
@@ -36,21 +36,23 @@ def place_models(document: Document, folder: Path) -> None:
 
 
 def judge_local(document: Document, name: str) -> None:
-    from dragoman.local_engine.ports import Decoder
+    from dragoman.local_engine.model_folder.signature import DecoderSignature
 
-    lacks = embedded.lacking()
+    lacks = embedded.missing_libraries()
     if lacks:
         message = f"the engine local needs what is not installed: {', '.join(lacks)}"
         document.add(("providers", name, "engine"), "missing-extra", message, hint=f"run: {embedded.INSTALL}")
     folder = _folder(document, name)
     if folder is not None:
-        _judge_protocols(document, name, _OF_DECODERS if isinstance(folder.ports, Decoder) else _OF_ENCODERS)
+        _judge_protocols(
+            document, name, _OF_DECODERS if isinstance(folder.signature, DecoderSignature) else _OF_ENCODERS
+        )
 
 
 def _folder(document: Document, name: str) -> ModelFolder | None:
     """What the model's folder holds, or None where that was complained about."""
-    from dragoman.local_engine.folder import open_folder
-    from dragoman.local_engine.places import FolderError
+    from dragoman.local_engine.model_folder.files import FolderError
+    from dragoman.local_engine.model_folder.folder import open_folder
 
     path = ("providers", name, "model_dir")
     node, given = document.find(path), document.text(*path)

@@ -1,4 +1,4 @@
-"""Model folders, exported once per run, and the engine's pieces around them."""
+"""Tiny model folders, exported once per run, and schedulers over them."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from engine_models import make
-from engine_rig import Folders, Rig, Rigs
+from scheduler_rig import Folders, SchedulerRig, SchedulerRigs
+from tiny_models import LENGTH, export_tiny_model
 
-from dragoman.local_engine.export.decoder import Layout
+from dragoman.local_engine.export.decoder_graph import Layout
 from dragoman.local_engine.export.linear import Precision
 
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
-    """folders(name, precision, layout) is a model folder, made at first use."""
-    made: dict[tuple[str, ...], Path] = {}
+    """folders(name, precision, layout) is a model folder, exported at its first use."""
+    exported: dict[tuple[str, ...], Path] = {}
 
     def get(name: str = "llama", precision: Precision = "fp32", layout: Layout = "gqa") -> Path:
         key = (name, precision, layout)
-        if key not in made:
-            made[key] = make(tmp_path_factory.mktemp("-".join(key)), name, precision, layout)
-        return made[key]
+        if key not in exported:
+            exported[key] = export_tiny_model(tmp_path_factory.mktemp("-".join(key)), name, precision, layout)
+        return exported[key]
 
     return get
 
 
 @pytest.fixture
-def rigs(folders: Folders) -> Rigs:
-    """rigs(name, precision, layout, slots=...) is a scheduler over that model, with a diary."""
+def rigs(folders: Folders) -> SchedulerRigs:
+    """rigs(name, precision, layout, slots=...) is a scheduler over that model."""
 
     def get(
         name: str = "llama",
@@ -40,10 +40,11 @@ def rigs(folders: Folders) -> Rigs:
         layout: Layout = "gqa",
         *,
         slots: int = 16,
-        piece: int = 32,
-        length: int = 192,
-        choose_there: bool = False,
-    ) -> Rig:
-        return Rig(folders(name, precision, layout), slots, piece, length, choose_there=choose_there)
+        prefill_chunk: int = 32,
+        length: int = LENGTH,
+        sample_on_device: bool = False,
+    ) -> SchedulerRig:
+        folder = folders(name, precision, layout)
+        return SchedulerRig(folder, slots, prefill_chunk, length, sample_on_device=sample_on_device)
 
     return get

@@ -13,9 +13,9 @@ from engine_models import NEW_TOKENS, PROMPTS
 from engine_rig import GREEDY, Folders
 
 from dragoman.local_engine.engine import Engine, Options
-from dragoman.local_engine.providers import Device, ProviderError, choose
-from dragoman.local_engine.requests import Delta, Generation, Sampling
-from dragoman.local_engine.stream import Streams
+from dragoman.local_engine.runtime.providers import Device, ProviderError, choose
+from dragoman.local_engine.generation import Delta, GenerationRequest, SamplingParams
+from dragoman.local_engine.event_streams import EventStreams
 
 
 @pytest.fixture(params=["cpu", "cuda"])
@@ -43,11 +43,11 @@ def opened(folder: Path, device: Device, **more: Any) -> Iterator[Engine]:
     engine.close()
 
 
-async def greedy(streams: Streams, prompt: list[int], count: int) -> list[int]:
-    return await said(streams, Generation(tuple(prompt), GREEDY, count, ignore_eos=True))
+async def greedy(streams: EventStreams, prompt: list[int], count: int) -> list[int]:
+    return await said(streams, GenerationRequest(tuple(prompt), GREEDY, count, ignore_eos=True))
 
 
-async def said(streams: Streams, request: Generation) -> list[int]:
+async def said(streams: EventStreams, request: GenerationRequest) -> list[int]:
     return [token async for event in streams.run(request) if isinstance(event, Delta) for token in event.tokens]
 
 
@@ -55,7 +55,7 @@ async def said(streams: Streams, request: Generation) -> list[int]:
 @pytest.mark.parametrize("name", ["llama", "qwen2", "qwen3"])
 async def test_float32_is_exact(folders: Folders, name: str, layout: str, device: Device) -> None:
     for engine in opened(folders(name, layout=layout), device):
-        streams = Streams(engine, asyncio.get_running_loop())
+        streams = EventStreams(engine, asyncio.get_running_loop())
         found = await asyncio.gather(*(greedy(streams, prompt, NEW_TOKENS) for prompt in PROMPTS))
         assert found == golden(name)
 
@@ -69,7 +69,7 @@ async def test_float16_agrees_on_the_next_token(folders: Folders, name: str, dev
         for count in range(NEW_TOKENS)
     ]
     for engine in opened(folders(name, "fp16"), device):
-        streams = Streams(engine, asyncio.get_running_loop())
+        streams = EventStreams(engine, asyncio.get_running_loop())
         found = await asyncio.gather(*(greedy(streams, text, 1) for text, _ in places))
         agreed = sum(tokens == [token] for tokens, (_, token) in zip(found, places, strict=True))
         assert agreed >= 0.99 * len(places)
@@ -77,12 +77,12 @@ async def test_float16_agrees_on_the_next_token(folders: Folders, name: str, dev
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
 async def test_tokens_are_the_same_wherever_they_are_chosen(folders: Folders, precision: str, device: Device) -> None:
-    samplings = [GREEDY, Sampling(seed=1), Sampling(0.7, top_p=0.9, seed=2), Sampling(top_k=9, min_p=0.1, seed=3)]
+    samplings = [GREEDY, SamplingParams(seed=1), SamplingParams(0.7, top_p=0.9, seed=2), SamplingParams(top_k=9, min_p=0.1, seed=3)]
     found = []
     for there in (True, False):
-        for engine in opened(folders("qwen3", precision), device, choose_there=there):
-            streams = Streams(engine, asyncio.get_running_loop())
-            asked = [Generation(tuple(PROMPTS[-1]), one, NEW_TOKENS, ignore_eos=True) for one in samplings]
+        for engine in opened(folders("qwen3", precision), device, sample_on_device=there):
+            streams = EventStreams(engine, asyncio.get_running_loop())
+            asked = [GenerationRequest(tuple(PROMPTS[-1]), one, NEW_TOKENS, ignore_eos=True) for one in samplings]
             found.append([await said(streams, one) for one in asked])
     assert found[0] == found[1]
 
@@ -90,7 +90,7 @@ async def test_tokens_are_the_same_wherever_they_are_chosen(folders: Folders, pr
 async def test_a_slot_is_copied_where_it_lies(folders: Folders, device: Device) -> None:
     """The second of two requests with the same beginning starts from the first one's keys and values."""
     for engine in opened(folders("llama", "fp16"), device):
-        streams = Streams(engine, asyncio.get_running_loop())
+        streams = EventStreams(engine, asyncio.get_running_loop())
         text = PROMPTS[-1]
         alone = await greedy(streams, text, NEW_TOKENS)
         both = await asyncio.gather(greedy(streams, text, NEW_TOKENS), greedy(streams, [*text, 7], NEW_TOKENS))

@@ -18,12 +18,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import judge
-from dragoman.local_engine.embeddings import Embedder, batches
+from dragoman.local_engine.embedder import Embedder, batches
 from dragoman.local_engine.engine import Options
-from dragoman.local_engine.export.tokens import byte_tokenizer
-from dragoman.local_engine.hub import HubEngine
-from dragoman.local_engine.places import FolderError
-from dragoman.local_engine.providers import Provider
+from dragoman.local_engine.export.byte_tokenizer import byte_tokenizer
+from dragoman.local_engine.service import EngineService
+from dragoman.local_engine.model_folder.files import FolderError
+from dragoman.local_engine.runtime.providers import ExecutionProvider
 
 TABLE = np.random.RandomState(2).standard_normal((272, 8)).astype(np.float32)
 TEXTS = [list(text.encode()) for text in ("one", "a longer text than that", "x", "four")]
@@ -58,7 +58,7 @@ def test_vectors_are_those_of_each_text_alone(encoder: Path, pooling: str, norma
 
 def test_a_run_that_hangs_or_breaks_shows(encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = Embedder.load(encoder, "cpu")
-    hub = HubEngine(embedder=embedder)
+    hub = EngineService(embedder=embedder)
     seen = []
 
     def broken(*_: Any) -> Any:
@@ -73,7 +73,7 @@ def test_a_run_that_hangs_or_breaks_shows(encoder: Path, monkeypatch: pytest.Mon
     with pytest.raises(Fault, match="illegal memory access"):
         embedder.embed(TEXTS)
     assert seen[0] >= 0.02 and (hub.statistics()["step_seconds"], hub.statistics()["failed"]) == (0, None)
-    monkeypatch.setattr(embedder, "provider", Provider("cuda", "CUDAExecutionProvider"))
+    monkeypatch.setattr(embedder, "provider", ExecutionProvider("cuda", "CUDAExecutionProvider"))
     with pytest.raises(Fault, match="illegal memory access"):
         embedder.embed(TEXTS)
     assert hub.statistics()["failed"] == "CUDA failed: an illegal memory access"
@@ -110,7 +110,7 @@ def test_groups_hold_each_text_once_and_stay_small(lengths: list[int], most: int
 
 async def test_embeddings_in_the_hubs_form(encoder: Path) -> None:
     (encoder / "dragoman.json").write_text('{"name": "table"}', "utf-8")
-    hub = await HubEngine.load(encoder, Options(device="cpu"))
+    hub = await EngineService.load(encoder, Options(device="cpu"))
     assert (hub.verbs, hub.name) == (("embeddings",), "table")
     found = await hub.embeddings({"model": "m", "input": ["one", "x"]})
     judge("hub/embeddings.reply").check(found)
@@ -133,7 +133,7 @@ async def test_embeddings_in_the_hubs_form(encoder: Path) -> None:
     ],
 )
 async def test_embeddings_that_are_refused(encoder: Path, asked: dict[str, Any], path: tuple[Any, ...]) -> None:
-    hub = await HubEngine.load(encoder, Options(device="cpu"))
+    hub = await EngineService.load(encoder, Options(device="cpu"))
     with pytest.raises(Fault) as refused:
         await hub.embeddings({"model": "m", "input": "x", **asked})
     assert refused.value.path == path

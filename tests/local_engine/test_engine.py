@@ -15,10 +15,10 @@ from engine_rig import GREEDY, Folders, plain
 
 from dragoman.adapters.faults import Fault
 from dragoman.local_engine.engine import Engine, Options
-from dragoman.local_engine.places import FolderError
-from dragoman.local_engine.providers import Provider
-from dragoman.local_engine.requests import Delta, Finished, Generation, Sampling
-from dragoman.local_engine.stream import Streams
+from dragoman.local_engine.model_folder.files import FolderError
+from dragoman.local_engine.runtime.providers import ExecutionProvider
+from dragoman.local_engine.generation import Delta, Finished, GenerationRequest, SamplingParams
+from dragoman.local_engine.event_streams import EventStreams
 
 PROMPT = tuple(b"What does a dragoman do?")
 CPU = Options(device="cpu", threads=1, slots=4, queue=3)
@@ -31,11 +31,11 @@ def engine(folders: Folders) -> Iterator[Engine]:
     engine.close()
 
 
-def asked(count: int = 8, prompt: tuple[int, ...] = PROMPT, **more: Any) -> Generation:
-    return Generation(prompt, more.pop("sampling", GREEDY), count, ignore_eos=True, **more)
+def asked(count: int = 8, prompt: tuple[int, ...] = PROMPT, **more: Any) -> GenerationRequest:
+    return GenerationRequest(prompt, more.pop("sampling", GREEDY), count, ignore_eos=True, **more)
 
 
-async def tokens(streams: Streams, request: Generation) -> list[int]:
+async def tokens(streams: EventStreams, request: GenerationRequest) -> list[int]:
     return [token async for event in streams.run(request) if isinstance(event, Delta) for token in event.tokens]
 
 
@@ -48,7 +48,7 @@ async def until(there: Any) -> None:
 
 
 async def test_streams_of_many_at_once(engine: Engine, folders: Folders) -> None:
-    streams = Streams(engine, asyncio.get_running_loop())
+    streams = EventStreams(engine, asyncio.get_running_loop())
     prompts = [tuple(range(start, start + 20)) for start in range(7)]
     found = await asyncio.gather(*(tokens(streams, asked(16, prompt)) for prompt in prompts))
     assert found == [plain(folders(), list(prompt), 16) for prompt in prompts]
@@ -57,7 +57,7 @@ async def test_streams_of_many_at_once(engine: Engine, folders: Folders) -> None
 
 
 async def test_a_full_queue_is_refused_with_a_time_to_come_back(engine: Engine) -> None:
-    streams = Streams(engine, asyncio.get_running_loop())
+    streams = EventStreams(engine, asyncio.get_running_loop())
     running = [asyncio.create_task(tokens(streams, asked(150))) for _ in range(4 + 3)]
     await asyncio.sleep(0)
     with pytest.raises(Fault) as refused:
@@ -75,15 +75,15 @@ async def test_a_full_queue_is_refused_with_a_time_to_come_back(engine: Engine) 
 @pytest.mark.parametrize(
     ("request_", "words", "code"),
     [
-        (Generation(()), "no tokens", None),
-        (Generation(tuple(range(192))), "192 tokens; the context of 192", "context_length_exceeded"),
-        (Generation((1, 272)), "token 272 is not in the vocabulary of 272", None),
-        (Generation((1,), max_tokens=0), "max_tokens is 0", None),
-        (Generation((1,), Sampling(logit_bias={-1: 1.0})), "token -1", None),
+        (GenerationRequest(()), "no tokens", None),
+        (GenerationRequest(tuple(range(192))), "192 tokens; the context of 192", "context_length_exceeded"),
+        (GenerationRequest((1, 272)), "token 272 is not in the vocabulary of 272", None),
+        (GenerationRequest((1,), max_tokens=0), "max_tokens is 0", None),
+        (GenerationRequest((1,), SamplingParams(logit_bias={-1: 1.0})), "token -1", None),
     ],
 )
 def test_what_cannot_be_served_is_said_at_once(
-    engine: Engine, request_: Generation, words: str, code: str | None
+    engine: Engine, request_: GenerationRequest, words: str, code: str | None
 ) -> None:
     with pytest.raises(Fault, match=words) as refused:
         engine.submit(request_)
@@ -91,7 +91,7 @@ def test_what_cannot_be_served_is_said_at_once(
 
 
 async def test_who_stops_listening_frees_the_slot(engine: Engine) -> None:
-    streams = Streams(engine, asyncio.get_running_loop())
+    streams = EventStreams(engine, asyncio.get_running_loop())
     stream = streams.run(asked(160))
     await anext(stream)
     assert engine.statistics()["running"] == 1
@@ -101,8 +101,8 @@ async def test_who_stops_listening_frees_the_slot(engine: Engine) -> None:
 
 
 async def test_choices_finish_each_for_itself(engine: Engine) -> None:
-    streams = Streams(engine, asyncio.get_running_loop())
-    request = asked(6, n=3, sampling=Sampling(seed=3))
+    streams = EventStreams(engine, asyncio.get_running_loop())
+    request = asked(6, n=3, sampling=SamplingParams(seed=3))
     ends = [event async for event in streams.run(request) if isinstance(event, Finished)]
     assert sorted(end.index for end in ends) == [0, 1, 2]
     assert {(end.usage.prompt, end.usage.completion) for end in ends} == {(len(PROMPT), 6)}
@@ -110,7 +110,7 @@ async def test_choices_finish_each_for_itself(engine: Engine) -> None:
 
 async def test_closing_fails_what_runs_and_refuses_what_comes(folders: Folders) -> None:
     engine = Engine.load(folders(), CPU)
-    streams = Streams(engine, asyncio.get_running_loop())
+    streams = EventStreams(engine, asyncio.get_running_loop())
     running = asyncio.create_task(tokens(streams, asked(160)))
     await until(lambda: engine.statistics()["running"])
     await asyncio.to_thread(engine.close)
@@ -124,7 +124,7 @@ async def test_closing_fails_what_runs_and_refuses_what_comes(folders: Folders) 
 async def test_a_run_that_fails_ends_its_requests_and_no_others(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    streams = Streams(engine, asyncio.get_running_loop())
+    streams = EventStreams(engine, asyncio.get_running_loop())
     cache: Any = engine._scheduler._cache
     right, calls = getattr(cache, method), itertools.count()
     expected = await tokens(streams, asked(20))
@@ -144,7 +144,7 @@ async def test_a_run_that_fails_ends_its_requests_and_no_others(
 
 async def test_an_engine_that_will_not_answer_again_says_so(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error of CUDA stays with the process; the thread's end leaves nobody to take a step."""
-    streams = Streams(engine, asyncio.get_running_loop())
+    streams = EventStreams(engine, asyncio.get_running_loop())
     assert await tokens(streams, asked(4))
     found = engine.statistics()
     assert (found["failed"], found["step_seconds"]) == (None, 0.0)
@@ -153,7 +153,7 @@ async def test_an_engine_that_will_not_answer_again_says_so(engine: Engine, monk
         raise RuntimeError("an illegal memory access")
 
     monkeypatch.setattr(engine._scheduler, "step", broken)
-    monkeypatch.setattr(engine, "limits", replace(engine.limits, provider=Provider("cuda", "CUDAExecutionProvider")))
+    monkeypatch.setattr(engine, "limits", replace(engine.limits, provider=ExecutionProvider("cuda", "CUDAExecutionProvider")))
     with pytest.raises(Fault, match="illegal memory access"):
         await tokens(streams, asked(4))
     assert engine.statistics()["failed"] == "CUDA failed: an illegal memory access"

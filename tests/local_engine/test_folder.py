@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from dragoman.local_engine.folder import open_folder
-from dragoman.local_engine.graph import GraphError, read_graph
-from dragoman.local_engine.places import FolderError
-from dragoman.local_engine.ports import Decoder, Encoder
+from dragoman.local_engine.model_folder.folder import open_folder
+from dragoman.local_engine.model_folder.onnx_outline import GraphError, read_outline
+from dragoman.local_engine.model_folder.files import FolderError
+from dragoman.local_engine.model_folder.signature import DecoderSignature, EncoderSignature
 
 INFO = helper.make_tensor_value_info
 IDS = INFO("input_ids", TensorProto.INT64, ["batch", "sequence"])
@@ -46,8 +46,8 @@ def test_what_a_genai_folder_says(model: Path) -> None:
     (model / "chat_template.jinja").write_text("{{ messages }}", "utf-8")
     write(model / "generation_config.json", eos_token_id=[256, 7])
     folder = open_folder(model)
-    ports = folder.ports
-    assert isinstance(ports, Decoder)
+    ports = folder.signature
+    assert isinstance(ports, DecoderSignature)
     assert (ports.layout, len(ports.cache), ports.vocab, ports.last_only) == ("slots", 4, 272, True)
     assert (ports.cache[0].past, ports.cache[0].heads, ports.cache[0].width) == ("past_key_values.0.key", 1, 32)
     assert (folder.context, folder.eos, folder.template) == (192, {256, 7}, "{{ messages }}")
@@ -56,8 +56,8 @@ def test_what_a_genai_folder_says(model: Path) -> None:
 
 def test_sizes_come_from_the_graph(model: Path) -> None:
     write(model / "config.json", num_hidden_layers=99, num_key_value_heads=5, head_dim=1, vocab_size=3)
-    ports = open_folder(model).ports
-    assert isinstance(ports, Decoder) and (len(ports.cache), ports.cache[0].heads, ports.vocab) == (4, 1, 272)
+    ports = open_folder(model).signature
+    assert isinstance(ports, DecoderSignature) and (len(ports.cache), ports.cache[0].heads, ports.vocab) == (4, 1, 272)
 
 
 def test_sizes_that_the_graph_leaves_open_come_from_json(model: Path) -> None:
@@ -67,11 +67,11 @@ def test_sizes_that_the_graph_leaves_open_come_from_json(model: Path) -> None:
         if "." in port.name:
             port.type.tensor_type.shape.dim[3].dim_param = "kv_cache_dim"
     (model / "model.onnx").write_bytes(loaded.SerializeToString())
-    ports = open_folder(model).ports
-    assert isinstance(ports, Decoder) and [port.width for port in ports.cache] == [32] * 4
+    ports = open_folder(model).signature
+    assert isinstance(ports, DecoderSignature) and [port.width for port in ports.cache] == [32] * 4
     (model / "genai_config.json").unlink()
     write(model / "config.json", head_dim=32)
-    assert open_folder(model).ports == ports
+    assert open_folder(model).signature == ports
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_transformersjs_folders(folders: Folders, tmp_path: Path, names: Any, de
         shutil.copy(source / name, tmp_path / name)
     folder = open_folder(tmp_path, device)
     assert folder.file == tmp_path / "onnx" / f"{chosen}.onnx"
-    assert isinstance(folder.ports, Decoder) and folder.ports.layout == "concat"
+    assert isinstance(folder.signature, DecoderSignature) and folder.signature.layout == "concat"
     assert (folder.context, folder.eos) == (192, {256})
 
 
@@ -121,8 +121,8 @@ def test_encoders(
     (model / "1_Pooling").mkdir()
     write(model / "1_Pooling" / "config.json", **pooling)
     folder = open_folder(model)
-    assert isinstance(folder.ports, Encoder)
-    assert (folder.pooling, folder.ports.pooled, folder.ports.width) == expected
+    assert isinstance(folder.signature, EncoderSignature)
+    assert (folder.pooling, folder.signature.pooled, folder.signature.width) == expected
 
 
 def kv(*shape: Any, name: str = "past_key_values.0", element: int = 1) -> list[Any]:
@@ -240,7 +240,7 @@ def test_any_bytes_give_a_graph_or_a_graph_error(data: bytes) -> None:
     file = Path(os.environ.get("TMPDIR", "/tmp")) / f"dragoman-graph-{os.getpid()}.onnx"
     file.write_bytes(data)
     try:
-        read_graph(file)
+        read_outline(file)
     except GraphError:
         pass
     finally:
@@ -253,4 +253,4 @@ def test_graphs_nested_without_end_are_refused(tmp_path: Path) -> None:
         graph = helper.make_graph([helper.make_node("If", ["c"], ["o"], then_branch=graph)], "outer", [], [])
     (tmp_path / "m.onnx").write_bytes(helper.make_model(graph).SerializeToString())
     with pytest.raises(GraphError, match="nested deeper"):
-        read_graph(tmp_path / "m.onnx")
+        read_outline(tmp_path / "m.onnx")

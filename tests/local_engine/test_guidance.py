@@ -14,8 +14,8 @@ from hub_rig import CPU, HI, Json, make_folder, reply, says, tool
 from jsonschema import Draft202012Validator
 
 from dragoman.local_engine.engine import Engine
-from dragoman.local_engine.guidance import Guides
-from dragoman.local_engine.hub import HubEngine
+from dragoman.local_engine.guidance.grammar_masks import GrammarCompiler
+from dragoman.local_engine.service import EngineService
 
 SCHEMAS, AT_ONCE = 200, 12
 
@@ -96,8 +96,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.fixture
-async def hub(engine: Engine) -> AsyncIterator[HubEngine]:
-    yield HubEngine(engine)
+async def hub(engine: Engine) -> AsyncIterator[EngineService]:
+    yield EngineService(engine)
 
 
 def shaped(schema: Json, *, strict: bool = True) -> Json:
@@ -105,7 +105,7 @@ def shaped(schema: Json, *, strict: bool = True) -> Json:
     return {"response_format": wanted, "reasoning_effort": "none", "max_tokens": 3000}
 
 
-async def test_random_schemas_are_obeyed(hub: HubEngine) -> None:
+async def test_random_schemas_are_obeyed(hub: EngineService) -> None:
     dice = random.Random(41)
     schemas = [random_schema(dice) for _ in range(SCHEMAS)]
     turns = asyncio.Semaphore(AT_ONCE)
@@ -119,21 +119,21 @@ async def test_random_schemas_are_obeyed(hub: HubEngine) -> None:
     await asyncio.gather(*(one(seed, schema) for seed, schema in enumerate(schemas)))
 
 
-async def test_objects_of_any_kind_and_compact(hub: HubEngine) -> None:
+async def test_objects_of_any_kind_and_compact(hub: EngineService) -> None:
     closing = {"logit_bias": {str(ord("}")): 60, str(ord('"')): 20}}
     asked: Json = {"response_format": {"type": "json_object"}, "reasoning_effort": "none", "max_tokens": 500}
     found = (await reply(hub, **asked, **closing))["choices"][0]
     assert found["finish_reason"] == "stop" and isinstance(json.loads(found["message"]["content"]), dict)
 
 
-async def test_keywords_that_cannot_be_enforced_are_let_go_unless_strict(hub: HubEngine) -> None:
+async def test_keywords_that_cannot_be_enforced_are_let_go_unless_strict(hub: EngineService) -> None:
     schema: Json = {"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": True, "maxItems": 2}
     found = (await reply(hub, **shaped(schema, strict=False)))["choices"][0]
     assert set(json.loads(found["message"]["content"])) <= {1, 2}
 
 
 @pytest.mark.parametrize(("switch", "said"), [({"always": True}, ""), ({}, "<think>"), ({}, None)])
-async def test_a_grammar_follows_the_reasoning(hub: HubEngine, switch: Json, said: str | None) -> None:
+async def test_a_grammar_follows_the_reasoning(hub: EngineService, switch: Json, said: str | None) -> None:
     """Where the prompt has opened the reasoning, where the model opens it, and where it does not think."""
     assert hub._planner is not None
     asked = shaped({"enum": ["yes", "no"]}) | {"reasoning_effort": None, "chat_template_kwargs": switch}
@@ -150,7 +150,7 @@ async def test_a_grammar_follows_the_reasoning(hub: HubEngine, switch: Json, sai
 
 
 def test_a_lazy_guide_wakes_at_the_marker(engine: Engine) -> None:
-    guides = Guides(engine.tokenizer, engine.limits.vocab, engine.folder.eos)
+    guides = GrammarCompiler(engine.tokenizer, engine.limits.vocab, engine.folder.eos)
     mask = guides.lazy('start: "\\n" ("yes" | "no") "</call>"', "<call>", None, ())()
     words = memoryview(bytearray(4 * 9)).cast("i")
 
@@ -169,7 +169,7 @@ def test_a_lazy_guide_wakes_at_the_marker(engine: Engine) -> None:
         mask.accept(ord("x"))
 
 
-async def test_one_call_is_all_where_calls_are_not_parallel(hub: HubEngine) -> None:
+async def test_one_call_is_all_where_calls_are_not_parallel(hub: EngineService) -> None:
     assert hub._planner is not None
     for parallel in (True, False):
         asked: Json = {"tools": [tool("clock")], "parallel_tool_calls": parallel}
@@ -182,7 +182,7 @@ async def test_one_call_is_all_where_calls_are_not_parallel(hub: HubEngine) -> N
 
 async def test_free_choice_of_tools_is_guided_after_the_marker(engine: Engine) -> None:
     """A bias that writes the marker is enough: the rest is a valid call of a tool of the request."""
-    hub = HubEngine(engine)
+    hub = EngineService(engine)
     assert hub._planner is not None
     plan = hub._planner.plan({"model": "m", "messages": HI, "tools": [tool("clock")], "seed": 1})
     assert plan.generation.mask is not None
@@ -202,5 +202,5 @@ async def test_free_choice_of_tools_is_guided_after_the_marker(engine: Engine) -
 
 
 def test_special_tokens_are_marked_by_their_number(engine: Engine, tmp_path: Path) -> None:
-    guides = Guides(engine.tokenizer, engine.limits.vocab, engine.folder.eos)
+    guides = GrammarCompiler(engine.tokenizer, engine.limits.vocab, engine.folder.eos)
     assert guides.mark("<|user|>") == "<[257]>" and guides.mark("<call>") == '"<call>"'

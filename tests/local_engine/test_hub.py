@@ -12,8 +12,8 @@ from hub_rig import CPU, HI, Json, chunks, make_folder, reply, says, tool
 
 from dragoman.adapters.faults import Fault
 from dragoman.local_engine.engine import Engine
-from dragoman.local_engine.hub import HubEngine, whole
-from dragoman.local_engine.places import FolderError
+from dragoman.local_engine.service import EngineService, collect_reply
+from dragoman.local_engine.model_folder.files import FolderError
 
 FAMILIES = ["hermes", "qwen_thinking", "llama3", "mistral", "mistral_args", "pythonic"]
 UNITS = {
@@ -22,7 +22,7 @@ UNITS = {
     "required": ["unit"],
 }
 TOOLS = [tool("weather", UNITS), tool("clock")]
-Hubs = Callable[[str], HubEngine]
+Hubs = Callable[[str], EngineService]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
 
 @pytest.fixture
 async def hubs(engines: Callable[[str], Engine]) -> AsyncIterator[Hubs]:
-    yield lambda family: HubEngine(engines(family))
+    yield lambda family: EngineService(engines(family))
 
 
 async def test_a_stream_begins_with_the_role_and_ends_with_usage(hubs: Hubs) -> None:
@@ -215,5 +215,5 @@ async def test_folders_that_cannot_chat(hubs: Hubs, tmp_path: Path) -> None:
         (folder / "dragoman.json").write_text(json.dumps(settings))
         engine = Engine.load(folder, CPU)
         with pytest.raises(FolderError, match=said):
-            HubEngine(engine)
+            EngineService(engine)
         engine.close()

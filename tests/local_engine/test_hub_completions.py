@@ -11,7 +11,7 @@ from hub_rig import CPU, Json, make_folder
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import judge
 from dragoman.local_engine.engine import Engine
-from dragoman.local_engine.hub import HubEngine, whole
+from dragoman.local_engine.service import EngineService, collect_reply
 
 A = {"logit_bias": {"65": 100}, "temperature": 0}
 
@@ -24,11 +24,11 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 @pytest.fixture
-async def hub(engine: Engine) -> AsyncIterator[HubEngine]:
-    yield HubEngine(engine)
+async def hub(engine: Engine) -> AsyncIterator[EngineService]:
+    yield EngineService(engine)
 
 
-async def complete(hub: HubEngine, **request: Any) -> Json:
+async def complete(hub: EngineService, **request: Any) -> Json:
     events = [event async for event in hub.completions({"model": "m", "prompt": "hi", **request})]
     for event in events:
         judge("hub/completions.event").check(event)
@@ -41,7 +41,7 @@ async def complete(hub: HubEngine, **request: Any) -> Json:
     ("prompt", "echo"),
     [("hi", ["hi"]), (["a", "b"], ["a", "b"]), ([104, 105], ["hi"]), ([[97], [98]], ["a", "b"]), (None, [""])],
 )
-async def test_each_form_of_a_prompt(hub: HubEngine, prompt: Any, echo: list[str]) -> None:
+async def test_each_form_of_a_prompt(hub: EngineService, prompt: Any, echo: list[str]) -> None:
     found = await complete(hub, prompt=prompt, echo=True, n=2, max_tokens=3, **A)
     assert [choice["text"] for choice in found["choices"]] == [text + "AAA" for text in echo for _ in range(2)]
     assert {choice["finish_reason"] for choice in found["choices"]} == {"length"}
@@ -49,7 +49,7 @@ async def test_each_form_of_a_prompt(hub: HubEngine, prompt: Any, echo: list[str
     assert found["usage"]["prompt_tokens"] == prompts and found["usage"]["completion_tokens"] == 6 * len(echo)
 
 
-async def test_log_probabilities_stand_side_by_side(hub: HubEngine) -> None:
+async def test_log_probabilities_stand_side_by_side(hub: EngineService) -> None:
     found = (await complete(hub, logprobs=2, max_tokens=4, temperature=0))["choices"][0]["logprobs"]
     assert [len(found[key]) for key in ("tokens", "token_logprobs", "top_logprobs", "text_offset")] == [4] * 4
     assert all(
@@ -58,7 +58,7 @@ async def test_log_probabilities_stand_side_by_side(hub: HubEngine) -> None:
     assert (await complete(hub, logprobs=0, max_tokens=1))["choices"][0]["logprobs"]["top_logprobs"] == [{}]
 
 
-async def test_stops_and_sixteen_tokens_where_nothing_is_said(hub: HubEngine) -> None:
+async def test_stops_and_sixteen_tokens_where_nothing_is_said(hub: EngineService) -> None:
     assert (await complete(hub, **A))["choices"][0]["text"] == "A" * 16
     assert (await complete(hub, stop="AA", **A))["choices"][0] == {
         "index": 0, "text": "", "logprobs": None, "finish_reason": "stop",
@@ -79,7 +79,7 @@ async def test_stops_and_sixteen_tokens_where_nothing_is_said(hub: HubEngine) ->
         ({"n": 100}, ("n",)),
     ],
 )
-async def test_what_is_refused(hub: HubEngine, asked: Json, path: tuple[Any, ...]) -> None:
+async def test_what_is_refused(hub: EngineService, asked: Json, path: tuple[Any, ...]) -> None:
     with pytest.raises(Fault) as refused:
         await complete(hub, **asked)
     assert refused.value.path == path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.local_engine.large_pages import with_large_pages
+from dragoman.local_engine.large_pages import request_large_pages
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from dragoman.local_engine.large_pages import with_large_pages
 )
 def test_asked_for_unless_said_otherwise(given: str | None, found: str) -> None:
     environment = {"PATH": "/bin"} | ({} if given is None else {"GLIBC_TUNABLES": given})
-    assert with_large_pages(environment) == {"PATH": "/bin", "GLIBC_TUNABLES": found}
+    assert request_large_pages(environment) == {"PATH": "/bin", "GLIBC_TUNABLES": found}

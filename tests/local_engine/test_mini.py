@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jsonschema import Draft202012Validator
 
-from dragoman.local_engine.detok import load_tokenizer
-from dragoman.local_engine.engine import Options
-from dragoman.local_engine.folder import open_folder
-from dragoman.local_engine.hub import HubEngine
+from dragoman.local_engine.text.detokenizer import load_tokenizer
+from dragoman.local_engine.engine import EngineOptions
+from dragoman.local_engine.model_folder.folder import open_folder
+from dragoman.local_engine.service import EngineService
 from dragoman.local_engine.mini import FOLDER
 from dragoman.local_engine.mini.corpus import load_corpus, normal
 from dragoman.local_engine.mini.dialogue import Dialogue, Dialogues, call_text, render, tool_schema
@@ -30,7 +30,7 @@ from dragoman.local_engine.mini.shapes import random_schema, schema_of
 from dragoman.local_engine.mini.train import train
 from dragoman.local_engine.mini.vocabulary import END, END_ID, SIZE, encode
 from dragoman.local_engine.mini.written import AnyValue, joined, written
-from dragoman.local_engine.ports import Decoder
+from dragoman.local_engine.model_folder.signature import DecoderSignature
 
 MOST_BYTES = 2_000_000
 CORPUS = load_corpus()
@@ -50,10 +50,10 @@ def user(*questions: str) -> list[Dialogue]:
 
 async def asked(question: str, **more: Any) -> dict[str, Any]:
     """The choice of a reply to a greedy chat request of at most 200 tokens."""
-    hub = await HubEngine.load(FOLDER, Options(device="cpu", threads=1))
+    hub = await EngineService.load(FOLDER, EngineOptions(device="cpu", threads=1))
     try:
         request = {"model": hub.name, "messages": user(question)[0].messages, "temperature": 0, "max_tokens": 200}
-        [choice] = hub.whole([event async for event in hub.chat(request | more)])["choices"]
+        [choice] = hub.collect_reply([event async for event in hub.chat(request | more)])["choices"]
     finally:
         hub.close()
     return dict(choice)
@@ -81,8 +81,8 @@ def test_the_folder_is_small() -> None:
 
 def test_the_folder_opens() -> None:
     folder = open_folder(FOLDER)
-    assert isinstance(folder.ports, Decoder)
-    assert (folder.ports.layout, folder.ports.vocab, folder.context) == ("slots", SIZE, 2048)
+    assert isinstance(folder.signature, DecoderSignature)
+    assert (folder.signature.layout, folder.signature.vocab, folder.context) == ("slots", SIZE, 2048)
     assert folder.eos == {END_ID} == {TOKENIZER.token_to_id(END)}
     assert folder.template == (FOLDER / "chat_template.jinja").read_text("utf-8")
 

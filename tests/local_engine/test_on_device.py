@@ -1,4 +1,4 @@
-"""Choosing on a device gives what choosing on the host gives. The graph runs on the CPU here; CUDA takes the same."""
+"""ToolSelection on a device gives what choosing on the host gives. The graph runs on the CPU here; CUDA takes the same."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from engine_rig import GREEDY, Rigs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.local_engine import memory, on_device
-from dragoman.local_engine.memory import CudaBuffer, HostBuffer
-from dragoman.local_engine.on_device.graph import TYPES, write
-from dragoman.local_engine.on_device.scores import Chooser, DeviceScores
-from dragoman.local_engine.providers import ProviderError, cpu
-from dragoman.local_engine.requests import Sampling
-from dragoman.local_engine.sampling import Chosen, Sampler, choose
+from dragoman.local_engine.runtime import memory
+from dragoman.local_engine import sampling
+from dragoman.local_engine.runtime.memory import CudaBuffer, HostBuffer
+from dragoman.local_engine.sampling.device_graph import TYPES, write
+from dragoman.local_engine.sampling.device_logits import DeviceSampler, DeviceLogits
+from dragoman.local_engine.runtime.providers import ProviderError, cpu_provider
+from dragoman.local_engine.generation import SamplingParams
+from dragoman.local_engine.sampling.sampler import SampledToken, Sampler, choose
 
 Floats = np.ndarray[Any, np.dtype[Any]]
 ROWS = 6
-CHOOSERS: dict[tuple[str, int], Chooser] = {}
+CHOOSERS: dict[tuple[str, int], DeviceSampler] = {}
 
 SAMPLINGS = st.builds(
-    Sampling,
+    SamplingParams,
     temperature=st.one_of(st.just(0.0), st.floats(0.05, 3)),
     top_p=st.one_of(st.just(1.0), st.floats(0.01, 0.999)),
     top_k=st.one_of(st.just(0), st.integers(1, 400)),
@@ -38,21 +39,21 @@ SAMPLINGS = st.builds(
 )
 
 
-def chooser(element: str, vocab: int) -> Chooser:
+def chooser(element: str, vocab: int) -> DeviceSampler:
     if (element, vocab) not in CHOOSERS:
-        CHOOSERS[element, vocab] = Chooser(cpu(), np.dtype(element).type, ROWS, vocab)
+        CHOOSERS[element, vocab] = DeviceSampler(cpu_provider(), np.dtype(element).type, ROWS, vocab)
     return CHOOSERS[element, vocab]
 
 
-def on_a_device(logits: Floats, samplings: list[Sampling], places: list[int]) -> list[Chosen | None]:
+def on_a_device(logits: Floats, samplings: list[SamplingParams], places: list[int]) -> list[SampledToken | None]:
     """The first row of the buffer belongs to nobody."""
     buffer = HostBuffer((len(logits) + 1, logits.shape[1]), logits.dtype.type)
-    buffer.rows(1, len(logits) + 1)[:] = logits
-    scores = DeviceScores(chooser(logits.dtype.name, logits.shape[1]), buffer, 1, len(logits), places)
+    buffer.read_rows(1, len(logits) + 1)[:] = logits
+    scores = DeviceLogits(chooser(logits.dtype.name, logits.shape[1]), buffer, 1, len(logits), places)
     return scores.choose([Sampler(one, (1, 2)) for one in samplings], [None] * len(samplings))
 
 
-def on_the_host(logits: Floats, samplings: list[Sampling], places: list[int]) -> list[Chosen | None]:
+def on_the_host(logits: Floats, samplings: list[SamplingParams], places: list[int]) -> list[SampledToken | None]:
     chosen = logits[places].astype(np.float32)
     return choose(chosen, [Sampler(one, (1, 2)) for one in samplings], [None] * len(samplings))
 
@@ -72,7 +73,7 @@ def test_the_package_has_what_the_script_writes(element: str, tmp_path: Path) ->
     st.lists(SAMPLINGS, min_size=1, max_size=ROWS),
     st.integers(0, 2**31),
 )
-def test_the_same_tokens(element: str, vocab: int, spread: float, samplings: list[Sampling], seed: int) -> None:
+def test_the_same_tokens(element: str, vocab: int, spread: float, samplings: list[SamplingParams], seed: int) -> None:
     source = np.random.default_rng(seed)
     logits = (source.standard_normal((ROWS, vocab)) * spread).astype(element)
     places = sorted(source.choice(ROWS, len(samplings), replace=False).tolist())
@@ -90,8 +91,8 @@ def test_the_same_tokens(element: str, vocab: int, spread: float, samplings: lis
 
 
 @pytest.mark.parametrize("strange", [np.nan, np.inf])
-@pytest.mark.parametrize("sampling", [GREEDY, Sampling(seed=1), Sampling(seed=1, top_k=3)])
-def test_no_token_where_the_model_broke(strange: float, sampling: Sampling) -> None:
+@pytest.mark.parametrize("sampling", [GREEDY, SamplingParams(seed=1), SamplingParams(seed=1, top_k=3)])
+def test_no_token_where_the_model_broke(strange: float, sampling: SamplingParams) -> None:
     logits = np.zeros((2, 272), np.float32)
     logits[0, 100] = strange
     there, here = (where(logits, [sampling] * 2, [0, 1]) for where in (on_a_device, on_the_host))
@@ -101,10 +102,10 @@ def test_no_token_where_the_model_broke(strange: float, sampling: Sampling) -> N
 
 def test_a_mask_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     buffer = HostBuffer((2, 272), np.float32)
-    buffer.rows(0, 2)[:, 9] = 5
+    buffer.read_rows(0, 2)[:, 9] = 5
     mask = np.zeros(272, np.bool_)
     mask[17] = True
-    scores = DeviceScores(chooser("float32", 272), buffer, 0, 2, [0, 1])
+    scores = DeviceLogits(chooser("float32", 272), buffer, 0, 2, [0, 1])
     found = scores.choose([Sampler(GREEDY, ()), Sampler(GREEDY, ())], [mask, None])
     assert [chosen.token for chosen in found if chosen] == [17, 9]
 
@@ -112,15 +113,15 @@ def test_a_mask_holds(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ["llama", "qwen3"])
 def test_requests_that_come_and_go(rigs: Rigs, name: str) -> None:
     source = random.Random(5)
-    samplings = [GREEDY, Sampling(), Sampling(0.7, top_p=0.9), Sampling(1.5, top_k=20), Sampling(frequency_penalty=1)]
+    samplings = [GREEDY, SamplingParams(), SamplingParams(0.7, top_p=0.9), SamplingParams(1.5, top_k=20), SamplingParams(frequency_penalty=1)]
     asked = [
         ([source.randrange(256) for _ in range(source.randint(1, 60))], source.randint(1, 30), source.choice(samplings))
         for _ in range(40)
     ]
-    rigs_of_both = [rigs(name, slots=5, choose_there=there) for there in (True, False)]
+    rigs_of_both = [rigs(name, slots=5, sample_on_device=there) for there in (True, False)]
     for rig in rigs_of_both:
         for ticket, (prompt, count, sampling) in enumerate(asked):
-            seeded = Sampling(**{**{f: getattr(sampling, f) for f in sampling.__slots__}, "seed": ticket})
+            seeded = SamplingParams(**{**{f: getattr(sampling, f) for f in sampling.__slots__}, "seed": ticket})
             rig.add(ticket, rig.request(prompt, count, sampling=seeded))
             rig.step()
         rig.drain()
@@ -179,14 +180,14 @@ def test_device_memory_is_laid_out_like_the_hosts(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(memory, "_runtime", lambda: runtime)
     shape = (3, 2, 5, 4)
     there, here = CudaBuffer(shape, np.float16, 1), HostBuffer(shape, np.float16)
-    assert runtime.device == 1 and not there.rows(0, 3).any()
+    assert runtime.device == 1 and not there.read_rows(0, 3).any()
     values = np.arange(40, dtype=np.float16).reshape(shape[1:])
     ctypes.memmove(there.address(1), values.ctypes.data, values.nbytes)
-    here.rows(1, 2)[0] = values
+    here.read_rows(1, 2)[0] = values
     for buffer in (there, here):
         buffer.copy(1, 2, 3)
-    assert there.rows(0, 3).tobytes() == here.rows(0, 3).tobytes()
-    assert memory.available(memory.Provider("cuda", "CUDAExecutionProvider", 1)) == 800
+    assert there.read_rows(0, 3).tobytes() == here.read_rows(0, 3).tobytes()
+    assert memory.available(memory.ExecutionProvider("cuda", "CUDAExecutionProvider", 1)) == 800
     del there, buffer
     assert not runtime.kept
     runtime.status = 2

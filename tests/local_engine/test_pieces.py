@@ -9,27 +9,27 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dragoman.local_engine.pieces import Lexer, Piece, Stage, joined
-from dragoman.local_engine.reasoning import THINK, Splitter
-from dragoman.local_engine.toolcalls import ToolCalls
-from dragoman.local_engine.toolforms import FORMS, Form, find_form
+from dragoman.local_engine.text.segments import MarkerLexer, Segment, SegmentParser, merge_segments
+from dragoman.local_engine.text.reasoning_parser import THINK_MARKERS, ReasoningParser
+from dragoman.local_engine.text.tool_call_parser import ToolCallParser
+from dragoman.local_engine.text.tool_call_formats import TOOL_CALL_FORMATS, ToolCallFormat, find_tool_call_format
 
-BY_NAME = {form.name: form for form in reversed(FORMS)}
+BY_NAME = {form.name: form for form in reversed(TOOL_CALL_FORMATS)}
 NAMES = frozenset({"weather", "clock"})
 CITY = '{"city": "Oslo, \\"N\\" } ]", "days": [1, {"a": null}]}'
 
 
-def content(text: str) -> Piece:
-    return Piece("content", text)
+def content(text: str) -> Segment:
+    return Segment("content", text)
 
 
-def call(name: str, arguments: str) -> list[Piece]:
-    return [Piece("call", name), Piece("arguments", arguments)]
+def call(name: str, arguments: str) -> list[Segment]:
+    return [Segment("call", name), Segment("arguments", arguments)]
 
 
-def read(stage: Stage, parts: list[str]) -> list[Piece]:
+def read(stage: SegmentParser, parts: list[str]) -> list[Segment]:
     pieces = [piece for part in parts for piece in stage.add(part)]
-    return joined([*pieces, *stage.finish()])
+    return merge_segments([*pieces, *stage.finish()])
 
 
 def cut(text: str, places: list[int]) -> list[str]:
@@ -39,7 +39,7 @@ def cut(text: str, places: list[int]) -> list[str]:
 
 W = f'{{"name": "weather", "arguments": {CITY}}}'
 P = f'{{"name": "weather", "parameters": {CITY}}}'
-CALLS: list[tuple[str, str, list[Piece]]] = [
+CALLS: list[tuple[str, str, list[Segment]]] = [
     ("hermes", f"<tool_call>\n{W}\n</tool_call>", call("weather", CITY)),
     ("hermes", f"Hm.\n<tool_call>{W}</tool_call>\n<tool_call>{W}</tool_call>",
      [content("Hm."), *call("weather", CITY) * 2]),
@@ -72,11 +72,11 @@ CALLS: list[tuple[str, str, list[Piece]]] = [
     ("pythonic", "[open(file='x')]", [content("[open(file='x')]")]),
     ("pythonic", "[clock(at=__import__('os'))]", [content("[clock(at=__import__('os'))]")]),
 ]  # fmt: skip
-THOUGHTS: list[tuple[bool, str, list[Piece]]] = [
-    (False, "<think>\nhm, so\n</think>\n\nYes.", [Piece("reasoning", "hm, so"), content("Yes.")]),
-    (True, "hm\n</think>Yes </think>", [Piece("reasoning", "hm"), content("Yes </think>")]),
+THOUGHTS: list[tuple[bool, str, list[Segment]]] = [
+    (False, "<think>\nhm, so\n</think>\n\nYes.", [Segment("reasoning", "hm, so"), content("Yes.")]),
+    (True, "hm\n</think>Yes </think>", [Segment("reasoning", "hm"), content("Yes </think>")]),
     (False, "Yes <think>no</think>", [content("Yes <think>no</think>")]),
-    (False, " \n<think>cut ", [Piece("reasoning", "cut ")]),
+    (False, " \n<think>cut ", [Segment("reasoning", "cut ")]),
     (False, "<thin", [content("<thin")]),
     (False, "  ", [content("  ")]),
     (False, "<think>\n\n</think>\n\nYes", [content("Yes")]),
@@ -84,22 +84,22 @@ THOUGHTS: list[tuple[bool, str, list[Piece]]] = [
 
 
 @pytest.mark.parametrize(("name", "text", "expected"), CALLS)
-def test_calls_of_each_form(name: str, text: str, expected: list[Piece]) -> None:
-    assert read(ToolCalls(BY_NAME[name], NAMES), [text]) == expected
-    assert read(ToolCalls(BY_NAME[name], NAMES), list(text)) == expected
+def test_calls_of_each_form(name: str, text: str, expected: list[Segment]) -> None:
+    assert read(ToolCallParser(BY_NAME[name], NAMES), [text]) == expected
+    assert read(ToolCallParser(BY_NAME[name], NAMES), list(text)) == expected
 
 
 @pytest.mark.parametrize(("opened", "text", "expected"), THOUGHTS)
-def test_reasoning_is_split_off(opened: bool, text: str, expected: list[Piece]) -> None:
-    assert read(Splitter(THINK, opened=opened), [text]) == expected
-    assert read(Splitter(THINK, opened=opened), list(text)) == expected
+def test_reasoning_is_split_off(opened: bool, text: str, expected: list[Segment]) -> None:
+    assert read(ReasoningParser(THINK_MARKERS, opened=opened), [text]) == expected
+    assert read(ReasoningParser(THINK_MARKERS, opened=opened), list(text)) == expected
 
 
 @settings(deadline=None)
 @given(st.sampled_from(CALLS), st.lists(st.integers(0, 200)))
-def test_no_cut_changes_the_calls(case: tuple[str, str, list[Piece]], places: list[int]) -> None:
+def test_no_cut_changes_the_calls(case: tuple[str, str, list[Segment]], places: list[int]) -> None:
     name, text, expected = case
-    assert read(ToolCalls(BY_NAME[name], NAMES), cut(text, places)) == expected
+    assert read(ToolCallParser(BY_NAME[name], NAMES), cut(text, places)) == expected
 
 
 WORDS = """<tool_call> </tool_call> [TOOL_CALLS] [ARGS] <|python_tag|> <think> </think> [ ] { } "name" : , ; "weather"
@@ -109,10 +109,10 @@ FRAGMENTS = st.lists(st.sampled_from([*WORDS.split(), " ", "\n"])).map("".join)
 
 @settings(deadline=None)
 @example(BY_NAME["mistral-args"], "<tool_call> [TOOL_CALLS]", [])
-@given(st.sampled_from(FORMS), FRAGMENTS, st.lists(st.integers(0, 200)))
-def test_no_cut_changes_what_strange_texts_become(form: Form, text: str, places: list[int]) -> None:
-    once = read(ToolCalls(form, NAMES), [text])
-    assert read(ToolCalls(form, NAMES), cut(text, places)) == once
+@given(st.sampled_from(TOOL_CALL_FORMATS), FRAGMENTS, st.lists(st.integers(0, 200)))
+def test_no_cut_changes_what_strange_texts_become(form: ToolCallFormat, text: str, places: list[int]) -> None:
+    once = read(ToolCallParser(form, NAMES), [text])
+    assert read(ToolCallParser(form, NAMES), cut(text, places)) == once
     if not any(piece.kind == "call" for piece in once):
         assert "".join(piece.text for piece in once).split() == text.split()
 
@@ -120,7 +120,7 @@ def test_no_cut_changes_what_strange_texts_become(form: Form, text: str, places:
 @settings(deadline=None)
 @given(FRAGMENTS, st.booleans(), st.lists(st.integers(0, 200)))
 def test_no_cut_changes_the_reasoning(text: str, opened: bool, places: list[int]) -> None:
-    assert read(Splitter(THINK, opened=opened), cut(text, places)) == read(Splitter(THINK, opened=opened), [text])
+    assert read(ReasoningParser(THINK_MARKERS, opened=opened), cut(text, places)) == read(ReasoningParser(THINK_MARKERS, opened=opened), [text])
 
 
 JSON = st.recursive(
@@ -136,7 +136,7 @@ JSON = st.recursive(
 def test_any_arguments_come_through(arguments: dict[str, object], name: str, plain: bool) -> None:
     form, text = BY_NAME[name], json.dumps(arguments, ensure_ascii=plain)
     payload = f"weather[ARGS]{text}" if name == "mistral-args" else f'{{"name": "weather", "{form.arguments}": {text}}}'
-    assert read(ToolCalls(form, NAMES), [*(form.open + form.lead + payload + form.tail + form.close)]) == call(
+    assert read(ToolCallParser(form, NAMES), [*(form.open + form.lead + payload + form.tail + form.close)]) == call(
         "weather", text
     )
 
@@ -144,14 +144,14 @@ def test_any_arguments_come_through(arguments: dict[str, object], name: str, pla
 @settings(deadline=None)
 @given(FRAGMENTS, st.lists(st.integers(0, 200)))
 def test_a_lexer_loses_nothing(text: str, places: list[int]) -> None:
-    lexer = Lexer(["<think>", "</think>", "[ARGS]"])
+    lexer = MarkerLexer(["<think>", "</think>", "[ARGS]"])
     found = [lexeme for part in cut(text, places) for lexeme in lexer.add(part)]
     assert "".join(lexeme.text for lexeme in found) + lexer.finish() == text
     assert sum(lexeme.marker for lexeme in found) == sum(map(text.count, ["<think>", "</think>", "[ARGS]"]))
 
 
 def test_settings_name_a_form() -> None:
-    assert find_form("<tool_call>", {"tools": "llama3"}) is BY_NAME["llama3"]
-    assert find_form("<tool_call>", {"tools": False}) is None
+    assert find_tool_call_format("<tool_call>", {"tools": "llama3"}) is BY_NAME["llama3"]
+    assert find_tool_call_format("<tool_call>", {"tools": False}) is None
     with pytest.raises(ValueError, match="known are mistral-args, mistral, hermes"):
-        find_form("", {"tools": "qwen"})
+        find_tool_call_format("", {"tools": "qwen"})

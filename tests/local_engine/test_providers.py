@@ -1,4 +1,4 @@
-"""Choosing a device: what is installed, what the driver says, and what a session really runs on."""
+"""ToolSelection a device: what is installed, what the driver says, and what a session really runs on."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import onnxruntime
 import pytest
 from engine_rig import Folders
 
-from dragoman.local_engine import providers
-from dragoman.local_engine.providers import Provider, ProviderError, choose
-from dragoman.local_engine.session import open_session
+from dragoman.local_engine.runtime import providers
+from dragoman.local_engine.runtime.providers import ExecutionProvider, ProviderError, choose
+from dragoman.local_engine.runtime.session import open_session
 
-CUDA = Provider("cuda", "CUDAExecutionProvider")
+CUDA = ExecutionProvider("cuda", "CUDAExecutionProvider")
 
 
 def wheels(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
@@ -114,4 +114,4 @@ def test_a_silent_fall_back_is_an_error(folders: Folders, capfd: pytest.CaptureF
 def test_a_file_that_onnxruntime_refuses(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(b"\x08\x07")
     with pytest.raises(ProviderError, match=r"m\.onnx cannot be opened"):
-        open_session(tmp_path / "m.onnx", providers.cpu())
+        open_session(tmp_path / "m.onnx", providers.cpu_provider())

@@ -9,9 +9,9 @@ from engine_rig import GREEDY, Rigs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.local_engine.requests import Delta, Failed, Finished, Sampling
-from dragoman.local_engine.scheduler import next_piece
-from dragoman.local_engine.slots import LEAST_REUSE, Place, Slots
+from dragoman.local_engine.generation import Delta, Failed, Finished, SamplingParams
+from dragoman.local_engine.batching.scheduler import next_prefill_size
+from dragoman.local_engine.batching.slot_table import MIN_REUSED_TOKENS, SlotAssignment, SlotTable
 
 HELLO = list(b"hello there, how are you")
 
@@ -19,10 +19,10 @@ HELLO = list(b"hello there, how are you")
 @given(st.integers(2, 5000), st.integers(3, 600))
 def test_pieces_are_never_single_tokens(left: int, piece: int) -> None:
     while left:
-        size = next_piece(left, piece)
+        size = next_prefill_size(left, piece)
         assert 2 <= size <= piece
         left -= size
-    assert next_piece(1, piece) == 1
+    assert next_prefill_size(1, piece) == 1
 
 
 def test_end_tokens_end_and_are_not_shown(rigs: Rigs) -> None:
@@ -38,16 +38,16 @@ def test_end_tokens_end_and_are_not_shown(rigs: Rigs) -> None:
 
 def test_the_models_own_end_token_counts_unless_ignored(rigs: Rigs) -> None:
     rig = rigs()
-    bias = Sampling(temperature=0, logit_bias={256: 100.0})
+    bias = SamplingParams(temperature=0, logit_bias={256: 100.0})
     rig.run(rig.request(HELLO, 5, sampling=bias, ignore_eos=False))
     rig.run(rig.request(HELLO, 5, sampling=bias), 1)
     assert (rig.end().reason, rig.tokens()) == ("stop", [])
     assert (rig.end(1).reason, rig.tokens(1)) == ("length", [256] * 5)
 
 
-def only(*tokens: int) -> Sampling:
+def only(*tokens: int) -> SamplingParams:
     """Greedy, but with these tokens far ahead of all others, the first most, each once."""
-    return Sampling(
+    return SamplingParams(
         temperature=0, presence_penalty=900.0, logit_bias={token: 400.0 - 40 * i for i, token in enumerate(tokens)}
     )
 
@@ -56,7 +56,7 @@ def test_stop_strings_are_held_back_and_never_told(rigs: Rigs) -> None:
     rig = rigs()
     rig.add(0, rig.request(HELLO, 9, sampling=only(*b"xySTOP!"), stop=("STOP",)))
     seen = []
-    while rig.scheduler.busy:
+    while rig.scheduler.has_work:
         rig.step()
         seen.append(rig.text())
     assert seen == ["xy"] * len(seen), "S, ST and STO are held back"
@@ -72,7 +72,7 @@ def test_held_back_text_comes_at_the_end_if_no_stop_string_did(rigs: Rigs) -> No
 
 def test_log_probabilities_come_with_their_tokens(rigs: Rigs) -> None:
     rig = rigs()
-    rig.run(rig.request(HELLO, 24, sampling=Sampling(temperature=0, logprobs=1)))
+    rig.run(rig.request(HELLO, 24, sampling=SamplingParams(temperature=0, logprobs=1)))
     deltas = [event for event in rig.events[0] if isinstance(event, Delta)]
     for delta in deltas:
         assert [entry.token for entry in delta.logprobs] == list(delta.tokens)
@@ -95,11 +95,11 @@ def test_a_cancelled_slot_is_free_before_the_next_step(rigs: Rigs, layout: str) 
     rig.add(0, rig.request(HELLO, 100))
     rig.add(1, rig.request(HELLO, 3))
     rig.step()
-    assert (rig.scheduler.running, len(rig.scheduler.waiting)) == (1, 1)
+    assert (rig.scheduler.running_count, len(rig.scheduler.waiting)) == (1, 1)
     rig.cancel(0)
-    assert rig.end(0).reason == "cancelled" and rig.scheduler.running == 0
+    assert rig.end(0).reason == "cancelled" and rig.scheduler.running_count == 0
     rig.step()
-    assert rig.scheduler.running == 1 and not rig.scheduler.waiting
+    assert rig.scheduler.running_count == 1 and not rig.scheduler.waiting
 
 
 def test_a_long_prompt_does_not_hold_others_up(rigs: Rigs) -> None:
@@ -166,7 +166,7 @@ def test_masks_rule_each_choice_alone(rigs: Rigs) -> None:
     rig = rigs()
     rig.add(0, rig.request(HELLO, 30))
     rig.add(1, rig.request(HELLO, 30, mask=lambda: Rule(b'{"a": 1}')))
-    rig.add(2, rig.request(HELLO, 30, mask=lambda: Free(b""), n=2, sampling=Sampling(seed=1)))
+    rig.add(2, rig.request(HELLO, 30, mask=lambda: Free(b""), n=2, sampling=SamplingParams(seed=1)))
     rig.drain()
     free = rigs()
     free.run(free.request(HELLO, 30))
@@ -187,24 +187,24 @@ def test_a_broken_mask_fails_its_own_request(rigs: Rigs, kind: type[Rule], words
 
 
 def test_slots_prefer_the_longest_beginning_and_keep_what_is_worth_more() -> None:
-    slots, text = Slots(3), list(range(100, 160))
-    assert slots.take(text) == Place(0)
+    slots, text = SlotTable(3), list(range(100, 160))
+    assert slots.take(text) == SlotAssignment(0)
     slots.computed(0, text)
-    assert slots.take([*text[:30], 1, 2]) == Place(1, 30, 0), "copied from a busy slot"
+    assert slots.take([*text[:30], 1, 2]) == SlotAssignment(1, 30, 0), "copied from a busy slot"
     slots.computed(1, [*text[:30], 1, 2])
-    assert slots.take([5] * 9) == Place(2)
+    assert slots.take([5] * 9) == SlotAssignment(2)
     assert slots.take([1]) is None
     slots.release(0)
     slots.release(1)
-    assert slots.take([*text, 9]) == Place(0, 59), "continued in place, but for the last two"
-    assert slots.take(text[: LEAST_REUSE + 1]) == Place(1), "too short to be worth it"
+    assert slots.take([*text, 9]) == SlotAssignment(0, 59), "continued in place, but for the last two"
+    assert slots.take(text[: MIN_REUSED_TOKENS + 1]) == SlotAssignment(1), "too short to be worth it"
 
 
 def test_one_stream_does_not_wander(rigs: Rigs) -> None:
     rig = rigs()
     for ticket in range(30):
         rig.run(rig.request([ticket] * 5, 2, sampling=GREEDY), ticket)
-    assert rig.scheduler.counts.moves == 0
+    assert rig.scheduler.counters.moves == 0
 
 
 @pytest.mark.parametrize("layout", ["gqa", "concat"])
@@ -233,9 +233,9 @@ def test_a_cancelled_prompt_ends_within_its_piece(
     rig.add(0, rig.request(prompt, 8))
     for _ in range(3):
         rig.step()
-    assert runs == 3 and rig.scheduler.counts.prompt_tokens == 32 and not rig.events[0]
+    assert runs == 3 and rig.scheduler.counters.prompt_tokens == 32 and not rig.events[0]
     rig.cancel(0)
-    assert rig.end(0).reason == "cancelled" and not rig.scheduler.busy
+    assert rig.end(0).reason == "cancelled" and not rig.scheduler.has_work
     rig.run(rig.request(prompt, 8), 1)
     assert rig.tokens(1) == fresh.tokens()
     assert rig.end(1).usage.cached == (32 if layout == "gqa" else 0)

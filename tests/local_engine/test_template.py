@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from dragoman.adapters.faults import Fault
-from dragoman.local_engine.conversation import messages_for, variables
-from dragoman.local_engine.places import FolderError
-from dragoman.local_engine.reasoning import THINK, find_marks
+from dragoman.local_engine.prompts.template_input import convert_messages, read_template_variables
+from dragoman.local_engine.model_folder.files import FolderError
+from dragoman.local_engine.text.reasoning_parser import THINK_MARKERS, find_reasoning_markers
 from dragoman.local_engine.sandbox import Bounds
-from dragoman.local_engine.template import ChatTemplate
-from dragoman.local_engine.toolforms import find_form
+from dragoman.local_engine.prompts.chat_template import ChatTemplate
+from dragoman.local_engine.text.tool_call_formats import find_tool_call_format
 
 TEMPLATES = Path(__file__).parent / "templates"
 HI = [{"role": "user", "content": "hi"}]
@@ -35,9 +35,9 @@ def source(name: str) -> str:
 @pytest.mark.parametrize(("name", "form"), FAMILIES.items())
 def test_families_are_known_by_their_templates(name: str, form: str) -> None:
     text = source(name)
-    found = find_form(text, {})
+    found = find_tool_call_format(text, {})
     assert found is not None and found.name == form
-    assert find_marks(text, {}) == (THINK if name == "qwen_thinking" else None)
+    assert find_reasoning_markers(text, {}) == (THINK_MARKERS if name == "qwen_thinking" else None)
     prompt = ChatTemplate(text, {"bos_token": {"content": "<s>"}}).render(HI, TOOLS)
     assert "hi" in prompt and "clock" in prompt
     assert prompt.startswith("<s>") == (name in ("llama3", "mistral"))
@@ -52,7 +52,7 @@ def test_a_conversation_with_calls_is_rendered() -> None:
             {"role": "assistant", "content": None, "tool_calls": [call]},
         ]
     }
-    prompt = ChatTemplate(text).render(messages_for(request, text, find_form(text, {})))
+    prompt = ChatTemplate(text).render(convert_messages(request, text, find_tool_call_format(text, {})))
     assert prompt.startswith('[INST]a\nb[/INST][TOOL_CALLS][{"name": "clock", "arguments": {"zone": "ü"}, "id": "')
 
 
@@ -64,10 +64,10 @@ def test_what_a_template_refuses_is_the_conversations_fault() -> None:
 
 def test_thinking_is_the_requests_to_switch() -> None:
     template = ChatTemplate(source("qwen_thinking"))
-    assert THINK.closed_by(template.render(HI, **variables({"reasoning_effort": "none"})))
-    assert THINK.opened_by(template.render(HI, **variables({"chat_template_kwargs": {"always": True}})))
+    assert THINK_MARKERS.is_closed_by(template.render(HI, **read_template_variables({"reasoning_effort": "none"})))
+    assert THINK_MARKERS.is_opened_by(template.render(HI, **read_template_variables({"chat_template_kwargs": {"always": True}})))
     with pytest.raises(Fault) as refused:
-        variables({"chat_template_kwargs": {"messages": []}})
+        read_template_variables({"chat_template_kwargs": {"messages": []}})
     assert refused.value.path == ("chat_template_kwargs", "messages")
 
 

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models
 
-from dragoman.local_engine.detok import Detokenizer, TokenBytes, decoder, load_tokenizer
-from dragoman.local_engine.stops import StopScanner
+from dragoman.local_engine.text.detokenizer import Detokenizer, TokenBytes, decoder, load_tokenizer
+from dragoman.local_engine.text.stop_sequences import StopSequenceScanner
 
 TOKENS = st.lists(
     st.one_of(st.integers(0, 255), st.sampled_from([226, 130, 172, 240, 159, 152, 128, 257])), max_size=60
@@ -80,7 +80,7 @@ STOPS = st.lists(st.text("abc", min_size=1, max_size=4), max_size=3)
 
 @given(st.lists(st.text("abc", max_size=4), max_size=12), STOPS)
 def test_text_is_shown_up_to_the_first_stop_string(pieces: list[str], stops: list[str]) -> None:
-    scanner, shown, fed = StopScanner(stops), "", ""
+    scanner, shown, fed = StopSequenceScanner(stops), "", ""
     for piece in pieces:
         fed += piece
         shown += scanner.add(piece)
@@ -93,6 +93,6 @@ def test_text_is_shown_up_to_the_first_stop_string(pieces: list[str], stops: lis
 
 
 def test_only_what_could_begin_a_stop_string_is_held() -> None:
-    scanner = StopScanner(["END", "NO"])
+    scanner = StopSequenceScanner(["END", "NO"])
     assert [scanner.add(text) for text in ("go E", "N", "gine N", "OW")] == ["go ", "", "ENgine ", ""]
     assert scanner.found == "NO"

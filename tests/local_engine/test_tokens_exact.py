@@ -11,7 +11,7 @@ import pytest
 from engine_models import NEW_TOKENS, PROMPTS, SEED, SPECS
 from engine_rig import Folders, Rig, Rigs, plain
 
-from dragoman.local_engine.requests import Failed, Sampling
+from dragoman.local_engine.generation import Failed, SamplingParams
 
 CASES = [("llama", "gqa"), ("qwen2", "gqa"), ("qwen3", "gqa"), ("llama", "concat"), ("qwen3", "concat")]
 
@@ -66,20 +66,20 @@ def test_200_requests_that_join_leave_and_cancel_at_random(folders: Folders, rig
     rig, source = rigs(name, slots=7), random.Random(3)
     asked = [(prompt, source.randint(1, 40)) for prompt in prompts(200, 1)]
     cancelled, waiting = set(), list(range(200))
-    while waiting or rig.scheduler.busy:
+    while waiting or rig.scheduler.has_work:
         for _ in range(source.choice((0, 0, 1, 2, 5))):
             if waiting:
                 ticket = waiting.pop(0)
                 rig.add(ticket, rig.request(*asked[ticket]))
-        running = sorted(rig.scheduler.tickets())
+        running = sorted(rig.scheduler.list_tickets())
         if running and source.random() < 0.15:
             ticket = source.choice(running)
-            before = rig.scheduler.running
+            before = rig.scheduler.running_count
             rig.cancel(ticket)
             cancelled.add(ticket)
-            assert rig.scheduler.running in (before, before - 1)
+            assert rig.scheduler.running_count in (before, before - 1)
         rig.step()
-    assert len(cancelled) > 20 and rig.scheduler.counts.moves and rig.scheduler.counts.cached_tokens
+    assert len(cancelled) > 20 and rig.scheduler.counters.moves and rig.scheduler.counters.cached_tokens
     for ticket, (prompt, count) in enumerate(asked):
         tokens, alone = rig.tokens(ticket), plain(folders(name), prompt, count)
         assert tokens == (alone[: len(tokens)] if ticket in cancelled else alone), ticket
@@ -88,13 +88,13 @@ def test_200_requests_that_join_leave_and_cancel_at_random(folders: Folders, rig
 
 @pytest.mark.parametrize("precision", ["fp32", "int8", "int4"])
 def test_a_seed_gives_the_same_tokens_alone_and_among_15_others(rigs: Rigs, precision: str) -> None:
-    given = Sampling(temperature=0.9, top_p=0.95, top_k=50, min_p=0.01, presence_penalty=0.3, seed=42, logprobs=3)
+    given = SamplingParams(temperature=0.9, top_p=0.95, top_k=50, min_p=0.01, presence_penalty=0.3, seed=42, logprobs=3)
     prompt = list(b"the same question, asked in company")
     alone = rigs("qwen2", precision)
     first = alone.run(alone.request(prompt, 60, sampling=given))
     company = rigs("qwen2", precision)
     for ticket, other in enumerate(prompts(15, 2)):
-        company.add(ticket + 1, company.request(other, 20 + ticket, sampling=Sampling(seed=ticket)))
+        company.add(ticket + 1, company.request(other, 20 + ticket, sampling=SamplingParams(seed=ticket)))
         company.step()
     assert _all_but_usage(company.run(company.request(prompt, 60, sampling=given))) == _all_but_usage(first)
 
@@ -128,7 +128,7 @@ def test_logits_hold_to_the_last_bit_however_prompts_are_cut_and_rows_are_batche
 
 def test_choices_of_one_request_differ_by_their_index_only(rigs: Rigs) -> None:
     rig: Rig = rigs("llama")
-    asked = rig.request(list(b"one prompt, several answers"), 12, n=3, sampling=Sampling(temperature=1.0, seed=5))
+    asked = rig.request(list(b"one prompt, several answers"), 12, n=3, sampling=SamplingParams(temperature=1.0, seed=5))
     rig.run(asked)
     texts = [rig.tokens(0, index) for index in range(3)]
     assert len({tuple(text) for text in texts}) == 3

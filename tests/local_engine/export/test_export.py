@@ -15,15 +15,15 @@ from engine_rig import Folders, Rigs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.local_engine.export import write
-from dragoman.local_engine.export.decoder import Options
+from dragoman.local_engine.export import exporter
+from dragoman.local_engine.export.decoder_graph import Options
 from dragoman.local_engine.export.linear import PRECISIONS
-from dragoman.local_engine.export.quantize import quantize
+from dragoman.local_engine.export.quantization import quantize
 from dragoman.local_engine.export.rope import rotary_tables
 from dragoman.local_engine.export.spec import ExportError, ModelSpec, RopeScaling, read_spec
-from dragoman.local_engine.export.weights import RandomWeights, SafetensorsFolder, shapes, write_safetensors
-from dragoman.local_engine.export.write import export_folder, hf_config
-from dragoman.local_engine.folder import open_folder
+from dragoman.local_engine.export.weights import RandomWeights, SafetensorsFolder, weight_shapes, write_safetensors
+from dragoman.local_engine.export.exporter import export_folder, hf_config
+from dragoman.local_engine.model_folder.folder import open_folder
 
 FP32 = Options("fp32", "gqa", LENGTH)
 PROMPT = list(b"the same text for each of them")
@@ -177,10 +177,10 @@ def test_a_model_is_never_overwritten(folders: Folders, tmp_path: Path) -> None:
 
 
 def test_shapes_cover_every_architecture() -> None:
-    assert {name for name in shapes(SPECS["qwen2"]) if "bias" in name and "layers.0" in name} == {
+    assert {name for name in weight_shapes(SPECS["qwen2"]) if "bias" in name and "layers.0" in name} == {
         f"model.layers.0.self_attn.{part}_proj.bias" for part in "qkv"
     }
-    assert "lm_head.weight" not in shapes(SPECS["qwen2"]) and "lm_head.weight" in shapes(SPECS["llama"])
+    assert "lm_head.weight" not in weight_shapes(SPECS["qwen2"]) and "lm_head.weight" in weight_shapes(SPECS["llama"])
 
 
 def test_llama3_scaling_keeps_short_waves_and_stretches_long_ones() -> None:

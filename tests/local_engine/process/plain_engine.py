@@ -16,20 +16,20 @@ from typing import Any
 
 from dragoman.adapters.call import JsonObject, new_id
 from dragoman.adapters.faults import Fault
-from dragoman.local_engine.engine import Batch, Engine
-from dragoman.local_engine.process.hub import Settings
+from dragoman.local_engine.engine import EventBatch, Engine
+from dragoman.local_engine.process.interface import Settings
 from dragoman.local_engine.process.main import main
-from dragoman.local_engine.requests import Finished, Generation, Sampling
-from dragoman.local_engine.stream import Streams
+from dragoman.local_engine.generation import Finished, GenerationRequest, SamplingParams
+from dragoman.local_engine.event_streams import EventStreams
 
 
 class PlainHub:
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine, self.name = engine, name
-        self._streams = Streams(engine, asyncio.get_running_loop())
+        self._streams = EventStreams(engine, asyncio.get_running_loop())
         deliver, pause = engine.deliver, float(os.environ.get("SLOW", "0"))
 
-        def slowly(batch: Batch) -> None:
+        def slowly(batch: EventBatch) -> None:
             time.sleep(pause)
             deliver(batch)
 
@@ -41,7 +41,7 @@ class PlainHub:
             raise Fault("invalid_request", "this was refused", ("messages", 0, "content"), code="refused")
         head = {"id": new_id("chatcmpl"), "object": "chat.completion.chunk", "created": 1, "model": self.name}
         most = request.get("max_completion_tokens") or request.get("max_tokens")
-        asked = Generation(tuple(said.encode()), Sampling(temperature=0), most, ignore_eos=True)
+        asked = GenerationRequest(tuple(said.encode()), SamplingParams(temperature=0), most, ignore_eos=True)
         async with aclosing(self._streams.run(asked)) as events:
             async for event in events:
                 last = isinstance(event, Finished)

@@ -9,11 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from dragoman.local_engine.export.spec import ModelSpec
-from dragoman.local_engine.export.tokens import byte_tokenizer
+from dragoman.local_engine.export.byte_tokenizer import byte_tokenizer
 from dragoman.local_engine.export.weights import RandomWeights, write_safetensors
-from dragoman.local_engine.export.write import hf_config
-from dragoman.local_engine.folder import open_folder
-from dragoman.local_engine.ports import Decoder
+from dragoman.local_engine.export.exporter import hf_config
+from dragoman.local_engine.model_folder.folder import open_folder
+from dragoman.local_engine.model_folder.signature import DecoderSignature
 from dragoman.proxy.cli import export
 from dragoman.proxy.cli.main import app
 
@@ -37,8 +37,8 @@ def test_a_folder_is_made(source: Path, tmp_path: Path, args: tuple[str, ...], l
     assert result.exit_code == 0, result.output
     assert f"{tmp_path / 'out' / 'model.onnx'} is written: int8, gqa, " in result.stdout
     folder = open_folder(tmp_path / "out")
-    assert isinstance(folder.ports, Decoder)
-    assert (folder.ports.layout, folder.context, folder.template) == (layout, context, "{{ messages }}")
+    assert isinstance(folder.signature, DecoderSignature)
+    assert (folder.signature.layout, folder.context, folder.template) == (layout, context, "{{ messages }}")
 
 
 def test_what_cannot_be_exported(source: Path, tmp_path: Path) -> None:

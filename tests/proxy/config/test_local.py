@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from dragoman.local_engine import embedded
-from dragoman.local_engine.export.decoder import Options
+from dragoman.local_engine.export.decoder_graph import ExportOptions
 from dragoman.local_engine.export.spec import ModelSpec
-from dragoman.local_engine.export.write import export_random
+from dragoman.local_engine.export.exporter import export_random_model
 from dragoman.proxy.config.load import ConfigErrors, check
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.problems import Problem
@@ -19,7 +19,7 @@ from dragoman.proxy.config.problems import Problem
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "tiny"
     folder.mkdir()
-    export_random(ModelSpec("llama", 64, 1, 4, 2, 16, 96, 272, 192, eos=(256,)), folder, Options("fp32", "gqa", 192), 1)
+    export_random_model(ModelSpec("llama", 64, 1, 4, 2, 16, 96, 272, 192, eos=(256,)), folder, ExportOptions("fp32", "gqa", 192), 1)
     return folder
 
 
@@ -80,7 +80,7 @@ def test_a_model_that_embeds_nothing(model: Path) -> None:
 
 
 def test_without_the_extra(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "lacking", lambda: ["onnxruntime"])
+    monkeypatch.setattr(embedded, "missing_libraries", lambda: ["onnxruntime"])
     (problem,) = problems(model.parent, "model_dir: tiny")
     assert (problem.code, problem.line, problem.column) == ("missing-extra", 2, 17)
     assert problem.hint == "run: uv pip install 'dragoman[local]'"
