@@ -14,15 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from dragoman.adapters.faults import Fault
-from dragoman.local_engine.runtime import memory
-from dragoman.local_engine.engine import Batch, Engine, Options
-from dragoman.local_engine.export import decoder_graph
+from dragoman.local_engine.engine import Engine, EngineOptions, EventBatch
+from dragoman.local_engine.export.exporter import export_random_model
 from dragoman.local_engine.export.linear import Precision
 from dragoman.local_engine.export.spec import ModelSpec
-from dragoman.local_engine.export.weights import shapes
-from dragoman.local_engine.export.exporter import export_random_model
-from dragoman.local_engine.runtime.providers import ExecutionProvider, choose
+from dragoman.local_engine.export.weights import weight_shapes
 from dragoman.local_engine.generation import Delta, Failed, Finished, GenerationRequest, SamplingParams
+from dragoman.local_engine.runtime import memory
+from dragoman.local_engine.runtime.providers import ExecutionProvider, select_provider
 
 __all__ = ["table"]
 
@@ -50,7 +49,7 @@ class Run:
     def __post_init__(self) -> None:
         self.engine.deliver = self.take
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: EventBatch) -> None:
         self.told.append((time.perf_counter(), sum(len(e.tokens) for _, e in batch if isinstance(e, Delta))))
         self.left -= sum(isinstance(event, Finished) for _, event in batch)
         self.begun |= {ticket for ticket, event in batch if isinstance(event, Delta)}
@@ -80,8 +79,8 @@ class Run:
 def bandwidth(provider: ExecutionProvider) -> float:
     """Bytes per second that copying within the device's memory reads and writes."""
     buffer = memory.allocate((2, 1, 1, COPIED // 4), np.float32, provider)
-    buffer.copy(0, 1, 1)
-    seconds = [_seconds(lambda: buffer.copy(0, 1, 1)) for _ in range(7)]
+    buffer.copy_row(0, 1, 1)
+    seconds = [_seconds(lambda: buffer.copy_row(0, 1, 1)) for _ in range(7)]
     return 2 * COPIED / statistics.median(seconds)
 
 
@@ -93,7 +92,7 @@ def _seconds(run: Callable[[], None]) -> float:
 
 def weights_read(spec: ModelSpec, precision: Precision) -> float:
     """Bytes of weights that a step reads: all, but of an embedding that is no head only a row."""
-    counts = {name: int(np.prod(shape)) for name, shape in shapes(spec).items()}
+    counts = {name: int(np.prod(shape)) for name, shape in weight_shapes(spec).items()}
     if not spec.tied:
         del counts["model.embed_tokens.weight"]
     return sum(counts.values()) * BYTES[precision.removesuffix("-fp16")]
@@ -101,17 +100,17 @@ def weights_read(spec: ModelSpec, precision: Precision) -> float:
 
 def table(given: argparse.Namespace) -> None:
     """Raises ProviderError where the device is not there."""
-    provider = choose(given.device, given.index)
+    provider = select_provider(given.device, given.index)
     spec = SPECS[given.size]
     with tempfile.TemporaryDirectory() as place:
         print(f"writing {given.size} random {given.precision} weights ...", flush=True)
-        export_random_model(spec, Path(place), decoder.Options(given.precision, "gqa", 4096))
+        export_random_model(spec, Path(place), ExportOptions(given.precision, "gqa", 4096))
         moved = bandwidth(provider)
         bound = moved / weights_read(spec, given.precision)
         print(f"{provider.device}: {moved / 1e9:.0f} GB/s copied, {bound:.0f} tokens per second at most for one stream")
         options = {"device": given.device, "index": given.index, "slots": STREAMS, "context": 4096}
         for there in (True, False):
-            engine = Engine.load(Path(place), Options(**options, sample_on_device=there))
+            engine = Engine.load(Path(place), EngineOptions(**options, sample_on_device=there))
             if engine.limits.provider.note:
                 print(engine.limits.provider.note)
             for way, sampling in WAYS.items():

@@ -17,8 +17,8 @@ from typing import Any
 
 from tiny_models import NEW_TOKENS, PROMPTS, SEED, SPECS
 
-from dragoman.local_engine.export.weights import RandomWeights, write_safetensors
 from dragoman.local_engine.export.exporter import hf_config
+from dragoman.local_engine.export.weights import RandomWeights, write_safetensors
 
 
 def load_reference(name: str, folder: Path) -> Any:

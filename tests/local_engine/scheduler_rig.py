@@ -63,7 +63,8 @@ class SchedulerRig:
         """Prefill tokens; return the logits (vocab,) of the last position."""
         logits = self.cache.prefill(row, start, ids)
         assert isinstance(logits, HostLogits)
-        return logits.logits[0]
+        last: NDArray[np.float32] = logits.logits[0]
+        return last
 
     def decode(self, rows: Sequence[int], tokens: Sequence[int]) -> NDArray[np.float32]:
         """Decode one token per row; return the logits (rows, vocab)."""

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from tiny_models import END, SEED, SPECS
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.validation import judge
-from dragoman.local_engine.engine import EngineOptions
+from dragoman.local_engine.engine import Engine, EngineOptions
 from dragoman.local_engine.event_streams import EventStreams
 from dragoman.local_engine.export.decoder_graph import ExportOptions
 from dragoman.local_engine.export.exporter import export_random_model
 from dragoman.local_engine.generation import Delta, Finished, GenerationRequest, Usage
 from dragoman.local_engine.service import EngineService, collect_reply
 
+Engines: TypeAlias = Callable[[str], Engine]
+Services: TypeAlias = Callable[[str], EngineService]
 TEMPLATES = Path(__file__).parent / "templates"
 CPU = EngineOptions(device="cpu", threads=1)
 HI = [{"role": "user", "content": "hi"}]

@@ -17,10 +17,7 @@ from hypothesis import strategies as st
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jsonschema import Draft202012Validator
 
-from dragoman.local_engine.text.detokenizer import load_tokenizer
 from dragoman.local_engine.engine import EngineOptions
-from dragoman.local_engine.model_folder.folder import open_folder
-from dragoman.local_engine.service import EngineService
 from dragoman.local_engine.mini import FOLDER
 from dragoman.local_engine.mini.corpus import load_corpus, normal
 from dragoman.local_engine.mini.dialogue import Dialogue, Dialogues, call_text, render, tool_schema
@@ -30,7 +27,10 @@ from dragoman.local_engine.mini.shapes import random_schema, schema_of
 from dragoman.local_engine.mini.train import train
 from dragoman.local_engine.mini.vocabulary import END, END_ID, SIZE, encode
 from dragoman.local_engine.mini.written import AnyValue, joined, written
+from dragoman.local_engine.model_folder.folder import open_folder
 from dragoman.local_engine.model_folder.signature import DecoderSignature
+from dragoman.local_engine.service import EngineService
+from dragoman.local_engine.text.detokenizer import load_tokenizer
 
 MOST_BYTES = 2_000_000
 CORPUS = load_corpus()

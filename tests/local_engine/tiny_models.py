@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from dragoman.local_engine.export.decoder_graph import ExportOptions, Layout
+from dragoman.local_engine.export.exporter import export_random_model
 from dragoman.local_engine.export.linear import Precision
 from dragoman.local_engine.export.spec import ModelSpec, RopeScaling
-from dragoman.local_engine.export.exporter import export_random_model
 
 END = 256
 SEED = 12

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dragoman.local_engine.export.spec import ModelSpec
 from dragoman.local_engine.export.byte_tokenizer import byte_tokenizer
-from dragoman.local_engine.export.weights import RandomWeights, write_safetensors
 from dragoman.local_engine.export.exporter import hf_config
+from dragoman.local_engine.export.spec import ModelSpec
+from dragoman.local_engine.export.weights import RandomWeights, write_safetensors
 from dragoman.local_engine.model_folder.folder import open_folder
 from dragoman.local_engine.model_folder.signature import DecoderSignature
 from dragoman.proxy.cli import export

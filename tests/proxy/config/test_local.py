@@ -8,8 +8,8 @@ import pytest
 
 from dragoman.local_engine import embedded
 from dragoman.local_engine.export.decoder_graph import ExportOptions
-from dragoman.local_engine.export.spec import ModelSpec
 from dragoman.local_engine.export.exporter import export_random_model
+from dragoman.local_engine.export.spec import ModelSpec
 from dragoman.proxy.config.load import ConfigErrors, check
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.problems import Problem
@@ -19,7 +19,9 @@ from dragoman.proxy.config.problems import Problem
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "tiny"
     folder.mkdir()
-    export_random_model(ModelSpec("llama", 64, 1, 4, 2, 16, 96, 272, 192, eos=(256,)), folder, ExportOptions("fp32", "gqa", 192), 1)
+    export_random_model(
+        ModelSpec("llama", 64, 1, 4, 2, 16, 96, 272, 192, eos=(256,)), folder, ExportOptions("fp32", "gqa", 192), 1
+    )
     return folder
 
 

@@ -13,8 +13,8 @@ import aiohttp
 import pytest
 
 from dragoman.local_engine.export.decoder_graph import ExportOptions
-from dragoman.local_engine.export.spec import ModelSpec
 from dragoman.local_engine.export.exporter import export_random_model
+from dragoman.local_engine.export.spec import ModelSpec
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import Running, start
 from dragoman.proxy.upstreams.local import process

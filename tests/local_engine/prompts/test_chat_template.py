@@ -1,22 +1,19 @@
-"""Chat templates: the common families' ways, and templates that mean harm."""
+"""Chat templates: those of common model families, their input, and harmful templates."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
+from service_rig import HI, TEMPLATES
 
+from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.local_engine.prompts.template_input import convert_messages, read_template_variables
 from dragoman.local_engine.model_folder.files import FolderError
-from dragoman.local_engine.text.reasoning_parser import THINK_MARKERS, find_reasoning_markers
-from dragoman.local_engine.sandbox import Bounds
 from dragoman.local_engine.prompts.chat_template import ChatTemplate
+from dragoman.local_engine.prompts.template_input import convert_messages, read_template_variables
+from dragoman.local_engine.sandbox import Bounds
+from dragoman.local_engine.text.reasoning_parser import THINK_MARKERS, find_reasoning_markers
 from dragoman.local_engine.text.tool_call_formats import find_tool_call_format
 
-TEMPLATES = Path(__file__).parent / "templates"
-HI = [{"role": "user", "content": "hi"}]
 TOOLS = [{"type": "function", "function": {"name": "clock", "description": "", "parameters": {"type": "object"}}}]
 FAMILIES = {
     "hermes": "hermes",
@@ -28,25 +25,25 @@ FAMILIES = {
 }
 
 
-def source(name: str) -> str:
+def read_template(name: str) -> str:
     return (TEMPLATES / f"{name}.jinja").read_text()
 
 
-@pytest.mark.parametrize(("name", "form"), FAMILIES.items())
-def test_families_are_known_by_their_templates(name: str, form: str) -> None:
-    text = source(name)
+@pytest.mark.parametrize(("name", "format_name"), FAMILIES.items())
+def test_a_template_shows_its_tool_call_format_and_markers(name: str, format_name: str) -> None:
+    text = read_template(name)
     found = find_tool_call_format(text, {})
-    assert found is not None and found.name == form
+    assert found is not None and found.name == format_name
     assert find_reasoning_markers(text, {}) == (THINK_MARKERS if name == "qwen_thinking" else None)
     prompt = ChatTemplate(text, {"bos_token": {"content": "<s>"}}).render(HI, TOOLS)
     assert "hi" in prompt and "clock" in prompt
     assert prompt.startswith("<s>") == (name in ("llama3", "mistral"))
 
 
-def test_a_conversation_with_calls_is_rendered() -> None:
-    text = source("mistral")
+def test_a_conversation_with_tool_calls_is_rendered() -> None:
+    text = read_template("mistral")
     call = {"id": "call_abc", "type": "function", "function": {"name": "clock", "arguments": '{"zone": "ü"}'}}
-    request: dict[str, Any] = {
+    request: JsonObject = {
         "messages": [
             {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
             {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -56,19 +53,21 @@ def test_a_conversation_with_calls_is_rendered() -> None:
     assert prompt.startswith('[INST]a\nb[/INST][TOOL_CALLS][{"name": "clock", "arguments": {"zone": "ü"}, "id": "')
 
 
-def test_what_a_template_refuses_is_the_conversations_fault() -> None:
-    with pytest.raises(Fault, match="have to take turns") as refused:
-        ChatTemplate(source("mistral")).render([*HI, *HI])
-    assert (refused.value.kind, refused.value.path) == ("invalid_request", ("messages",))
+def test_a_rejection_by_the_template_is_an_invalid_request() -> None:
+    with pytest.raises(Fault, match="have to take turns") as raised:
+        ChatTemplate(read_template("mistral")).render([*HI, *HI])
+    assert (raised.value.kind, raised.value.path) == ("invalid_request", ("messages",))
 
 
-def test_thinking_is_the_requests_to_switch() -> None:
-    template = ChatTemplate(source("qwen_thinking"))
+def test_a_request_can_turn_reasoning_off_and_on() -> None:
+    template = ChatTemplate(read_template("qwen_thinking"))
     assert THINK_MARKERS.is_closed_by(template.render(HI, **read_template_variables({"reasoning_effort": "none"})))
-    assert THINK_MARKERS.is_opened_by(template.render(HI, **read_template_variables({"chat_template_kwargs": {"always": True}})))
-    with pytest.raises(Fault) as refused:
+    assert THINK_MARKERS.is_opened_by(
+        template.render(HI, **read_template_variables({"chat_template_kwargs": {"always": True}}))
+    )
+    with pytest.raises(Fault) as raised:
         read_template_variables({"chat_template_kwargs": {"messages": []}})
-    assert refused.value.path == ("chat_template_kwargs", "messages")
+    assert raised.value.path == ("chat_template_kwargs", "messages")
 
 
 DOUBLING = "{% set ns = namespace(a=START) %}{% for i in range(60) %}{% set ns.a = STEP %}{% endfor %}{{ ns.a }}"
@@ -112,7 +111,7 @@ HARMFUL = [
 
 
 @pytest.mark.parametrize("text", HARMFUL, ids=lambda text: text[:60])
-def test_harmful_templates_are_refused_with_their_folder(text: str) -> None:
+def test_a_harmful_template_is_rejected_with_its_folder(text: str) -> None:
     with pytest.raises(FolderError, match="the chat template"):
         ChatTemplate(text, bounds=Bounds(steps=50_000, chars=2_000_000))
 
@@ -120,12 +119,12 @@ def test_harmful_templates_are_refused_with_their_folder(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["{% include 'x' %}", "{% import '/etc/passwd' as p %}", "{{ lipsum(9) }}", "{{ a.b }}"]
 )
-def test_what_is_not_there_ends_the_request_only(text: str) -> None:
+def test_an_undefined_name_fails_the_request_only(text: str) -> None:
     with pytest.raises(Fault, match="cannot render"):
         ChatTemplate(text).render(HI)
 
 
-def test_names_of_the_template_hide_no_charge() -> None:
+def test_template_variables_cannot_replace_the_sandbox_functions() -> None:
     loops = "{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}"
     with pytest.raises(FolderError, match="steps"):
         ChatTemplate(
@@ -133,7 +132,7 @@ def test_names_of_the_template_hide_no_charge() -> None:
         )
 
 
-def test_ordinary_templates_keep_their_meaning() -> None:
+def test_the_sandbox_does_not_change_ordinary_templates() -> None:
     text = (
         "{% for m in messages if m.role == 'user' %}{{ loop.index0 }}{% else %}none{% endfor %}"
         "{% set a, b = 1, [2, 3] %}{{ a }}{{ b[-1] }}{% for k, v in {'x': 1}.items() %}{{ k ~ '=' ~ v }}{% endfor %}"

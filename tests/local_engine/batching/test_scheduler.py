@@ -1,31 +1,34 @@
-"""Steps of the scheduler: what a choice ends by, what is told when, and what one request's trouble is to others."""
+"""The scheduler: ends of choices, the order of events, and the isolation of requests from each other."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
-from engine_rig import GREEDY, Rigs
 from hypothesis import given
 from hypothesis import strategies as st
+from scheduler_rig import GREEDY, SchedulerRigs
 
-from dragoman.local_engine.generation import Delta, Failed, Finished, SamplingParams
 from dragoman.local_engine.batching.scheduler import next_prefill_size
-from dragoman.local_engine.batching.slot_table import MIN_REUSED_TOKENS, SlotAssignment, SlotTable
+from dragoman.local_engine.export.decoder_graph import Layout
+from dragoman.local_engine.generation import Delta, Failed, Finished, SamplingParams
+
+if TYPE_CHECKING:
+    from onnxruntime import IOBinding, RunOptions
 
 HELLO = list(b"hello there, how are you")
 
 
 @given(st.integers(2, 5000), st.integers(3, 600))
-def test_pieces_are_never_single_tokens(left: int, piece: int) -> None:
-    while left:
-        size = next_prefill_size(left, piece)
-        assert 2 <= size <= piece
-        left -= size
-    assert next_prefill_size(1, piece) == 1
+def test_prefill_chunks_are_never_single_tokens(remaining: int, prefill_chunk: int) -> None:
+    while remaining:
+        size = next_prefill_size(remaining, prefill_chunk)
+        assert 2 <= size <= prefill_chunk
+        remaining -= size
+    assert next_prefill_size(1, prefill_chunk) == 1
 
 
-def test_end_tokens_end_and_are_not_shown(rigs: Rigs) -> None:
+def test_an_end_token_ends_the_choice_and_is_not_reported(rigs: SchedulerRigs) -> None:
     rig = rigs()
     rig.run(rig.request(HELLO, 20))
     tokens = rig.tokens()
@@ -36,7 +39,7 @@ def test_end_tokens_end_and_are_not_shown(rigs: Rigs) -> None:
     assert (rig.end(1).reason, rig.end(1).stop, rig.end(1).usage.completion) == ("stop", end, first + 1)
 
 
-def test_the_models_own_end_token_counts_unless_ignored(rigs: Rigs) -> None:
+def test_the_models_end_token_ends_the_choice_unless_ignored(rigs: SchedulerRigs) -> None:
     rig = rigs()
     bias = SamplingParams(temperature=0, logit_bias={256: 100.0})
     rig.run(rig.request(HELLO, 5, sampling=bias, ignore_eos=False))
@@ -45,16 +48,16 @@ def test_the_models_own_end_token_counts_unless_ignored(rigs: Rigs) -> None:
     assert (rig.end(1).reason, rig.tokens(1)) == ("length", [256] * 5)
 
 
-def only(*tokens: int) -> SamplingParams:
-    """Greedy, but with these tokens far ahead of all others, the first most, each once."""
+def force(*tokens: int) -> SamplingParams:
+    """Greedy sampling of exactly these tokens, once each, in this order."""
     return SamplingParams(
         temperature=0, presence_penalty=900.0, logit_bias={token: 400.0 - 40 * i for i, token in enumerate(tokens)}
     )
 
 
-def test_stop_strings_are_held_back_and_never_told(rigs: Rigs) -> None:
+def test_a_stop_sequence_is_held_back_and_never_reported(rigs: SchedulerRigs) -> None:
     rig = rigs()
-    rig.add(0, rig.request(HELLO, 9, sampling=only(*b"xySTOP!"), stop=("STOP",)))
+    rig.add(0, rig.request(HELLO, 9, sampling=force(*b"xySTOP!"), stop=("STOP",)))
     seen = []
     while rig.scheduler.has_work:
         rig.step()
@@ -64,13 +67,13 @@ def test_stop_strings_are_held_back_and_never_told(rigs: Rigs) -> None:
     assert rig.end().usage.completion == 6
 
 
-def test_held_back_text_comes_at_the_end_if_no_stop_string_did(rigs: Rigs) -> None:
+def test_held_back_text_is_reported_at_the_end_without_a_stop_sequence(rigs: SchedulerRigs) -> None:
     rig = rigs()
-    rig.run(rig.request(HELLO, 4, sampling=only(*b"xyST"), stop=("STOP",)))
+    rig.run(rig.request(HELLO, 4, sampling=force(*b"xyST"), stop=("STOP",)))
     assert (rig.text(), rig.tokens(), rig.end().reason) == ("xyST", list(b"xyST"), "length")
 
 
-def test_log_probabilities_come_with_their_tokens(rigs: Rigs) -> None:
+def test_log_probabilities_are_reported_with_their_tokens(rigs: SchedulerRigs) -> None:
     rig = rigs()
     rig.run(rig.request(HELLO, 24, sampling=SamplingParams(temperature=0, logprobs=1)))
     deltas = [event for event in rig.events[0] if isinstance(event, Delta)]
@@ -80,7 +83,7 @@ def test_log_probabilities_come_with_their_tokens(rigs: Rigs) -> None:
     assert len(rig.tokens()) == 24
 
 
-def test_a_full_context_ends_the_text(rigs: Rigs) -> None:
+def test_a_full_context_ends_the_choice(rigs: SchedulerRigs) -> None:
     rig = rigs(length=40)
     for ticket, size in enumerate((39, 38, 24)):
         rig.add(ticket, rig.request([ticket * 7 + i for i in range(size)], 100))
@@ -90,7 +93,7 @@ def test_a_full_context_ends_the_text(rigs: Rigs) -> None:
 
 
 @pytest.mark.parametrize("layout", ["gqa", "concat"])
-def test_a_cancelled_slot_is_free_before_the_next_step(rigs: Rigs, layout: str) -> None:
+def test_a_cancelled_slot_is_free_before_the_next_step(rigs: SchedulerRigs, layout: Layout) -> None:
     rig = rigs("llama", "fp32", layout, slots=1)
     rig.add(0, rig.request(HELLO, 100))
     rig.add(1, rig.request(HELLO, 3))
@@ -102,8 +105,8 @@ def test_a_cancelled_slot_is_free_before_the_next_step(rigs: Rigs, layout: str) 
     assert rig.scheduler.running_count == 1 and not rig.scheduler.waiting
 
 
-def test_a_long_prompt_does_not_hold_others_up(rigs: Rigs) -> None:
-    rig = rigs(piece=16)
+def test_a_long_prompt_does_not_block_other_requests(rigs: SchedulerRigs) -> None:
+    rig = rigs(prefill_chunk=16)
     rig.add(0, rig.request(HELLO, 50))
     rig.step()
     rig.step()
@@ -113,12 +116,12 @@ def test_a_long_prompt_does_not_hold_others_up(rigs: Rigs) -> None:
     while not rig.events[1]:
         rig.step()
         steps += 1
-    assert steps == 7, "100 tokens in pieces of 16"
-    held = sum(len(event.tokens) for event in rig.events[0] if isinstance(event, Delta))
-    assert held >= before + steps - 4
+    assert steps == 7, "100 tokens in chunks of 16"
+    reported = sum(len(event.tokens) for event in rig.events[0] if isinstance(event, Delta))
+    assert reported >= before + steps - 4
 
 
-def test_prompts_with_a_common_beginning_reuse_it(rigs: Rigs) -> None:
+def test_a_common_prefix_of_prompts_is_reused(rigs: SchedulerRigs) -> None:
     rig = rigs()
     long = [i % 200 for i in range(90)]
     rig.run(rig.request(long, 3))
@@ -128,23 +131,25 @@ def test_prompts_with_a_common_beginning_reuse_it(rigs: Rigs) -> None:
     assert rig.tokens(0) == rig.tokens(2)
 
 
-class Rule:
-    """A TokenMask that lets a text be spelled, and then is complete."""
+class TextMask:
+    """A TokenMask that allows exactly one text."""
 
     def __init__(self, text: bytes) -> None:
-        self.left = list(text)
+        self.remaining = list(text)
 
     def fill(self, words: memoryview) -> bool:
-        token = self.left[0]
+        token = self.remaining[0]
         words[token // 32] |= 1 << (token % 32)
         return True
 
     def accept(self, token: int) -> bool:
-        assert token == self.left.pop(0)
-        return not self.left
+        assert token == self.remaining.pop(0)
+        return not self.remaining
 
 
-class Free(Rule):
+class FreeMask(TextMask):
+    """A TokenMask that allows every token."""
+
     def fill(self, words: memoryview) -> bool:
         return False
 
@@ -152,21 +157,25 @@ class Free(Rule):
         return False
 
 
-class Broken(Rule):
+class FailingMask(TextMask):
+    """A TokenMask that raises an error."""
+
     def fill(self, words: memoryview) -> bool:
         raise ValueError("no grammar")
 
 
-class Empty(Rule):
+class EmptyMask(TextMask):
+    """A TokenMask that allows no token."""
+
     def fill(self, words: memoryview) -> bool:
         return True
 
 
-def test_masks_rule_each_choice_alone(rigs: Rigs) -> None:
+def test_a_mask_applies_to_its_own_choice_only(rigs: SchedulerRigs) -> None:
     rig = rigs()
     rig.add(0, rig.request(HELLO, 30))
-    rig.add(1, rig.request(HELLO, 30, mask=lambda: Rule(b'{"a": 1}')))
-    rig.add(2, rig.request(HELLO, 30, mask=lambda: Free(b""), n=2, sampling=SamplingParams(seed=1)))
+    rig.add(1, rig.request(HELLO, 30, mask=lambda: TextMask(b'{"a": 1}')))
+    rig.add(2, rig.request(HELLO, 30, mask=lambda: FreeMask(b""), n=2, sampling=SamplingParams(seed=1)))
     rig.drain()
     free = rigs()
     free.run(free.request(HELLO, 30))
@@ -175,32 +184,18 @@ def test_masks_rule_each_choice_alone(rigs: Rigs) -> None:
     assert rig.end(2, 1).reason == "length"
 
 
-@pytest.mark.parametrize(("kind", "words"), [(Broken, "no grammar"), (Empty, "no token may follow")])
-def test_a_broken_mask_fails_its_own_request(rigs: Rigs, kind: type[Rule], words: str) -> None:
+@pytest.mark.parametrize(("mask", "message"), [(FailingMask, "no grammar"), (EmptyMask, "no token is allowed")])
+def test_a_failing_mask_fails_its_own_request_only(rigs: SchedulerRigs, mask: type[TextMask], message: str) -> None:
     rig = rigs()
     rig.add(0, rig.request(HELLO, 8))
-    rig.add(1, rig.request(HELLO, 8, mask=lambda: kind(b"x"), n=2))
+    rig.add(1, rig.request(HELLO, 8, mask=lambda: mask(b"x"), n=2))
     rig.drain()
     (failed,) = [event for event in rig.events[1] if isinstance(event, Failed)]
-    assert words in failed.fault.message and not any(isinstance(event, Finished) for event in rig.events[1])
+    assert message in failed.fault.message and not any(isinstance(event, Finished) for event in rig.events[1])
     assert len(rig.tokens(0)) == 8
 
 
-def test_slots_prefer_the_longest_beginning_and_keep_what_is_worth_more() -> None:
-    slots, text = SlotTable(3), list(range(100, 160))
-    assert slots.take(text) == SlotAssignment(0)
-    slots.computed(0, text)
-    assert slots.take([*text[:30], 1, 2]) == SlotAssignment(1, 30, 0), "copied from a busy slot"
-    slots.computed(1, [*text[:30], 1, 2])
-    assert slots.take([5] * 9) == SlotAssignment(2)
-    assert slots.take([1]) is None
-    slots.release(0)
-    slots.release(1)
-    assert slots.take([*text, 9]) == SlotAssignment(0, 59), "continued in place, but for the last two"
-    assert slots.take(text[: MIN_REUSED_TOKENS + 1]) == SlotAssignment(1), "too short to be worth it"
-
-
-def test_one_stream_does_not_wander(rigs: Rigs) -> None:
+def test_successive_single_requests_move_no_rows(rigs: SchedulerRigs) -> None:
     rig = rigs()
     for ticket in range(30):
         rig.run(rig.request([ticket] * 5, 2, sampling=GREEDY), ticket)
@@ -208,28 +203,28 @@ def test_one_stream_does_not_wander(rigs: Rigs) -> None:
 
 
 @pytest.mark.parametrize("layout", ["gqa", "concat"])
-def test_a_cancelled_prompt_ends_within_its_piece(
-    rigs: Rigs, layout: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_cancelling_interrupts_the_running_prefill_chunk(
+    rigs: SchedulerRigs, layout: Layout, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Another thread asks for it while onnxruntime runs; what the slot held before is good for the next."""
-    rig = rigs(layout=layout, slots=2, piece=16)
+    """The interrupt arrives while onnxruntime runs. The chunks before it stay valid for the next request."""
+    rig = rigs(layout=layout, slots=2, prefill_chunk=16)
     prompt = HELLO * 4
     fresh = rigs(layout=layout)
     fresh.run(fresh.request(prompt, 8))
-    running = rig.session.run_with_iobinding
+    original = rig.session.run_with_iobinding
     runs = 0
 
-    def interrupted(binding: Any, options: Any = None) -> None:
+    def interrupt_third_run(binding: IOBinding, options: RunOptions) -> None:
         nonlocal runs
         runs += 1
         if runs == 3:
             rig.scheduler.interrupt(1)
-            assert not options.terminate, "another request's"
+            assert not options.terminate, "interrupted by another request"
             rig.scheduler.interrupt(0)
             assert options.terminate
-        running(binding, options)
+        original(binding, options)
 
-    monkeypatch.setattr(rig.session, "run_with_iobinding", interrupted)
+    monkeypatch.setattr(rig.session, "run_with_iobinding", interrupt_third_run)
     rig.add(0, rig.request(prompt, 8))
     for _ in range(3):
         rig.step()
