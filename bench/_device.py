@@ -15,6 +15,7 @@ import numpy as np
 
 from dragoman.adapters.faults import Fault
 from dragoman.local_engine.engine import Engine, EngineOptions, EventBatch
+from dragoman.local_engine.export.decoder_graph import ExportOptions
 from dragoman.local_engine.export.exporter import export_random_model
 from dragoman.local_engine.export.linear import Precision
 from dragoman.local_engine.export.spec import ModelSpec

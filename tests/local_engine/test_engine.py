@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from scheduler_rig import GREEDY, Folders, generate_alone
 
 from dragoman.adapters.faults import Fault
-from dragoman.local_engine.engine import Engine, EngineOptions
+from dragoman.local_engine.engine import Engine, EngineOptions, EventBatch
 from dragoman.local_engine.event_streams import EventStreams
 from dragoman.local_engine.generation import Delta, Finished, GenerationRequest, SamplingParams
 from dragoman.local_engine.model_folder.files import FolderError
@@ -46,6 +47,18 @@ async def wait_until(condition: Callable[[], bool]) -> None:
             return
         await asyncio.sleep(0.005)
     raise TimeoutError
+
+
+def hold_engine(engine: Engine, is_released: Callable[[], bool]) -> None:
+    """Stop the engine's thread after each delivery until `is_released`."""
+    deliver = engine.deliver
+
+    def deliver_and_wait(batch: EventBatch) -> None:
+        deliver(batch)
+        while not is_released():
+            time.sleep(0.001)
+
+    engine.deliver = deliver_and_wait
 
 
 async def test_concurrent_streams_give_the_tokens_of_each_prompt_alone(engine: Engine, folders: Folders) -> None:
@@ -93,10 +106,13 @@ def test_an_invalid_request_is_rejected_on_submission(
 
 async def test_closing_a_stream_frees_its_slot(engine: Engine) -> None:
     streams = EventStreams(engine, asyncio.get_running_loop())
+    released = threading.Event()
+    hold_engine(engine, released.is_set)
     stream = streams.run(request(160))
     await anext(stream)
     assert engine.statistics()["running"] == 1
     await stream.aclose()
+    released.set()
     await wait_until(lambda: engine.statistics()["running"] == 0)
     assert engine.statistics()["generated_tokens"] < 160
 
@@ -112,6 +128,7 @@ async def test_each_choice_has_its_own_end(engine: Engine) -> None:
 async def test_closing_fails_running_requests_and_rejects_new_ones(folders: Folders) -> None:
     engine = Engine.load(folders(), CPU)
     streams = EventStreams(engine, asyncio.get_running_loop())
+    hold_engine(engine, lambda: engine._closing)
     running = asyncio.create_task(collect_tokens(streams, request(160)))
     await wait_until(lambda: bool(engine.statistics()["running"]))
     await asyncio.to_thread(engine.close)
@@ -147,8 +164,8 @@ async def test_a_permanent_failure_is_in_the_statistics(engine: Engine, monkeypa
     """A CUDA error is permanent for the process, and so is the end of the engine thread."""
     streams = EventStreams(engine, asyncio.get_running_loop())
     assert await collect_tokens(streams, request(4))
-    found = engine.statistics()
-    assert (found["failed"], found["step_seconds"]) == (None, 0.0)
+    await wait_until(lambda: engine.statistics()["step_seconds"] == 0.0)
+    assert engine.statistics()["failed"] is None
 
     def broken(*args: object) -> None:
         raise RuntimeError("an illegal memory access")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scheduler_rig import GREEDY, SchedulerRigs
 
@@ -64,7 +64,6 @@ def test_the_packaged_graphs_are_those_that_the_script_writes(element: str, tmp_
     assert kept.read_bytes() == (tmp_path / "graph.onnx").read_bytes(), "run device_graph again"
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(sorted(TYPES)),
     st.sampled_from([3, 256, 272, 512, 5000]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from parser_rig import FRAGMENTS, content, parse, split
 
@@ -27,7 +27,6 @@ def test_reasoning_is_separated_from_content(opened: bool, text: str, expected: 
     assert parse(ReasoningParser(THINK_MARKERS, opened=opened), list(text)) == expected
 
 
-@settings(deadline=None)
 @given(FRAGMENTS, st.booleans(), st.lists(st.integers(0, 200)))
 def test_the_reasoning_does_not_depend_on_the_split(text: str, opened: bool, positions: list[int]) -> None:
     together = parse(ReasoningParser(THINK_MARKERS, opened=opened), [text])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from parser_rig import FRAGMENTS, split
 
@@ -11,7 +11,6 @@ from dragoman.local_engine.text.segments import MarkerLexer
 MARKERS = ["<think>", "</think>", "[ARGS]"]
 
 
-@settings(deadline=None)
 @given(FRAGMENTS, st.lists(st.integers(0, 200)))
 def test_the_lexer_finds_all_markers_and_preserves_the_text(text: str, positions: list[int]) -> None:
     lexer = MarkerLexer(MARKERS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from parser_rig import FRAGMENTS, content, parse, split
 
@@ -65,14 +65,12 @@ def test_each_format_is_parsed(name: str, text: str, expected: list[Segment]) ->
     assert parse(ToolCallParser(BY_NAME[name], NAMES), list(text)) == expected
 
 
-@settings(deadline=None)
 @given(st.sampled_from(CALLS), st.lists(st.integers(0, 200)))
 def test_the_result_does_not_depend_on_the_split(case: tuple[str, str, list[Segment]], positions: list[int]) -> None:
     name, text, expected = case
     assert parse(ToolCallParser(BY_NAME[name], NAMES), split(text, positions)) == expected
 
 
-@settings(deadline=None)
 @example(BY_NAME["mistral-args"], "<tool_call> [TOOL_CALLS]", [])
 @given(st.sampled_from(TOOL_CALL_FORMATS), FRAGMENTS, st.lists(st.integers(0, 200)))
 def test_the_result_for_malformed_text_does_not_depend_on_the_split(

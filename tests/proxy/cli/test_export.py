@@ -43,9 +43,9 @@ def test_a_folder_is_made(source: Path, tmp_path: Path, args: tuple[str, ...], l
 
 def test_what_cannot_be_exported(source: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["export", str(tmp_path), str(tmp_path / "out")])
-    assert result.exit_code == 2 and f"{tmp_path} holds no config.json; name the folder of a model" in result.stderr
+    assert result.exit_code == 2 and f"{tmp_path} contains no config.json; name a model folder" in result.stderr
     result = CliRunner().invoke(app, ["export", str(tmp_path / "none"), str(tmp_path / "out")])
-    assert result.exit_code == 2 and f"{tmp_path / 'none'} is no folder" in result.stderr
+    assert result.exit_code == 2 and f"{tmp_path / 'none'} is not a folder" in result.stderr
     for words in ("", "exists; name an empty folder"):
         result = CliRunner().invoke(app, ["export", str(source), str(tmp_path / "out"), "--layout", "concat"])
         assert words in result.stderr

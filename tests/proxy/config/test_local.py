@@ -54,7 +54,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 def test_what_is_missing_in_a_folder(tmp_path: Path, model: Path) -> None:
     (tmp_path / "m").mkdir()
     (problem,) = problems(tmp_path, "model_dir: m")
-    assert "holds no model file; expected are model.onnx" in problem.message
+    assert "contains no model file; expected model.onnx" in problem.message
     for file in model.iterdir():
         if file.name != "tokenizer.json":
             (tmp_path / "m" / file.name).write_bytes(file.read_bytes())
