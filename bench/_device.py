@@ -14,15 +14,15 @@ from pathlib import Path
 import numpy as np
 
 from dragoman.adapters.faults import Fault
-from dragoman.local_engine import memory
-from dragoman.local_engine.engine import Batch, Engine, Options
-from dragoman.local_engine.export import decoder
+from dragoman.local_engine.engine import Engine, EngineOptions, EventBatch
+from dragoman.local_engine.export.decoder_graph import ExportOptions
+from dragoman.local_engine.export.exporter import export_random_model
 from dragoman.local_engine.export.linear import Precision
 from dragoman.local_engine.export.spec import ModelSpec
-from dragoman.local_engine.export.weights import shapes
-from dragoman.local_engine.export.write import export_random
-from dragoman.local_engine.providers import Provider, choose
-from dragoman.local_engine.requests import Delta, Failed, Finished, Generation, Sampling
+from dragoman.local_engine.export.weights import weight_shapes
+from dragoman.local_engine.generation import Delta, Failed, Finished, GenerationRequest, SamplingParams
+from dragoman.local_engine.runtime import memory
+from dragoman.local_engine.runtime.providers import ExecutionProvider, select_provider
 
 __all__ = ["table"]
 
@@ -32,7 +32,7 @@ SPECS = {
 }
 BYTES = {"fp32": 4, "fp16": 2, "int8": 1.125, "int4": 0.625}
 PROMPT, STREAMS, COPIED = 64, 16, 1 << 29
-WAYS = {"greedy": Sampling(temperature=0), "sampled": Sampling(0.8, top_p=0.95, seed=1)}
+WAYS = {"greedy": SamplingParams(temperature=0), "sampled": SamplingParams(0.8, top_p=0.95, seed=1)}
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Run:
     def __post_init__(self) -> None:
         self.engine.deliver = self.take
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: EventBatch) -> None:
         self.told.append((time.perf_counter(), sum(len(e.tokens) for _, e in batch if isinstance(e, Delta))))
         self.left -= sum(isinstance(event, Finished) for _, event in batch)
         self.begun |= {ticket for ticket, event in batch if isinstance(event, Delta)}
@@ -61,7 +61,7 @@ class Run:
         if not self.left or self.fault:
             self.over.set()
 
-    def rate(self, streams: int, tokens: int, sampling: Sampling) -> float:
+    def rate(self, streams: int, tokens: int, sampling: SamplingParams) -> float:
         """Tokens per second of the clock while all of them run."""
         self.streams = self.left = streams
         self.over.clear()
@@ -69,7 +69,7 @@ class Run:
         self.begun.clear()
         for number in range(streams):
             prompt = tuple((number * 7919 + i * 104729) % 8000 for i in range(PROMPT))
-            self.engine.submit(Generation(prompt, sampling, tokens, ignore_eos=True))
+            self.engine.submit(GenerationRequest(prompt, sampling, tokens, ignore_eos=True))
         self.over.wait()
         if self.fault:
             raise self.fault
@@ -77,11 +77,11 @@ class Run:
         return sum(count for _, count in rest) / (rest[-1][0] - first)
 
 
-def bandwidth(provider: Provider) -> float:
+def bandwidth(provider: ExecutionProvider) -> float:
     """Bytes per second that copying within the device's memory reads and writes."""
     buffer = memory.allocate((2, 1, 1, COPIED // 4), np.float32, provider)
-    buffer.copy(0, 1, 1)
-    seconds = [_seconds(lambda: buffer.copy(0, 1, 1)) for _ in range(7)]
+    buffer.copy_row(0, 1, 1)
+    seconds = [_seconds(lambda: buffer.copy_row(0, 1, 1)) for _ in range(7)]
     return 2 * COPIED / statistics.median(seconds)
 
 
@@ -93,7 +93,7 @@ def _seconds(run: Callable[[], None]) -> float:
 
 def weights_read(spec: ModelSpec, precision: Precision) -> float:
     """Bytes of weights that a step reads: all, but of an embedding that is no head only a row."""
-    counts = {name: int(np.prod(shape)) for name, shape in shapes(spec).items()}
+    counts = {name: int(np.prod(shape)) for name, shape in weight_shapes(spec).items()}
     if not spec.tied:
         del counts["model.embed_tokens.weight"]
     return sum(counts.values()) * BYTES[precision.removesuffix("-fp16")]
@@ -101,17 +101,17 @@ def weights_read(spec: ModelSpec, precision: Precision) -> float:
 
 def table(given: argparse.Namespace) -> None:
     """Raises ProviderError where the device is not there."""
-    provider = choose(given.device, given.index)
+    provider = select_provider(given.device, given.index)
     spec = SPECS[given.size]
     with tempfile.TemporaryDirectory() as place:
         print(f"writing {given.size} random {given.precision} weights ...", flush=True)
-        export_random(spec, Path(place), decoder.Options(given.precision, "gqa", 4096))
+        export_random_model(spec, Path(place), ExportOptions(given.precision, "gqa", 4096))
         moved = bandwidth(provider)
         bound = moved / weights_read(spec, given.precision)
         print(f"{provider.device}: {moved / 1e9:.0f} GB/s copied, {bound:.0f} tokens per second at most for one stream")
         options = {"device": given.device, "index": given.index, "slots": STREAMS, "context": 4096}
         for there in (True, False):
-            engine = Engine.load(Path(place), Options(**options, choose_there=there))
+            engine = Engine.load(Path(place), EngineOptions(**options, sample_on_device=there))
             if engine.limits.provider.note:
                 print(engine.limits.provider.note)
             for way, sampling in WAYS.items():
@@ -119,7 +119,7 @@ def table(given: argparse.Namespace) -> None:
             engine.close()
 
 
-def report(run: Run, name: str, sampling: Sampling, bound: float, given: argparse.Namespace) -> None:
+def report(run: Run, name: str, sampling: SamplingParams, bound: float, given: argparse.Namespace) -> None:
     run.rate(STREAMS, 8, sampling)
     one, many = (
         statistics.median(run.rate(streams, given.tokens, sampling) for _ in range(given.rounds))

@@ -24,7 +24,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,21 +35,25 @@ from _work import PROMPT, TOKENS, prompt
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from dragoman.local_engine.engine import Batch, Engine
-from dragoman.local_engine.engine import Options as EngineOptions
-from dragoman.local_engine.export.decoder import Options
+from dragoman.local_engine.engine import Engine, EngineOptions, EventBatch
+from dragoman.local_engine.event_streams import EventStreams
+from dragoman.local_engine.export.decoder_graph import ExportOptions
+from dragoman.local_engine.export.exporter import export_random_model
 from dragoman.local_engine.export.linear import Precision
 from dragoman.local_engine.export.spec import ModelSpec
 from dragoman.local_engine.export.weights import RandomWeights, write_safetensors
-from dragoman.local_engine.export.write import export_random
-from dragoman.local_engine.large_pages import with_large_pages
-from dragoman.local_engine.providers import ProviderError
-from dragoman.local_engine.requests import Delta, Finished, Generation, Sampling
-from dragoman.local_engine.stream import Streams
+from dragoman.local_engine.generation import Delta, Finished, GenerationRequest, SamplingParams
+from dragoman.local_engine.large_pages import request_large_pages
+from dragoman.local_engine.runtime.providers import ProviderError
 
 SPEC = ModelSpec("llama", 512, 8, 8, 2, 64, 1536, 8192, 2048, eos=(256,))
 STREAMS = 16
-GREEDY = Sampling(temperature=0)
+GREEDY = SamplingParams(temperature=0)
+
+
+def request(prompt: Sequence[int], tokens: int) -> GenerationRequest:
+    """A greedy request for exactly this number of tokens."""
+    return GenerationRequest(tuple(prompt), GREEDY, tokens, ignore_eos=True)
 
 
 @dataclass
@@ -94,7 +98,7 @@ class Ours:
             folder, EngineOptions(device="cpu", threads=1, slots=STREAMS, context=512), self._deliver
         )
 
-    def _deliver(self, batch: Batch) -> None:
+    def _deliver(self, batch: EventBatch) -> None:
         for _, event in batch:
             if isinstance(event, Delta):
                 self._tokens += len(event.tokens)
@@ -107,7 +111,7 @@ class Ours:
         self._over.clear()
         self._tokens, self._left = 0, streams
         for number in range(streams):
-            self.engine.submit(Generation(tuple(prompt(number)), GREEDY, TOKENS, ignore_eos=True))
+            self.engine.submit(request(prompt(number), TOKENS))
         self._over.wait()
         return self._tokens
 
@@ -178,7 +182,7 @@ def late_request(folder: Path) -> str:
     first: dict[int, float] = {}
     times: list[float] = []
 
-    def deliver(batch: Batch) -> None:
+    def deliver(batch: EventBatch) -> None:
         times.append(time.process_time())
         for ticket, event in batch:
             if isinstance(event, Delta):
@@ -188,18 +192,16 @@ def late_request(folder: Path) -> str:
     ratios = []
     for attempt in range(5):
         begun = time.process_time()
-        alone = engine.submit(Generation(tuple(prompt(1000 + attempt, 200)), GREEDY, 1, ignore_eos=True))
+        alone = engine.submit(request(prompt(1000 + attempt, 200), 1))
         _until(lambda ticket=alone: ticket in first)
         prefill = first[alone] - begun
-        others = [
-            engine.submit(Generation(tuple(prompt(50 + n)), GREEDY, 200, ignore_eos=True)) for n in range(STREAMS - 1)
-        ]
+        others = [engine.submit(request(prompt(50 + n), 200)) for n in range(STREAMS - 1)]
         _until(lambda tickets=others: all(ticket in first for ticket in tickets))
         count = len(times)
         _until(lambda least=count: len(times) > least + 20)
         decode = statistics.median(b - a for a, b in zip(times[count:], times[count + 1 :], strict=False))
         begun = time.process_time()
-        late = engine.submit(Generation(tuple(prompt(2000 + attempt, 200)), GREEDY, 1, ignore_eos=True))
+        late = engine.submit(request(prompt(2000 + attempt, 200), 1))
         _until(lambda ticket=late: ticket in first)
         ratios.append((first[late] - begun) / (prefill + 2 * decode))
         for ticket in others:
@@ -218,14 +220,14 @@ def cancelled(folder: Path) -> str:
     over: dict[int, int] = {}
     steps = []
 
-    def deliver(batch: Batch) -> None:
+    def deliver(batch: EventBatch) -> None:
         for ticket, event in batch:
             if isinstance(event, Finished) and event.reason == "cancelled":
                 over[ticket] = engine.statistics()["steps"]
 
     engine = Engine.load(folder, EngineOptions(device="cpu", threads=1, slots=STREAMS, context=512), deliver)
     for n in range(20):
-        others = [engine.submit(Generation(tuple(prompt(n + i)), GREEDY, 400, ignore_eos=True)) for i in range(4)]
+        others = [engine.submit(request(prompt(n + i), 400)) for i in range(4)]
         time.sleep(0.1)
         before = engine.statistics()["steps"]
         for ticket in others:
@@ -245,7 +247,7 @@ def cancelled_prompt(folder: Path) -> str:
         for way, (times, pause) in enumerate(((whole, None), (rest, 0.02))):
             over.clear()
             begun = time.perf_counter()
-            ticket = engine.submit(Generation(tuple(prompt(2 * n + way, 256)), GREEDY, 1, ignore_eos=True))
+            ticket = engine.submit(request(prompt(2 * n + way, 256), 1))
             if pause is not None:
                 time.sleep(pause)
                 begun = time.perf_counter()
@@ -263,7 +265,7 @@ async def loop_gaps(folder: Path) -> tuple[float, float]:
     The same loop with nothing to do, right after, tells what the machine itself adds; it is the second number.
     """
     engine = Engine.load(folder, EngineOptions(device="cpu", threads=1, slots=STREAMS, context=512))
-    streams = Streams(engine, asyncio.get_running_loop())
+    streams = EventStreams(engine, asyncio.get_running_loop())
     gaps: list[float] = []
 
     async def tick() -> None:
@@ -275,7 +277,7 @@ async def loop_gaps(folder: Path) -> tuple[float, float]:
             last = now
 
     async def consume(number: int) -> None:
-        async for _ in streams.run(Generation(tuple(prompt(number, 400)), GREEDY, 60, ignore_eos=True)):
+        async for _ in streams.run(request(prompt(number, 400), 60)):
             pass
 
     begun = time.perf_counter()
@@ -309,7 +311,7 @@ def main() -> None:
             sys.exit(f"error: {error}")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        export_random(SPEC, folder, Options("fp32", "gqa", 2048, all_logits=True))
+        export_random_model(SPEC, folder, ExportOptions("fp32", "gqa", 2048, all_logits=True))
         ours = Ours(folder)
         rows = [Row("dragoman", streams, ours.run) for streams in (1, 4, STREAMS)]
         rows += optional("onnxruntime-genai", genai_rows, folder)
@@ -355,6 +357,6 @@ def report(rows: list[Row]) -> None:
 
 
 if __name__ == "__main__":
-    if (wanted := with_large_pages(os.environ)) != dict(os.environ):
+    if (wanted := request_large_pages(os.environ)) != dict(os.environ):
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], wanted)
     main()

@@ -1,30 +1,37 @@
-"""The ONNX Runtime engine: a model folder, served with continuous batching. Importing this loads nothing heavy.
+"""The ONNX Runtime engine: serves a model folder with continuous batching. Importing this loads nothing heavy.
 
-What stands on it uses these, each from its own module:
+The interface, each part in its own module:
 
-    folder.open_folder(path) -> ModelFolder         what a folder holds, judged before anything is loaded;
-                                                    raises places.FolderError
-    providers.choose(device) -> Provider            auto, cuda or cpu; ProviderError
-    engine.Engine.load(path, Options(), deliver)    one thread that owns the session; deliver(batch of (ticket, event))
-                                                    is called on it, once per step
+    model_folder.folder.open_folder(path) -> ModelFolder   checks a folder before anything is loaded; raises
+                                                           model_folder.files.FolderError
+    runtime.providers.select_provider(device)              auto, cuda or cpu; raises ProviderError
+    engine.Engine.load(path, EngineOptions(), deliver)     a thread that owns the session; it calls deliver(batch of
+                                                           (ticket, event)) once per step
         engine.tokenizer, engine.folder, engine.limits, engine.statistics()
-        engine.submit(Generation) -> ticket         raises Fault: rate_limit with retry_after (the queue is full),
-                                                    context_length_exceeded, and what the request itself has wrong
-        engine.cancel(ticket)                       its slot is free before the next step
+        engine.submit(GenerationRequest) -> ticket         raises Fault: rate_limit with retry_after if the queue is
+                                                           full, context_length_exceeded, or what is invalid
+        engine.cancel(ticket)                              the slot is idle before the next step
         engine.close()
-    stream.Streams(engine, loop)                    the same for asyncio: `async for event in streams.run(generation)`
-    embeddings.Embedder.load(path) -> Embedder      tokens(text), embed(texts) -> vectors; both block
-    hub.HubEngine.load(path, Options())             in the hub's forms: `chat(request)` and `completions(request)`
-                                                    give events, `embeddings(request)` and `whole(events)` replies
-    requests                                        Generation, Sampling, the events Delta, Finished and Failed, Usage,
-                                                    and TokenMask, the hook for guided decoding
+    event_streams.EventStreams(engine, loop)               for asyncio: `async for event in streams.run(request)`
+    embedder.Embedder.load(path) -> Embedder               tokenize(text), embed(texts) -> vectors; both block
+    service.EngineService.load(path, EngineOptions())      requests in hub form: `chat(request)` and
+                                                           `completions(request)` yield chunks, `embeddings(request)`
+                                                           and `collect_reply(chunks)` return replies
+    generation                                             GenerationRequest, SamplingParams, the events Delta,
+                                                           Finished and Failed, Usage, and TokenMask for guided decoding
 
-Below them: `graph` reads an ONNX file's outline, `session` opens it, `kv` and `concat` keep keys and values, `slots`
-decides who sits where and what is reused, `scheduler` takes the steps, `sampling` chooses tokens, `detok` and
-`stops` make text of them. Below the hub: `planning` makes a Generation of a chat request (`conversation`, `template` in
-its `sandbox`, `grammars` for `guidance`, `asking` for parameters), `chatting` makes chunks of its events (`reasoning`,
-`toolcalls` by the table in `toolforms`); `completing` and `vectors` are the other verbs. `export` writes model folders
-and needs the extra of that name.
+The folders, from the model up to the API:
+
+    model_folder   the files of a folder, the outline of an ONNX file, the signature of a decoder or encoder
+    runtime        execution providers, sessions, memory
+    batching       the scheduler, slots, the KV cache, the state of a choice
+    sampling       the sampler, on the host and on a device
+    text           detokenizer, stop sequences, and the parsers of reasoning and tool calls
+    prompts        chat templates (in `sandbox`) and their input
+    guidance       grammars and token masks
+    hub_api        chat, completions and embeddings in hub form
+    process        the engine process, which serves over HTTP on a Unix socket
+    export         writes model folders; needs the extra of that name
 """
 
 __all__: list[str] = []

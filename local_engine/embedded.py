@@ -1,27 +1,28 @@
-"""The model that comes with the package, and whether this installation can run any."""
+"""The model that is part of the package, and whether this installation can run models."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["INSTALL", "NAME", "can_answer", "embedded_folder", "lacking"]
+__all__ = ["INSTALL", "NAME", "can_answer", "embedded_folder", "missing_libraries"]
 
 NAME = "dragoman-mini"
 INSTALL = "uv pip install 'dragoman[local]'"
 
-_NEEDED = ("jinja2", "llguidance", "numpy", "onnxruntime", "tokenizers")
+_LIBRARIES = ("jinja2", "llguidance", "numpy", "onnxruntime", "tokenizers")
 
 
 def embedded_folder() -> Path:
+    """The model folder of the embedded model."""
     return Path(__file__).parent / "mini"
 
 
-def lacking() -> list[str]:
-    """The libraries of the extra `local` that are not installed. Imports none of them."""
-    return [name for name in _NEEDED if find_spec(name) is None]
+def missing_libraries() -> list[str]:
+    """List the libraries of the extra `local` that are not installed, without importing any."""
+    return [name for name in _LIBRARIES if find_spec(name) is None]
 
 
 def can_answer() -> bool:
-    """Whether the embedded model is there, and what runs it."""
-    return not lacking() and (embedded_folder() / "tokenizer.json").is_file()
+    """Whether the embedded model and the libraries that run it are installed."""
+    return not missing_libraries() and (embedded_folder() / "tokenizer.json").is_file()

@@ -1,21 +1,21 @@
-"""Weights on large pages, which a process gets by the environment that it starts with.
+"""Large memory pages for weights, requested through the environment of an engine process.
 
-A step of decoding reads every weight once, and on pages of 4 KiB the processor waits for address translation. glibc
-asks for large ones where Linux gives them on demand; elsewhere the variable means nothing. docs/engine.md says how to
-measure.
+A decode step reads every weight once, and with pages of 4 KiB the processor waits for address translation. With this
+variable glibc requests large pages, if Linux provides them on demand; on other systems it has no effect. docs/engine.md
+says how to measure the effect.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["with_large_pages"]
+__all__ = ["request_large_pages"]
 
 VARIABLE, VALUE = "GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"
 
 
-def with_large_pages(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a process that runs models. What it says of glibc's memory already, stays."""
+def request_large_pages(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with large pages requested. An existing setting of `glibc.malloc.hugetlb` is kept."""
     given = environment.get(VARIABLE, "")
     if "glibc.malloc.hugetlb" in given:
         return dict(environment)

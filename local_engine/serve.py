@@ -1,8 +1,8 @@
-"""`python -m dragoman.local_engine.serve`: one engine process, serving one model folder on a Unix socket."""
+"""`python -m dragoman.local_engine.serve`: an engine process that serves one model folder on a Unix socket."""
 
 import sys
 
-from .process.main import main
+from dragoman.local_engine.process.main import main
 
 __all__: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Export: safetensors of the models in `spec.ARCHITECTURES` to model folders that the engine serves.
+"""The exporter: safetensors of the architectures in `spec.ARCHITECTURES` to model folders for the engine.
 
-Needs the extra `export` (onnx). Nothing here is imported by the engine.
+It needs the extra `export` (onnx). The engine does not import it.
 """

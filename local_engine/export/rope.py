@@ -1,4 +1,4 @@
-"""Rotary tables: cosines and sines by position, with the stretching that Llama 3 does."""
+"""Rotary position embeddings: tables of cosines and sines by position, with linear and Llama 3 scaling."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["rotary_tables"]
 
 
 def rotary_tables(spec: ModelSpec, length: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """cos and sin, each (length, head_dim / 2)."""
+    """The tables of cosines and sines, each (length, head_dim / 2)."""
     exponents = np.arange(0, spec.head_dim, 2, dtype=np.float32) / np.float32(spec.head_dim)
     frequencies = (1.0 / np.power(np.float64(spec.rope_theta), exponents)).astype(np.float32)
     if spec.rope_scaling is not None:
-        frequencies = _stretched(frequencies, spec.rope_scaling)
+        frequencies = _scale_frequencies(frequencies, spec.rope_scaling)
     angles = np.arange(length, dtype=np.float32)[:, None] * frequencies
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 
 
-def _stretched(frequencies: NDArray[np.float32], scaling: RopeScaling) -> NDArray[np.float32]:
-    """llama3: long waves are divided by the factor, short ones kept, those between blended."""
+def _scale_frequencies(frequencies: NDArray[np.float32], scaling: RopeScaling) -> NDArray[np.float32]:
+    """Scale frequencies. llama3: low ones are divided by the factor, high ones kept, those between interpolated."""
     if scaling.kind == "linear":
         return (frequencies / scaling.factor).astype(np.float32)
     turns = scaling.original_max_positions * frequencies / (2 * math.pi)

@@ -1,4 +1,4 @@
-"""What a model is made of: read from a `config.json`, or chosen for a model with random weights."""
+"""The spec of a model: its sizes and switches, read from `config.json` or set for a model with random weights."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ARCHITECTURES: tuple[Architecture, ...] = ("llama", "mistral", "qwen2", "qwen3",
 
 
 class ExportError(Exception):
-    """A model that cannot be exported; the message says which part of it, and what would help."""
+    """A model cannot be exported. The message says why, and what helps."""
 
 
 @dataclass(frozen=True, slots=True)
 class RopeScaling:
-    """How rotary frequencies are stretched. `linear` reads only `factor`; `llama3` all of it."""
+    """How rotary frequencies are scaled. `linear` uses `factor` only; `llama3` uses all fields."""
 
     kind: Literal["linear", "llama3"]
     factor: float
@@ -32,10 +32,11 @@ class RopeScaling:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """Sizes and switches of a decoder. `attention_bias` is on q, k, v; `output_bias` on the projection behind them.
+    """The sizes and switches of a decoder.
 
-    Scales multiply what they are named after: the embedding, what attention and feed-forward add to the stream, the
-    products of queries and keys (None: one by the root of `head_dim`). `logit_divisor` divides the logits.
+    `attention_bias` applies to q, k and v, `output_bias` to the output projection.
+    `embedding_scale` multiplies the embedding, `residual_scale` the outputs of attention and feed-forward, and
+    `attention_scale` the products of queries and keys (None: 1 / sqrt(head_dim)). `logit_divisor` divides the logits.
     """
 
     architecture: Architecture
@@ -65,21 +66,24 @@ class ModelSpec:
 
     def __post_init__(self) -> None:
         if self.heads % self.kv_heads:
-            raise ExportError(f"num_attention_heads {self.heads} is no multiple of num_key_value_heads {self.kv_heads}")
+            raise ExportError(
+                f"num_attention_heads {self.heads} is not a multiple of num_key_value_heads {self.kv_heads}"
+            )
         if self.head_dim % 2:
-            raise ExportError(f"head_dim {self.head_dim} is odd: rotary positions need an even one")
+            raise ExportError(f"head_dim {self.head_dim} is odd; rotary positions need an even number")
 
     @property
-    def scale(self) -> float:
+    def query_scale(self) -> float:
+        """The factor of the products of queries and keys."""
         return 1.0 / math.sqrt(self.head_dim) if self.attention_scale is None else self.attention_scale
 
 
 def read_spec(folder: Path) -> ModelSpec:
-    """The spec in a folder's `config.json`, as transformers 4 or 5 writes it. Raises ExportError."""
+    """Read the spec from a folder's `config.json`, as written by transformers 4 or 5. Raises ExportError."""
     file = folder / "config.json"
     if not file.is_file():
-        lack = "holds no config.json" if folder.is_dir() else "is no folder"
-        raise ExportError(f"{folder} {lack}; name the folder of a model as transformers' save_pretrained writes it")
+        problem = "contains no config.json" if folder.is_dir() else "is not a folder"
+        raise ExportError(f"{folder} {problem}; name a model folder as written by transformers' save_pretrained")
     try:
         config = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -88,21 +92,21 @@ def read_spec(folder: Path) -> ModelSpec:
     if kind not in ARCHITECTURES:
         raise ExportError(f'{file}: model_type "{kind}" is not one of {", ".join(ARCHITECTURES)}')
     try:
-        return _spec(kind, config)
+        return _build_spec(kind, config)
     except KeyError as error:
         raise ExportError(f"{file}: {error} is missing") from None
 
 
-def _spec(kind: Architecture, config: dict[str, Any]) -> ModelSpec:
+def _build_spec(kind: Architecture, config: dict[str, Any]) -> ModelSpec:
     if config.get("use_sliding_window"):
-        raise ExportError("use_sliding_window is on: attention over a window is not exported")
+        raise ExportError("use_sliding_window is on; sliding-window attention is not supported")
     if config.get("hidden_act", "silu") != "silu":
-        raise ExportError(f'hidden_act "{config["hidden_act"]}" is not exported, only silu')
+        raise ExportError(f'hidden_act "{config["hidden_act"]}" is not supported, only silu')
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
     heads = int(config["num_attention_heads"])
     bias = bool(config.get("attention_bias", False))
     longest = int(config["max_position_embeddings"])
-    if kind == "mistral":  # within its window attention sees everything
+    if kind == "mistral":  # inside the window, attention is full attention
         longest = min(longest, int(config.get("sliding_window") or longest))
     return ModelSpec(
         architecture=kind,
@@ -116,7 +120,7 @@ def _spec(kind: Architecture, config: dict[str, Any]) -> ModelSpec:
         max_positions=longest,
         epsilon=float(config.get("rms_norm_eps", 1e-6)),
         rope_theta=float(rope.get("rope_theta") or config.get("rope_theta") or 10000.0),
-        rope_scaling=_scaling(rope),
+        rope_scaling=_read_rope_scaling(rope),
         tied=bool(config.get("tie_word_embeddings", False)),
         attention_bias=kind == "qwen2" or bias,
         output_bias=kind != "qwen2" and bias,
@@ -127,18 +131,18 @@ def _spec(kind: Architecture, config: dict[str, Any]) -> ModelSpec:
         attention_scale=float(config["attention_multiplier"]) if kind == "granite" else None,
         logit_divisor=float(config.get("logits_scaling", 1)),
         bos=config.get("bos_token_id"),
-        eos=_ids(config.get("eos_token_id")),
+        eos=_read_token_ids(config.get("eos_token_id")),
         config=config,
     )
 
 
-def _ids(value: int | list[int] | None) -> tuple[int, ...]:
+def _read_token_ids(value: int | list[int] | None) -> tuple[int, ...]:
     if value is None:
         return ()
     return tuple(value) if isinstance(value, list) else (value,)
 
 
-def _scaling(rope: Mapping[str, Any]) -> RopeScaling | None:
+def _read_rope_scaling(rope: Mapping[str, Any]) -> RopeScaling | None:
     kind = rope.get("rope_type") or rope.get("type") or "default"
     if kind == "default":
         return None
@@ -152,4 +156,4 @@ def _scaling(rope: Mapping[str, Any]) -> RopeScaling | None:
             float(rope["high_freq_factor"]),
             int(rope["original_max_position_embeddings"]),
         )
-    raise ExportError(f'rope_type "{kind}" is not exported, only default, linear and llama3')
+    raise ExportError(f'rope_type "{kind}" is not supported, only default, linear and llama3')

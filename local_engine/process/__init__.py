@@ -1,3 +1,3 @@
-"""The engine in a process of its own, so that a native crash takes nothing else down. `python -m` it with `--help`."""
+"""The engine process: a native crash ends only this process. Entry point: `python -m dragoman.local_engine.serve`."""
 
 __all__: list[str] = []

@@ -37,11 +37,11 @@ def export(
     from rich.console import Console
     from rich.progress import Progress
 
-    from dragoman.local_engine.export.decoder import Options
+    from dragoman.local_engine.export.decoder_graph import ExportOptions
+    from dragoman.local_engine.export.exporter import export_folder
     from dragoman.local_engine.export.spec import ExportError, read_spec
-    from dragoman.local_engine.export.write import export_folder
 
-    options = Options(precision, layout, length, all_logits)
+    options = ExportOptions(precision, layout, length, all_logits)
     try:
         console = Console(stderr=True)
         with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:

@@ -29,7 +29,7 @@ Or install the local engine, with which a small model answers at once: {embedded
 
 def explain_missing_configuration() -> str:
     """Why there is no configuration, and how to get one."""
-    return _NO_PROVIDER + _NO_ENGINE * bool(embedded.lacking())
+    return _NO_PROVIDER + _NO_ENGINE * bool(embedded.missing_libraries())
 
 
 def describe_origin(config: Config) -> str:

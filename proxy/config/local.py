@@ -13,7 +13,7 @@ from dragoman.local_engine import embedded
 from .document import Document
 
 if TYPE_CHECKING:
-    from dragoman.local_engine.folder import ModelFolder
+    from dragoman.local_engine.model_folder.folder import ModelFolder
 
 __all__ = ["judge_local", "resolve_model_folders"]
 
@@ -36,23 +36,23 @@ def resolve_model_folders(document: Document, folder: Path) -> None:
 
 def judge_local(document: Document, name: str) -> None:
     """Add the problems of an `engine: local` provider: missing packages, a bad model folder, wrong protocols."""
-    from dragoman.local_engine.ports import Decoder
+    from dragoman.local_engine.model_folder.signature import DecoderSignature
 
-    missing = embedded.lacking()
+    missing = embedded.missing_libraries()
     if missing:
         message = f"the engine local needs packages that are not installed: {', '.join(missing)}"
         document.add(("providers", name, "engine"), "missing-extra", message, hint=f"run: {embedded.INSTALL}")
     folder = _folder(document, name)
     if folder is not None:
         _judge_protocols(
-            document, name, _DECODER_PROTOCOLS if isinstance(folder.ports, Decoder) else _ENCODER_PROTOCOLS
+            document, name, _DECODER_PROTOCOLS if isinstance(folder.signature, DecoderSignature) else _ENCODER_PROTOCOLS
         )
 
 
 def _folder(document: Document, name: str) -> ModelFolder | None:
     """The opened model folder, or None if a problem was added."""
-    from dragoman.local_engine.folder import open_folder
-    from dragoman.local_engine.places import FolderError
+    from dragoman.local_engine.model_folder.files import FolderError
+    from dragoman.local_engine.model_folder.folder import open_folder
 
     path = ("providers", name, "model_dir")
     node, given = document.find(path), document.text(*path)

@@ -19,10 +19,10 @@ import pytest_asyncio
 from onnx import TensorProto, helper, numpy_helper
 from openai import APIError, AsyncOpenAI
 
-from dragoman.local_engine.export.decoder import Options
+from dragoman.local_engine.export.byte_tokenizer import byte_tokenizer
+from dragoman.local_engine.export.decoder_graph import ExportOptions
+from dragoman.local_engine.export.exporter import export_random_model
 from dragoman.local_engine.export.spec import ModelSpec
-from dragoman.local_engine.export.tokens import byte_tokenizer
-from dragoman.local_engine.export.write import export_random
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
 
@@ -41,7 +41,7 @@ FINISH = {"mindie": {"stop": "eos_token"}}
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
-    export_random(TINY, folder, Options("fp32", "gqa", 512), 12)
+    export_random_model(TINY, folder, ExportOptions("fp32", "gqa", 512), 12)
     (folder / "chat_template.jinja").write_text(TEMPLATE)
     return folder
 
@@ -50,7 +50,9 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def slow(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that takes some milliseconds for a token, and never ends by itself."""
     folder = tmp_path_factory.mktemp("slow")
-    export_random(ModelSpec("llama", 512, 4, 8, 2, 64, 1536, 272, 512), folder, Options("fp32", "gqa", 512), 12)
+    export_random_model(
+        ModelSpec("llama", 512, 4, 8, 2, 64, 1536, 272, 512), folder, ExportOptions("fp32", "gqa", 512), 12
+    )
     (folder / "chat_template.jinja").write_text(TEMPLATE)
     return folder
 

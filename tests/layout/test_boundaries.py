@@ -59,7 +59,12 @@ try:
 finally:
     print(*sys.modules)
 """
-NOT_TO_SERVE = ("typer.rich_utils", "aiohttp.web", "dragoman.local_engine.folder", "dragoman.proxy.upstreams.litellm")
+NOT_TO_SERVE = (
+    "typer.rich_utils",
+    "aiohttp.web",
+    "dragoman.local_engine.model_folder.folder",
+    "dragoman.proxy.upstreams.litellm",
+)
 
 
 def loaded(script: str, name: str) -> set[str]:
@@ -78,7 +83,12 @@ def test_the_sans_io_part_loads_no_io(package: str) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["dragoman.proxy", "dragoman.proxy.cli.main", "dragoman.local_engine.requests", "dragoman.local_engine.providers"],
+    [
+        "dragoman.proxy",
+        "dragoman.proxy.cli.main",
+        "dragoman.local_engine.generation",
+        "dragoman.local_engine.runtime.providers",
+    ],
 )
 def test_starting_the_proxy_loads_nothing_heavy(module: str) -> None:
     assert not loaded(ONE, module) & HEAVY

@@ -1,38 +1,47 @@
-"""Model folders, exported once per run, and the engine's pieces around them."""
+"""Tiny model folders, exported once per run, and the schedulers, engines and services over them."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from engine_models import make
-from engine_rig import Folders, Rig, Rigs
+from encoder_rig import export_encoder
+from scheduler_rig import Folders, SchedulerRig, SchedulerRigs
+from service_rig import CPU, Engines, Services, export_family
+from tiny_models import LENGTH, export_tiny_model
 
-from dragoman.local_engine.export.decoder import Layout
+from dragoman.local_engine.engine import Engine
+from dragoman.local_engine.export.decoder_graph import Layout
 from dragoman.local_engine.export.linear import Precision
+from dragoman.local_engine.service import EngineService
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")  # no test depends on the speed of the machine
 
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
-    """folders(name, precision, layout) is a model folder, made at first use."""
-    made: dict[tuple[str, ...], Path] = {}
+    """folders(name, precision, layout) is a model folder, exported at its first use."""
+    exported: dict[tuple[str, ...], Path] = {}
 
     def get(name: str = "llama", precision: Precision = "fp32", layout: Layout = "gqa") -> Path:
         key = (name, precision, layout)
-        if key not in made:
-            made[key] = make(tmp_path_factory.mktemp("-".join(key)), name, precision, layout)
-        return made[key]
+        if key not in exported:
+            exported[key] = export_tiny_model(tmp_path_factory.mktemp("-".join(key)), name, precision, layout)
+        return exported[key]
 
     return get
 
 
 @pytest.fixture
-def rigs(folders: Folders) -> Rigs:
-    """rigs(name, precision, layout, slots=...) is a scheduler over that model, with a diary."""
+def rigs(folders: Folders) -> SchedulerRigs:
+    """rigs(name, precision, layout, slots=...) is a scheduler over that model."""
 
     def get(
         name: str = "llama",
@@ -40,10 +49,38 @@ def rigs(folders: Folders) -> Rigs:
         layout: Layout = "gqa",
         *,
         slots: int = 16,
-        piece: int = 32,
-        length: int = 192,
-        choose_there: bool = False,
-    ) -> Rig:
-        return Rig(folders(name, precision, layout), slots, piece, length, choose_there=choose_there)
+        prefill_chunk: int = 32,
+        length: int = LENGTH,
+        sample_on_device: bool = False,
+    ) -> SchedulerRig:
+        folder = folders(name, precision, layout)
+        return SchedulerRig(folder, slots, prefill_chunk, length, sample_on_device=sample_on_device)
 
     return get
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
+    """engines(family) is an engine with that family's chat template, loaded at its first use."""
+    loaded: dict[str, Engine] = {}
+
+    def get(family: str) -> Engine:
+        if family not in loaded:
+            loaded[family] = Engine.load(export_family(tmp_path_factory.mktemp(family), family), CPU)
+        return loaded[family]
+
+    yield get
+    for engine in loaded.values():
+        engine.close()
+
+
+@pytest.fixture
+async def services(engines: Engines) -> Services:
+    """services(family) is a service over that engine."""
+    return lambda family: EngineService(engines(family))
+
+
+@pytest.fixture
+def encoder(tmp_path: Path) -> Path:
+    """The folder of an encoder whose vectors are the rows of a table."""
+    return export_encoder(tmp_path)

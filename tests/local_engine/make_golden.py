@@ -1,11 +1,11 @@
-"""Write the golden tokens: what transformers generates, greedily, from the weights of `engine_models.SPECS`.
+"""Write the golden tokens: the greedy output of transformers for the weights of `tiny_models.SPECS`.
 
-Run by hand where torch and transformers are installed, from the checkout:
+Run it from the checkout, with torch and transformers installed:
 
     PYTHONPATH=.:tests/local_engine python tests/local_engine/make_golden.py
 
-It also says how close a decision was: the smallest distance between the two likeliest tokens. A distance below 1e-3
-could fall the other way on another machine; then choose another seed.
+It prints the smallest distance between the logits of the two most likely tokens. If it is below 1e-3, another machine
+could select the other token; then use another seed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from engine_models import NEW_TOKENS, PROMPTS, SEED, SPECS
+from tiny_models import NEW_TOKENS, PROMPTS, SEED, SPECS
 
+from dragoman.local_engine.export.exporter import hf_config
 from dragoman.local_engine.export.weights import RandomWeights, write_safetensors
-from dragoman.local_engine.export.write import hf_config
 
 
-def reference(name: str, folder: Path) -> Any:
-    """The transformers model of a spec."""
+def load_reference(name: str, folder: Path) -> Any:
+    """Load a spec's model with transformers."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -32,8 +32,8 @@ def reference(name: str, folder: Path) -> Any:
     return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
 
 
-def continued(model: Any, prompt: list[int], count: int) -> tuple[list[int], float]:
-    """The greedy continuation, running over end tokens, and its smallest distance."""
+def generate_greedily(model: Any, prompt: list[int], count: int) -> tuple[list[int], float]:
+    """Generate tokens, ignoring end tokens; return them and the smallest distance."""
     import torch
 
     made = model.generate(
@@ -54,8 +54,8 @@ def continued(model: Any, prompt: list[int], count: int) -> tuple[list[int], flo
 def main() -> None:
     for name in SPECS:
         with tempfile.TemporaryDirectory() as folder:
-            model = reference(name, Path(folder))
-            made = [continued(model, prompt, NEW_TOKENS) for prompt in PROMPTS]
+            model = load_reference(name, Path(folder))
+            made = [generate_greedily(model, prompt, NEW_TOKENS) for prompt in PROMPTS]
         file = Path(__file__).parent / "golden" / f"{name}.json"
         file.write_text(json.dumps({"seed": SEED, "tokens": [tokens for tokens, _ in made]}) + "\n", "utf-8")
         print(f"{name}: smallest distance {min(gap for _, gap in made):.2e}")

@@ -1,27 +1,27 @@
-"""The engine as its users meet it: threads, asyncio, limits, and endings."""
+"""The engine: concurrent streams, limits, cancellation, failures and closing."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from engine_rig import GREEDY, Folders, plain
+from scheduler_rig import GREEDY, Folders, generate_alone
 
 from dragoman.adapters.faults import Fault
-from dragoman.local_engine.engine import Engine, Options
-from dragoman.local_engine.places import FolderError
-from dragoman.local_engine.providers import Provider
-from dragoman.local_engine.requests import Delta, Finished, Generation, Sampling
-from dragoman.local_engine.stream import Streams
+from dragoman.local_engine.engine import Engine, EngineOptions, EventBatch
+from dragoman.local_engine.event_streams import EventStreams
+from dragoman.local_engine.generation import Delta, Finished, GenerationRequest, SamplingParams
+from dragoman.local_engine.model_folder.files import FolderError
+from dragoman.local_engine.runtime.providers import ExecutionProvider
 
 PROMPT = tuple(b"What does a dragoman do?")
-CPU = Options(device="cpu", threads=1, slots=4, queue=3)
+CPU = EngineOptions(device="cpu", threads=1, slots=4, queue=3)
 
 
 @pytest.fixture
@@ -31,148 +31,168 @@ def engine(folders: Folders) -> Iterator[Engine]:
     engine.close()
 
 
-def asked(count: int = 8, prompt: tuple[int, ...] = PROMPT, **more: Any) -> Generation:
-    return Generation(prompt, more.pop("sampling", GREEDY), count, ignore_eos=True, **more)
+def request(
+    max_tokens: int = 8, prompt: tuple[int, ...] = PROMPT, *, sampling: SamplingParams = GREEDY, n: int = 1
+) -> GenerationRequest:
+    return GenerationRequest(prompt, sampling, max_tokens, ignore_eos=True, n=n)
 
 
-async def tokens(streams: Streams, request: Generation) -> list[int]:
-    return [token async for event in streams.run(request) if isinstance(event, Delta) for token in event.tokens]
+async def collect_tokens(streams: EventStreams, wanted: GenerationRequest) -> list[int]:
+    return [token async for event in streams.run(wanted) if isinstance(event, Delta) for token in event.tokens]
 
 
-async def until(there: Any) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     for _ in range(2000):
-        if there():
+        if condition():
             return
         await asyncio.sleep(0.005)
     raise TimeoutError
 
 
-async def test_streams_of_many_at_once(engine: Engine, folders: Folders) -> None:
-    streams = Streams(engine, asyncio.get_running_loop())
+def hold_engine(engine: Engine, is_released: Callable[[], bool]) -> None:
+    """Stop the engine's thread after each delivery until `is_released`."""
+    deliver = engine.deliver
+
+    def deliver_and_wait(batch: EventBatch) -> None:
+        deliver(batch)
+        while not is_released():
+            time.sleep(0.001)
+
+    engine.deliver = deliver_and_wait
+
+
+async def test_concurrent_streams_give_the_tokens_of_each_prompt_alone(engine: Engine, folders: Folders) -> None:
+    streams = EventStreams(engine, asyncio.get_running_loop())
     prompts = [tuple(range(start, start + 20)) for start in range(7)]
-    found = await asyncio.gather(*(tokens(streams, asked(16, prompt)) for prompt in prompts))
-    assert found == [plain(folders(), list(prompt), 16) for prompt in prompts]
+    found = await asyncio.gather(*(collect_tokens(streams, request(16, prompt)) for prompt in prompts))
+    assert found == [generate_alone(folders(), list(prompt), 16) for prompt in prompts]
     assert engine.statistics()["waiting"] == engine.statistics()["running"] == 0
     assert engine.statistics()["generated_tokens"] == 7 * 16
 
 
-async def test_a_full_queue_is_refused_with_a_time_to_come_back(engine: Engine) -> None:
-    streams = Streams(engine, asyncio.get_running_loop())
-    running = [asyncio.create_task(tokens(streams, asked(150))) for _ in range(4 + 3)]
+async def test_a_full_queue_is_rejected_with_retry_after(engine: Engine) -> None:
+    streams = EventStreams(engine, asyncio.get_running_loop())
+    running = [asyncio.create_task(collect_tokens(streams, request(150))) for _ in range(4 + 3)]
     await asyncio.sleep(0)
     with pytest.raises(Fault) as refused:
-        await tokens(streams, asked())
+        await collect_tokens(streams, request())
     fault = refused.value
     assert (fault.kind, fault.status, fault.code) == ("rate_limit", 429, "queue_full")
     assert fault.retry_after is not None and 1 <= fault.retry_after <= 60
     for n in (0, 8):
-        with pytest.raises(Fault, match=f"n is {n}; 1 to 7 are served"):
-            engine.submit(asked(n=n))
+        with pytest.raises(Fault, match=f"n is {n}; supported are 1 to 7"):
+            engine.submit(request(n=n))
     assert len({tuple(made) for made in await asyncio.gather(*running)}) == 1
-    assert len(await tokens(streams, asked())) == 8
+    assert len(await collect_tokens(streams, request())) == 8
 
 
 @pytest.mark.parametrize(
-    ("request_", "words", "code"),
+    ("invalid", "message", "code"),
     [
-        (Generation(()), "no tokens", None),
-        (Generation(tuple(range(192))), "192 tokens; the context of 192", "context_length_exceeded"),
-        (Generation((1, 272)), "token 272 is not in the vocabulary of 272", None),
-        (Generation((1,), max_tokens=0), "max_tokens is 0", None),
-        (Generation((1,), Sampling(logit_bias={-1: 1.0})), "token -1", None),
+        (GenerationRequest(()), "no tokens", None),
+        (GenerationRequest(tuple(range(192))), "192 tokens; .* the context of 192", "context_length_exceeded"),
+        (GenerationRequest((1, 272)), "token 272 is not in the vocabulary of 272", None),
+        (GenerationRequest((1,), max_tokens=0), "max_tokens is 0", None),
+        (GenerationRequest((1,), SamplingParams(logit_bias={-1: 1.0})), "token -1", None),
     ],
 )
-def test_what_cannot_be_served_is_said_at_once(
-    engine: Engine, request_: Generation, words: str, code: str | None
+def test_an_invalid_request_is_rejected_on_submission(
+    engine: Engine, invalid: GenerationRequest, message: str, code: str | None
 ) -> None:
-    with pytest.raises(Fault, match=words) as refused:
-        engine.submit(request_)
+    with pytest.raises(Fault, match=message) as refused:
+        engine.submit(invalid)
     assert (refused.value.kind, refused.value.code) == ("invalid_request", code)
 
 
-async def test_who_stops_listening_frees_the_slot(engine: Engine) -> None:
-    streams = Streams(engine, asyncio.get_running_loop())
-    stream = streams.run(asked(160))
+async def test_closing_a_stream_frees_its_slot(engine: Engine) -> None:
+    streams = EventStreams(engine, asyncio.get_running_loop())
+    released = threading.Event()
+    hold_engine(engine, released.is_set)
+    stream = streams.run(request(160))
     await anext(stream)
     assert engine.statistics()["running"] == 1
     await stream.aclose()
-    await until(lambda: engine.statistics()["running"] == 0)
+    released.set()
+    await wait_until(lambda: engine.statistics()["running"] == 0)
     assert engine.statistics()["generated_tokens"] < 160
 
 
-async def test_choices_finish_each_for_itself(engine: Engine) -> None:
-    streams = Streams(engine, asyncio.get_running_loop())
-    request = asked(6, n=3, sampling=Sampling(seed=3))
-    ends = [event async for event in streams.run(request) if isinstance(event, Finished)]
+async def test_each_choice_has_its_own_end(engine: Engine) -> None:
+    streams = EventStreams(engine, asyncio.get_running_loop())
+    wanted = request(6, n=3, sampling=SamplingParams(seed=3))
+    ends = [event async for event in streams.run(wanted) if isinstance(event, Finished)]
     assert sorted(end.index for end in ends) == [0, 1, 2]
     assert {(end.usage.prompt, end.usage.completion) for end in ends} == {(len(PROMPT), 6)}
 
 
-async def test_closing_fails_what_runs_and_refuses_what_comes(folders: Folders) -> None:
+async def test_closing_fails_running_requests_and_rejects_new_ones(folders: Folders) -> None:
     engine = Engine.load(folders(), CPU)
-    streams = Streams(engine, asyncio.get_running_loop())
-    running = asyncio.create_task(tokens(streams, asked(160)))
-    await until(lambda: engine.statistics()["running"])
+    streams = EventStreams(engine, asyncio.get_running_loop())
+    hold_engine(engine, lambda: engine._closing)
+    running = asyncio.create_task(collect_tokens(streams, request(160)))
+    await wait_until(lambda: bool(engine.statistics()["running"]))
     await asyncio.to_thread(engine.close)
     with pytest.raises(Fault, match="was closed"):
         await running
     with pytest.raises(Fault, match="is closed"):
-        engine.submit(asked())
+        engine.submit(request())
 
 
-@pytest.mark.parametrize("method", ["prefill", "decode", "copy"])
-async def test_a_run_that_fails_ends_its_requests_and_no_others(
+@pytest.mark.parametrize("method", ["prefill", "decode", "copy_row"])
+async def test_a_failing_run_ends_its_requests_and_no_others(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    streams = Streams(engine, asyncio.get_running_loop())
-    cache: Any = engine._scheduler._cache
-    right, calls = getattr(cache, method), itertools.count()
-    expected = await tokens(streams, asked(20))
+    streams = EventStreams(engine, asyncio.get_running_loop())
+    cache = engine._scheduler._cache
+    original, calls = getattr(cache, method), itertools.count()
+    expected = await collect_tokens(streams, request(20))
 
-    def failing(*args: Any) -> Any:
+    def fail_once(*args: object) -> object:
         if next(calls) == 0:
             raise RuntimeError("device is gone")
-        return right(*args)
+        return original(*args)
 
-    monkeypatch.setattr(cache, method, failing)
+    monkeypatch.setattr(cache, method, fail_once)
     with pytest.raises(Fault, match="device is gone") as failed:
-        await tokens(streams, asked(20, n=2))
+        await collect_tokens(streams, request(20, n=2))
     assert failed.value.kind == "internal"
-    assert await asyncio.gather(*(tokens(streams, asked(20)) for _ in range(4))) == [expected] * 4
+    assert await asyncio.gather(*(collect_tokens(streams, request(20)) for _ in range(4))) == [expected] * 4
     assert engine.statistics()["running"] == 0
 
 
-async def test_an_engine_that_will_not_answer_again_says_so(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error of CUDA stays with the process; the thread's end leaves nobody to take a step."""
-    streams = Streams(engine, asyncio.get_running_loop())
-    assert await tokens(streams, asked(4))
-    found = engine.statistics()
-    assert (found["failed"], found["step_seconds"]) == (None, 0.0)
+async def test_a_permanent_failure_is_in_the_statistics(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CUDA error is permanent for the process, and so is the end of the engine thread."""
+    streams = EventStreams(engine, asyncio.get_running_loop())
+    assert await collect_tokens(streams, request(4))
+    await wait_until(lambda: engine.statistics()["step_seconds"] == 0.0)
+    assert engine.statistics()["failed"] is None
 
-    def broken(*args: Any) -> Any:
+    def broken(*args: object) -> None:
         raise RuntimeError("an illegal memory access")
 
     monkeypatch.setattr(engine._scheduler, "step", broken)
-    monkeypatch.setattr(engine, "limits", replace(engine.limits, provider=Provider("cuda", "CUDAExecutionProvider")))
+    monkeypatch.setattr(
+        engine, "limits", replace(engine.limits, provider=ExecutionProvider("cuda", "CUDAExecutionProvider"))
+    )
     with pytest.raises(Fault, match="illegal memory access"):
-        await tokens(streams, asked(4))
+        await collect_tokens(streams, request(4))
     assert engine.statistics()["failed"] == "CUDA failed: an illegal memory access"
     monkeypatch.undo()
     monkeypatch.setattr(engine._scheduler, "add", broken)
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    engine.submit(asked(4))
-    await until(lambda: engine.statistics()["failed"].startswith("its thread ended: RuntimeError"))
+    engine.submit(request(4))
+    await wait_until(lambda: engine.statistics()["failed"].startswith("the engine thread ended: RuntimeError"))
 
 
-def test_memory_decides_how_many_run(folders: Folders) -> None:
-    row = 192 * 2 * 2 * 2 * 16 * 4
-    engine = Engine.load(folders(), Options(device="cpu", memory=3 * row + 5))
+def test_memory_limits_the_number_of_slots(folders: Folders) -> None:
+    slot_bytes = 192 * 2 * 2 * 2 * 16 * 4
+    engine = Engine.load(folders(), EngineOptions(device="cpu", memory=3 * slot_bytes + 5))
     assert (engine.limits.slots, engine.limits.context) == (3, 192)
     engine.close()
-    with pytest.raises(FolderError, match="192 tokens takes 0 MiB"):
-        Engine.load(folders(), Options(device="cpu", memory=row - 1))
+    with pytest.raises(FolderError, match="192 tokens needs 0 MiB"):
+        Engine.load(folders(), EngineOptions(device="cpu", memory=slot_bytes - 1))
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_folder_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match="never downloaded"):
         Engine.load(tmp_path / "missing", CPU)

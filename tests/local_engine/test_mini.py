@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from dragoman.local_engine.detok import load_tokenizer
-from dragoman.local_engine.folder import open_folder
 from dragoman.local_engine.mini import FOLDER
-from dragoman.local_engine.ports import Decoder
+from dragoman.local_engine.model_folder.folder import open_folder
+from dragoman.local_engine.model_folder.signature import DecoderSignature
+from dragoman.local_engine.text.detokenizer import load_tokenizer
 
 MOST_BYTES = 1_500_000
 TOKENIZER = load_tokenizer(FOLDER / "tokenizer.json")
@@ -40,8 +40,8 @@ def test_the_folder_is_small() -> None:
 
 def test_the_folder_opens() -> None:
     folder = open_folder(FOLDER)
-    assert isinstance(folder.ports, Decoder)
-    assert (folder.ports.layout, folder.ports.vocab, folder.context) == ("slots", 1536, 2048)
+    assert isinstance(folder.signature, DecoderSignature)
+    assert (folder.signature.layout, folder.signature.vocab, folder.context) == ("slots", 1536, 2048)
     assert folder.eos == {0} == {TOKENIZER.token_to_id("<|end|>")}
     assert folder.template == (FOLDER / "chat_template.jinja").read_text("utf-8")
 

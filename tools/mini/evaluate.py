@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman.local_engine.engine import Batch, Engine, Options
-from dragoman.local_engine.hub import HubEngine
+from dragoman.local_engine.engine import Engine, EngineOptions, EventBatch
+from dragoman.local_engine.generation import Delta, Failed, Finished, GenerationRequest, SamplingParams
 from dragoman.local_engine.mini import FOLDER
-from dragoman.local_engine.requests import Delta, Failed, Finished, Generation, Sampling
+from dragoman.local_engine.service import EngineService
 
 from .corpus import Corpus, load_corpus
 from .dialogue import Dialogue, call_text, render, tool_schema
@@ -54,8 +54,8 @@ class ModelClient:
     """A context manager that loads a model and answers many conversations at once."""
 
     def __init__(self, folder: Path = FOLDER, *, threads: int = 1) -> None:
-        self._events: queue.SimpleQueue[Batch] = queue.SimpleQueue()
-        options = Options(device="cpu", threads=threads, queue=WAITING, context=1024)
+        self._events: queue.SimpleQueue[EventBatch] = queue.SimpleQueue()
+        options = EngineOptions(device="cpu", threads=threads, queue=WAITING, context=1024)
         self.engine = Engine.load(folder, options, self._events.put)
 
     def __enter__(self) -> ModelClient:
@@ -80,10 +80,10 @@ class ModelClient:
                 left -= isinstance(event, Finished)
         return list(answers.values())
 
-    def _request(self, dialogue: Dialogue) -> Generation:
+    def _request(self, dialogue: Dialogue) -> GenerationRequest:
         text = "".join(piece for piece, _ in render(dialogue)) + "<|assistant|>"
         ids = self.engine.tokenizer.encode(text, add_special_tokens=False).ids
-        return Generation(tuple(ids), Sampling(temperature=0), max_tokens=LONGEST_ANSWER)
+        return GenerationRequest(tuple(ids), SamplingParams(temperature=0), max_tokens=LONGEST_ANSWER)
 
 
 def evaluate(folder: Path = FOLDER, corpus: Corpus | None = None) -> list[Score]:
@@ -99,7 +99,7 @@ def evaluate(folder: Path = FOLDER, corpus: Corpus | None = None) -> list[Score]
 
 
 async def _ask_hub(folder: Path, asked: Sequence[Probe]) -> list[tuple[Probe, str]]:
-    hub = await HubEngine.load(folder, Options(device="cpu", threads=1, queue=WAITING, context=1024))
+    hub = await EngineService.load(folder, EngineOptions(device="cpu", threads=1, queue=WAITING, context=1024))
     try:
         replies = await asyncio.gather(*(_ask_once(hub, probe) for probe in asked))
         return list(zip(asked, replies, strict=True))
@@ -107,7 +107,7 @@ async def _ask_hub(folder: Path, asked: Sequence[Probe]) -> list[tuple[Probe, st
         hub.close()
 
 
-async def _ask_once(hub: HubEngine, probe: Probe) -> str:
+async def _ask_once(hub: EngineService, probe: Probe) -> str:
     """Send one request; return the text of the reply or its call as the model writes it, marked if it was cut."""
     tools = [tool_schema(*tool) for tool in probe.dialogue.tools]
     request: dict[str, Any] = {"model": hub.name, "messages": probe.dialogue.messages, "temperature": 0}
@@ -115,7 +115,7 @@ async def _ask_once(hub: HubEngine, probe: Probe) -> str:
     if probe.schema is not None:
         wanted = {"name": "asked", "schema": probe.schema}
         request["response_format"] = {"type": "json_schema", "json_schema": wanted}
-    [choice] = hub.whole([event async for event in hub.chat(request)])["choices"]
+    [choice] = hub.collect_reply([event async for event in hub.chat(request)])["choices"]
     said = _message_text(choice["message"])
     return f"{said} (cut)" if choice["finish_reason"] == "length" else said
 

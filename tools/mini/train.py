@@ -36,10 +36,10 @@ def train(target: Path, plan: Plan, corpus: Corpus | None = None, *, resume: boo
 
     `corpus` may be a part of the corpus; the tokenizer always learns from the whole.
     """
-    from dragoman.local_engine.export.decoder import Options
+    from dragoman.local_engine.export.decoder_graph import ExportOptions
+    from dragoman.local_engine.export.exporter import write_model
     from dragoman.local_engine.export.spec import ExportError
     from dragoman.local_engine.export.weights import write_safetensors
-    from dragoman.local_engine.export.write import write_model
 
     from .learning import learn
 
@@ -56,7 +56,7 @@ def train(target: Path, plan: Plan, corpus: Corpus | None = None, *, resume: boo
     tokenizer.save(str(target / "tokenizer.json"), pretty=False)
     (target / "tokenizer_config.json").write_text(tokenizer_config(), "utf-8")
     shutil.copyfile(FOLDER / "chat_template.jinja", target / "chat_template.jinja")
-    return write_model(spec, weights, target, Options("int8", "gqa", LENGTH), lambda part: None)
+    return write_model(spec, weights, target, ExportOptions("int8", "gqa", LENGTH), lambda part: None)
 
 
 def mini_spec() -> ModelSpec:

@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from dragoman.local_engine.large_pages import with_large_pages
+from dragoman.local_engine.large_pages import request_large_pages
 from dragoman.proxy.upstreams.errors import ERRORS
 
 __all__ = ["COMMAND", "EngineProcess"]
@@ -54,7 +54,7 @@ class EngineProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            env=with_large_pages({name: value for name, value in os.environ.items() if not _is_secret(name)}),
+            env=request_large_pages({name: value for name, value in os.environ.items() if not _is_secret(name)}),
             start_new_session=True,
             limit=_LONGEST,
         )

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from dragoman.local_engine.export.byte_tokenizer import byte_tokenizer
+from dragoman.local_engine.export.exporter import hf_config
 from dragoman.local_engine.export.spec import ModelSpec
-from dragoman.local_engine.export.tokens import byte_tokenizer
 from dragoman.local_engine.export.weights import RandomWeights, write_safetensors
-from dragoman.local_engine.export.write import hf_config
-from dragoman.local_engine.folder import open_folder
-from dragoman.local_engine.ports import Decoder
+from dragoman.local_engine.model_folder.folder import open_folder
+from dragoman.local_engine.model_folder.signature import DecoderSignature
 from dragoman.proxy.cli.main import app
 
 SPEC = ModelSpec("qwen3", 32, 1, 2, 1, 16, 64, 272, 128, qk_norm=True, eos=(256,))
@@ -38,15 +38,15 @@ def test_the_engine_opens_the_folder(
     assert result.exit_code == 0, result.output
     assert f"wrote {tmp_path / 'out' / 'model.onnx'}: int8, gqa, " in result.stdout
     folder = open_folder(tmp_path / "out")
-    assert isinstance(folder.ports, Decoder)
-    assert (folder.ports.layout, folder.context, folder.template) == (layout, context, "{{ messages }}")
+    assert isinstance(folder.signature, DecoderSignature)
+    assert (folder.signature.layout, folder.context, folder.template) == (layout, context, "{{ messages }}")
 
 
 def test_a_bad_source_or_target_is_refused(source: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["export", str(tmp_path), str(tmp_path / "out")])
-    assert result.exit_code == 2 and f"{tmp_path} holds no config.json; name the folder of a model" in result.stderr
+    assert result.exit_code == 2 and f"{tmp_path} contains no config.json; name a model folder" in result.stderr
     result = CliRunner().invoke(app, ["export", str(tmp_path / "none"), str(tmp_path / "out")])
-    assert result.exit_code == 2 and f"{tmp_path / 'none'} is no folder" in result.stderr
+    assert result.exit_code == 2 and f"{tmp_path / 'none'} is not a folder" in result.stderr
     for words in ("", "exists; name an empty folder"):
         result = CliRunner().invoke(app, ["export", str(source), str(tmp_path / "out"), "--layout", "concat"])
         assert words in result.stderr

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from dragoman.local_engine import embedded
-from dragoman.local_engine.export.decoder import Options
+from dragoman.local_engine.export.decoder_graph import ExportOptions
+from dragoman.local_engine.export.exporter import export_random_model
 from dragoman.local_engine.export.spec import ModelSpec
-from dragoman.local_engine.export.write import export_random
 from dragoman.proxy.config.load import ConfigErrors, check
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.problems import Problem
@@ -19,7 +19,9 @@ from dragoman.proxy.config.problems import Problem
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "tiny"
     folder.mkdir()
-    export_random(ModelSpec("llama", 64, 1, 4, 2, 16, 96, 272, 192, eos=(256,)), folder, Options("fp32", "gqa", 192), 1)
+    export_random_model(
+        ModelSpec("llama", 64, 1, 4, 2, 16, 96, 272, 192, eos=(256,)), folder, ExportOptions("fp32", "gqa", 192), 1
+    )
     return folder
 
 
@@ -52,7 +54,7 @@ def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
 def test_a_file_missing_from_the_folder_is_an_error(tmp_path: Path, model: Path) -> None:
     (tmp_path / "m").mkdir()
     (problem,) = problems(tmp_path, "model_dir: m")
-    assert "holds no model file; expected are model.onnx" in problem.message
+    assert "contains no model file; expected model.onnx" in problem.message
     for file in model.iterdir():
         if file.name != "tokenizer.json":
             (tmp_path / "m" / file.name).write_bytes(file.read_bytes())
@@ -80,7 +82,7 @@ def test_a_decoder_is_not_used_for_embeddings(model: Path) -> None:
 
 
 def test_a_missing_extra_is_an_error(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "lacking", lambda: ["onnxruntime"])
+    monkeypatch.setattr(embedded, "missing_libraries", lambda: ["onnxruntime"])
     (problem,) = problems(model.parent, "model_dir: tiny")
     assert (problem.code, problem.line, problem.column) == ("missing-extra", 2, 17)
     assert problem.hint == "run: uv pip install 'dragoman[local]'"

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from dragoman.local_engine.engine import Options
-from dragoman.local_engine.hub import HubEngine
+from dragoman.local_engine.engine import EngineOptions
+from dragoman.local_engine.service import EngineService
 from dragoman.local_engine.mini import FOLDER
 from tools.mini.corpus import load_corpus
 from tools.mini.dialogue import Dialogue, call_text, tool_schema
@@ -38,10 +38,10 @@ def user(*questions: str) -> list[Dialogue]:
 
 async def fetch_choice(question: str, **more: Any) -> dict[str, Any]:
     """The choice of a reply to a greedy chat request of at most 200 tokens."""
-    hub = await HubEngine.load(FOLDER, Options(device="cpu", threads=1))
+    hub = await EngineService.load(FOLDER, EngineOptions(device="cpu", threads=1))
     try:
         request = {"model": hub.name, "messages": user(question)[0].messages, "temperature": 0, "max_tokens": 200}
-        [choice] = hub.whole([event async for event in hub.chat(request | more)])["choices"]
+        [choice] = hub.collect_reply([event async for event in hub.chat(request | more)])["choices"]
     finally:
         hub.close()
     return dict(choice)

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import aiohttp
 import pytest
 
-from dragoman.local_engine.export.decoder import Options
+from dragoman.local_engine.export.decoder_graph import ExportOptions
+from dragoman.local_engine.export.exporter import export_random_model
 from dragoman.local_engine.export.spec import ModelSpec
-from dragoman.local_engine.export.write import export_random
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import Running, start
 from dragoman.proxy.upstreams.local import process
@@ -28,7 +28,7 @@ TINY = ModelSpec("llama", 64, 2, 4, 2, 16, 96, 272, 192, eos=(256,))
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
-    export_random(TINY, folder, Options("fp32", "gqa", 192), 12)
+    export_random_model(TINY, folder, ExportOptions("fp32", "gqa", 192), 12)
     return folder
 
 

@@ -155,7 +155,7 @@ def test_without_the_extra_the_message_has_a_hint(elsewhere: Path) -> None:
         import sys
         from dragoman.local_engine import embedded
         from dragoman.proxy.cli.main import main
-        embedded.lacking = lambda: ["onnxruntime"]
+        embedded.missing_libraries = lambda: ["onnxruntime"]
         sys.argv = ["dragoman", "serve"]
         main()
     """

@@ -1,0 +1,3 @@
+"""Prompts: chat messages to the text that a model reads."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""onnxruntime: execution providers, sessions and buffers."""
+
+__all__: list[str] = []
