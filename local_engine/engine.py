@@ -153,7 +153,7 @@ class Engine:
                 raise Fault("overloaded", "the engine is closed")
             ahead = sum(count for count, _ in self._unfinished.values())
             if ahead + request.n > self.limits.slots + self.limits.queue:
-                raise self._queue_full(ahead)
+                raise self._build_queue_full_fault(ahead)
             self._unfinished[ticket] = (request.n, time.monotonic())
             self._inbox.append(choices)
             self._wake.notify()
@@ -213,9 +213,9 @@ class Engine:
                 f"the prompt has {size} tokens; prompt and answer must fit into the context of {limits.context}",
                 code="context_length_exceeded",
             )
-        most = min(MAX_CHOICES, limits.slots + limits.queue)
-        if not 1 <= request.n <= most:
-            raise Fault("invalid_request", f"n is {request.n}; supported are 1 to {most}", ("n",))
+        max_choices = min(MAX_CHOICES, limits.slots + limits.queue)
+        if not 1 <= request.n <= max_choices:
+            raise Fault("invalid_request", f"n is {request.n}; supported are 1 to {max_choices}", ("n",))
         if request.max_tokens is not None and request.max_tokens < 1:
             raise Fault(
                 "invalid_request", f"max_tokens is {request.max_tokens}; it must be at least 1", ("max_tokens",)
@@ -235,7 +235,7 @@ class Engine:
         decode = make_decode(self.tokenizer, skip_special=request.skip_special)
         return Choice(ticket, index, request, end_tokens, max_tokens, decode)
 
-    def _queue_full(self, ahead: int) -> Fault:
+    def _build_queue_full_fault(self, ahead: int) -> Fault:
         wait = min(
             MAX_RETRY_AFTER,
             max(1.0, math.ceil(self._mean_seconds * (ahead - self.limits.slots + 1) / self.limits.slots)),

@@ -105,7 +105,9 @@ class EngineService:
     async def chat(self, request: JsonObject) -> AsyncGenerator[JsonObject]:
         """Answer a chat request; yield chunks. Without `stream`, or if requested, the last has usage. Raises Fault."""
         if self._planner is None or self._streams is None:
-            raise self._unsupported("chat", "it has no chat template" if self._engine else "it is an encoder")
+            raise self._build_unsupported_fault(
+                "chat", "it has no chat template" if self._engine else "it is an encoder"
+            )
         plan = await asyncio.to_thread(self._planner.plan, request)
         writer = ChatChunkWriter(plan, self.name, self._bytes)
         started = False
@@ -121,7 +123,7 @@ class EngineService:
         """Answer a completions request; yield chunks. Raises Fault."""
         engine = self._engine
         if engine is None:
-            raise self._unsupported("completions", "it is an encoder")
+            raise self._build_unsupported_fault("completions", "it is an encoder")
         decode, bos = make_decode(engine.tokenizer), self.folder.bos
         plan = await asyncio.to_thread(plan_completions, request, partial(_encode, engine, True), decode, bos)
         writer = CompletionChunkWriter(plan, self.name, self._bytes)
@@ -137,7 +139,7 @@ class EngineService:
     async def embeddings(self, request: JsonObject) -> JsonObject:
         """Answer an embeddings request. Raises Fault."""
         if self._embedder is None:
-            raise self._unsupported("embeddings", "it is a decoder; embeddings need an encoder")
+            raise self._build_unsupported_fault("embeddings", "it is a decoder; embeddings need an encoder")
         return await asyncio.to_thread(answer_embeddings, self._embedder, request, self.name)
 
     async def _run(
@@ -192,7 +194,7 @@ class EngineService:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _unsupported(self, operation: str, reason: str) -> Fault:
+    def _build_unsupported_fault(self, operation: str, reason: str) -> Fault:
         return Fault(
             "invalid_request", f"{self.name} does not support {operation}: {reason}", ("model",), code="wrong_model"
         )

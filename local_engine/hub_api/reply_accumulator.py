@@ -13,7 +13,7 @@ TEXT_FIELDS = ("content", "reasoning_content", "refusal")
 
 
 def collect_reply(chunks: Iterable[JsonObject]) -> JsonObject:
-    """Collect the chunks of a chat or text completion target a reply. Raises ValueError if there are no chunks."""
+    """Collect the chunks of a chat or text completion into a reply. Raises ValueError if there are no chunks."""
     reply: JsonObject = {}
     choices: dict[int, JsonObject] = {}
     for chunk in chunks:

@@ -183,15 +183,15 @@ def _read_cache(file: Path, graph: GraphOutline, names: Mapping[str, str], hints
 
 
 def _read_size(
-    file: Path, name: str, shape: tuple[int | str | None, ...], axis: int, most: int, hint: int | None
+    file: Path, name: str, shape: tuple[int | str | None, ...], axis: int, limit: int, hint: int | None
 ) -> int:
     """Return a dimension: the graph's if it is fixed there, else the hint. Raises FolderError."""
     size = shape[axis] if shape else None
     size = size if isinstance(size, int) else hint or size
     if not isinstance(size, int):
         raise FolderError(f"{file}: dimension {axis} of {name} is not fixed ({size}), and config.json does not give it")
-    if not 0 < size <= most:
-        raise FolderError(f"{file}: dimension {axis} of {name} is {size}; supported are 1 to {most}")
+    if not 0 < size <= limit:
+        raise FolderError(f"{file}: dimension {axis} of {name} is {size}; supported are 1 to {limit}")
     return size
 
 

@@ -63,7 +63,7 @@ def run(settings: ServiceSettings, path: Path, load: LoadService, *, attached: b
     async def serve() -> int:
         stop = _create_stop_event(attached)
         server = EngineServer()
-        runner = web.AppRunner(server.application(), handler_cancellation=True, access_log=None)
+        runner = web.AppRunner(server.create_application(), handler_cancellation=True, access_log=None)
         await runner.setup()
         loading = asyncio.ensure_future(load(settings))
         try:

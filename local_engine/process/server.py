@@ -43,15 +43,21 @@ class EngineServer:
         self.service: ModelService | None = None
         self._created = int(time.time())
 
-    def application(self) -> web.Application:
+    def create_application(self) -> web.Application:
         application = web.Application(middlewares=[_render_faults], client_max_size=BODY_LIMIT)
         application.add_routes(
             [
-                web.post("/v1/chat/completions", lambda request: self._answer(request, self._require_service().chat)),
-                web.post("/v1/completions", lambda request: self._answer(request, self._require_service().completions)),
-                web.post("/v1/embeddings", self._embeddings),
-                web.get("/v1/models", self._models),
-                web.get("/health", self._health),
+                web.post(
+                    "/v1/chat/completions",
+                    lambda request: self._handle_operation(request, self._require_service().chat),
+                ),
+                web.post(
+                    "/v1/completions",
+                    lambda request: self._handle_operation(request, self._require_service().completions),
+                ),
+                web.post("/v1/embeddings", self._handle_embeddings),
+                web.get("/v1/models", self._handle_models),
+                web.get("/health", self._handle_health),
             ]
         )
         return application
@@ -61,18 +67,18 @@ class EngineServer:
             raise Fault("overloaded", "the model is still loading", code="loading", retry_after=1)
         return self.service
 
-    async def _answer(self, request: web.Request, operation: _Operation) -> web.StreamResponse:
+    async def _handle_operation(self, request: web.Request, operation: _Operation) -> web.StreamResponse:
         body = await _read_body(request)
         async with aclosing(operation(body)) as chunks:
             if body.get("stream") is True:
                 return await _stream(request, chunks)
             return _write_json(self._require_service().collect_reply([chunk async for chunk in chunks]))
 
-    async def _embeddings(self, request: web.Request) -> web.StreamResponse:
+    async def _handle_embeddings(self, request: web.Request) -> web.StreamResponse:
         service = self._require_service()
         return _write_json(await service.embeddings(await _read_body(request)))
 
-    async def _models(self, _request: web.Request) -> web.StreamResponse:
+    async def _handle_models(self, _request: web.Request) -> web.StreamResponse:
         model = {
             "id": self._require_service().name,
             "object": "model",
@@ -81,7 +87,7 @@ class EngineServer:
         }
         return _write_json({"object": "list", "data": [model]})
 
-    async def _health(self, _request: web.Request) -> web.StreamResponse:
+    async def _handle_health(self, _request: web.Request) -> web.StreamResponse:
         if self.service is None:
             return _write_json({"status": "loading"}, 503)
         found = self.service.statistics()

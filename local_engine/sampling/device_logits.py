@@ -49,10 +49,10 @@ class DeviceSampler:
         self._device = (provider.device, provider.index)
         self._type = logits
         self.vocab = vocab
-        kept = min(CANDIDATES, vocab)
+        candidates = min(CANDIDATES, vocab)
         self._outputs: dict[str, NDArray[Any]] = {
-            "values": np.zeros((rows, kept), np.float32),
-            "ids": np.zeros((rows, kept), np.int64),
+            "values": np.zeros((rows, candidates), np.float32),
+            "ids": np.zeros((rows, candidates), np.int64),
             "found": np.zeros((rows, 4), np.float64),
         }
 
@@ -135,11 +135,11 @@ def _pick_candidate(
     """Pick the position that top_k and top_p select among the candidates; None if it may be beyond them."""
     limit = min(sampling.top_k or vocab, vocab)
     if limit > len(values):
-        kept, weight_total = values, total
+        candidates, weight_total = values, total
         if limit < vocab:
             return None
     else:
-        kept, weight_total = values[:limit], None
-    weights = np.exp((kept - values[0]) / np.float32(sampling.temperature))
+        candidates, weight_total = values[:limit], None
+    weights = np.exp((candidates - values[0]) / np.float32(sampling.temperature))
     weights[weights < np.float32(sampling.min_p)] = 0
     return pick_in_top_p(weights, weight_total, sampling.top_p, number)

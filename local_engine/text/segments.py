@@ -47,17 +47,17 @@ class MarkerLexer:
 
     def add(self, text: str) -> Iterator[Lexeme]:
         """Add text; yield lexemes. A text end that could be the start of a marker is held back."""
-        whole, self._held = self._held + text, ""
-        while hits := [(whole.find(marker), marker) for marker in self._markers if marker in whole]:
+        pending, self._held = self._held + text, ""
+        while hits := [(pending.find(marker), marker) for marker in self._markers if marker in pending]:
             at, marker = min(hits)
             if at:
-                yield Lexeme(whole[:at], False)
+                yield Lexeme(pending[:at], False)
             yield Lexeme(marker, True)
-            whole = whole[at + len(marker) :]
-        kept = max((_count_overlap(whole, marker) for marker in self._markers), default=0)
-        self._held = whole[len(whole) - kept :]
-        if len(whole) > kept:
-            yield Lexeme(whole[: len(whole) - kept], False)
+            pending = pending[at + len(marker) :]
+        held = max((_count_overlap(pending, marker) for marker in self._markers), default=0)
+        self._held = pending[len(pending) - held :]
+        if len(pending) > held:
+            yield Lexeme(pending[: len(pending) - held], False)
 
     def finish(self) -> str:
         """End the text; return what was held back."""

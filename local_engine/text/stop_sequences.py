@@ -21,15 +21,15 @@ class StopSequenceScanner:
             return ""
         if not self._stops:
             return text
-        whole = self._held + text
-        hits = [(whole.find(stop), -len(stop), stop) for stop in self._stops if stop in whole]
+        pending = self._held + text
+        hits = [(pending.find(stop), -len(stop), stop) for stop in self._stops if stop in pending]
         if hits:
             at, _, self.found = min(hits)
             self._held = ""
-            return whole[:at]
-        kept = max((_count_overlap(whole, stop) for stop in self._stops), default=0)
-        self._held = whole[len(whole) - kept :]
-        return whole[: len(whole) - kept]
+            return pending[:at]
+        held = max((_count_overlap(pending, stop) for stop in self._stops), default=0)
+        self._held = pending[len(pending) - held :]
+        return pending[: len(pending) - held]
 
     def finish(self) -> str:
         """End the text; return what was held back."""

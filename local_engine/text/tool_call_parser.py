@@ -52,7 +52,7 @@ class ToolCallParser:
         """End the text: a call that has started stays as it is, an incomplete start of one is content."""
         found = self._parse(Lexeme(self._lexer.finish(), False))
         if self._payload is not None and not self._payload.in_call:
-            found += self._payload_to_content()
+            found += self._convert_payload_to_content()
         space, self._space = self._space, ""
         return [*found, Segment("content", space)] if space and self.state in (State.START, State.TEXT) else found
 
@@ -70,14 +70,14 @@ class ToolCallParser:
         return found
 
     def _open_payload(self, marker: str) -> list[Segment]:
-        found = self._payload_to_content() if self._payload is not None and not self._payload.in_call else []
+        found = self._convert_payload_to_content() if self._payload is not None and not self._payload.in_call else []
         self._start_payload(marker, None)
         return found
 
     def _close_payload(self, marker: str) -> list[Segment]:
         if self._payload is not None and not self._payload.in_call:
             self._payload.raw += marker
-            return self._payload_to_content()
+            return self._convert_payload_to_content()
         self.state, self._payload, self._space = State.CLOSED, None, ""
         return []
 
@@ -130,11 +130,11 @@ class ToolCallParser:
         payload = self._payload
         assert payload is not None
         if self._marker or payload.raw.strip(SPACE + self._format.separators):
-            return self._payload_to_content()
+            return self._convert_payload_to_content()
         self._payload, self.state = None, State.AFTER
         return []
 
-    def _payload_to_content(self) -> list[Segment]:
+    def _convert_payload_to_content(self) -> list[Segment]:
         payload, self._payload = self._payload, None
         assert payload is not None
         self.state = State.TEXT
