@@ -79,8 +79,10 @@ def _build_choice_chunks(
         return _build_envelope(request, form, [choice])
 
     offsets = [len("".join(words[:position])) for position in range(len(words))]
-    pieces = zip(words, offsets, strict=True)
-    chunks = [chunk(piece, None, **_build_logprobs(request, [piece], offset)) for piece, offset in pieces]
+    chunks = [
+        chunk(piece, None, **_build_logprobs(request, [piece], offset))
+        for piece, offset in zip(words, offsets, strict=True)
+    ]
     last = chunk("", answer.finish)
     if form.usage == "last":
         last["usage"] = _build_usage(request, [number // request.choices], [words])
