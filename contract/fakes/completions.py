@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Literal
 
-from dragoman.contract.json_types import JsonObject
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 from .answers import Answer, ModelRequest, split_words
 from .forms import CREATED
@@ -23,8 +23,8 @@ class CompletionForm:
     by_prompt: bool = False
     usage: Literal["asked", "last", "never"] = "asked"
     named: bool = True
-    top: Mapping[str, Any] = field(default_factory=dict)
-    choice: Mapping[str, Any] = field(default_factory=dict)
+    top: Mapping[str, JsonValue] = field(default_factory=dict)
+    choice: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 _FORMS: Mapping[tuple[str, str], CompletionForm] = {
@@ -74,7 +74,7 @@ def _build_chunks(answer: Answer, request: ModelRequest, form: CompletionForm) -
 def _build_choice_chunks(
     answer: Answer, request: ModelRequest, form: CompletionForm, number: int, words: list[str]
 ) -> list[JsonObject]:
-    def chunk(text: str, finish: str | None, **more: Any) -> JsonObject:
+    def chunk(text: str, finish: str | None, **more: JsonValue) -> JsonObject:
         choice = {**_build_choice_head(request, form, number), "text": text, **more, "finish_reason": finish}
         return _build_envelope(request, form, [choice])
 
@@ -130,7 +130,7 @@ def _build_logprobs(request: ModelRequest, words: list[str], offset: int) -> Jso
     }
 
 
-def _build_usage(request: ModelRequest, prompts: Any, texts: list[list[str]]) -> JsonObject:
+def _build_usage(request: ModelRequest, prompts: JsonValue, texts: list[list[str]]) -> JsonObject:
     """Count one token for each word."""
     read = sum(len(request.prompts[number].split()) + 1 for number in prompts)
     written = sum(map(len, texts))

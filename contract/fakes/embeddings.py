@@ -10,9 +10,9 @@ import struct
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from hashlib import shake_256
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from dragoman.contract.json_types import JsonObject
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 from .answers import Answer, ModelRequest
 
@@ -36,13 +36,13 @@ EMBEDDING_DIALECTS = tuple(_TOPS)
 """The dialects with embeddings."""
 
 
-def make_vector(given: Any, dimensions: int = DIMENSIONS) -> list[float]:
+def make_vector(given: JsonValue, dimensions: int = DIMENSIONS) -> list[float]:
     """Make the vector of one input, of numbers that 32-bit floats represent exactly."""
     text = given if isinstance(given, str) else json.dumps(given)
     return [(byte - 127.5) / 128 for byte in shake_256(text.encode()).digest(dimensions)]
 
 
-def read_inputs(body: Mapping[str, Any]) -> list[Any]:
+def read_inputs(body: Mapping[str, JsonValue]) -> list[JsonValue]:
     """Read the inputs, one or several: texts, or lists of tokens."""
     given = body.get("input")
     several = isinstance(given, list) and not all(isinstance(token, int) for token in given)
@@ -54,7 +54,7 @@ def build_embedding_documents(_answer: Answer, request: ModelRequest) -> list[Js
     inputs = read_inputs(request.body)
     wanted = request.body.get("dimensions")
     dimensions = wanted if isinstance(wanted, int) else DIMENSIONS
-    vectors: list[Any] = [make_vector(given, dimensions) for given in inputs]
+    vectors: list[JsonValue] = [make_vector(given, dimensions) for given in inputs]
     if request.body.get("encoding_format") == "base64":
         vectors = list(map(_encode_base64, vectors))
     read = sum(len(str(given).split()) for given in inputs)
@@ -72,7 +72,7 @@ def _encode_base64(vector: list[float]) -> str:
     return b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 
-def _decode_vector(vector: list[Any] | str) -> list[Any]:
+def _decode_vector(vector: list[JsonValue] | str) -> list[JsonValue]:
     if not isinstance(vector, str):
         return vector
     raw = b64decode(vector)
@@ -88,7 +88,7 @@ def _edit_data(change: Callable[[list[JsonObject]], list[JsonObject]]) -> Embedd
     return edit
 
 
-def _edit_last_vector(change: Callable[[list[Any]], list[Any]]) -> EmbeddingEdit:
+def _edit_last_vector(change: Callable[[list[JsonValue]], list[JsonValue]]) -> EmbeddingEdit:
     """Make an edit of the last vector, which keeps its format."""
 
     def edit_last(data: list[JsonObject]) -> list[JsonObject]:
@@ -101,11 +101,11 @@ def _edit_last_vector(change: Callable[[list[Any]], list[Any]]) -> EmbeddingEdit
     return _edit_data(edit_last)
 
 
-def _put_nan(vector: list[Any]) -> list[Any]:
+def _put_nan(vector: list[JsonValue]) -> list[JsonValue]:
     return [*vector[:-1], float("nan")]
 
 
-def _edit_format(write: Callable[[list[Any]], Any]) -> EmbeddingEdit:
+def _edit_format(write: Callable[[list[JsonValue]], JsonValue]) -> EmbeddingEdit:
     return _edit_data(lambda data: [{**item, "embedding": write(_decode_vector(item["embedding"]))} for item in data])
 
 

@@ -9,11 +9,11 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import jsonschema_rs
 
-from dragoman.contract.json_types import JsonObject
+from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.schemas import load
 
 from .answers import select_objects
@@ -142,7 +142,7 @@ def _validator(schema: str, profile: str) -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(load(schema, profile))
 
 
-def _find_value(value: Any, path: tuple[str | int, ...]) -> Any:
+def _find_value(value: JsonValue, path: tuple[str | int, ...]) -> JsonValue:
     for step in path:
         value = value[step]
     return value

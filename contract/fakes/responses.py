@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from dragoman.contract.json_types import JsonObject
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 from .answers import Answer, ModelRequest, read_text, select_objects, split_words
 from .forms import CREATED
@@ -17,7 +16,7 @@ __all__ = ["build_response_documents", "convert_to_chat"]
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
-def convert_to_chat(body: Mapping[str, Any]) -> JsonObject:
+def convert_to_chat(body: Mapping[str, JsonValue]) -> JsonObject:
     """Convert the request to chat, with the fields that the fake's model reads."""
     instructions = body.get("instructions")
     first = [{"role": "system", "content": instructions}] if instructions else []
@@ -39,7 +38,7 @@ def convert_to_chat(body: Mapping[str, Any]) -> JsonObject:
     return chat
 
 
-def _iterate_messages(given: Any) -> Iterator[JsonObject]:
+def _iterate_messages(given: JsonValue) -> Iterator[JsonObject]:
     if isinstance(given, str):
         yield {"role": "user", "content": given}
     for item in select_objects(given):
@@ -103,7 +102,7 @@ def _build_response(answer: Answer, request: ModelRequest, output: list[JsonObje
     }
 
 
-_ECHOED_DEFAULTS: Mapping[str, Any] = {
+_ECHOED_DEFAULTS: Mapping[str, JsonValue] = {
     "instructions": None,
     "max_output_tokens": None,
     "max_tool_calls": None,
@@ -152,7 +151,7 @@ def _iterate_events(answer: Answer, request: ModelRequest, items: list[JsonObjec
     yield {"type": f"response.{whole['status']}", "response": whole}
 
 
-def _build_event(name: str, position: int, /, **more: Any) -> JsonObject:
+def _build_event(name: str, position: int, /, **more: JsonValue) -> JsonObject:
     return {"type": f"response.{name}", "output_index": position, **more}
 
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+
+from dragoman.contract.json_types import JsonValue
 
 from .answers import read_prompts, read_text, select_objects
 from .behaviours import BEHAVIOURS, Behaviour
@@ -94,7 +95,7 @@ def _describe_behaviour(name: str, behaviour: Behaviour) -> str:
 _DIRECTIVE = re.compile(r"\bfake:([A-Za-z0-9_-]+(?:\([^)]*\))?)")
 
 
-def find_requested_behaviour(body: Mapping[str, Any], model: str) -> str | None:
+def find_requested_behaviour(body: Mapping[str, JsonValue], model: str) -> str | None:
     """Find the behaviour that a request names: `fake:NAME` in the last user message, prompt or input, or the model
     `fake-NAME`. A model `no-such-NAME` does not exist."""
     users = [message for message in select_objects(body.get("messages")) if message.get("role") == "user"]

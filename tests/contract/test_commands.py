@@ -1,4 +1,4 @@
-"""A run on the command line: reports, recordings, known gaps, and the exit status."""
+"""The commands: runs, reports, recordings, known gaps, and the exit status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dragoman.contract.commands import app
 from dragoman.contract.fakes import FakeProvider
-from dragoman.contract.reports.json_report import InvalidReportError, read_report
+from dragoman.contract.reports.json_report import read_report
 from dragoman.contract.servers import FakeServers
 
 KEY = "sk-very-secret"
@@ -48,8 +48,8 @@ runner = CliRunner()
 
 @pytest.fixture
 def fake() -> Iterator[FakeProvider]:
-    with FakeServers() as fakes:
-        yield fakes("openai", api_key=KEY)
+    with FakeServers() as start:
+        yield start("openai", api_key=KEY)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def run(fake: FakeProvider, cases: Path, *more: str, url: str | None = None) -> 
     return result.exit_code, result.output
 
 
-def test_failures_make_status_1_and_every_report_is_written(fake: FakeProvider, cases: Path, tmp_path: Path) -> None:
+def test_failures_give_status_1_and_all_reports_are_written(fake: FakeProvider, cases: Path, tmp_path: Path) -> None:
     files = {name: tmp_path / f"report.{name}" for name in ("json", "junit", "markdown", "html", "badge")}
     options = [word for name, file in files.items() for word in (f"--{name}", str(file))]
     status, output = run(fake, cases, *options)
@@ -96,7 +96,7 @@ def test_failures_make_status_1_and_every_report_is_written(fake: FakeProvider, 
     assert KEY not in "".join(file.read_text("utf-8") for file in files.values())
 
 
-def test_a_recording_needs_no_endpoint(fake: FakeProvider, cases: Path, tmp_path: Path) -> None:
+def test_recording_replays_without_an_endpoint(fake: FakeProvider, cases: Path, tmp_path: Path) -> None:
     folder = tmp_path / "recordings"
     run(fake, cases, "--record", str(folder), "--json", str(tmp_path / "before.json"))
     assert len(list(folder.glob("*.json"))) == 3
@@ -107,7 +107,7 @@ def test_a_recording_needs_no_endpoint(fake: FakeProvider, cases: Path, tmp_path
     assert (status, after["counts"], len(fake.requests)) == (1, before["counts"], seen)
 
 
-def test_known_gaps_do_not_fail_and_surprises_do(fake: FakeProvider, cases: Path, tmp_path: Path) -> None:
+def test_known_gaps_may_fail_and_surprises_may_not(fake: FakeProvider, cases: Path, tmp_path: Path) -> None:
     known = tmp_path / "gaps.yaml"
     known.write_text("chat/text/broken: this endpoint gives two choices\n", "utf-8")
     assert run(fake, cases, "--expect", str(known))[0] == 0
@@ -115,10 +115,10 @@ def test_known_gaps_do_not_fail_and_surprises_do(fake: FakeProvider, cases: Path
     status, output = run(fake, cases, "--expect", str(known))
     assert status == 1
     assert "chat/text/plain passes although it is expected to fail" in output
-    assert "chat/other/*, which fits no case" in output
+    assert "chat/other/*, which matches no case" in output
 
 
-def test_a_diff_fails_for_regressions_alone(fake: FakeProvider, cases: Path, tmp_path: Path) -> None:
+def test_diff_fails_only_for_regressions(fake: FakeProvider, cases: Path, tmp_path: Path) -> None:
     old = tmp_path / "old.json"
     run(fake, cases, "--json", str(old))
     assert run(fake, cases, "--diff", str(old))[0] == 0
@@ -129,12 +129,12 @@ def test_a_diff_fails_for_regressions_alone(fake: FakeProvider, cases: Path, tmp
     assert "regression: chat/text/broken" not in output
 
 
-def test_an_endpoint_that_is_not_there_makes_status_3(fake: FakeProvider, cases: Path) -> None:
+def test_unreachable_endpoint_gives_status_3(fake: FakeProvider, cases: Path) -> None:
     assert run(fake, cases, url="http://127.0.0.1:9/v1")[0] == 3
 
 
 @pytest.mark.parametrize("level", ["MUST", "SHOULD"])
-def test_levels_and_dry_runs(fake: FakeProvider, cases: Path, level: str) -> None:
+def test_dry_run_lists_the_cases_of_the_level(fake: FakeProvider, cases: Path, level: str) -> None:
     status, output = run(fake, cases, "--dry-run", "--level", level)
     assert status == 0
     assert ("chat/text/warned" in output) == (level == "SHOULD")
@@ -146,11 +146,11 @@ def test_levels_and_dry_runs(fake: FakeProvider, cases: Path, level: str) -> Non
     ("option", "text", "problem"),
     [
         ("--expect", "- a\n", "case id: reason"),
-        ("--diff", "{}", "is no report of this suite"),
+        ("--diff", "{}", "is not a report of this suite"),
         ("--diff", "no", "no.json"),
     ],
 )
-def test_wrong_files_make_status_2(
+def test_invalid_file_gives_status_2(
     fake: FakeProvider, cases: Path, tmp_path: Path, option: str, text: str, problem: str
 ) -> None:
     file = tmp_path / "no.json"
@@ -161,14 +161,14 @@ def test_wrong_files_make_status_2(
     assert not fake.requests
 
 
-def test_wrong_cases_make_status_2(fake: FakeProvider, cases: Path) -> None:
+def test_invalid_case_gives_status_2(fake: FakeProvider, cases: Path) -> None:
     (cases / "wrong.yaml").write_text("protocol: chat\ncases: []\n", "utf-8")
     status, output = run(fake, cases)
     assert status == 2
     assert "wrong.yaml" in output
 
 
-def test_a_matrix_of_several_reports(fake: FakeProvider, cases: Path, tmp_path: Path) -> None:
+def test_report_combines_reports_into_a_matrix(fake: FakeProvider, cases: Path, tmp_path: Path) -> None:
     one, two = tmp_path / "one.json", tmp_path / "two.json"
     run(fake, cases, "--name", "good", "--json", str(one))
     fake.behaviour = "no-choices"
@@ -180,42 +180,33 @@ def test_a_matrix_of_several_reports(fake: FakeProvider, cases: Path, tmp_path: 
     assert html.read_text("utf-8").count('"name":"bad"') == 1
 
 
-def test_a_brief_matrix_has_the_wire_logs_of_what_went_wrong_alone(
-    fake: FakeProvider, cases: Path, tmp_path: Path
-) -> None:
+def test_brief_matrix_has_only_the_wire_logs_of_failures(fake: FakeProvider, cases: Path, tmp_path: Path) -> None:
     one, html = tmp_path / "one.json", tmp_path / "matrix.html"
     run(fake, cases, "--json", str(one))
     assert runner.invoke(app, ["report", str(one), "--html", str(html), "--brief"]).exit_code == 0
     shown = html.read_text("utf-8").partition('id="reports"')[2].partition(">")[2].partition("</script>")[0]
     page = json.loads(shown)
-    told = {page["rules"][case["rule"]]["id"]: case for case in page["reports"][0]["cases"]}
-    assert told["chat/text/plain"]["verdict"] == "pass"
-    assert "steps" not in told["chat/text/plain"]
-    assert told["chat/text/broken"]["steps"][0]["exchange"]["answer"]["status"] == 200
+    results = {page["rules"][case["rule"]]["id"]: case for case in page["reports"][0]["cases"]}
+    assert results["chat/text/plain"]["verdict"] == "pass"
+    assert "steps" not in results["chat/text/plain"]
+    assert results["chat/text/broken"]["steps"][0]["exchange"]["answer"]["status"] == 200
 
 
-def test_a_file_that_is_no_report_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "x.json"
-    file.write_text('{"report": 1}', "utf-8")
-    with pytest.raises(InvalidReportError, match="required property"):
-        read_report(file)
-
-
-def test_cases_and_checks_are_listed() -> None:
+def test_commands_list_cases_and_checks() -> None:
     assert "sse.framing" in runner.invoke(app, ["checks"]).output
     listed = runner.invoke(app, ["list", "--dialect", "mindie"]).output
     assert "chat/text/plain" in listed
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("options", "message"),
     [
-        (("--only", "chat/txt/*"), "no case of openai fits --only chat/txt/*"),
-        (("--protocol", "foo"), "--protocol foo: no case knows it; did you mean chat, completions"),
-        (("--without", "visoin"), "--without visoin: no case knows it; did you mean vision?"),
+        (("--only", "chat/txt/*"), "no case of openai matches --only chat/txt/*"),
+        (("--protocol", "foo"), "--protocol foo: no case uses it; did you mean chat, completions"),
+        (("--without", "visoin"), "--without visoin: no case uses it; did you mean vision?"),
     ],
 )
-def test_what_names_nothing_is_wrong_usage(words: tuple[str, ...], said: str) -> None:
-    result = runner.invoke(app, ["run", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--dry-run", *words])
+def test_unknown_name_gives_status_2(options: tuple[str, ...], message: str) -> None:
+    result = runner.invoke(app, ["run", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--dry-run", *options])
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr

@@ -1,4 +1,4 @@
-"""The pytest plugin, in a pytest of its own."""
+"""The pytest plugin, in a pytest subprocess."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ import pytest
 
 from dragoman.contract.servers import FakeServers
 
-OWN_TEST = """
+USER_TEST = """
 import json, urllib.request
 
-def test_mine(dragoman_fake, dragoman_proxy):
+def test_application(dragoman_fake, dragoman_proxy):
     fake = dragoman_fake("mindie", behaviour="eos-token")
     providers = {"p": {"dialect": "mindie", "base_url": fake.base_url}}
     url = dragoman_proxy({"providers": providers, "models": {"m": {"targets": [{"provider": "p", "model": "x"}]}}})
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
-    asked = urllib.request.Request(url + "/v1/chat/completions", body, {"content-type": "application/json"})
-    with urllib.request.urlopen(asked) as reply:
+    request = urllib.request.Request(url + "/v1/chat/completions", body, {"content-type": "application/json"})
+    with urllib.request.urlopen(request) as reply:
         assert json.load(reply)["choices"][0]["finish_reason"] == "stop"
     assert fake.requests[0].body["model"] == "x"
 """
 
 
-def pytest_run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Other plugins stay out: loading them takes longer than the tests."""
+def run_pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest without other plugins, which take longer to load than the tests."""
     command = [
         sys.executable,
         "-m",
@@ -46,33 +46,33 @@ def pytest_run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def fakes() -> Iterator[FakeServers]:
-    with FakeServers() as made:
-        yield made
+def start_fake() -> Iterator[FakeServers]:
+    with FakeServers() as start:
+        yield start
 
 
-def test_it_is_found_by_itself() -> None:
+def test_entry_point_names_the_plugin() -> None:
     assert any(entry.value == "dragoman.contract.plugin" for entry in entry_points(group="pytest11"))
 
 
-def test_it_does_nothing_unless_asked(tmp_path: Path) -> None:
+def test_plugin_does_nothing_without_options(tmp_path: Path) -> None:
     (tmp_path / "test_one.py").write_text("def test_one(): pass\n", "utf-8")
-    result = pytest_run(tmp_path)
+    result = run_pytest(tmp_path)
     assert (result.returncode, "1 passed" in result.stdout) == (0, True), result.stdout
 
 
-def test_cases_are_tests(tmp_path: Path, fakes: FakeServers) -> None:
-    fake = fakes("mindie", api_key="k")
+def test_cases_become_tests(tmp_path: Path, start_fake: FakeServers) -> None:
+    fake = start_fake("mindie", api_key="k")
     options = ["--dragoman-base-url", fake.base_url, "--dragoman-model", "m", "--dragoman-dialect", "mindie"]
-    good = pytest_run(tmp_path, *options, "--dragoman-only", "chat/text/plain")
+    good = run_pytest(tmp_path, *options, "--dragoman-only", "chat/text/plain")
     assert (good.returncode, "1 passed" in good.stdout) == (0, True), good.stdout
     fake.behaviour = "no-choices"
-    bad = pytest_run(tmp_path, *options, "--dragoman-only", "chat/text/plain")
+    bad = run_pytest(tmp_path, *options, "--dragoman-only", "chat/text/plain")
     assert bad.returncode == 1
     assert "MUST: " in bad.stdout
     assert "curl -isS" in bad.stdout
     (tmp_path / "gaps.yaml").write_text("chat/text/pl*: it has nothing to say\n", "utf-8")
-    known = pytest_run(tmp_path, *options, "--dragoman-only", "chat/text/plain", "--dragoman-expect", "gaps.yaml")
+    known = run_pytest(tmp_path, *options, "--dragoman-only", "chat/text/plain", "--dragoman-expect", "gaps.yaml")
     assert (known.returncode, "1 xfailed" in known.stdout) == (0, True), known.stdout
 
 
@@ -84,13 +84,13 @@ def test_cases_are_tests(tmp_path: Path, fakes: FakeServers) -> None:
         (["--dragoman-base-url", "http://x", "--dragoman-model", "m", "--dragoman-level", "x"], "is MUST, SHOULD or"),
     ],
 )
-def test_wrong_options_are_told(tmp_path: Path, options: list[str], problem: str) -> None:
-    result = pytest_run(tmp_path, *options)
+def test_invalid_options_get_a_message(tmp_path: Path, options: list[str], problem: str) -> None:
+    result = run_pytest(tmp_path, *options)
     assert result.returncode == 4
     assert problem in result.stderr
 
 
-def test_the_fixtures_are_for_users_own_tests(tmp_path: Path) -> None:
-    (tmp_path / "test_mine.py").write_text(OWN_TEST, "utf-8")
-    result = pytest_run(tmp_path)
+def test_fixtures_serve_the_tests_of_users(tmp_path: Path) -> None:
+    (tmp_path / "test_application.py").write_text(USER_TEST, "utf-8")
+    result = run_pytest(tmp_path)
     assert (result.returncode, "1 passed" in result.stdout) == (0, True), result.stdout

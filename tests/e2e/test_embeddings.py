@@ -20,7 +20,7 @@ from azure.core.exceptions import HttpResponseError
 from databricks.sdk import WorkspaceClient, errors
 
 from dragoman.adapters.validation import judge
-from dragoman.contract.fakes.vectors import make_vector
+from dragoman.contract.fakes.embeddings import make_vector
 
 PROVIDERS = ("openai", "databricks", "azure")
 PATHS = {

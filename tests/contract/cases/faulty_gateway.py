@@ -53,9 +53,10 @@ def _drop_last_delta(body: JsonObject) -> JsonObject:
 
 def _write_thinking_blocks(body: JsonObject) -> JsonObject:
     for choice in body["choices"]:
-        thought, text = choice["message"]["content"] if isinstance(choice["message"]["content"], list) else ("", "")
-        if thought:
-            choice["message"] |= {"content": text["text"], "thinking_blocks": thought["summary"]}
+        message = choice["message"]
+        if isinstance(message["content"], list):
+            thought, text = message["content"]
+            message |= {"content": text["text"], "thinking_blocks": thought["summary"]}
     return body
 
 

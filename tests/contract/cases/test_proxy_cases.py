@@ -22,7 +22,8 @@ LEAVING = [f"{protocol}/proxy-sent/leaving" for protocol in ("chat", "responses"
 
 
 async def run_case(case: Case, upstream: str, defect: Defect) -> CaseResult:
-    async with FakeUpstream(upstream, disconnect_timeout=0.2) as fake, run_gateway(fake, defect) as url:
+    timeout = 0.2 if defect.ignores_disconnects else 20.0
+    async with FakeUpstream(upstream, disconnect_timeout=timeout) as fake, run_gateway(fake, defect) as url:
         http = HttpTransport(10)
         try:
             return await CaseRunner(Target(url, "openai", "fake-model", upstream=upstream), http, fake).run_case(case)

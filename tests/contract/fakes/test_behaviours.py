@@ -130,8 +130,8 @@ async def test_refusal_is_a_field_in_openai_and_text_in_other_dialects(client: C
 
 async def test_json_matches_the_response_format(client: ChatClient) -> None:
     described = {"name": "room", "schema": BOOK_TOOL["function"]["parameters"]}
-    wanted = {"response_format": {"type": "json_schema", "json_schema": described}}
-    whole, stream = await client.send_both("json", **wanted)
+    response_format = {"type": "json_schema", "json_schema": described}
+    whole, stream = await client.send_both("json", response_format=response_format)
     assert json.loads(whole.message["content"]) == json.loads(stream.text) == BOOKING
     whole, _ = await client.send_both("json", response_format={"type": "json_object"})
     assert json.loads(whole.message["content"]) == {"answer": SENTENCE}

@@ -49,7 +49,7 @@ async def test_whole_and_streamed_texts_are_equal(dialect: str, profile: str, cl
 async def test_stream_has_usage_in_its_dialects_chunk(
     dialect: str, profile: str, requested: bool, location: str, client: ChatClient
 ) -> None:
-    options = {"stream_options": {"include_usage": True}} if requested else {}
+    options: JsonObject = {"stream_options": {"include_usage": True}} if requested else {}
     async with FakeProvider(dialect, profile=profile) as fake:
         reply = await client.send(fake, stream=True, headers={"extra-parameters": "pass-through"}, **options)
     usages = [chunk.get("usage") for chunk in reply.chunks]
@@ -84,8 +84,9 @@ async def test_azure_stream_begins_with_filter_results(client: ChatClient) -> No
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_streamed_choices_alternate(dialect: str, client: ChatClient) -> None:
     async with FakeProvider(dialect, validate=False) as fake:
-        options = {"n": 2, "headers": {"extra-parameters": "pass-through"}}
-        whole, stream = await client.send(fake, **options), await client.send(fake, stream=True, **options)
+        headers = {"extra-parameters": "pass-through"}
+        whole = await client.send(fake, headers=headers, n=2)
+        stream = await client.send(fake, headers=headers, n=2, stream=True)
     assert [choice["index"] for choice in whole.body["choices"]] == [0, 1]
     indexes = [choice["index"] for chunk in stream.chunks for choice in chunk["choices"]]
     assert indexes[:6] == [0, 1, 0, 1, 0, 1] and stream.text == "".join(2 * word for word in _words(SENTENCE))

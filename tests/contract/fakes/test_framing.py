@@ -9,7 +9,7 @@ import json
 import aiohttp
 import pytest
 
-from dragoman.adapters.sse import Stray
+from dragoman.adapters.sse import Event, Stray
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.fakes.answers import SENTENCE
 
@@ -68,16 +68,16 @@ async def test_stream_ends_early_but_cleanly(client: ChatClient) -> None:
 
 async def test_stream_has_broken_or_bare_lines(client: ChatClient) -> None:
     whole, stream = await client.send_both("malformed-event")
-    broken = [item for item in stream.items if b"broken" in getattr(item, "data", b"")]
+    broken = [item.data for item in stream.items if isinstance(item, Event) and b"broken" in item.data]
     assert len(broken) == 1 and stream.raw.endswith(b"data: [DONE]\n\n")
-    for text in (broken[0].data, whole.raw):
+    for text in (broken[0], whole.raw):
         with pytest.raises(ValueError):
             json.loads(text)
     _, stream = await client.send_both("bare-text(reason=client timeout)", "mindie")
     assert stream.items[-1] == Stray(b"Engine callback timeout: client timeout") and stream.finishes == []
     _, stream = await client.send_both("bare-json")
-    strays = [json.loads(item.text) for item in stream.items[:-1]]
-    assert strays[-1]["choices"][0]["finish_reason"] == "stop" and stream.items[-1] == Stray(b"[DONE]")
+    strays = [item.text for item in stream.items if isinstance(item, Stray)]
+    assert json.loads(strays[-2])["choices"][0]["finish_reason"] == "stop" and strays[-1] == b"[DONE]"
 
 
 @pytest.mark.parametrize(

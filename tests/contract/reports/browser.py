@@ -1,24 +1,23 @@
-"""A headless Chromium, driven over its DevTools protocol: enough of it to use a page as a person would."""
+"""A headless Chromium, driven over its DevTools protocol as a user would."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
-import os
 import re
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import aiohttp
-import pytest
-import pytest_asyncio
 
-PATIENCE = 60.0
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+from dragoman.contract.json_types import JsonObject, JsonValue
+
+__all__ = ["BROWSERS", "Page", "open_page"]
+
+TIMEOUT = 60.0
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _LISTENING = re.compile(rb"DevTools listening on (ws://\S+)")
 _KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "/": 191}
 _FLAGS = (
@@ -34,34 +33,34 @@ _FLAGS = (
 
 
 class Page:
-    """One page. `complaints` are errors and warnings of its console, exceptions included; `requests` are the addresses
-    that it asked for."""
+    """One page. `complaints` are the errors, warnings and exceptions of its console; `requests` are the URLs that it
+    requested."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket, self._number, self._session = socket, 0, ""
         self.complaints: list[str] = []
         self.requests: list[str] = []
 
-    async def begin(self) -> None:
+    async def attach(self) -> None:
         target = await self.send("Target.createTarget", url="about:blank")
         self._session = (await self.send("Target.attachToTarget", flatten=True, **target))["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             await self.send(f"{domain}.enable")
 
-    async def send(self, method: str, **params: Any) -> Any:
-        """The result. Raises AssertionError where the browser calls it wrong."""
+    async def send(self, method: str, **params: JsonValue) -> JsonValue:
+        """Send a command and return its result. Raises AssertionError if the browser reports an error."""
         self._number += 1
         session = {"sessionId": self._session} if self._session else {}
         await self._socket.send_json({"id": self._number, "method": method, "params": params, **session})
         while True:
-            told = await self._socket.receive_json(timeout=PATIENCE)
-            if told.get("id") == self._number:
-                assert "error" not in told, (method, told["error"])
-                return told["result"]
-            self._note(told)
+            message = await self._socket.receive_json(timeout=TIMEOUT)
+            if message.get("id") == self._number:
+                assert "error" not in message, (method, message["error"])
+                return message["result"]
+            self._record(message)
 
-    def _note(self, told: dict[str, Any]) -> None:
-        match told["method"], told["params"]:
+    def _record(self, message: JsonObject) -> None:
+        match message["method"], message["params"]:
             case "Network.requestWillBeSent", params:
                 self.requests.append(params["request"]["url"])
             case "Log.entryAdded", {"entry": entry}:
@@ -72,7 +71,7 @@ class Page:
                 self.complaints.append(str(params["args"]))
 
     async def go(self, url: str) -> None:
-        """Open the address anew, and wait until its scripts have run."""
+        """Load the URL, and wait until its scripts have run."""
         await self.send("Page.navigate", url="about:blank")
         self.requests.clear()
         self.complaints.clear()
@@ -80,16 +79,16 @@ class Page:
         await self.until(f"document.readyState == 'complete' && location.href.startsWith({json.dumps(url)})")
 
     async def until(self, condition: str) -> None:
-        """Raises TimeoutError."""
-        async with asyncio.timeout(PATIENCE):
-            while not await self.run(condition):  # noqa: ASYNC110 - it is in another process
+        """Wait until a JavaScript condition holds. Raises TimeoutError."""
+        async with asyncio.timeout(TIMEOUT):
+            while not await self.run(condition):  # noqa: ASYNC110 - the page is in another process
                 await asyncio.sleep(0.02)
 
-    async def run(self, expression: str) -> Any:
-        """The value of a JavaScript expression; a promise is waited for."""
-        told = await self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in told, told
-        return told["result"].get("value")
+    async def run(self, expression: str) -> JsonValue:
+        """Evaluate a JavaScript expression; wait for its promise."""
+        outcome = await self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in outcome, outcome
+        return outcome["result"].get("value")
 
     async def press(self, key: str) -> None:
         text = {"Enter": "\r", "/": "/"}.get(key, "")
@@ -98,7 +97,7 @@ class Page:
             await self.send("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=_KEYS[key], **typed)
 
     async def click(self, selector: str) -> None:
-        """With the mouse, in the middle of the first element that fits."""
+        """Click in the middle of the first element that matches."""
         x, y = await self.run(
             f"(() => {{ const found = document.querySelector({selector!r}); found.scrollIntoView({{block: 'center'}});"
             " const box = found.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; })()"
@@ -107,39 +106,29 @@ class Page:
             await self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
 
-async def _address(process: asyncio.subprocess.Process) -> str:
+async def _read_address(process: asyncio.subprocess.Process) -> str:
     assert process.stderr is not None
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while line := await process.stderr.readline():
             if found := _LISTENING.search(line):
                 return found[1].decode()
-    raise AssertionError(f"the browser ended: {await process.wait()}")
+    raise AssertionError(f"the browser ended with status {await process.wait()}")
 
 
 @asynccontextmanager
-async def opened(program: str, folder: Path) -> AsyncIterator[Page]:
-    """A page of a browser that lives as long as the block. Its files go to the folder."""
+async def open_page(program: str, folder: Path) -> AsyncIterator[Page]:
+    """Open a page of a new browser, whose files go to the folder."""
     flags = (*_FLAGS, f"--user-data-dir={folder}")
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(program, *flags, stderr=pipe, stdout=nothing)
     try:
-        address = await _address(process)
+        address = await _read_address(process)
         async with aiohttp.ClientSession() as session, session.ws_connect(address, max_msg_size=0) as socket:
             page = Page(socket)
-            await page.begin()
+            await page.attach()
             yield page
             await page.send("Browser.close")
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.communicate()
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def page(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Page]:
-    program = next(filter(None, map(shutil.which, _NAMES)), None)
-    if program is None:
-        assert not os.environ.get("DRAGOMAN_TEST_BROWSER"), "DRAGOMAN_TEST_BROWSER is set, and there is no browser"
-        pytest.skip("there is no Chromium here (Debian: apt-get install chromium)")
-    async with opened(program, tmp_path_factory.mktemp("chromium")) as page:
-        yield page

@@ -1,21 +1,21 @@
-"""The HTML report in a real browser: it asks for nothing, complains of nothing, and shows what there is to show."""
+"""The HTML report in a real browser: it loads nothing, logs no error, and shows the results."""
 
 from __future__ import annotations
 
 import socket
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import pytest
 
 from dragoman.contract.case_files import load_cases
+from dragoman.contract.json_types import JsonObject
 from dragoman.contract.reports.html import render_page
 from dragoman.contract.reports.json_report import read_report
 from dragoman.contract.servers import FakeServers
 from dragoman.contract.session import ReportFiles, Session, select_cases
 from dragoman.contract.target import Target
 
-Page: TypeAlias = Any
+from .browser import Page
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -35,7 +35,7 @@ CONTRAST = """(() => {
     .map((found) => [ratio(light(getComputedStyle(found).color), back), found.textContent])
     .filter(([value]) => value < 4.5);
 })()"""
-"""What is too faint to be read: less than WCAG's 4.5 to 1."""
+"""The texts whose contrast is below WCAG's 4.5 to 1."""
 
 
 def free_port() -> int:
@@ -44,16 +44,16 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """A good fake, one that answers with no choices, and a proxy that is driven: the fake behind it itself."""
+def reports(tmp_path_factory: pytest.TempPathFactory) -> list[JsonObject]:
+    """The reports of a correct fake, of one with empty choices, and of a driven target: the fake provider itself."""
     folder = tmp_path_factory.mktemp("reports")
     cases = select_cases(load_cases(), ["chat/text/*", "chat/stream/*", "models/*"], "MAY")
     driven = select_cases(load_cases(), ["chat/proxy-streams/broken/*"], "MAY")
     port = free_port()
-    with FakeServers() as fakes:
-        good = fakes("openai", api_key=KEY)
-        bad = fakes("openai", api_key=KEY, behaviour="no-choices")
-        plans = [
+    with FakeServers() as start:
+        good = start("openai", api_key=KEY)
+        bad = start("openai", api_key=KEY, behaviour="no-choices")
+        sessions = [
             Session(Target(good.base_url, "openai", "fake-model", key=KEY), cases, name="good <b>fake</b>"),
             Session(Target(bad.base_url, "openai", "fake-model", key=KEY), cases, name="bad fake"),
             Session(
@@ -63,71 +63,71 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
                 upstream_port=port,
             ),
         ]
-        files = [folder / f"{plan.name[:3]}.json" for plan in plans]
-        for plan, file in [*zip(plans, files, strict=True)][::-1]:  # the free port is taken before another takes it
-            plan.run(ReportFiles(json=file))
+        files = [folder / f"{session.name[:3]}.json" for session in sessions]
+        for session, file in [*zip(sessions, files, strict=True)][::-1]:  # the free port first, before it is taken
+            session.run(ReportFiles(json=file))
     return [read_report(file) for file in files]
 
 
 @pytest.fixture(scope="module")
-def url(reports: list[Any], tmp_path_factory: pytest.TempPathFactory) -> str:
+def url(reports: list[JsonObject], tmp_path_factory: pytest.TempPathFactory) -> str:
     file = tmp_path_factory.mktemp("page") / "report.html"
     file.write_text(render_page(reports), "utf-8")
     return file.as_uri()
 
 
-def button(id_: str, target: str) -> str:
+def select_button(id_: str, target: str) -> str:
     return f"button[aria-label$=': {id_}, {target}']"
 
 
-async def shown(page: Page, selector: str) -> str:
+async def read_text(page: Page, selector: str) -> str:
     return str(await page.run(f"document.querySelector({selector!r}).innerText"))
 
 
-async def test_it_loads_in_silence_and_asks_for_nothing(page: Page, url: str, reports: list[Any]) -> None:
+async def test_page_loads_without_errors_and_requests(page: Page, url: str, reports: list[JsonObject]) -> None:
     await page.go(url)
     assert page.complaints == []
     assert set(page.requests) == {url}
     ids = {case["id"] for report in reports for case in report["cases"]}
     assert sorted(await page.run(ROWS)) == sorted(ids)
-    assert (await shown(page, "#areas thead")).strip() == "area\tgood <b>fake</b>\tbad fake\tdriven"
+    assert (await read_text(page, "#areas thead")).strip() == "area\tgood <b>fake</b>\tbad fake\tdriven"
     assert await page.run("document.querySelectorAll('#areas .bar').length") > 6
 
 
-async def test_a_click_on_a_cell_opens_the_wire_log(page: Page, url: str, reports: list[Any]) -> None:
+async def test_click_on_a_cell_opens_the_wire_log(page: Page, url: str, reports: list[JsonObject]) -> None:
     await page.go(url)
-    await page.click(button("chat/text/plain", "bad fake"))
+    await page.click(select_button("chat/text/plain", "bad fake"))
     assert await page.run(OPEN)
-    told = await shown(page, "#detail")
+    detail = await read_text(page, "#detail")
     case = next(case for case in reports[1]["cases"] if case["id"] == "chat/text/plain")
-    assert case["title"] in told
-    assert case["source"] in told
-    assert case["reason"] in told
-    assert "POST http://127.0.0.1:" in told
-    assert '"choices": []' in told
-    curl = await shown(page, "#detail .curl")
+    assert case["title"] in detail
+    assert case["source"] in detail
+    assert case["reason"] in detail
+    assert "POST http://127.0.0.1:" in detail
+    assert '"choices": []' in detail
+    curl = await read_text(page, "#detail .curl")
     assert curl.startswith("curl -isS -N -X POST")
     assert KEY not in await page.run("document.documentElement.outerHTML")
     assert page.complaints == []
 
 
-async def test_a_driven_case_shows_what_was_sent_and_how_to_do_it_again(page: Page, url: str) -> None:
+async def test_driven_case_shows_upstream_requests_and_commands(page: Page, url: str) -> None:
     await page.go(url)
-    await page.click(button("chat/proxy-streams/broken/cut", "driven"))
-    told = await shown(page, "#detail")
-    assert "The fake behind was told: cut; one request reached it" in told
-    assert "POST /v1/chat/completions" in told
-    assert "# behind the proxy: dragoman fake openai --port" in await shown(page, "#detail .curl")
+    await page.click(select_button("chat/proxy-streams/broken/cut", "driven"))
+    detail = await read_text(page, "#detail")
+    assert "Behaviour of the fake provider: cut; it received one request" in detail
+    assert "POST /v1/chat/completions" in detail
+    assert "# behind the proxy: dragoman fake openai --port" in await read_text(page, "#detail .curl")
 
 
-async def test_filters(page: Page, url: str, reports: list[Any]) -> None:
+async def test_filters_select_cases(page: Page, url: str, reports: list[JsonObject]) -> None:
     await page.go(url)
     everything = await page.run(ROWS)
     await page.run("document.getElementById('search').focus()")
     await page.send("Input.insertText", text="text/pl")
     assert await page.run(ROWS) == ["chat/text/plain"]
     await page.send("Input.insertText", text=" is nowhere")
-    assert await shown(page, "#count") == "No case fits the filter."
+    assert await read_text(page, "#count") == "No case matches the filter."
     await page.go(url)
     for verdict in ("pass", "warn", "skip", "inconclusive"):
         await page.run(f"document.querySelector('#verdicts .{verdict}')?.click()")
@@ -142,7 +142,7 @@ async def test_filters(page: Page, url: str, reports: list[Any]) -> None:
     assert set(await page.run(ROWS)) == {case["id"] for case in reports[0]["cases"] if case["protocol"] == "models"}
 
 
-async def test_the_keyboard_is_enough(page: Page, url: str) -> None:
+async def test_keyboard_reaches_every_function(page: Page, url: str) -> None:
     await page.go(url)
     await page.press("/")
     assert await page.run("document.activeElement.id") == "search"
@@ -160,17 +160,17 @@ async def test_the_keyboard_is_enough(page: Page, url: str) -> None:
     assert await page.run("document.activeElement.getAttribute('aria-label')") == label
 
 
-async def test_a_link_leads_to_its_cell(page: Page, url: str) -> None:
+async def test_link_opens_its_cell(page: Page, url: str) -> None:
     await page.go(f"{url}#1:chat/text/plain")
     assert await page.run(OPEN)
-    assert (await shown(page, "#detail h2")).strip() == "chat/text/plain"
+    assert (await read_text(page, "#detail h2")).strip() == "chat/text/plain"
     await page.click("#detail .close")
     await page.until("location.hash === ''")
     assert page.complaints == []
 
 
 @pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
-async def test_it_can_be_read_by_day_and_by_night(page: Page, url: str, scheme: dict[str, str]) -> None:
+async def test_colors_have_enough_contrast(page: Page, url: str, scheme: dict[str, str]) -> None:
     await page.send("Emulation.setEmulatedMedia", features=[scheme])
     await page.go(url)
     back = await page.run("getComputedStyle(document.body).backgroundColor")
@@ -179,17 +179,17 @@ async def test_it_can_be_read_by_day_and_by_night(page: Page, url: str, scheme: 
     await page.send("Emulation.setEmulatedMedia", features=[])
 
 
-async def test_on_a_telephone_the_tables_scroll_and_the_page_does_not(page: Page, url: str) -> None:
+async def test_narrow_screen_does_not_scroll_the_page(page: Page, url: str) -> None:
     await page.send("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=2, mobile=True)
     await page.go(url)
     assert await page.run("document.documentElement.scrollWidth") <= 390
     await page.send("Emulation.clearDeviceMetricsOverride")
 
 
-async def test_the_page_of_one_target(page: Page, reports: list[Any], tmp_path: Path) -> None:
+async def test_page_of_one_target_has_no_comparison(page: Page, reports: list[JsonObject], tmp_path: Path) -> None:
     file = tmp_path / "one.html"
     file.write_text(render_page(reports[:1]), "utf-8")
     await page.go(file.as_uri())
-    assert "one target" in await shown(page, "#intro")
+    assert "one target" in await read_text(page, "#intro")
     assert await page.run("document.getElementById('differences').hidden")
     assert page.complaints == []

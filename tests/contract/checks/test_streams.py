@@ -1,0 +1,55 @@
+"""Checks of streams."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.contract.checks import REPLY_CHECKS
+from dragoman.contract.exchange import Chunk, Response
+from dragoman.contract.outcome import Outcome
+
+CHUNK = b'data: {"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": null}]}\n\n'
+END = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n'
+DONE = b"data: [DONE]\n\n"
+
+
+def make_outcome(*chunks: tuple[float, bytes], broken: str | None = None) -> Outcome:
+    """The outcome of a stream; each chunk has its time in seconds."""
+    headers = (("content-type", "text/event-stream"),)
+    response = Response(200, headers, tuple(Chunk(at, data) for at, data in chunks), broken)
+    return Outcome("openai", "documented", "chat", "m", {}, response)
+
+
+@pytest.mark.parametrize(
+    ("times", "problems"),
+    [((0.0, 20.0, 40.0), []), ((0.0, 20.0, 55.0), ["no bytes for 35.0 s"]), ((100.0, 101.0, 102.0), [])],
+)
+def test_silent_at_most_limits_the_pauses_after_the_first_chunk(
+    times: tuple[float, float, float], problems: list[str]
+) -> None:
+    first, comment, last = times
+    outcome = make_outcome((first, CHUNK), (comment, b": keep-alive\n\n"), (last, END))
+    assert REPLY_CHECKS["silent_at_most"].find_problems(outcome, 30) == problems
+
+
+@pytest.mark.parametrize(
+    ("check", "data", "problem"),
+    [
+        ("done", CHUNK + END, "[DONE] is missing"),
+        ("done", END + DONE + DONE, "[DONE] comes 2 times"),
+        ("done", DONE + END, "1 events after [DONE]"),
+        ("no_done", END + DONE, "[DONE] ends a stream that failed"),
+        ("one_terminal", CHUNK + DONE, "choice 0 has 0 finish reasons: []"),
+        ("sse.framing", b"text\n\n", "a line that is not an SSE field: 'text'"),
+        ("sse.plain_lines", b": comment\n\n", "a line that does not begin with `data: `: ': comment'"),
+    ],
+)
+def test_check_finds_a_faulty_stream(check: str, data: bytes, problem: str) -> None:
+    rule = REPLY_CHECKS[check]
+    assert rule.find_problems(make_outcome((0.0, data)), None) == [problem]
+
+
+def test_checks_accept_a_correct_stream() -> None:
+    outcome = make_outcome((0.0, CHUNK), (0.1, END + DONE))
+    for check in ("done", "one_terminal", "sse.framing", "sse.plain_lines"):
+        assert REPLY_CHECKS[check].find_problems(outcome, None) == []
