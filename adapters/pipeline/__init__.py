@@ -5,13 +5,14 @@ from __future__ import annotations
 from .attempt import STREAM_HEADERS, Attempt
 from .conversation import INSTEAD, PREVIOUS, Recall
 from .guard import DefectReporter
-from .outcome import Outcome, Output, PlannedCall
+from .outcome import NOTHING, Outcome, Output, PlannedCall
 from .pipeline import Pipeline, render_fault
 from .plan import ProtocolPlan, TargetPlan, find_bridge, plan_target
 from .reply_reader import SSE
 
 __all__ = [
     "INSTEAD",
+    "NOTHING",
     "PREVIOUS",
     "SSE",
     "STREAM_HEADERS",

@@ -52,6 +52,7 @@ class Attempt:
         "_ctx",
         "_guard",
         "_held",
+        "_keeps",
         "_plan",
         "_readers",
         "_reply_headers",
@@ -84,6 +85,7 @@ class Attempt:
         self._target = target
         self._plan: ProtocolPlan = target.for_protocol(route.protocol)
         self._conversation = conversation
+        self._keeps = conversation is not None and conversation.keeps
         self._guard = guard
         self._state: State = "open"
         self._readers: list[ReplyReader] = []
@@ -108,7 +110,7 @@ class Attempt:
             may_keep = plan.bridge is None and self._target.dialect.keeps_responses
             ctx = conversation.continue_for(ctx, self._target.provider, may_keep)
         self._ctx = ctx
-        parts = plan.split(ctx)
+        parts = [ctx] if plan.batching is None else plan.batching.split(ctx)
         if len(parts) > 1:
             parts = [part._replace(target=self._target.canonical) for part in parts]
         self.calls = tuple([self._write_call(part) for part in parts])
@@ -133,7 +135,7 @@ class Attempt:
     def headers(self) -> dict[str, str]:
         """What was lost on the way, and what the provider's own clients rely on; then a stream's or the reply's own."""
         headers: dict[str, str] = {}
-        if (changes := self.receipt.header()) is not None:
+        if (changes := self._ctx.receipt.header()) is not None:
             headers[HEADER] = changes
         replied = self._round[0].headers
         for name in self._target.dialect.forwarded:
@@ -159,7 +161,10 @@ class Attempt:
         reader = self._readers[call]
         try:
             outputs = reader.receive(data)
-            output = self._take(outputs) if outputs else NOTHING
+            if len(outputs) == 1 and self._state == "streaming" and type(outputs[0]) is DeltaRun:
+                output = self._write_run(outputs[0])
+            else:
+                output = self._take(outputs) if outputs else NOTHING
         except Exception as error:  # noqa: BLE001 - as above
             return self._fail_with(error)
         return output._replace(more=True) if reader.is_pending else output
@@ -177,7 +182,8 @@ class Attempt:
             outputs = reader.close(cut)
             if reader.is_stream:
                 return self._take(outputs) if outputs else NOTHING
-            return self._finish_replies() if all(one.ended for one in self._round) else NOTHING
+            is_last = len(self._round) == 1 or all(one.ended for one in self._round)
+            return self._finish_replies() if is_last else NOTHING
         except Exception as error:  # noqa: BLE001 - as above
             return self._fail_with(error)
 
@@ -190,7 +196,7 @@ class Attempt:
 
     def reject_save(self, fault: Fault) -> Output:
         """The record of the last output could not be saved. Nothing more is saved of this attempt."""
-        self._conversation = None
+        self._keeps = False
         return self._advance("fault", fault)
 
     def fail(self, fault: Fault) -> Output:
@@ -200,10 +206,11 @@ class Attempt:
     # Calls
 
     def _create_call_context(self, receipt: Receipt) -> Context:
-        canonical = self._plan.bridge is not None or self._keeps
-        target = self._target.canonical if canonical else self._target.target
-        first = self._plan.bridge is not None and self._plan.bridge.needs_first_choice
-        return self._client._replace(profile=target.profile, receipt=receipt, target=target, needs_first_choice=first)
+        bridge, client = self._plan.bridge, self._client
+        target = self._target.canonical if bridge is not None or self._keeps else self._target.target
+        first = bridge is not None and bridge.needs_first_choice
+        request, clock, new_id = client.request, client.clock, client.new_id
+        return Context(target.profile, client.call, receipt, target, request, clock, new_id, first)
 
     def _add_reader(self, ctx: Context) -> ReplyReader:
         self._readers.append(ReplyReader(self._plan, self._target.provider, ctx, self._client.request))
@@ -222,10 +229,6 @@ class Attempt:
 
     # Replies
 
-    @property
-    def _keeps(self) -> bool:
-        return self._conversation is not None and self._conversation.keeps
-
     def _take(self, outputs: _Outputs) -> Output:
         """Outputs of a stream in the client's protocol. A fault or the end is the last of them."""
         last = outputs[-1]
@@ -239,13 +242,11 @@ class Attempt:
 
     def _finish_replies(self) -> Output:
         """Every reply of the round is there: they become one answer."""
-        replies = [reader.reply for reader in self._round if reader.reply is not None]
-        batching = self._plan.batching
-        if batching is not None and len(replies) > 1:
+        reply, batching = self._round[0].reply, self._plan.batching
+        if batching is not None and len(self._round) > 1:
             self._join_receipts()
-            reply = batching.join(replies, self._ctx)
-        else:
-            (reply,) = replies
+            reply = batching.join([reader.reply for reader in self._round if reader.reply is not None], self._ctx)
+        assert reply is not None
         self.usage = reply.get("usage")
         if self.wants_stream:
             return self._take([*stream_reply(self._route.protocol, reply, self._client.request)])
@@ -352,6 +353,12 @@ class Attempt:
         self.status, self._reply_headers, self.has_begun = reply.status, reply.headers, True
         return data
 
+    def _write_run(self, run: DeltaRun) -> Output:
+        """The most frequent transition, "outputs" in "streaming", without the detour through the table."""
+        assert self._writer is not None
+        self.events += len(run.texts)
+        return Output(self._writer.write(run))
+
     def _write_output(self, output: StreamOutput) -> bytes:
         if isinstance(output, DeltaRun):
             self.events += len(output.texts)
@@ -369,7 +376,10 @@ class Attempt:
 
     def _written_context(self) -> Context:
         """What the client's dialect may look at when it writes this target's answer."""
-        return self._client._replace(receipt=self.receipt, target=self._ctx.target)
+        client, ctx = self._client, self._ctx
+        return Context(
+            client.profile, client.call, ctx.receipt, ctx.target, client.request, client.clock, client.new_id
+        )
 
 
 def _find_usage(event: JsonObject) -> JsonObject | None:

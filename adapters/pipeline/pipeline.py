@@ -19,7 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from dragoman.adapters.call import Call, Context, JsonObject, Reply, new_id
+from dragoman.adapters.call import Call, Context, JsonObject, Reply, Target, new_id
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import BOM, read_object
@@ -38,6 +38,9 @@ _CONVERSATIONS = frozenset({"responses"})
 """The protocols whose requests may continue earlier ones."""
 
 
+_NO_TARGET = Target("")
+
+
 def _no_task(model: str) -> None:
     """No model is configured for one task."""
 
@@ -46,7 +49,7 @@ class Pipeline:
     """The request half of one exchange. `route` says which dialect and protocol the client speaks, `call` has its
     method, path, query and headers; its body is empty."""
 
-    __slots__ = ("_clock", "_conversation", "_ctx", "_has_store", "_report", "route")
+    __slots__ = ("_clock", "_conversation", "_ctx", "_has_store", "_new_id", "_receipt", "_report", "route")
 
     def __init__(
         self,
@@ -60,7 +63,10 @@ class Pipeline:
     ) -> None:
         """`has_store`: the caller can save and recall responses. `clock` gives seconds since 1970."""
         self.route = route
-        self._ctx = Context(route.profile, call, Receipt(), clock=clock, new_id=new_id)
+        self._receipt = Receipt()
+        self._clock = clock
+        self._new_id = new_id
+        self._ctx = self._create_context(call, {})
         self._has_store = has_store
         self._conversation: Conversation | None = None
         self._report = report_defect
@@ -78,7 +84,7 @@ class Pipeline:
     @property
     def receipt(self) -> Receipt:
         """What reading the request changed. An attempt has a receipt of its own that begins with this one."""
-        return self._ctx.receipt
+        return self._receipt
 
     @property
     def wants_stream(self) -> bool:
@@ -101,12 +107,12 @@ class Pipeline:
 
     def receive_object(self, body: JsonObject, task: Callable[[str], str | None] = _no_task) -> JsonObject:
         """As `receive`, for a body that is parsed already."""
-        ctx = self._ctx
-        call = ctx.call._replace(body=body)
-        self._ctx = ctx = ctx._replace(call=call)
+        method, path, _, query, headers = self._ctx.call
+        call = Call(method, path, body, query, headers)
         self.route = route = self.route.asked_by(call, task)
+        ctx = self._ctx = self._create_context(call, {})
         hub = route.served.read_request(call, ctx)
-        self._ctx = ctx._replace(request=hub)
+        self._ctx = self._create_context(call, hub)
         return hub
 
     def start_conversation(self) -> Recall | None:
@@ -135,6 +141,9 @@ class Pipeline:
         attempt = self._create_attempt(plan)
         attempt.expect_reply()
         return attempt
+
+    def _create_context(self, call: Call, request: JsonObject) -> Context:
+        return Context(self.route.profile, call, self._receipt, _NO_TARGET, request, self._clock, self._new_id)
 
     def _create_attempt(self, plan: TargetPlan) -> Attempt:
         guard = UnexpectedErrorGuard(plan.provider, self._report)

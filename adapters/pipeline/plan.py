@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from dragoman.adapters.call import Context, Target
+from dragoman.adapters.call import Target
 from dragoman.adapters.dialect import Batching, Called, Dialect
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.translate.bridge import Bridge, bridges
@@ -22,14 +22,8 @@ class ProtocolPlan:
 
     called: Called
     bridge: Bridge | None = None
-
-    @property
-    def batching(self) -> Batching | None:
-        return self.called.batching if self.bridge is None else self.bridge.batching
-
-    def split(self, ctx: Context) -> list[Context]:
-        """One context for each call that the request needs. Raises Fault."""
-        return [ctx] if self.batching is None else self.batching.split(ctx)
+    batching: Batching | None = None
+    """How a request becomes several calls, if it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +56,11 @@ class TargetPlan:
 def plan_target(provider: str, dialect: Dialect, protocols: Collection[str], target: Target) -> TargetPlan:
     """The plan for a target of a provider that is called with these protocols."""
     called = {protocol: verbs for protocol, verbs in dialect.called.items() if protocol in protocols}
-    plans = {protocol: ProtocolPlan(verbs) for protocol, verbs in called.items()}
+    plans = {protocol: ProtocolPlan(verbs, batching=verbs.batching) for protocol, verbs in called.items()}
     for protocol in bridges:
         bridge = None if protocol in plans else find_bridge(protocol, called)
         if bridge is not None:
-            plans[protocol] = ProtocolPlan(called[bridge.called], bridge)
+            plans[protocol] = ProtocolPlan(called[bridge.called], bridge, bridge.batching)
     return TargetPlan(provider, dialect, target, _canonical(target), plans, tuple(called))
 
 

@@ -30,6 +30,7 @@ class ReplyReader:
     __slots__ = (
         "_ctx",
         "_decompressor",
+        "_is_error",
         "_parts",
         "_plan",
         "_provider",
@@ -39,6 +40,8 @@ class ReplyReader:
         "_translator",
         "ended",
         "headers",
+        "is_pending",
+        "is_stream",
         "reply",
         "status",
     )
@@ -54,31 +57,21 @@ class ReplyReader:
         self._parts: list[bytes] = []
         self._size = 0
         self.status = 0
+        self._is_error = False
         self.headers: Headers = {}
         self.reply: JsonObject | None = None  # a whole reply, in canonical form
+        self.is_stream = False
         self.ended = False  # nothing more is read of this reply
+        self.is_pending = False  # there is more to decompress in what was received
 
     @property
     def receipt(self) -> Receipt:
         return self._ctx.receipt
 
-    @property
-    def _is_error(self) -> bool:
-        """True for an error's status, and for 0: an error whose status is not known."""
-        return not 200 <= self.status < 300
-
-    @property
-    def is_stream(self) -> bool:
-        return self._stream is not None
-
-    @property
-    def is_pending(self) -> bool:
-        """True while there is more to decompress in what was received."""
-        return self._decompressor is not None and self._decompressor.pending
-
     def start(self, status: int, headers: Headers, *, wants_stream: bool) -> None:
         """Take the head. Header names are looked up in lower case. Raises Fault."""
         self.status, self.headers = status, headers
+        self._is_error = not 200 <= status < 300  # a status of 0 is an error's that is not known
         if 300 <= status < 400:
             raise self._invalid("it redirects, which is not followed", "upstream_redirect")
         try:
@@ -100,6 +93,7 @@ class ReplyReader:
         too large or wrongly compressed."""
         if self._decompressor is not None:
             data = self._decompress(self._decompressor, data)
+            self.is_pending = self._decompressor.pending
         if self._stream is None:
             self._collect(data)
             return []
@@ -127,7 +121,7 @@ class ReplyReader:
         return []
 
     def _open_stream(self) -> None:
-        self._stream = self._plan.called.read_stream(self._ctx)
+        self._stream, self.is_stream = self._plan.called.read_stream(self._ctx), True
         if self._plan.bridge is not None:
             self._translator = self._plan.bridge.stream(self._request, self._ctx)
 

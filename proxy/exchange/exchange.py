@@ -84,10 +84,9 @@ class Exchange:
     async def _respond(self) -> StreamResponse:
         """A response, whatever happens, unless the client is gone."""
         try:
-            with self.deadline:
-                return await self._serve()
-        except Fault as fault:
-            return await self._refuse(fault)
+            return await self._serve()
+        except (Fault, asyncio.CancelledError) as error:
+            return await self._refuse(self.deadline.as_fault(error))
         except (ClientDisconnected, ConnectionError):
             raise
         except Exception as error:
@@ -102,9 +101,10 @@ class Exchange:
         self.deadline.enter_phase("body", ctx.server.body_timeout)
         pipeline.receive(await read_body(ctx.request, ctx.server.body_limit, self.deadline), state.task)
         record.protocol = pipeline.route.protocol
-        record.model = model = state.model(pipeline.request.get("model"), pipeline.deployment)
+        deployment = pipeline.deployment
+        record.model = model = state.model(pipeline.request.get("model"), deployment)
         record.stream = pipeline.wants_stream
-        candidates = state.candidates(model, caller, extra_parameters(headers), pipeline.deployment)
+        candidates = state.candidates(model, caller, extra_parameters(headers), deployment)
         await self._continue_conversation(caller.name or "")
         self._answer = create_answer(ctx)
         await try_targets(ctx, candidates, self._answer)

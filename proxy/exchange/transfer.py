@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.pipeline import Attempt, Output, PlannedCall
+from dragoman.adapters.pipeline import NOTHING, Attempt, Output, PlannedCall
 from dragoman.proxy.conversations.owner_store import mask_record
 from dragoman.proxy.routing.state import Candidate
 from dragoman.proxy.upstreams.interface import UpstreamResponse
@@ -29,7 +29,7 @@ _FORWARDED = ("traceparent", "tracestate")
 class Transfer:
     """One attempt's."""
 
-    __slots__ = ("_answer", "_attempt", "_candidate", "_ctx", "_forwarded", "_slots")
+    __slots__ = ("_answer", "_attempt", "_candidate", "_ctx", "_forwarded")
 
     def __init__(self, ctx: RequestContext, candidate: Candidate, attempt: Attempt, answer: Answer) -> None:
         self._ctx = ctx
@@ -39,7 +39,6 @@ class Transfer:
         headers = ctx.request.headers
         self._forwarded = {name: headers[name] for name in _FORWARDED if name in headers}
         self._forwarded["x-request-id"] = ctx.record.request_id
-        self._slots = asyncio.Semaphore(MAX_PARALLEL_CALLS)
 
     async def run(self) -> None:
         """Make the attempt's calls, and those that follow from their replies. How it ended is in `attempt.outcome`.
@@ -59,10 +58,9 @@ class Transfer:
         ctx, attempt = self._ctx, self._attempt
         upstream = self._candidate.provider.upstream
         try:
-            with ctx.deadline:
-                response = await upstream.send(call.call, stream=call.stream, forwarded=self._forwarded)
-        except Fault as fault:
-            return await self._handle(attempt.fail(fault))
+            response = await upstream.send(call.call, stream=call.stream, forwarded=self._forwarded)
+        except (Fault, asyncio.CancelledError) as error:
+            return await self._handle(attempt.fail(ctx.deadline.as_fault(error)))
         ctx.record.upstream_status = response.status
         try:
             further = await self._pump(call.number, response)
@@ -77,30 +75,26 @@ class Transfer:
 
     async def _pump(self, call: int, response: UpstreamResponse) -> tuple[PlannedCall, ...]:
         """Feed one reply to the attempt until it wants no more of it."""
-        attempt = self._attempt
+        attempt, deadline = self._attempt, self._ctx.deadline
+        inter_token = self._candidate.provider.timeouts.inter_token
         further = await self._handle(attempt.start_reply(call, response.status, response.headers))
         while attempt.is_reading(call):
-            output = await self._read(call, response)
-            if output.data or output.record or output.calls:
+            if attempt.has_begun:
+                deadline.enter_phase("inter_token", inter_token)
+            try:
+                data = await response.read_chunk()
+            except (Fault, asyncio.CancelledError) as error:
+                return await self._handle(attempt.close(call, deadline.as_fault(error)))
+            output = attempt.feed(call, data) if data else attempt.close(call)
+            if output is not NOTHING:
                 further = await self._handle(output)
             while output.more:
                 await asyncio.sleep(0)  # what a few bytes decompress to must not keep others waiting
                 output = attempt.resume(call)
                 further = await self._handle(output)
-            if response.is_at_end and attempt.is_reading(call):
+            if not attempt.has_begun and response.is_at_end and attempt.is_reading(call):
                 further = await self._handle(attempt.close(call))
         return further
-
-    async def _read(self, call: int, response: UpstreamResponse) -> Output:
-        attempt, deadline = self._attempt, self._ctx.deadline
-        if attempt.has_begun:
-            deadline.enter_phase("inter_token", self._candidate.provider.timeouts.inter_token)
-        try:
-            with deadline:
-                data = await response.read_chunk()
-        except Fault as cut:
-            return attempt.close(call, cut)
-        return attempt.feed(call, data) if data else attempt.close(call)
 
     async def _handle(self, output: Output) -> tuple[PlannedCall, ...]:
         """Do what an output says. Returns its further calls."""
@@ -133,7 +127,8 @@ class Transfer:
         return output if failed else attempt.confirm_save()
 
     async def _make_all(self, calls: Sequence[PlannedCall]) -> tuple[PlannedCall, ...]:
-        tasks = [asyncio.create_task(self._make_in_turn(call)) for call in calls]
+        slots = asyncio.Semaphore(MAX_PARALLEL_CALLS)
+        tasks = [asyncio.create_task(self._make_in_turn(call, slots)) for call in calls]
         try:
             with self._ctx.deadline:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
@@ -148,8 +143,8 @@ class Transfer:
                 raise error
         return ()
 
-    async def _make_in_turn(self, call: PlannedCall) -> None:
-        async with self._slots:
+    async def _make_in_turn(self, call: PlannedCall, slots: asyncio.Semaphore) -> None:
+        async with slots:
             await self._make(call)
         if self._attempt.outcome.fault is not None:
             raise _CallFailed

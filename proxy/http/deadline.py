@@ -8,7 +8,8 @@ When a deadline passes, the exchange's task is cancelled; it is also cancelled w
 around whatever waits tells the two apart: it raises the deadline's Fault if the deadline cancelled the task, and lets
 the CancelledError through if the client left. This is the only place that looks at a CancelledError. `interrupt` ends
 an exchange in the same way from outside. A task that works for the exchange's task is cancelled by it and never by the
-deadline; there, `with deadline:` leaves the decision to the exchange's own task.
+deadline; there, `with deadline:` leaves the decision to the exchange's own task. `as_fault` is the same for the two
+places that run for every event of a stream.
 """
 
 from __future__ import annotations
@@ -107,6 +108,13 @@ class Deadline:
             return error
         fault, self._fault = self._fault, None
         return error if self._task.uncancel() > self._base else fault
+
+    def as_fault(self, error: BaseException) -> Fault:
+        """A Fault as it is, and the deadline's fault for a CancelledError. Raises the error if the client left."""
+        resolved = self.resolve_cancellation(error) if isinstance(error, asyncio.CancelledError) else error
+        if isinstance(resolved, Fault):
+            return resolved
+        raise resolved
 
     def __enter__(self) -> None: ...
 

@@ -110,16 +110,16 @@ class EventStreamResponse:
         """Send bytes, the headers before them; wait while the client does not keep up. Raises ClientDisconnected."""
         self._deadline.enter_phase("write", self._stall)
         try:
-            with self._deadline:
-                if self._committing is not None:  # it may not have begun yet: there is one head, and this task sends it
-                    await self._committing
-                    self._committing = None
-                elif self.response is None:
-                    self._hold.cancel()
-                    await self._commit()
-                await self._get_response().write(data)
-        except Fault as fault:
-            raise ClientDisconnected(fault) from None
+            if self._committing is not None:  # it may not have begun yet: there is one head, and this task sends it
+                await self._committing
+                self._committing = None
+            elif self.response is None:
+                self._hold.cancel()
+                await self._commit()
+            assert self.response is not None
+            await self.response.write(data)
+        except asyncio.CancelledError as error:
+            raise ClientDisconnected(self._deadline.as_fault(error)) from None
         except ConnectionError:
             raise ClientDisconnected from None
         self.written += len(data)

@@ -262,9 +262,9 @@ def _merged(base: Policy, *choices: PolicyChoice) -> Policy:
 
 
 def _fitted(candidate: Candidate, name: str, extra: ExtraParameters | None) -> Candidate:
-    target = candidate.target
+    target = candidate.plan.target
     if extra is not None and extra != target.policy.extra_parameters:
         target = replace(target, policy=replace(target.policy, extra_parameters=extra))
     if name != target.model:
         target = replace(target, model=name)
-    return candidate if target is candidate.target else replace(candidate, plan=candidate.plan.with_target(target))
+    return candidate if target is candidate.plan.target else replace(candidate, plan=candidate.plan.with_target(target))

@@ -13,8 +13,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from dragoman.local_engine.engine import EngineOptions
-from dragoman.local_engine.service import EngineService
 from dragoman.local_engine.mini import FOLDER
+from dragoman.local_engine.service import EngineService
 from tools.mini.corpus import load_corpus
 from tools.mini.dialogue import Dialogue, call_text, tool_schema
 from tools.mini.evaluate import ModelClient, evaluate

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jsonschema import Draft202012Validator
 
-from dragoman.local_engine.text.detokenizer import load_tokenizer
 from dragoman.local_engine.mini import FOLDER
+from dragoman.local_engine.text.detokenizer import load_tokenizer
 from tools.mini.corpus import load_corpus, normalize_question
 from tools.mini.dialogue import Dialogue, Dialogues, call_text, render, tool_schema
 from tools.mini.json_pieces import AnyValue, join_pieces, write_pieces
