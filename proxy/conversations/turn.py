@@ -25,7 +25,7 @@ from dragoman.adapters.responses.events import TERMINALS
 from dragoman.adapters.responses.writer import ResponsesWriter
 from dragoman.adapters.streams import Chunk, Output, Run, StreamWriter
 from dragoman.proxy.http.deadline import Clock
-from dragoman.proxy.telemetry.log import Mask
+from dragoman.proxy.telemetry.mask import Mask
 
 from .history import again, check_results, is_cut_off, is_sealed, items_of, reference, replayed
 from .stores.interface import OverLimit, ResponseStore, StoredResponse, StoreError, new_response_id

@@ -18,7 +18,8 @@ from dragoman.adapters.translate.bridge import Bridge, bridges
 from dragoman.proxy.conversations.turn import Turn
 from dragoman.proxy.http.deadline import Clock
 from dragoman.proxy.routing.state import Candidate
-from dragoman.proxy.telemetry.log import Log, Note
+from dragoman.proxy.telemetry.log import Log
+from dragoman.proxy.telemetry.record import ExchangeRecord
 from dragoman.proxy.upstreams.errors import chance_of
 from dragoman.proxy.upstreams.interface import Incoming
 
@@ -40,7 +41,7 @@ class Asked:
     request: BaseRequest
     route: Route
     ctx: Context
-    note: Note
+    note: ExchangeRecord
     clock: Clock
     log: Log
     turn: Turn | None = None

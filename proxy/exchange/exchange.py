@@ -26,7 +26,9 @@ from dragoman.proxy.http.json_response import as_response, encode
 from dragoman.proxy.http.request_body import read_body
 from dragoman.proxy.http.stream_response import ClientGone, send_large
 from dragoman.proxy.routing.state import Candidate, RouterState
-from dragoman.proxy.telemetry.log import Log, Mask, Note
+from dragoman.proxy.telemetry.log import Log
+from dragoman.proxy.telemetry.mask import Mask
+from dragoman.proxy.telemetry.record import ExchangeRecord
 
 from .attempts import Asked, Attempt, first_answer
 from .batch import whole_reply
@@ -58,7 +60,7 @@ class Exchange:
     ) -> None:
         self.clock = Clock()
         ctx = Context(route.profile, Call(request.method, route.natural(path), {}), Receipt())
-        note = Note(request_id, route.dialect.name, route.protocol)
+        note = ExchangeRecord(request_id, route.dialect.name, route.protocol)
         self._asked = Asked(request, route, ctx, note, self.clock, log)
         self._stream: StreamAnswer | None = None
         self._state = state
@@ -80,7 +82,7 @@ class Exchange:
             raise
         finally:
             self.clock.stop()
-            self._log.exchange(self._asked.note.line())
+            self._log.write_exchange(self._asked.note.to_log_line())
 
     async def _answered(self) -> StreamResponse:
         """An answer, whatever happens, unless the client is gone."""
@@ -164,7 +166,7 @@ class Exchange:
             await self._stream.fail(fault)
             return self._streamed(self._stream)
         reply = asked.route.served.write_fault(fault, asked.ctx)
-        note.failed(fault)
+        note.record_fault(fault)
         note.status = reply.status
         body = self._mask(encode(reply.body))
         note.bytes = len(body)
@@ -177,7 +179,7 @@ class Exchange:
         """Nobody will read this, but aiohttp wants to have it."""
         asked, note = self._asked, self._asked.note
         if fault is not None:
-            note.failed(fault)
+            note.record_fault(fault)
         else:
             note.outcome = "client_left"
         if asked.request.transport is not None:

@@ -16,7 +16,7 @@ from dragoman.adapters.streams import Chunk, Output, Run, StreamTranslator, Stre
 from dragoman.proxy.config.models import Server
 from dragoman.proxy.http.stream_response import Downstream
 from dragoman.proxy.routing.state import Candidate
-from dragoman.proxy.telemetry.log import Mask
+from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.upstreams.interface import Incoming
 
 from .attempts import Asked, Attempt, first_answer, open_upstream
@@ -122,7 +122,7 @@ class StreamAnswer:
             raise self._blamed(error) from None
         last = outputs[-1]
         if isinstance(last, Fault):
-            note.failed(last)
+            note.record_fault(last)
             data = self._mask(data)
             if turn is not None:
                 note.cause = await turn.failed(self._writer, self._mask) or note.cause

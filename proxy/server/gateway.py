@@ -32,7 +32,9 @@ from dragoman.proxy.http.json_response import as_response, encode
 from dragoman.proxy.http.request_body import check_host, path_of, request_id
 from dragoman.proxy.routing.keys import ANYONE
 from dragoman.proxy.routing.state import RouterState
-from dragoman.proxy.telemetry.log import Log, Mask, Note
+from dragoman.proxy.telemetry.log import Log
+from dragoman.proxy.telemetry.mask import Mask
+from dragoman.proxy.telemetry.record import ExchangeRecord
 
 from .model_listing import Desk, Inquiry, told
 from .stored_responses import METHODS, Retrieval
@@ -121,7 +123,8 @@ class Gateway:
             raise self._routes.unknown(path_of(request))
         if request.method not in methods:
             return self._other_method(request, identity, ", ".join(methods))
-        retrieval = Retrieval(request, Note(identity, route.dialect.name, route.protocol), route, response_id, part)
+        record = ExchangeRecord(identity, route.dialect.name, route.protocol)
+        retrieval = Retrieval(request, record, route, response_id, part)
         self._begin(retrieval)
         try:
             return await retrieval.run(self.state.keys, self.store, self.log, self._server.write_stall)

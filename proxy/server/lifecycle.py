@@ -21,7 +21,8 @@ from dragoman.proxy.config.values import time_text
 from dragoman.proxy.conversations.stores.interface import ResponseStore, StoreError
 from dragoman.proxy.conversations.stores.opening import file_of, open_store
 from dragoman.proxy.routing.state import RouterState
-from dragoman.proxy.telemetry.log import Log, Mask, logger, secrets
+from dragoman.proxy.telemetry.log import Log, create_log
+from dragoman.proxy.telemetry.mask import Mask, collect_secrets
 from dragoman.proxy.upstreams.credentials import Watch
 from dragoman.proxy.upstreams.factory import described, engines_ready, start_engines
 from dragoman.proxy.upstreams.interface import Upstream
@@ -119,13 +120,13 @@ async def start(
             f"refusing to listen on {server.host} without keys: anyone who reaches it could use your providers.\n"
             "Add `keys:` to the configuration, listen on 127.0.0.1, or pass --insecure."
         )
-    mask = Mask(secrets(config))
-    log = logger(mask, log_format, log_level, log_stream)
+    mask = Mask(collect_secrets(config))
+    log = create_log(mask, log_format, log_level, log_stream)
     try:
         await engines_ready(config)
     except ImportError as error:
         raise CannotServe(str(error)) from None
-    state = _state(config, dialects, random, Watch(mask.learn, log.warning))
+    state = _state(config, dialects, random, Watch(mask.add_secret, log.warning))
     try:
         await _engines(state, log)
         store = await _store(config, log)

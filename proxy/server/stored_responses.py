@@ -26,7 +26,8 @@ from dragoman.proxy.http.deadline import Clock
 from dragoman.proxy.http.json_response import as_response, encode
 from dragoman.proxy.http.stream_response import ClientGone, send_large
 from dragoman.proxy.routing.keys import Keys
-from dragoman.proxy.telemetry.log import Log, Note
+from dragoman.proxy.telemetry.log import Log
+from dragoman.proxy.telemetry.record import ExchangeRecord
 from dragoman.schemas import load
 
 __all__ = ["METHODS", "Retrieval"]
@@ -37,7 +38,7 @@ _SHOWN = 100  # characters of a client's value in a message
 class Retrieval:
     """One request. Made inside the task that serves it."""
 
-    def __init__(self, request: BaseRequest, note: Note, route: Route, response_id: str, part: str) -> None:
+    def __init__(self, request: BaseRequest, note: ExchangeRecord, route: Route, response_id: str, part: str) -> None:
         self.clock = Clock()
         self._request = request
         self._note = note
@@ -59,7 +60,7 @@ class Retrieval:
             raise
         finally:
             self.clock.stop()
-            log.info("exchange", **self._note.line())
+            log.info("exchange", **self._note.to_log_line())
 
     async def _answered(self, keys: Keys, store: ResponseStore | None) -> Response:
         note = self._note
@@ -84,7 +85,7 @@ class Retrieval:
             raise self.clock.verdict(stop) from None
 
     def _refused(self, fault: Fault, cause: BaseException | None = None) -> Response:
-        self._note.failed(fault)
+        self._note.record_fault(fault)
         self._note.cause = cause
         ctx = Context(self._route.profile, Call(self._request.method, "", {}), Receipt())
         reply = self._route.served.write_fault(fault, ctx)

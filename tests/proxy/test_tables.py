@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 import ssl
 from dataclasses import replace
 from typing import Any, get_args
@@ -17,7 +15,6 @@ from dragoman.adapters.call import Call
 from dragoman.adapters.faults import KINDS, Fault, Kind
 from dragoman.adapters.routes import ADDRESSES, Routes
 from dragoman.proxy.config.models import Provider, Timeouts
-from dragoman.proxy.telemetry.log import Mask, logger
 from dragoman.proxy.upstreams.credentials import NONE
 from dragoman.proxy.upstreams.errors import ERRORS, chance_of, fault_of
 from dragoman.proxy.upstreams.http import HttpUpstream
@@ -169,53 +166,6 @@ async def test_what_could_end_a_header_line_stays_here() -> None:
         assert up._passed(passed) == b"a: 1\r\nd: caf\xe9\r\n"
     finally:
         await up.close()
-
-
-def test_masks() -> None:
-    mask = Mask(["sk-abcde", "sk-abcdefg", 'quote"quote', "", "error", "7 chars"])
-    said = b'x sk-abcdefg sk-abcde quote"quote quote\\"quote quote\\\\\\"quote'
-    assert mask(said) == b"x *** *** *** *** ***"
-    assert mask(b'{"error": "7 chars are no secret"}') == b'{"error": "7 chars are no secret"}'
-    assert Mask()(b"sk-abcde") == b"sk-abcde"
-
-
-def test_logs_are_masked_in_every_format() -> None:
-    for style in ("json", "console"):
-        stream = io.BytesIO()
-        log = logger(Mask(["sk-canary"]), style, "info", stream)
-        try:
-            raise ValueError("sk-canary")
-        except ValueError as error:
-            log.error("defect sk-canary", key="sk-canary", exc_info=error)
-        log.debug("nothing")
-        assert b"canary" not in stream.getvalue()
-        assert b"ValueError: ***" in stream.getvalue()
-        assert style == "console" or json.loads(stream.getvalue())["level"] == "error"
-
-
-@pytest.mark.parametrize("style", ["json", "console"])
-@pytest.mark.parametrize("level", ["debug", "info", "warning"])
-def test_the_line_of_an_exchange_is_like_any_other(style: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("time.time", lambda: 1_700_000_000.25)
-    line = {"request_id": "r", "model": "sk-canary", "usage": {"total_tokens": 3}}
-    short, long = io.BytesIO(), io.BytesIO()
-    logger(Mask(["sk-canary"]), style, level, short).exchange(dict(line))
-    logger(Mask(["sk-canary"]), style, level, long).info("exchange", **line)
-    assert short.getvalue() == long.getvalue()
-    assert (b"***" in short.getvalue()) is (level != "warning")
-
-
-def test_nothing_is_critical() -> None:
-    stream = io.BytesIO()
-    logger(Mask(), "json", "critical", stream).error("x")
-    assert stream.getvalue() == b""
-
-
-def test_control_characters_stay_escaped_in_the_log() -> None:
-    stream = io.BytesIO()
-    logger(Mask(), "json", "info", stream).info("x", model="a\r\n\x1b[31mb")
-    assert stream.getvalue().count(b"\n") == 1
-    assert b"\x1b" not in stream.getvalue()
 
 
 TASKS = {"vectors": "embeddings"}

@@ -27,7 +27,7 @@ from dragoman.proxy.config.starter import STARTER
 from dragoman.proxy.server import lifecycle as serve
 
 GOOD = 'providers: {p: {dialect: openai, base_url: "http://127.0.0.1:1/v1"}}\nmodels: {m: {targets: [{provider: p}]}}\n'
-HEAVY = ("aiohttp", "pydantic", "rich", "ruamel", "jsonschema_rs", "structlog", "orjson", "asyncio")
+HEAVY = ("aiohttp", "pydantic", "rich", "ruamel", "jsonschema_rs", "orjson", "asyncio")
 
 
 @pytest.fixture(autouse=True)
