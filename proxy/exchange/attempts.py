@@ -20,7 +20,7 @@ from dragoman.proxy.http.deadline import Clock
 from dragoman.proxy.routing.state import Candidate
 from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.record import ExchangeRecord
-from dragoman.proxy.upstreams.errors import chance_of
+from dragoman.proxy.upstreams.errors import retry_decision
 from dragoman.proxy.upstreams.interface import Incoming
 
 __all__ = ["MOST_ATTEMPTS", "Asked", "Attempt", "first_answer", "mended", "open_upstream", "written"]
@@ -99,10 +99,10 @@ async def first_answer(
             if asked.turn is not None and asked.turn.forgotten(failed) and not committed():
                 attempt = written(asked.ctx, asked.route.protocol, candidate, asked.turn)
                 continue
-            chance = chance_of(failed)
-            if committed() or asked.note.attempts >= MOST_ATTEMPTS or not chance.elsewhere:
+            decision = retry_decision(failed)
+            if committed() or asked.note.attempts >= MOST_ATTEMPTS or not decision.next_target:
                 raise failed
-            if not (again and chance.again):
+            if not (again and decision.same_target):
                 break
             await asyncio.sleep(uniform(*_JITTER))
     raise failed or refused or Fault("upstream_unavailable", "the model has no target", code="no_target")

@@ -39,7 +39,7 @@ class Unforeseen:
         self._asked.log.error(
             "defect", request_id=identity, provider=self._provider, error=type(error).__name__, traceback=where
         )
-        text = f"upstream {self._provider}: its reply cannot be read"
+        text = f"{self._provider}: its reply cannot be read"
         return Fault("upstream_invalid_response", text, code="upstream_invalid_response")
 
     def __enter__(self) -> None: ...

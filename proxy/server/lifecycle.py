@@ -23,10 +23,10 @@ from dragoman.proxy.conversations.stores.opening import file_of, open_store
 from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.telemetry.log import Log, create_log
 from dragoman.proxy.telemetry.mask import Mask, collect_secrets
-from dragoman.proxy.upstreams.credentials import Watch
-from dragoman.proxy.upstreams.factory import described, engines_ready, start_engines
+from dragoman.proxy.upstreams.credentials import CredentialObserver
+from dragoman.proxy.upstreams.factory import describe_engines, start_engines
 from dragoman.proxy.upstreams.interface import Upstream
-from dragoman.proxy.upstreams.local.supervisor import EngineError
+from dragoman.proxy.upstreams.supervision.supervisor import EngineError
 
 from .gateway import Gateway, GatewayServer
 
@@ -122,11 +122,7 @@ async def start(
         )
     mask = Mask(collect_secrets(config))
     log = create_log(mask, log_format, log_level, log_stream)
-    try:
-        await engines_ready(config)
-    except ImportError as error:
-        raise CannotServe(str(error)) from None
-    state = _state(config, dialects, random, Watch(mask.add_secret, log.warning))
+    state = _state(config, dialects, random, CredentialObserver(mask.add_secret, log.warning))
     try:
         await _engines(state, log)
         store = await _store(config, log)
@@ -174,7 +170,7 @@ def _greet(running: Running) -> None:
     print(f"for OpenAI clients: base_url={running.url}/v1", file=sys.stderr)
     print(models_told(running.config), file=sys.stderr)
     print(running.keeping, file=sys.stderr)
-    for line in (*described(running.upstreams), *next_steps(running.config, running.url)):
+    for line in (*describe_engines(running.upstreams), *next_steps(running.config, running.url)):
         print(line, file=sys.stderr)
     sys.stderr.flush()
 
@@ -208,9 +204,11 @@ def _in_fast_loop(main: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         return runner.run(main())
 
 
-def _state(config: Config, dialects: Mapping[str, Dialect], random: Random | None, watch: Watch) -> RouterState:
+def _state(
+    config: Config, dialects: Mapping[str, Dialect], random: Random | None, observer: CredentialObserver
+) -> RouterState:
     try:
-        return RouterState(config, dialects, random, watch=watch)
+        return RouterState(config, dialects, random, observer=observer)
     except OSError as error:  # ssl.SSLError included
         raise CannotServe(f"a provider's TLS files or key file cannot be read: {error}") from None
     except BadKeyFile as error:
@@ -219,7 +217,7 @@ def _state(config: Config, dialects: Mapping[str, Dialect], random: Random | Non
 
 async def _engines(state: RouterState, log: Log) -> None:
     try:
-        await start_engines(state.upstreams, log)
+        await start_engines(state.routed_upstreams, log)
     except EngineError as error:
         raise CannotServe(str(error)) from None
 

@@ -29,9 +29,9 @@ from dragoman.proxy.http.deadline import Clock
 from dragoman.proxy.http.decompression import BadEncoding, Inflater, TooMuch, codec
 from dragoman.proxy.http.tls import tls_context
 
+from .aiohttp_client import Connector, HttpClient, HttpResponse
 from .credentials import Credentials
-from .errors import ERRORS, PROXY_REFUSED, fault_of
-from .http_client import Connector, HttpClient, HttpResponse
+from .errors import CLIENT_ERRORS, PROXY_REFUSED, to_fault
 from .interface import REPLY_LIMIT
 
 __all__ = ["HttpIncoming", "HttpUpstream"]
@@ -71,16 +71,16 @@ class HttpUpstream:
         body = orjson.dumps(call.body)
         rest = b"%bContent-Length: %d\r\n\r\n" % (self._passed(passed), len(body))
         try:
-            shown = self._credentials.lines()
+            shown = self._credentials.header_lines()
             if shown is None:
-                shown = await self._credentials.obtain()
+                shown = await self._credentials.fetch_header_lines()
             response = await self._client.send(head + shown + rest, body)
             if response.status == 401:
                 response = await self._asked_again(response, shown, (head, rest, body))
         except asyncio.CancelledError as stop:
             raise clock.verdict(stop) from None
-        except ERRORS as error:
-            raise fault_of(error, self._name) from error
+        except CLIENT_ERRORS as error:
+            raise to_fault(error, self._name) from error
         try:
             return HttpIncoming(self._name, response, clock, self._lingering)
         except BaseException:
@@ -99,7 +99,7 @@ class HttpUpstream:
         """The answer to the call with other credentials, or the refusal where there are none."""
         head, rest, body = call
         try:
-            others = await self._credentials.instead_of(shown)
+            others = await self._credentials.replace_header_lines(shown)
         except BaseException:
             response.close()
             raise
@@ -154,7 +154,7 @@ class HttpIncoming:
         if 300 <= self.status < 400:
             raise self._invalid("it redirects, which is not followed", "upstream_redirect")
         if self.status == 407:
-            raise Fault("upstream_unreachable", f"upstream {name}: its HTTP proxy refuses (407)", code=PROXY_REFUSED)
+            raise Fault("upstream_unreachable", f"{name}: its HTTP proxy refused the request (407)", code=PROXY_REFUSED)
         self._inflater: Inflater | None = None
         if encoding := self.headers.get("Content-Encoding"):
             try:
@@ -203,7 +203,7 @@ class HttpIncoming:
         try:
             async with asyncio.timeout(_LINGER):
                 await self._response.content.readany()
-        except ERRORS:
+        except CLIENT_ERRORS:
             pass  # everything that matters was said
         finally:
             self.close()
@@ -216,8 +216,8 @@ class HttpIncoming:
             return await self._response.content.readany()
         except asyncio.CancelledError as stop:
             raise self._clock.verdict(stop) from None
-        except ERRORS as error:
-            raise fault_of(error, self._name) from error
+        except CLIENT_ERRORS as error:
+            raise to_fault(error, self._name) from error
 
     def _inflate(self, inflater: Inflater, data: bytes, last: bool) -> bytes:
         try:
@@ -234,7 +234,7 @@ class HttpIncoming:
         return self._invalid(f"its reply is larger than {REPLY_LIMIT // 1024**2} MiB", "upstream_response_too_large")
 
     def _invalid(self, text: str, code: str) -> Fault:
-        return Fault("upstream_invalid_response", f"upstream {self._name}: {text}", code=code)
+        return Fault("upstream_invalid_response", f"{self._name}: {text}", code=code)
 
 
 def _query(query: Mapping[str, str]) -> str:

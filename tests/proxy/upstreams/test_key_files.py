@@ -141,13 +141,13 @@ async def test_looks_are_rare_and_off_the_loop(key: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(asyncio, "to_thread", counted)
     for _ in range(100):
-        assert keys.lines() == b"api-key: canary-old\r\n"
+        assert keys.header_lines() == b"api-key: canary-old\r\n"
         await asyncio.sleep(0)
     assert looks == []
     now += 1.5
-    keys.lines()
+    keys.header_lines()
     await settle(lambda: keys._task is None)
-    keys.lines()
+    keys.header_lines()
     assert looks == [1001.5]
     await keys.close()
 

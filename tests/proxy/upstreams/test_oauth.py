@@ -19,7 +19,7 @@ from aiohttp import web
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider
 from dragoman.proxy.upstreams import oauth
-from dragoman.proxy.upstreams.credentials import SILENT
+from dragoman.proxy.upstreams.credentials import NO_OBSERVER
 from dragoman.proxy.upstreams.oauth import NoToken, Token, TokenEndpoint, TokenSource
 
 SECRET = "canary-client-secret"
@@ -103,7 +103,7 @@ async def house() -> AsyncIterator[House]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refreshes follow one another without a pause."""
-    monkeypatch.setattr(oauth.TokenSource.__init__, "__defaults__", (SILENT, (0.001, 0.001)))
+    monkeypatch.setattr(oauth.TokenSource.__init__, "__defaults__", (NO_OBSERVER, (0.001, 0.001)))
 
 
 async def settle(condition: Callable[[], bool]) -> None:
@@ -406,9 +406,9 @@ async def test_pauses_between_failures_grow_to_a_limit(monkeypatch: pytest.Monke
 
     tokens = source(fetch, pauses=(1.0, 5.0))
     for _ in range(20):
-        if tokens.lines() is None:
+        if tokens.header_lines() is None:
             with pytest.raises(Fault):
-                await tokens.obtain()
+                await tokens.fetch_header_lines()
         now += 1
     assert [later - earlier for earlier, later in pairwise(times)] == [1, 2, 4, 5, 5]
 
@@ -418,9 +418,9 @@ async def test_a_defect_in_a_refresh_is_not_swallowed() -> None:
         raise RuntimeError("a defect")
 
     tokens = source(fetch)
-    assert tokens.lines() is None
+    assert tokens.header_lines() is None
     with pytest.raises(RuntimeError, match="a defect"):
-        await tokens.obtain()
+        await tokens.fetch_header_lines()
 
 
 async def test_closing_ends_a_refresh() -> None:
@@ -432,8 +432,8 @@ async def test_closing_ends_a_refresh() -> None:
         raise AssertionError
 
     tokens = source(fetch)
-    assert tokens.lines() is None
-    waiting = asyncio.ensure_future(tokens.obtain())
+    assert tokens.header_lines() is None
+    waiting = asyncio.ensure_future(tokens.fetch_header_lines())
     await begun.wait()
     await tokens.close()
     with pytest.raises(Fault, match="no access token"):
