@@ -20,6 +20,7 @@ from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.values import time_text
 from dragoman.proxy.conversations.stores.interface import ResponseStore, StoreError
 from dragoman.proxy.conversations.stores.opening import file_of, open_store
+from dragoman.proxy.http.aiohttp_server import HttpServer
 from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.telemetry.log import Log, create_log
 from dragoman.proxy.telemetry.mask import Mask, collect_secrets
@@ -28,7 +29,7 @@ from dragoman.proxy.upstreams.factory import describe_engines, start_engines
 from dragoman.proxy.upstreams.interface import Upstream
 from dragoman.proxy.upstreams.supervision.supervisor import EngineError
 
-from .gateway import Gateway, GatewayServer
+from .gateway import Gateway
 
 __all__ = ["CannotServe", "Running", "run", "start"]
 
@@ -43,7 +44,7 @@ class CannotServe(Exception):
 class Running:
     """A proxy that listens. `stop` drains it."""
 
-    def __init__(self, config: Config, gateway: Gateway, server: GatewayServer, listener: asyncio.Server) -> None:
+    def __init__(self, config: Config, gateway: Gateway, server: HttpServer, listener: asyncio.Server) -> None:
         self.config = config
         self._drain = config.server.drain
         self._gateway = gateway
@@ -129,7 +130,8 @@ async def start(
     except BaseException:
         await state.close()
         raise
-    web_server = GatewayServer(Gateway(config, dialects, state, store, log, mask), server.header_timeout)
+    gateway = Gateway(config, dialects, state, store, log, mask)
+    web_server = HttpServer(gateway, server.header_timeout)
     try:
         listener = await asyncio.get_running_loop().create_server(web_server, server.host, server.port, backlog=1024)
     except OSError as error:
@@ -141,7 +143,7 @@ async def start(
         raise CannotServe(
             f"{text}\nStop the process that holds the address, or take another port (--port, server.port)."
         ) from None
-    return Running(config, web_server.gateway, web_server, listener)
+    return Running(config, gateway, web_server, listener)
 
 
 def run(config: Config, *, insecure: bool = False, log_format: str = "json", log_level: str = "info") -> int:

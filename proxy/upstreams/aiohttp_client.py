@@ -14,7 +14,10 @@ Through an HTTP proxy, https goes by a tunnel that the connector asks for (CONNE
 goes to the proxy itself: its target is then a whole address, and it carries the credentials for the proxy.
 
 A pooled connection on which anything came unasked is not used again. Nothing is sent twice here: whether a failed
-request is tried once more is decided where the fault is known (`errors.retry_decision`).
+request is tried again is decided by `errors.retry_decision`.
+
+This module alone uses parts of aiohttp's client that aiohttp does not document; `test_aiohttp_client_internals.py`
+names them, and the releases that have them.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from yarl import URL
 
 from dragoman.adapters.call import Headers
 
-__all__ = ["Connector", "HttpClient", "HttpResponse", "split_credentials"]
+__all__ = ["Connector", "HttpClient", "HttpProcessingError", "HttpResponse", "split_credentials"]
 
 _JOINED = 64 * 1024  # a body up to this size is copied behind its head, to be written with it
 _SWITCHING = 101

@@ -14,9 +14,10 @@ import ssl
 from typing import NamedTuple
 
 import aiohttp
-from aiohttp.http_exceptions import HttpProcessingError
 
 from dragoman.adapters.faults import Fault, Kind
+
+from .aiohttp_client import HttpProcessingError
 
 __all__ = [
     "CLIENT_ERRORS",
