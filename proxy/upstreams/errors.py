@@ -54,7 +54,7 @@ _ERRORS = (
     UpstreamError(
         aiohttp.ClientProxyConnectionError, _UNREACHABLE, "upstream_unreachable", "cannot connect to its HTTP proxy"
     ),
-    UpstreamError(aiohttp.ClientHttpProxyError, _UNREACHABLE, PROXY_REFUSED, "its HTTP proxy refused the connection"),
+    UpstreamError(aiohttp.ClientHttpProxyError, _UNREACHABLE, PROXY_REFUSED, "its HTTP proxy refused the request"),
     UpstreamError(aiohttp.ClientConnectorDNSError, _UNREACHABLE, "upstream_unreachable", "cannot resolve {host} (DNS)"),
     UpstreamError(aiohttp.ClientConnectorError, _UNREACHABLE, "upstream_unreachable", "cannot connect"),
     UpstreamError(aiohttp.ServerTimeoutError, _LATE, "upstream_timeout", "did not answer in time"),

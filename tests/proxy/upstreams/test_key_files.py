@@ -68,7 +68,7 @@ async def settle(condition: Callable[[], bool]) -> None:
 async def test_a_changed_key_takes_effect_by_itself(
     proxy: Any, picky: Picky, key: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(credentials, "_LOOK_AFTER", 0.01)
+    monkeypatch.setattr(credentials, "_CHECK_AFTER", 0.01)
     p = await proxy(provider(picky, key))
     assert (await p.ask()).status == 200
     key.write_text("canary-new-one")  # noqa: ASYNC240
@@ -114,7 +114,7 @@ async def test_without_another_key_the_refusal_counts(proxy: Any, picky: Picky, 
 async def test_a_file_that_holds_no_key_any_more(
     proxy: Any, picky: Picky, key: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], Any], reason: str
 ) -> None:
-    monkeypatch.setattr(credentials, "_LOOK_AFTER", 0.01)
+    monkeypatch.setattr(credentials, "_CHECK_AFTER", 0.01)
     p = await proxy(provider(picky, key))
     harm(key)
     for _ in range(4):
