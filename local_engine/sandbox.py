@@ -42,7 +42,7 @@ splitlines startswith strip swapcase title upper values
 """
 FILTERS, METHODS = frozenset(_FILTERS.split()), frozenset(_METHODS.split())
 WIDEST = 64
-"""The largest number that a call may be given beside data, as in tojson(indent=4)."""
+"""The largest number that a call may be given besides data, as in tojson(indent=4)."""
 LONGEST_RANGE = 10_000
 
 

@@ -119,7 +119,7 @@ _NO_RETRY = RetryDecision(same_target=False, next_target=False)
 _NEXT = RetryDecision(same_target=False, next_target=True)
 _AGAIN = RetryDecision(same_target=True, next_target=True)
 
-# By kind and code; None stands for every code without a row of its own.
+# By kind and code; None covers every code without a row of its own.
 _RETRIES: dict[tuple[Kind, str | None], RetryDecision] = {
     ("upstream_unreachable", "upstream_unreachable"): _AGAIN,
     ("upstream_unreachable", "upstream_disconnected"): _AGAIN,  # a pooled connection that was closed looks like this

@@ -1,7 +1,7 @@
 """The upstream that litellm calls, in one process for all providers of the engine litellm.
 
 litellm looks for keys, addresses and switches in hundreds of environment variables, at import and at every call. So it
-runs in a process whose environment holds nothing of ours, and is told everything with each call over the Unix socket:
+runs in a process whose environment holds nothing of ours, and gets everything with each call over the Unix socket:
 
     POST /chat/completions   {"arguments": {...}, "settings": {...}}
 
