@@ -18,7 +18,7 @@ from dragoman.proxy.upstreams.litellm.upstream import LitellmUpstream
 from dragoman.proxy.upstreams.supervision import supervisor
 from dragoman.proxy.upstreams.supervision.supervisor import Supervisor
 
-from .conftest import KEY, Messages, message
+from .conftest import KEY, Messages, event, message, started, stopped, text
 
 WHOLE = message({"type": "text", "text": "hello"})
 
@@ -127,6 +127,37 @@ async def test_killed_during_a_call_the_call_is_made_again(lone_proxy: Any, fake
     os.kill(engine_of(proxy).pid or 0, signal.SIGKILL)
     assert (await asking)[0] == 200
     assert len(fake.requests) == 2
+
+
+OVERLOADED = event({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
+
+
+@pytest.mark.parametrize(
+    ("script", "last"),
+    [
+        ([started() + text("hel"), stopped()], "finish_reason"),
+        ([started() + text("hel"), OVERLOADED], "error"),
+        ([started() + text("hel")], "content"),
+    ],
+    ids=["complete", "an error", "cut short"],
+)
+async def test_a_stream_ends_with_what_the_provider_sent_last(
+    litellm_socket: Path, fake: Messages, script: list[Any], last: str
+) -> None:
+    """Nothing is added to it: no [DONE], no second error, no finish reason of litellm's own."""
+    fake.says(*script)
+    arguments = {"model": "anthropic/claude", "messages": [{"role": "user", "content": "hi"}], "stream": True}
+    settings = {"api_key": KEY, "api_base": fake.url, "connect_timeout": 5, "timeout": 20, "max_retries": 0}
+    connector, call = aiohttp.UnixConnector(str(litellm_socket)), {"arguments": arguments, "settings": settings}
+    async with (
+        aiohttp.ClientSession(connector=connector) as session,
+        session.post("http://litellm/chat/completions", json=call) as reply,
+    ):
+        body = await asyncio.wait_for(reply.read(), 20)
+    events = [json.loads(part.removeprefix(b"data: ")) for part in body.split(b"\n\n") if part]
+    reasons = [choice["finish_reason"] for one in events for choice in one.get("choices", ())]
+    assert [one for one in events if "error" in one] == events[len(events) - (last == "error") :]
+    assert any(reasons) is (last == "finish_reason")
 
 
 SERVE = """

@@ -14,7 +14,7 @@ A client that leaves cancels its handler, and the handler closes litellm's strea
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from importlib.metadata import version
 from typing import Any
@@ -77,27 +77,27 @@ class LitellmServer:
 async def _send_stream(request: web.Request, source: Any) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
-    chunks = aiter(source)
-    async with aclosing(source):
-        while (event := await _next_event(chunks, source, request)) is not None:
+    async with aclosing(source), aclosing(_to_events(source, request)) as events:
+        async for event in events:
             await response.write(event)
     return response
 
 
-async def _next_event(chunks: Any, source: Any, request: web.Request) -> bytes | None:
-    """The next chunk as an event, or the error that ends the stream; None at its end."""
+async def _to_events(source: Any, request: web.Request) -> AsyncGenerator[bytes]:
+    """litellm's chunks as events, up to its end, its first error, or a finish reason that it made up."""
     try:
-        body = to_openai(await anext(chunks))
-    except StopAsyncIteration:
-        return None
+        async for chunk in source:
+            body = to_openai(chunk)
+            if has_finish_reason(body) and source.received_finish_reason is None:
+                return
+            yield _to_event(body)
     except Exception as error:  # noqa: BLE001 - whatever it is, the stream ends with it
-        return _last_event(error, request)
-    if has_finish_reason(body) and source.received_finish_reason is None:
-        return None
-    return _to_event(body)
+        if (event := _last_event(error, request)) is not None:
+            yield event
 
 
 def _last_event(error: Exception, request: web.Request) -> bytes | None:
+    """The provider's error as an event; for what broke on the way, None, and the connection is closed."""
     if is_early_end(error):
         return None
     if find_transport_failure(error) is None:
