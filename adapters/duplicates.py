@@ -1,4 +1,4 @@
-"""Where a key stands twice in a JSON text that is valid otherwise."""
+"""Find the key that a JSON text, valid otherwise, has twice in one object."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from .faults import Fault
 from .paths import Path, dotted
 
-__all__ = ["duplicate_key", "place_of"]
+__all__ = ["describe_place", "duplicate_key_fault"]
 
 _SHOWN = 40
 # A string, with the colon behind it where it is a key; or what begins, parts and ends objects and arrays.
@@ -18,15 +18,15 @@ _TOKEN = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*(:)?|[{}\[\],]')
 
 @dataclass(slots=True)
 class _Open:
-    """An object or array that has not ended yet: where it is being read, and where the keys of an object stood."""
+    """An object or array that has not ended yet: the current key or index, and the position of each key so far."""
 
     at: str | int
     keys: dict[str, int] = field(default_factory=dict)
 
 
-def duplicate_key(text: str, skipped: int = 0) -> Fault:
-    """The fault that names the first key to stand twice in one object, and both its places. `skipped` bytes stood
-    before the text. Raises ValueError where no key does.
+def duplicate_key_fault(text: str, skipped: int = 0) -> Fault:
+    """The fault that names the first key to occur twice in one object, and both its places. `skipped` bytes came
+    before the text. Raises ValueError if there is no such key.
     """
     stack: list[_Open] = []
     for token in _TOKEN.finditer(text):
@@ -42,13 +42,13 @@ def duplicate_key(text: str, skipped: int = 0) -> Fault:
             stack[-1].at = key
             first = stack[-1].keys.setdefault(key, token.start())
             if first != token.start():
-                places = [place_of(text, position, skipped) for position in (first, token.start())]
+                places = [describe_place(text, position, skipped) for position in (first, token.start())]
                 return _fault(tuple(one.at for one in stack), *places)
-    raise ValueError("no key stands twice")
+    raise ValueError("no key occurs twice")
 
 
-def place_of(text: str, position: int, skipped: int = 0) -> str:
-    """Where that character is, in words; lines, columns (in characters) and bytes count from 1, 1 and 0."""
+def describe_place(text: str, position: int, skipped: int = 0) -> str:
+    """Describe where a character is; lines, columns (in characters) and bytes count from 1, 1 and 0."""
     line = text.count("\n", 0, position) + 1
     column = position - text.rfind("\n", 0, position)
     return f"line {line}, column {column} (byte {skipped + len(text[:position].encode())})"

@@ -1,10 +1,15 @@
-"""jinja2's immutable sandbox, with bounds: a template comes with a model folder and is not trusted.
+"""jinja2's immutable sandbox with bounds: a template comes with a model folder and is not trusted.
 
-Every turn of a loop, every call and every text that is written costs a part of a budget, so that neither endless loops
-nor strings that double themselves get far. To that end the parsed template is rewritten: a loop's body begins with a
-charge (for the constant text in it, too), and `~` and literals of lists become calls. No value weighs more than may be
-written; operators that can blow one up are judged before they run. Attributes that begin with an underscore, methods
-and filters that are not on the lists below, and anything that would alter an argument are refused.
+jinja2's own sandbox refuses unsafe attributes and ranges above 100 000. It bounds neither time, nor output, nor the
+size of a value: there, this template writes 2^60 characters (`tests/local_engine/test_sandbox.py` has more).
+
+    {% set n = namespace(a="x") %}{% for i in range(60) %}{% set n.a = n.a ~ n.a %}{% endfor %}{{ n.a }}
+
+Here each pass of a loop, each call and each text that is written spends a part of a budget. To that end the parsed
+template is rewritten: a loop's body begins with a charge (for its constant text, too), and `~` and literals of lists
+become calls. No value may weigh more than may be written; operators that can enlarge a value are checked before they
+run. Attributes that begin with an underscore, methods and filters that are not on the lists below, and anything that
+would alter an argument are refused.
 """
 
 from __future__ import annotations
@@ -37,7 +42,7 @@ splitlines startswith strip swapcase title upper values
 """
 FILTERS, METHODS = frozenset(_FILTERS.split()), frozenset(_METHODS.split())
 WIDEST = 64
-"""The largest number that a call may be given beside data, as in tojson(indent=4)."""
+"""The largest number that a call may be given besides data, as in tojson(indent=4)."""
 LONGEST_RANGE = 10_000
 
 
@@ -47,7 +52,7 @@ class OverBudget(SecurityError):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """`seconds` of processor time, `steps` (turns of loops and calls), `chars` written or held in one value."""
+    """`seconds` of processor time, `steps` (passes of loops, and calls), `chars` written or held in one value."""
 
     seconds: float = 2.0
     steps: int = 200_000
@@ -56,7 +61,7 @@ class Bounds:
 
 @dataclass(slots=True)
 class Budget:
-    """What one run of a template has left. Belongs to the thread that made it."""
+    """What one run of a template has spent. Belongs to the thread that created it."""
 
     bounds: Bounds
     steps: int = 0
@@ -103,7 +108,7 @@ spending: contextvars.ContextVar[Budget] = contextvars.ContextVar("spending")
 
 
 class Environment(ImmutableSandboxedEnvironment):
-    """Templates of this environment run while `spending` holds a budget."""
+    """Its templates run while `spending` holds a budget."""
 
     intercepted_binops = frozenset({"+", "*", "**", "%", "//", "/", "-"})
 
@@ -113,29 +118,29 @@ class Environment(ImmutableSandboxedEnvironment):
             lstrip_blocks=True,
             optimized=False,
             autoescape=False,
-            finalize=_written,
+            finalize=_charge_output,
             extensions=[loopcontrols, Generation],
         )
         self.globals = {name: self.globals[name] for name in ("dict", "namespace", "joiner", "cycler")}
         self.globals["range"] = _range
-        self.filters = {name: _judged(name, self.filters[name]) for name in FILTERS if name in self.filters}
+        self.filters = {name: _bound_filter(name, self.filters[name]) for name in FILTERS if name in self.filters}
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree = Parser(self, source, name, filename).parse()
         _charge_loops(tree)
-        _rewritten(tree)
+        _rewrite(tree)
         return tree
 
     def charge(self, chars: int) -> str:
         spending.get().step(chars)
         return ""
 
-    def glued(self, *parts: object) -> str:
+    def concatenate(self, *parts: object) -> str:
         budget = spending.get()
         budget.fits(sum(map(budget.weight, parts)))
         return "".join(map(str, parts))
 
-    def built(self, value: Any) -> Any:
+    def measure_literal(self, value: Any) -> Any:
         budget = spending.get()
         budget.step(budget.weight(value))
         return value
@@ -146,7 +151,7 @@ class Environment(ImmutableSandboxedEnvironment):
         method = getattr(__obj, "__self__", None)
         name = getattr(__obj, "__name__", "")
         if isinstance(method, (str, list, tuple, dict, int, float)):
-            _judge_method(method, name, args)
+            _check_method(method, name, args)
         found = super().call(__context, __obj, *args, **kwargs)
         budget.weight(found)
         return found
@@ -174,7 +179,7 @@ class Environment(ImmutableSandboxedEnvironment):
 
 
 class Generation(Extension):
-    """`{% generation %}`, which marks the model's own words for training; here its body alone matters."""
+    """`{% generation %}`, which marks the model's own words for training; rendered as its body."""
 
     tags = {"generation"}  # noqa: RUF012
 
@@ -185,43 +190,45 @@ class Generation(Extension):
 
 def _charge_loops(tree: nodes.Template) -> None:
     for loop in tree.find_all(nodes.For):
-        loop.body.insert(0, nodes.ExprStmt(_charge(loop.body), lineno=loop.lineno))
+        loop.body.insert(0, nodes.ExprStmt(_charge_node(loop.body), lineno=loop.lineno))
         if loop.test is not None:
-            loop.test = nodes.Or(_charge([]), loop.test, lineno=loop.lineno)
+            loop.test = nodes.Or(_charge_node([]), loop.test, lineno=loop.lineno)
     macros: list[nodes.Macro | nodes.CallBlock] = [*tree.find_all(nodes.Macro), *tree.find_all(nodes.CallBlock)]
     for macro in macros:
-        macro.body.insert(0, nodes.ExprStmt(_charge(macro.body), lineno=macro.lineno))
+        macro.body.insert(0, nodes.ExprStmt(_charge_node(macro.body), lineno=macro.lineno))
 
 
-def _charge(body: list[nodes.Node]) -> nodes.Expr:
-    return _own("charge", [nodes.Const(sum(len(text.data) for node in body for text in _texts(node)))])
+def _charge_node(body: list[nodes.Node]) -> nodes.Expr:
+    return _call_environment(
+        "charge", [nodes.Const(sum(len(text.data) for node in body for text in _template_texts(node)))]
+    )
 
 
-def _texts(node: nodes.Node) -> list[nodes.TemplateData]:
+def _template_texts(node: nodes.Node) -> list[nodes.TemplateData]:
     inner = list(node.find_all(nodes.TemplateData))
     return [*inner, node] if isinstance(node, nodes.TemplateData) else inner
 
 
-def _own(method: str, given: list[nodes.Expr]) -> nodes.Expr:
-    """A call of a method of Environment, which no name of the template can hide."""
+def _call_environment(method: str, given: list[nodes.Expr]) -> nodes.Expr:
+    """Call a method of Environment, which no name of the template can hide."""
     return nodes.Call(nodes.EnvironmentAttribute(method), given, [], None, None)
 
 
-def _rewritten(node: Any) -> Any:
-    """The tree with each `a ~ b` as a call of `glued`, each list, tuple or dict that is read as one of `built`."""
+def _rewrite(node: Any) -> Any:
+    """Turn `a ~ b` into a call of `concatenate`, a list, tuple or dict that is read into one of `measure_literal`."""
     for name, value in list(node.iter_fields()):
         if isinstance(value, nodes.Node):
-            setattr(node, name, _rewritten(value))
+            setattr(node, name, _rewrite(value))
         elif isinstance(value, list):
-            setattr(node, name, [_rewritten(v) if isinstance(v, nodes.Node) else v for v in value])
+            setattr(node, name, [_rewrite(v) if isinstance(v, nodes.Node) else v for v in value])
     if isinstance(node, nodes.Concat):
-        return _own("glued", node.nodes).set_lineno(node.lineno)
+        return _call_environment("concatenate", node.nodes).set_lineno(node.lineno)
     literal = isinstance(node, (nodes.List, nodes.Dict)) or (isinstance(node, nodes.Tuple) and node.ctx == "load")
-    return _own("built", [node]).set_lineno(node.lineno) if literal else node
+    return _call_environment("measure_literal", [node]).set_lineno(node.lineno) if literal else node
 
 
-def _written(value: Any) -> Any:
-    """What an expression is about to write."""
+def _charge_output(value: Any) -> Any:
+    """Charge the value that an expression is about to write."""
     budget = spending.get()
     budget.step(budget.weight(value))
     return value
@@ -234,15 +241,15 @@ def _range(*args: int) -> range:
     return found
 
 
-def _judge_method(owner: Any, name: str, args: tuple[Any, ...]) -> None:
+def _check_method(owner: Any, name: str, args: tuple[Any, ...]) -> None:
     if name not in METHODS:
         raise SecurityError(f"the method {type(owner).__name__}.{name} is not available here")
     if isinstance(owner, str):
-        _judge_growth(name, owner, args)
+        _check_growth(name, owner, args)
 
 
-def _judge_growth(name: str, text: str, args: tuple[Any, ...]) -> None:
-    """Refuse what would write more than may be held, before it is written."""
+def _check_growth(name: str, text: str, args: tuple[Any, ...]) -> None:
+    """Refuse a method whose result would be too large, before it runs."""
     budget = spending.get()
     if name == "replace" and len(args) > 1 and all(isinstance(arg, str) for arg in args[:2]):
         budget.fits(len(text) + text.count(args[0]) * len(args[1]))
@@ -250,11 +257,11 @@ def _judge_growth(name: str, text: str, args: tuple[Any, ...]) -> None:
         budget.fits(budget.weight(args[0]) + len(text) * len(args[0]))
 
 
-def _judged(name: str, run: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter that is charged, and whose result is measured. Keeps jinja2's marks on the function."""
+def _bound_filter(name: str, run: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a filter so that it is charged and its result measured. Keeps jinja2's marks on the function."""
 
     @wraps(run)
-    def judged(*args: Any, **kwargs: Any) -> Any:
+    def run_bounded(*args: Any, **kwargs: Any) -> Any:
         budget = spending.get()
         budget.step()
         numbers = [v for v in (*args[1:], *kwargs.values()) if isinstance(v, int) and not isinstance(v, bool)]
@@ -263,18 +270,18 @@ def _judged(name: str, run: Callable[..., Any]) -> Callable[..., Any]:
         given = [arg for arg in args if isinstance(arg, (str, list, tuple, dict))]
         budget.fits(sum(map(budget.weight, given)))
         if name in ("replace", "join", "indent") and given:
-            _judge_filter(name, given)
+            _check_filter_growth(name, given)
         found = run(*args, **kwargs)
         budget.weight(found)
         return found
 
-    return judged
+    return run_bounded
 
 
-def _judge_filter(name: str, given: list[Any]) -> None:
+def _check_filter_growth(name: str, given: list[Any]) -> None:
     if name == "replace":
-        _judge_growth("replace", str(given[0]), tuple(given[1:]))
+        _check_growth("replace", str(given[0]), tuple(given[1:]))
     elif name == "join":
-        _judge_growth("join", str(given[1]) if len(given) > 1 else "", (given[0],))
+        _check_growth("join", str(given[1]) if len(given) > 1 else "", (given[0],))
     elif name == "indent":
         spending.get().fits(len(given[0]) + str(given[0]).count("\n") * WIDEST)

@@ -1,6 +1,6 @@
-"""What litellm takes and gives: OpenAI's chat and embeddings, as the arguments of litellm's functions have them.
+"""The dialect of litellm's functions: OpenAI's chat and embeddings, whose parameters are arguments.
 
-It is called, never served, and no value of a provider's `dialect`: the engine `litellm` brings it.
+It is called and never served. A provider gets it by `engine: litellm`, not by `dialect`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Addresses in messages: for some vendors litellm fetches what they lead to itself, from the proxy's own network."""
+"""Addresses in messages: for some vendors litellm fetches their contents itself, from the proxy's own network."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ _ADDRESS = re.compile(r"\s*(?!data:)[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
 
 
 def refuse_addresses(body: JsonObject) -> None:
-    """Raise Fault for a part of a message that is an address instead of data; texts may hold what they like."""
+    """Raise Fault for a part of a message that is an address instead of data. Texts may hold anything."""
     for i, message in enumerate(body["messages"]):
         content = message.get("content")
         for j, part in enumerate(content if isinstance(content, list) else ()):
             if isinstance(part, dict) and part.get("type") not in ("text", "refusal"):
-                for path, text in _texts(part, ("messages", i, "content", j)):
+                for path, text in _find_texts(part, ("messages", i, "content", j)):
                     if _ADDRESS.match(text):
-                        words = "over litellm, images and files are sent as data: URLs, for it might fetch an address"
+                        words = (
+                            "over litellm, images and files must be data: URLs, because litellm might fetch an address"
+                        )
                         raise Fault("unsupported_parameter", words, path, text, code="unsupported_value")
 
 
-def _texts(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+def _find_texts(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict):
         for name, inner in value.items():
-            yield from _texts(inner, (*path, name))
+            yield from _find_texts(inner, (*path, name))
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _texts(inner, (*path, index))
+            yield from _find_texts(inner, (*path, index))

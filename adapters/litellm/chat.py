@@ -1,4 +1,4 @@
-"""Chat over litellm: OpenAI's form, closed."""
+"""Chat over litellm: OpenAI's form, with parameters that the hub knows and no others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.adapters.native_errors import read_fault
 from dragoman.adapters.validation import judge
 
 from .addresses import refuse_addresses
-from .closed import close
+from .parameters import settle_parameters
 
 __all__ = ["CALLED"]
 
@@ -25,7 +25,7 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     body["model"] = ctx.target.model
     body.pop("stream_options", None)
     refuse_addresses(body)
-    close(body, ctx, HUB_CHAT)
+    settle_parameters(body, ctx, HUB_CHAT)
     if body.get("stream") is True:
         body["stream_options"] = {"include_usage": True}
     fit(body, judge("openai/chat.request", ctx.profile), ctx, extras="keep-extensions")

@@ -1,4 +1,7 @@
-"""Embeddings over litellm: OpenAI's form, closed. Vectors are asked for as numbers, which every vendor has."""
+"""Embeddings over litellm: OpenAI's form, with parameters that the hub knows and no others.
+
+Vectors are requested as numbers, which every vendor has.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from dragoman.adapters.fit import fit
 from dragoman.adapters.native_errors import read_fault
 from dragoman.adapters.validation import judge
 
-from .closed import close
+from .parameters import settle_parameters
 
 __all__ = ["CALLED"]
 
@@ -26,7 +29,7 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     body = begin(request, ctx, HUB_EMBEDDINGS)
     body["model"] = ctx.target.model
     without_encoding(body, ctx)
-    close(body, ctx, HUB_EMBEDDINGS)
+    settle_parameters(body, ctx, HUB_EMBEDDINGS)
     fit(body, judge(_SCHEMA, ctx.profile), ctx, "keep-extensions", HUB_EMBEDDINGS)
     return Call("POST", "/embeddings", body)
 

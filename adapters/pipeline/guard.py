@@ -34,5 +34,5 @@ class UnexpectedErrorGuard:
         if isinstance(error, Fault):
             return error
         self._report(self._provider, error)
-        text = f"upstream {self._provider}: its reply cannot be read"
+        text = f"{self._provider}: its reply cannot be read"
         return Fault("upstream_invalid_response", text, code="upstream_invalid_response")

@@ -172,7 +172,7 @@ class ReplyReader:
         return self._invalid(f"its reply is larger than {REPLY_LIMIT // 1024**2} MiB", "upstream_response_too_large")
 
     def _invalid(self, text: str, code: str) -> Fault:
-        return Fault("upstream_invalid_response", f"upstream {self._provider}: {text}", code=code)
+        return Fault("upstream_invalid_response", f"{self._provider}: {text}", code=code)
 
 
 def _parse_object(raw: bytes) -> JsonObject | None:

@@ -1,8 +1,4 @@
-"""The main program of an engine process.
-
-    start     bind the socket, for this user only; /health answers while a thread loads the model
-    serve     until SIGTERM or SIGINT; with --attached, also until standard input ends, when the parent process is gone
-    stop      fail all requests; with --attached, exit after ten seconds at the latest
+"""The command line of an engine process: one model folder, served on a Unix socket (`unix_server.py`).
 
 Exit status: 0 stopped; 2 the model cannot be served, with the reason on standard error.
 """
@@ -11,29 +7,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import signal
-import socket
 import sys
-import threading
-import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
-
-from aiohttp import web
+from typing import get_args
 
 from dragoman.local_engine.engine import EngineOptions
 from dragoman.local_engine.model_folder.files import FolderError
 from dragoman.local_engine.runtime.providers import Device, ProviderError
 
-from .interface import LoadService, ModelService, ServiceSettings
+from .interface import LoadService, ServiceSettings
 from .loader import load_service
 from .server import EngineServer
+from .unix_server import run_in_fast_loop, serve_on_socket
 
 __all__ = ["main", "run"]
-
-_STOP_TIMEOUT = 10.0
 
 
 def main(arguments: Sequence[str] | None = None, load: LoadService = load_service) -> int:
@@ -59,78 +47,20 @@ def main(arguments: Sequence[str] | None = None, load: LoadService = load_servic
 
 def run(settings: ServiceSettings, path: Path, load: LoadService, *, attached: bool = False) -> int:
     """Serve until a signal, or the end of standard input if `attached`. Raises FolderError, ProviderError, OSError."""
+    server = EngineServer()
 
-    async def serve() -> int:
-        stop = _create_stop_event(attached)
-        server = EngineServer()
-        runner = web.AppRunner(server.create_application(), handler_cancellation=True, access_log=None)
-        await runner.setup()
-        loading = asyncio.ensure_future(load(settings))
-        try:
-            await web.SockSite(runner, _bind(path), backlog=1024).start()
-            if await _wait_for_model(loading, stop):
-                server.service = loading.result()
-                await stop.wait()
-        finally:
-            await _close(runner, server.service)
-        return 0
+    async def load_model() -> None:
+        server.service = await load(settings)
 
-    return _run_with_uvloop(serve)
+    async def close_model() -> None:
+        if server.service is not None:
+            await asyncio.to_thread(server.service.close)
 
+    async def serve() -> None:
+        await serve_on_socket(server.create_application(), path, load_model, close_model, attached=attached)
 
-async def _wait_for_model(loading: asyncio.Future[ModelService], stop: asyncio.Event) -> bool:
-    """Wait for the model or the stop event; return whether the model is loaded."""
-    stopping = asyncio.ensure_future(stop.wait())
-    await asyncio.wait((loading, stopping), return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    return loading.done()
-
-
-async def _close(runner: web.AppRunner, service: ModelService | None) -> None:
-    if service is not None:
-        await asyncio.to_thread(service.close)
-    await runner.shutdown()
-    await runner.cleanup()
-
-
-def _bind(path: Path) -> socket.socket:
-    path.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX)
-    before = os.umask(0o177)
-    try:
-        listener.bind(str(path))
-    except OSError:
-        listener.close()
-        raise
-    finally:
-        os.umask(before)
-    return listener
-
-
-def _run_with_uvloop(main: Callable[[], Coroutine[Any, Any, int]]) -> int:
-    try:
-        import uvloop
-    except ImportError:  # not available for this platform
-        return asyncio.run(main())
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main())
-
-
-def _create_stop_event(attached: bool) -> asyncio.Event:
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    if attached:
-        threading.Thread(target=_stop_with_parent, name="dragoman-parent", daemon=True).start()
-    return stop
-
-
-def _stop_with_parent() -> None:
-    while os.read(0, 4096):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(_STOP_TIMEOUT)
-    os._exit(1)
+    run_in_fast_loop(serve)
+    return 0
 
 
 def _create_parser() -> argparse.ArgumentParser:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.values import format_seconds
 from dragoman.proxy.server.lifecycle import CannotServe, Running, start
-from dragoman.proxy.upstreams.factory import described
+from dragoman.proxy.upstreams.factory import describe_engines
 
 from .onboarding import describe_models, describe_store, suggest_first_requests
 
@@ -52,7 +52,7 @@ def _print_greeting(running: Running) -> None:
         f"for OpenAI clients: base_url={running.url}/v1",
         describe_models(running.config),
         describe_store(running.config.store),
-        *described(running.upstreams),
+        *describe_engines(running.upstreams),
         *suggest_first_requests(running.config, running.url),
     ):
         print(line, file=sys.stderr)

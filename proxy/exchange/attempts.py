@@ -9,7 +9,7 @@ from random import uniform
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Attempt
 from dragoman.proxy.routing.state import Candidate
-from dragoman.proxy.upstreams.errors import chance_of
+from dragoman.proxy.upstreams.errors import retry_decision
 
 from .answer import Answer
 from .context import RequestContext
@@ -44,10 +44,10 @@ async def try_targets(ctx: RequestContext, candidates: Iterator[Candidate], answ
             failed = await _try(ctx, candidate, attempt, answer)
             if failed is None:
                 return
-            decision = chance_of(failed)
-            if answer.response is not None or ctx.record.attempts >= MAX_ATTEMPTS or not decision.elsewhere:
+            decision = retry_decision(failed)
+            if answer.response is not None or ctx.record.attempts >= MAX_ATTEMPTS or not decision.next_target:
                 raise failed
-            if not (is_first and decision.again):
+            if not (is_first and decision.same_target):
                 break
             await asyncio.sleep(uniform(*_JITTER))
             attempt = ctx.pipeline.prepare(candidate.plan)

@@ -10,7 +10,9 @@ from dragoman.adapters.pipeline import Pipeline
 from dragoman.proxy.config.models import Server
 from dragoman.proxy.conversations.owner_store import OwnerStore
 from dragoman.proxy.http.deadline import Deadline
-from dragoman.proxy.telemetry.log import Log, Mask, Note
+from dragoman.proxy.telemetry.log import Log
+from dragoman.proxy.telemetry.mask import Mask
+from dragoman.proxy.telemetry.record import ExchangeRecord
 
 __all__ = ["RequestContext"]
 
@@ -22,7 +24,7 @@ class RequestContext:
 
     request: BaseRequest
     pipeline: Pipeline
-    record: Note
+    record: ExchangeRecord
     deadline: Deadline
     server: Server
     log: Log

@@ -25,7 +25,9 @@ from dragoman.proxy.http.json_response import create_fault_response
 from dragoman.proxy.http.request_body import read_body
 from dragoman.proxy.http.stream_response import ClientDisconnected
 from dragoman.proxy.routing.state import RouterState
-from dragoman.proxy.telemetry.log import Log, Mask, Note
+from dragoman.proxy.telemetry.log import Log
+from dragoman.proxy.telemetry.mask import Mask
+from dragoman.proxy.telemetry.record import ExchangeRecord
 
 from .answer import Answer, create_answer
 from .attempts import try_targets
@@ -54,7 +56,7 @@ class Exchange:
         self.deadline = Deadline()
         query = dict(request.query) if "?" in request.raw_path else {}
         call = Call(request.method, route.natural(path), {}, query, request.headers)
-        record = Note(request_id, route.dialect.name, route.protocol)
+        record = ExchangeRecord(request_id, route.dialect.name, route.protocol)
         pipeline = Pipeline(route, call, has_store=store is not None, report_defect=self._report_defect)
         self._ctx = RequestContext(request, pipeline, record, self.deadline, server, log, mask)
         self._answer: Answer | None = None
@@ -79,7 +81,7 @@ class Exchange:
             self.deadline.stop()
             if self._answer is not None:
                 self._answer.close()
-            self._ctx.log.exchange(record.line())
+            self._ctx.log.write_exchange(record.to_log_line())
 
     async def _respond(self) -> StreamResponse:
         """A response, whatever happens, unless the client is gone."""

@@ -8,12 +8,12 @@ import re
 from collections.abc import Mapping
 
 from aiohttp import HttpVersion11
-from aiohttp.web_protocol import RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
 from dragoman.adapters.decompression import BadEncoding, Decompressor, TooMuch, create_decompressor
 from dragoman.adapters.faults import Fault
 
+from .aiohttp_server import RequestPayloadError, send_continue
 from .deadline import Deadline
 
 __all__ = ["check_host", "choose_request_id", "get_path", "read_body"]
@@ -96,8 +96,7 @@ async def _send_continue(request: BaseRequest, expected: str) -> None:
         return
     if expected.lower() != "100-continue":
         raise Fault("invalid_request", "the header Expect may only be 100-continue", status=417, code="bad_http")
-    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    request.writer.output_size = 0  # the answer has not begun
+    await send_continue(request)
 
 
 def _check_content_type(header: str | None) -> None:

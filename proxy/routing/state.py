@@ -19,8 +19,8 @@ from dragoman.adapters.pipeline import TargetPlan, plan_target
 from dragoman.adapters.suggestions import did_you_mean
 from dragoman.proxy.config.models import Config, Model, PolicyChoice, Provider, TargetChoice, Timeouts
 from dragoman.proxy.config.names import match, upstream_name
-from dragoman.proxy.upstreams.credentials import NONE, SILENT, Credentials, Fixed, KeyFile, Watch
-from dragoman.proxy.upstreams.factory import connected
+from dragoman.proxy.upstreams.credentials import NO_OBSERVER, NONE, CredentialObserver, Credentials, FixedKey, KeyFile
+from dragoman.proxy.upstreams.factory import UpstreamFactory
 from dragoman.proxy.upstreams.interface import Upstream
 from dragoman.proxy.upstreams.oauth import TokenEndpoint, TokenSource
 
@@ -68,27 +68,28 @@ class _Entry:
     task: str | None
 
 
-UpstreamFactory = Callable[[str, Provider, Timeouts, Credentials], Upstream]
+CreateUpstream = Callable[[str, Provider, Timeouts, Credentials], Upstream]
 
 
 class RouterState:
-    """Providers, models and keys. Made inside a running event loop; `close` it when its last exchange is over. `watch`
-    is told of credentials that change. Raises OSError, or BadKeyFile, for files that cannot be used."""
+    """Providers, models and keys. Made inside a running event loop; `close` it when its last exchange is over.
+    `observer` hears of credentials that change. Raises OSError, or BadKeyFile, for files that cannot be used."""
 
     def __init__(
         self,
         config: Config,
         dialects: Mapping[str, Dialect],
         random: Random | None = None,
-        connect: UpstreamFactory = connected,
-        watch: Watch = SILENT,
+        create_upstream: CreateUpstream | None = None,
+        observer: CredentialObserver = NO_OBSERVER,
     ) -> None:
+        create_upstream = create_upstream or UpstreamFactory().create_upstream
         self.keys = Keys(config.keys)
         self._random = random or Random()
         self._since = int(time.time())
         self._default = config.server.default_model
         self._providers = {
-            name: _provider(name, provider, config, dialects, connect, watch)
+            name: _provider(name, provider, config, dialects, create_upstream, observer)
             for name, provider in config.providers.items()
         }
         self._models = {name: self._entry(config, name, model) for name, model in config.models.items()}
@@ -96,6 +97,12 @@ class RouterState:
     @property
     def upstreams(self) -> list[Upstream]:
         return [provider.upstream for provider in self._providers.values()]
+
+    @property
+    def routed_upstreams(self) -> list[Upstream]:
+        """Those that are a target of some model."""
+        used = {target.provider.name for entry in self._models.values() for target in entry.targets}
+        return [provider.upstream for provider in self._providers.values() if provider.name in used]
 
     async def close(self) -> None:
         for provider in self._providers.values():
@@ -231,27 +238,27 @@ def _provider(
     provider: Provider,
     config: Config,
     dialects: Mapping[str, Dialect],
-    connect: UpstreamFactory,
-    watch: Watch,
+    create_upstream: CreateUpstream,
+    observer: CredentialObserver,
 ) -> ProviderState:
     dialect = LITELLM if provider.engine == "litellm" else dialects[provider.dialect or _ENGINES_SPEAK]
     timeouts = provider.timeouts or config.timeouts
     wanted: list[str] = list(provider.protocols)
     called = tuple(protocol for protocol in dialect.called if protocol in wanted)
-    upstream = connect(name, provider, timeouts, _credentials(name, dialect, provider, watch))
+    upstream = create_upstream(name, provider, timeouts, _credentials(name, dialect, provider, observer))
     return ProviderState(name, dialect, called, provider.profile, timeouts, upstream)
 
 
-def _credentials(name: str, dialect: Dialect, provider: Provider, watch: Watch) -> Credentials:
+def _credentials(name: str, dialect: Dialect, provider: Provider, observer: CredentialObserver) -> Credentials:
     if not dialect.auth:
         return NONE
     templates = dialect.auth[provider.auth or dialect.presented(provider.address, token=provider.oauth is not None)]
     if provider.oauth is not None:
-        endpoint = TokenEndpoint(provider, provider.oauth, partial(watch.learn, f"{name}.oauth"))
-        return TokenSource(name, templates, endpoint, watch)
+        endpoint = TokenEndpoint(provider, provider.oauth, partial(observer.add_secret, f"{name}.oauth"))
+        return TokenSource(name, templates, endpoint, observer)
     if provider.api_key_file is not None:
-        return KeyFile(name, templates, Path(provider.api_key_file), watch)
-    return NONE if provider.api_key is None else Fixed(templates, provider.api_key.get_secret_value())
+        return KeyFile(name, templates, Path(provider.api_key_file), observer)
+    return NONE if provider.api_key is None else FixedKey(templates, provider.api_key.get_secret_value())
 
 
 def _merged(base: Policy, *choices: PolicyChoice) -> Policy:

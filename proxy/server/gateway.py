@@ -1,24 +1,12 @@
-"""The HTTP server: which request goes where, and what is answered when none fits.
-
-It is aiohttp's low-level server with the defaults of a gateway: what the HTTP parser rejects is answered in HTTP/1.1
-and JSON without a byte of what came in, a client that leaves cancels its exchange, and there is no access log beside
-our own.
-"""
+"""The gateway: which request goes where, and what is answered when no address fits."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping
-from typing import Any
 
-from aiohttp import HttpVersion11
-from aiohttp.http_exceptions import LineTooLong
-from aiohttp.streams import EMPTY_PAYLOAD
-from aiohttp.web_protocol import ERROR, RequestHandler, RequestPayloadError, _ErrInfo
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
-from aiohttp.web_server import Server
 
 from dragoman.adapters.call import Call
 from dragoman.adapters.dialect import Dialect
@@ -32,17 +20,15 @@ from dragoman.proxy.http.json_response import create_fault_response, create_resp
 from dragoman.proxy.http.request_body import check_host, choose_request_id, get_path
 from dragoman.proxy.routing.keys import ANYONE
 from dragoman.proxy.routing.state import RouterState
-from dragoman.proxy.telemetry.log import Log, Mask, Note
+from dragoman.proxy.telemetry.log import Log
+from dragoman.proxy.telemetry.mask import Mask
+from dragoman.proxy.telemetry.record import ExchangeRecord
 
 from .model_listing import Desk, Inquiry, told
 from .stored_responses import METHODS, Retrieval
 
-__all__ = ["Gateway", "GatewayServer"]
+__all__ = ["Gateway"]
 
-_MOST_HEADERS = 100
-_LINGER = 2.0  # seconds in which the rest of a refused body is read, so that the client gets to read the answer
-_ERROR = ERROR._replace(version=HttpVersion11)
-_TWICE = re.compile("Duplicate .{1,40} header")
 _STOPPING = Fault("overloaded", "the proxy is shutting down", code="shutting_down")
 
 
@@ -97,6 +83,13 @@ class Gateway:
         self.log.info("refused", request_id=identity, method=request.method, status=reply.status, fault=fault.code)
         return response
 
+    def reject(self, request: BaseRequest, fault: Fault) -> Response:
+        """Answer what the HTTP server rejected, or what got past every handler."""
+        return self.refuse(request, fault, choose_request_id(request.headers))
+
+    def log_defect(self, error: BaseException | None) -> None:
+        self.log.error("defect", exc_info=error)
+
     def stop_exchanges(self) -> None:
         """End every running exchange with a fault."""
         for exchange in self.running:
@@ -118,7 +111,8 @@ class Gateway:
             raise self._routes.unknown(get_path(request))
         if request.method not in methods:
             return self._other_method(request, identity, ", ".join(methods))
-        retrieval = Retrieval(request, Note(identity, route.dialect.name, route.protocol), route, response_id, part)
+        record = ExchangeRecord(identity, route.dialect.name, route.protocol)
+        retrieval = Retrieval(request, record, route, response_id, part)
         self._begin(retrieval)
         try:
             return await retrieval.run(self.state.keys, self.store, self.log, self._mask, self._server.write_stall)
@@ -158,97 +152,3 @@ class Gateway:
         draining = self.draining and path == "/ready"
         body = {"status": "draining" if draining else "ok"}
         return create_response(503 if draining else 200, serialize(body), {"x-request-id": identity})
-
-
-class GatewayServer(Server):
-    """Makes a protocol for each connection. `header_timeout` bounds the time in which a request's head must come."""
-
-    def __init__(self, gateway: Gateway, header_timeout: float) -> None:
-        super().__init__(
-            gateway.handle,
-            request_factory=_request,
-            handler_cancellation=True,
-            access_log=None,
-            keepalive_timeout=header_timeout,
-            max_headers=_MOST_HEADERS,
-            auto_decompress=False,
-            lingering_time=_LINGER,
-        )
-        self.gateway = gateway
-
-    def __call__(self) -> RequestHandler:
-        return _Connection(self, loop=self._loop, **self._kwargs)
-
-
-class _Connection(RequestHandler):
-    """One client connection."""
-
-    __slots__ = ("_begun",)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._begun = False  # something of a request's head has come, and not all of it
-        super().connection_made(transport)
-
-    def data_received(self, data: bytes) -> None:
-        """Tell a handler that waits for a body when the parser gave up on it: aiohttp leaves it waiting."""
-        RequestHandler.data_received(self, data)
-        self._begun = self._is_idle() and (self._begun or bool(data.strip(b"\r\n")))
-        if self._messages and self._current_request is not None and isinstance(self._messages[-1][0], _ErrInfo):
-            self._current_request.content.set_exception(RequestPayloadError("the body is not valid"))
-
-    def _is_idle(self) -> bool:
-        return self._waiter is not None and not self._waiter.done()
-
-    def _process_keepalive(self) -> None:
-        """Answer a head that does not come to its end; aiohttp would just hang up."""
-        late = self._loop.time() >= self._next_keepalive_close_time
-        if late and self._begun and self._is_idle() and self._waiter is not None:
-            self._messages.append((_ErrInfo(status=408, exc=TimeoutError(), message=""), EMPTY_PAYLOAD))
-            self._waiter.set_result(None)
-        else:
-            super()._process_keepalive()
-
-    def handle_error(
-        self, request: BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
-    ) -> StreamResponse:
-        """Answer what the parser rejected, or what got past every other handler."""
-        manager: Any = self._manager
-        if manager is None or request.writer.output_size > 0:
-            raise ConnectionResetError("too late for an answer")
-        gateway: Gateway = manager.gateway
-        if status >= 500:
-            gateway.log.error("defect", exc_info=exc)
-        response = gateway.refuse(request, _rejected(status, exc), choose_request_id(request.headers))
-        response.force_close()
-        return response
-
-    def log_exception(self, *args: Any, **kwargs: Any) -> None:
-        """Tell our own log, which masks secrets."""
-        manager: Any = self._manager
-        error = kwargs.get("exc_info")
-        if manager is not None and not isinstance(error, RequestPayloadError):
-            manager.gateway.log.error("defect", exc_info=error)
-
-
-def _request(
-    message: Any, payload: Any, protocol: RequestHandler, writer: Any, task: asyncio.Task[None]
-) -> BaseRequest:
-    return BaseRequest(_ERROR if message is ERROR else message, payload, protocol, writer, task, protocol._loop)
-
-
-def _rejected(status: int, exc: BaseException | None) -> Fault:
-    if status >= 500:
-        return Fault("internal", "something went wrong in the proxy", code="internal_error")
-    if isinstance(exc, LineTooLong):
-        if isinstance(exc.args[0], bytearray):  # the parser keeps the address in one of these, header lines in bytes
-            return Fault("invalid_request", "the address is too long", status=414, code="uri_too_long")
-        return Fault("invalid_request", "a header is longer than 8190 bytes", status=431, code="headers_too_large")
-    if status == 408:
-        return Fault("request_timeout", "the head of the request did not come in time", code="request_timeout")
-    if exc is not None and exc.args[:1] == ("Too many headers received",):
-        return Fault(
-            "invalid_request", f"there are more than {_MOST_HEADERS} headers", status=431, code="headers_too_large"
-        )
-    if exc is not None and _TWICE.search(str(exc)):
-        return Fault("invalid_request", "a header that may come once came twice", code="bad_http")
-    return Fault("invalid_request", "this is not valid HTTP/1.1", code="bad_http")

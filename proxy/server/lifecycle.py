@@ -15,14 +15,16 @@ from dragoman.proxy.config.keyfile import BadKeyFile
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.conversations.stores.factory import open_store
 from dragoman.proxy.conversations.stores.interface import ResponseStore, StoreError
+from dragoman.proxy.http.aiohttp_server import HttpServer
 from dragoman.proxy.routing.state import RouterState
-from dragoman.proxy.telemetry.log import Log, Mask, logger, secrets
-from dragoman.proxy.upstreams.credentials import Watch
-from dragoman.proxy.upstreams.factory import engines_ready, start_engines
+from dragoman.proxy.telemetry.log import Log, create_log
+from dragoman.proxy.telemetry.mask import Mask, collect_secrets
+from dragoman.proxy.upstreams.credentials import CredentialObserver
+from dragoman.proxy.upstreams.factory import start_engines
 from dragoman.proxy.upstreams.interface import Upstream
-from dragoman.proxy.upstreams.local.supervisor import EngineError
+from dragoman.proxy.upstreams.supervision.supervisor import EngineError
 
-from .gateway import Gateway, GatewayServer
+from .gateway import Gateway
 
 __all__ = ["CannotServe", "Running", "start"]
 
@@ -36,7 +38,7 @@ class CannotServe(Exception):
 class Running:
     """A proxy that listens. `stop` drains it."""
 
-    def __init__(self, config: Config, gateway: Gateway, server: GatewayServer, listener: asyncio.Server) -> None:
+    def __init__(self, config: Config, gateway: Gateway, server: HttpServer, listener: asyncio.Server) -> None:
         self.config = config
         self._drain = config.server.drain
         self._gateway = gateway
@@ -104,20 +106,17 @@ async def start(
             f"refusing to listen on {server.host} without keys: anyone who reaches it could use your providers.\n"
             "Add `keys:` to the configuration, listen on 127.0.0.1, or pass --insecure."
         )
-    mask = Mask(secrets(config))
-    log = logger(mask, log_format, log_level, log_stream)
-    try:
-        await engines_ready(config)
-    except ImportError as error:
-        raise CannotServe(str(error)) from None
-    state = _state(config, dialects, random, Watch(mask.learn, log.warning))
+    mask = Mask(collect_secrets(config))
+    log = create_log(mask, log_format, log_level, log_stream)
+    state = _state(config, dialects, random, CredentialObserver(mask.add_secret, log.warning))
     try:
         await _engines(state, log)
         store = await _store(config, log)
     except BaseException:
         await state.close()
         raise
-    web_server = GatewayServer(Gateway(config, dialects, state, store, log, mask), server.header_timeout)
+    gateway = Gateway(config, dialects, state, store, log, mask)
+    web_server = HttpServer(gateway, server.header_timeout)
     try:
         listener = await asyncio.get_running_loop().create_server(web_server, server.host, server.port, backlog=1024)
     except OSError as error:
@@ -129,12 +128,14 @@ async def start(
         raise CannotServe(
             f"{text}\nStop the process that holds the address, or take another port (--port, server.port)."
         ) from None
-    return Running(config, web_server.gateway, web_server, listener)
+    return Running(config, gateway, web_server, listener)
 
 
-def _state(config: Config, dialects: Mapping[str, Dialect], random: Random | None, watch: Watch) -> RouterState:
+def _state(
+    config: Config, dialects: Mapping[str, Dialect], random: Random | None, observer: CredentialObserver
+) -> RouterState:
     try:
-        return RouterState(config, dialects, random, watch=watch)
+        return RouterState(config, dialects, random, observer=observer)
     except OSError as error:  # ssl.SSLError included
         raise CannotServe(f"a provider's TLS files or key file cannot be read: {error}") from None
     except BadKeyFile as error:
@@ -143,7 +144,7 @@ def _state(config: Config, dialects: Mapping[str, Dialect], random: Random | Non
 
 async def _engines(state: RouterState, log: Log) -> None:
     try:
-        await start_engines(state.upstreams, log)
+        await start_engines(state.routed_upstreams, log)
     except EngineError as error:
         raise CannotServe(str(error)) from None
 

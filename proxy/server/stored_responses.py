@@ -27,7 +27,9 @@ from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import create_fault_response, create_response, serialize
 from dragoman.proxy.http.stream_response import ClientDisconnected, send_large
 from dragoman.proxy.routing.keys import Keys
-from dragoman.proxy.telemetry.log import Log, Mask, Note
+from dragoman.proxy.telemetry.log import Log
+from dragoman.proxy.telemetry.mask import Mask
+from dragoman.proxy.telemetry.record import ExchangeRecord
 from dragoman.schemas import load
 
 __all__ = ["METHODS", "Retrieval"]
@@ -38,7 +40,7 @@ _SHOWN = 100  # characters of a client's value in a message
 class Retrieval:
     """One request. Made inside the task that serves it."""
 
-    def __init__(self, request: BaseRequest, record: Note, route: Route, response_id: str, part: str) -> None:
+    def __init__(self, request: BaseRequest, record: ExchangeRecord, route: Route, response_id: str, part: str) -> None:
         self.deadline = Deadline()
         self._request = request
         self._record = record
@@ -60,7 +62,7 @@ class Retrieval:
             raise
         finally:
             self.deadline.stop()
-            log.info("exchange", **self._record.line())
+            log.info("exchange", **self._record.to_log_line())
 
     async def _respond(self, keys: Keys, store: ResponseStore | None, mask: Mask) -> Response:
         record, headers = self._record, {"x-request-id": self._record.request_id}

@@ -1,7 +1,8 @@
-"""What a call to a provider carries to prove who asks: a key that stays, or one that a file may change at any time.
+"""Credentials: what a call shows to a provider to prove who asks. A key that never changes, or one that a file may
+change.
 
-Tokens that a token endpoint gives out are in `oauth.py`. All of them are the same to the caller: `lines` are the header
-lines as of now, and nothing waits for them where there are any.
+Tokens of a token endpoint are in `oauth.py`. All of them look the same to the caller: `header_lines` gives the header
+lines as of now, and a call waits for them only if there are none yet.
 """
 
 from __future__ import annotations
@@ -14,97 +15,99 @@ from typing import Any, NamedTuple, Protocol
 
 from dragoman.proxy.config.keyfile import BadKeyFile, FileStamp, read_key, read_stamp
 
-__all__ = ["NONE", "SILENT", "Credentials", "Fixed", "KeyFile", "Watch", "rendered"]
+__all__ = ["NONE", "NO_OBSERVER", "CredentialObserver", "Credentials", "FixedKey", "KeyFile", "render_headers"]
 
-_LOOK_AFTER = 1.0  # seconds in which a key file is taken to be as it was
+_CHECK_AFTER = 1.0  # seconds between two checks of a key file
 
 
 class Credentials(Protocol):
     templates: Mapping[str, str]
     """Header name -> template for the secret."""
 
-    def lines(self) -> bytes | None:
-        """Header lines, each with its line end; None where `obtain` has to be awaited."""
+    def header_lines(self) -> bytes | None:
+        """Header lines, each with its line end; None if `fetch_header_lines` has to be awaited."""
 
-    async def obtain(self) -> bytes:
+    async def fetch_header_lines(self) -> bytes:
         """The lines, as soon as there are any. Raises Fault."""
 
-    async def instead_of(self, refused: bytes) -> bytes | None:
-        """Other lines, where the upstream has refused these; None where there are none to be had."""
+    async def replace_header_lines(self, refused: bytes) -> bytes | None:
+        """Other lines, after the upstream has refused these; None if there are no others."""
 
     async def close(self) -> None:
-        """Nothing is renewed after this."""
+        """Stop renewing them."""
 
 
-class Watch(NamedTuple):
-    """Where credentials tell of themselves: `learn` a secret that must not show anywhere, by whose it is; `warn` of
-    what the operator should know, as an event with its fields."""
+class CredentialObserver(NamedTuple):
+    """What credentials report: `add_secret`, by owner, each secret that must not show anywhere; `warn`, an event with
+    its fields, what the operator should know."""
 
-    learn: Callable[[str, str], None]
+    add_secret: Callable[[str, str], None]
     warn: Callable[..., Any]
 
 
-SILENT = Watch(lambda owner, secret: None, lambda event, **fields: None)
+NO_OBSERVER = CredentialObserver(lambda owner, secret: None, lambda event, **fields: None)
 
 
-def rendered(templates: Mapping[str, str], secret: str) -> bytes:
+def render_headers(templates: Mapping[str, str], secret: str) -> bytes:
     return "".join(f"{name}: {template.format(secret)}\r\n" for name, template in templates.items()).encode()
 
 
-class Fixed:
-    """A key that stays as it is."""
+class FixedKey:
+    """A key that never changes."""
 
     def __init__(self, templates: Mapping[str, str], key: str) -> None:
         self.templates = templates
-        self._lines = rendered(templates, key)
+        self._lines = render_headers(templates, key)
 
-    def lines(self) -> bytes:
+    def header_lines(self) -> bytes:
         return self._lines
 
-    async def obtain(self) -> bytes:
+    async def fetch_header_lines(self) -> bytes:
         return self._lines
 
-    async def instead_of(self, refused: bytes) -> None:
+    async def replace_header_lines(self, refused: bytes) -> None:
         return None
 
     async def close(self) -> None:
         pass
 
 
-NONE = Fixed({}, "")
-"""For providers that ask for nothing."""
+NONE = FixedKey({}, "")
+"""For providers without authentication."""
 
 
 class KeyFile:
-    """The key in a file, read anew when the file has changed.
+    """The key in a file, read again when the file has changed.
 
-    A call that comes more than a second after the last look starts the next one, off the event loop, and goes on with
-    the key in hand; where the upstream refuses that one, the call waits for a look. A file that is gone, or that holds
-    no key, changes nothing but the log. Raises OSError or BadKeyFile where there is no key to begin with.
+    A call that comes more than a second after the last check starts the next one, off the event loop, and uses the
+    known key meanwhile. If the upstream refuses that key, the call waits for a check. A file that is gone, or that
+    holds no key, changes nothing but the log. Raises OSError or BadKeyFile if there is no key to begin with.
     """
 
-    def __init__(self, owner: str, templates: Mapping[str, str], path: Path, watch: Watch = SILENT) -> None:
+    def __init__(
+        self, owner: str, templates: Mapping[str, str], path: Path, observer: CredentialObserver = NO_OBSERVER
+    ) -> None:
         self.templates = templates
         self._owner = owner
         self._path = path
-        self._watch = watch
+        self._observer = observer
         self._stamp: FileStamp | None = None
         self._task: asyncio.Task[None] | None = None
-        self._complaint = ""
-        self._take(*_found(path, None))
+        self._last_warning = ""
+        self._store(*_read_changed(path, None))
 
-    def lines(self) -> bytes:
+    def header_lines(self) -> bytes:
         if monotonic() >= self._next and self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._look())
+            self._task = asyncio.get_running_loop().create_task(self._check_file())
         return self._lines
 
-    async def obtain(self) -> bytes:
+    async def fetch_header_lines(self) -> bytes:
         return self._lines
 
-    async def instead_of(self, refused: bytes) -> bytes | None:
+    async def replace_header_lines(self, refused: bytes) -> bytes | None:
         if self._lines == refused:
             if self._task is None:
-                self._task = asyncio.get_running_loop().create_task(self._look())
+                self._task = asyncio.get_running_loop().create_task(self._check_file())
             await asyncio.wait((self._task,))
         return None if self._lines == refused else self._lines
 
@@ -112,30 +115,30 @@ class KeyFile:
         if self._task is not None:
             self._task.cancel()
 
-    async def _look(self) -> None:
+    async def _check_file(self) -> None:
         try:
-            self._take(*await asyncio.to_thread(_found, self._path, self._stamp))
-            self._complaint = ""
+            self._store(*await asyncio.to_thread(_read_changed, self._path, self._stamp))
+            self._last_warning = ""
         except (OSError, BadKeyFile) as error:
-            self._next = monotonic() + _LOOK_AFTER
-            self._complain(error.strerror or "unreadable" if isinstance(error, OSError) else str(error))
+            self._next = monotonic() + _CHECK_AFTER
+            self._warn_once(error.strerror or "unreadable" if isinstance(error, OSError) else str(error))
         finally:
             self._task = None
 
-    def _take(self, stamp: FileStamp, key: str | None) -> None:
-        self._next = monotonic() + _LOOK_AFTER
+    def _store(self, stamp: FileStamp, key: str | None) -> None:
+        self._next = monotonic() + _CHECK_AFTER
         self._stamp = stamp
         if key is not None:
-            self._watch.learn(self._owner, key)
-            self._lines = rendered(self.templates, key)
+            self._observer.add_secret(self._owner, key)
+            self._lines = render_headers(self.templates, key)
 
-    def _complain(self, reason: str) -> None:
-        if reason != self._complaint:
-            self._complaint = reason
-            self._watch.warn("key_file", provider=self._owner, reason=reason, instead="the last key is kept")
+    def _warn_once(self, reason: str) -> None:
+        if reason != self._last_warning:
+            self._last_warning = reason
+            self._observer.warn("key_file", provider=self._owner, reason=reason, instead="the last key is kept")
 
 
-def _found(path: Path, known: FileStamp | None) -> tuple[FileStamp, str | None]:
-    """The file's stamp, and the key where the stamp is not the known one."""
+def _read_changed(path: Path, known: FileStamp | None) -> tuple[FileStamp, str | None]:
+    """The file's stamp, and the key if the stamp is not the known one."""
     stamp = read_stamp(path)
     return stamp, None if stamp == known else read_key(path)

@@ -4,50 +4,49 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from dragoman.proxy.config.models import Config, Provider, Timeouts
+from dragoman.proxy.config.models import Provider, Timeouts
 from dragoman.proxy.telemetry.log import Log
 
 from .credentials import Credentials
 from .http import HttpUpstream
 from .interface import Upstream
-from .local.supervisor import EngineError
-from .local.upstream import LocalUpstream
+from .supervision.supervisor import EngineError, Supervisor
 
-__all__ = ["connected", "described", "engines_ready", "start_engines"]
-
-
-def connected(name: str, provider: Provider, timeouts: Timeouts, credentials: Credentials) -> Upstream:
-    """The upstream for a provider. litellm has its own way to show a key, the local engine needs none."""
-    match provider.engine:
-        case "local":
-            return LocalUpstream(name, provider, timeouts)
-        case "litellm":
-            from .litellm.upstream import LitellmUpstream
-
-            return LitellmUpstream(name, provider, timeouts)
-        case None:
-            return HttpUpstream(name, provider, timeouts, credentials)
+__all__ = ["UpstreamFactory", "describe_engines", "start_engines"]
 
 
-async def engines_ready(config: Config) -> None:
-    """Load what the routes need, which takes seconds, off the event loop. Raises ImportError, its text for users."""
-    used = {target.provider for model in config.models.values() for target in model.targets}
-    if any(config.providers[name].engine == "litellm" for name in used):
-        from .litellm.library import load
+class UpstreamFactory:
+    """Creates the upstreams of one configuration. Its providers of the engine litellm share one process."""
 
-        await asyncio.to_thread(load)
+    def __init__(self) -> None:
+        self._litellm: Supervisor | None = None
+
+    def create_upstream(self, name: str, provider: Provider, timeouts: Timeouts, credentials: Credentials) -> Upstream:
+        """The upstream of a provider. litellm gets the key with each call, the local engine needs none."""
+        match provider.engine:
+            case "local":
+                from .local.upstream import LocalUpstream
+
+                return LocalUpstream(name, provider, timeouts)
+            case "litellm":
+                from .litellm.upstream import LitellmUpstream, create_supervisor
+
+                self._litellm = self._litellm or create_supervisor()
+                return LitellmUpstream(name, provider, timeouts, self._litellm)
+            case None:
+                return HttpUpstream(name, provider, timeouts, credentials)
 
 
 async def start_engines(upstreams: Iterable[Upstream], log: Log) -> None:
-    """Start every engine, all at once, and wait until they are ready. Raises EngineError, its text for users."""
-    engines = [upstream.engine for upstream in upstreams if isinstance(upstream, LocalUpstream)]
+    """Start every engine of these upstreams, all at once, and wait until they are ready. Raises EngineError, its text
+    for users."""
+    engines = _find_engines(upstreams)
     if not engines:
         return
-    with _progress(", ".join(engine.name for engine in engines)):
+    with _show_progress(", ".join(engine.name for engine in engines)):
         found = await asyncio.gather(*(engine.start(log) for engine in engines), return_exceptions=True)
     for engine, health in zip(engines, found, strict=True):
         if isinstance(health, EngineError):
@@ -57,19 +56,28 @@ async def start_engines(upstreams: Iterable[Upstream], log: Log) -> None:
         log.info("engine_ready", provider=engine.name, pid=engine.pid, **health)
 
 
-def described(upstreams: Iterable[Upstream]) -> list[str]:
-    """What runs, a line for each engine."""
-    return [_line(upstream.engine.health) for upstream in upstreams if isinstance(upstream, LocalUpstream)]
+def describe_engines(upstreams: Iterable[Upstream]) -> list[str]:
+    """A line for each engine that runs."""
+    return [_describe(engine) for engine in _find_engines(upstreams) if engine.health]
 
 
-def _line(health: Mapping[str, Any]) -> str:
-    text = f"engine: {health.get('model')} on {health.get('device')}"
+def _find_engines(upstreams: Iterable[Upstream]) -> list[Supervisor]:
+    """The engines of these upstreams, each once."""
+    found = (getattr(upstream, "engine", None) for upstream in upstreams)
+    return list(dict.fromkeys(engine for engine in found if isinstance(engine, Supervisor)))
+
+
+def _describe(engine: Supervisor) -> str:
+    health = engine.health
+    if "device" not in health:
+        return f"engine: {engine.name} {health.get('version')}"
+    text = f"engine: {health.get('model')} on {health['device']}"
     return f"{text} ({note})" if (note := health.get("note")) else text
 
 
 @contextmanager
-def _progress(names: str) -> Iterator[None]:
-    """A turning wheel on a terminal."""
+def _show_progress(names: str) -> Iterator[None]:
+    """Show a spinner on a terminal."""
     if not sys.stderr.isatty():
         yield
         return

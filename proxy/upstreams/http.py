@@ -27,9 +27,9 @@ from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider, Timeouts
 from dragoman.proxy.http.tls import tls_context
 
+from .aiohttp_client import Connector, HttpClient, HttpResponse
 from .credentials import Credentials
-from .errors import ERRORS, PROXY_REFUSED, fault_of
-from .http_client import Connector, HttpClient, HttpResponse
+from .errors import CLIENT_ERRORS, PROXY_REFUSED, to_fault
 
 __all__ = ["HttpUpstream", "HttpUpstreamResponse"]
 
@@ -69,19 +69,18 @@ class HttpUpstream:
         body = orjson.dumps(call.body)
         rest = b"%bContent-Length: %d\r\n\r\n" % (self._forward(forwarded), len(body))
         try:
-            shown = self._credentials.lines()
+            shown = self._credentials.header_lines()
             if shown is None:
-                shown = await self._credentials.obtain()
+                shown = await self._credentials.fetch_header_lines()
             response = await self._client.send(head + shown + rest, body)
             if response.status == 401:
                 response = await self._send_again(response, shown, (head, rest, body))
-        except ERRORS as error:
-            raise fault_of(error, self._name) from error
+        except CLIENT_ERRORS as error:
+            raise to_fault(error, self._name) from error
         if response.status == 407:
             response.close()
-            raise Fault(
-                "upstream_unreachable", f"upstream {self._name}: its HTTP proxy refuses (407)", code=PROXY_REFUSED
-            )
+            text = f"{self._name}: its HTTP proxy refused the request (407)"
+            raise Fault("upstream_unreachable", text, code=PROXY_REFUSED)
         return HttpUpstreamResponse(self._name, response, self._lingering)
 
     async def close(self) -> None:
@@ -94,7 +93,7 @@ class HttpUpstream:
         """The answer to the call with other credentials, or the refusal where there are none."""
         head, rest, body = call
         try:
-            others = await self._credentials.instead_of(shown)
+            others = await self._credentials.replace_header_lines(shown)
         except BaseException:
             response.close()
             raise
@@ -152,8 +151,8 @@ class HttpUpstreamResponse:
         """The next bytes, empty at the end. Raises Fault."""
         try:
             return await self._response.content.readany()
-        except ERRORS as error:
-            raise fault_of(error, self._name) from error
+        except CLIENT_ERRORS as error:
+            raise to_fault(error, self._name) from error
 
     def finish(self) -> None:
         if self._response.content.at_eof():
@@ -167,7 +166,7 @@ class HttpUpstreamResponse:
         try:
             async with asyncio.timeout(_LINGER):
                 await self._response.content.readany()
-        except ERRORS:
+        except CLIENT_ERRORS:
             pass  # the answer is complete, only the connection is lost
         finally:
             self.close()

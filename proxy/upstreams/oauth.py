@@ -3,15 +3,15 @@
 Theory of operation. A token has three ages, and a call looks at nothing but the time:
 
     young      a call takes it
-    ageing     less than a third of its life is left: a call takes it, and starts a refresh behind its back
+    ageing     less than a third of its life is left: a call takes it, and starts a refresh in the background
     none       expired, or never there: a call starts a refresh and waits for it
 
-At most one refresh is under way. One that fails changes nothing about the token in hand; the next may begin only after
-a pause, which doubles from failure to failure. A call without a token does not wait for the end of that pause: it fails
-with what the last refresh failed of. Whoever stops waiting leaves the refresh as it is.
+At most one refresh runs at a time. If it fails, the known token stays, and the next refresh may begin only after a
+pause, which doubles with each failure. A call without a token does not wait for the end of that pause: it fails with
+the reason of the last failure. A call that stops waiting leaves the refresh running.
 
-A 401 from the provider means that a young token is void: the keys it was signed with were changed, or it was revoked.
-That starts a refresh too, but once in a while only, for a provider may have other reasons to say 401.
+A 401 from the provider means that a young token is void: its signing keys were changed, or it was revoked. That
+starts a refresh too, but only once in a while: a provider may have other reasons to answer 401.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from dragoman.proxy.config.keyfile import BadKeyFile, read_key
 from dragoman.proxy.config.models import OAuth, Provider, Tls
 from dragoman.proxy.http.tls import tls_context
 
-from .credentials import SILENT, Watch, rendered
-from .errors import ERRORS, mishap_of
-from .http_client import bare
+from .aiohttp_client import split_credentials
+from .credentials import NO_OBSERVER, CredentialObserver, render_headers
+from .errors import CLIENT_ERRORS, describe_error
 
 __all__ = ["NoToken", "Token", "TokenEndpoint", "TokenSource"]
 
-_PATIENCE = 30.0  # seconds for one refresh
+_TIMEOUT = 30.0  # seconds for one refresh
 _PAUSES = (0.5, 60.0)  # seconds between failures: the first one, the longest
-_BETWEEN_REFUSALS = 10.0  # seconds in which only one 401 leads to a refresh
-_USUAL_LIFE = 300.0  # seconds, where the endpoint does not say
-_MOST_BYTES = 256 * 1024
+_REFUSAL_PAUSE = 10.0  # seconds in which only one 401 leads to a refresh
+_DEFAULT_LIFE = 300.0  # seconds, if the endpoint does not say
+_REPLY_LIMIT = 256 * 1024
 _WORD = re.compile(r"[a-z_]{1,40}")  # the error codes of RFC 6749, 5.2
 _TOKEN = re.compile(r"[!-~]+")
 
@@ -60,8 +60,8 @@ class Token(NamedTuple):
 
 @dataclass
 class NoToken(Exception):
-    """Why there is no token; `reason` is fit for a client, `detail` for the log. `refused` where the endpoint does not
-    like what the configuration says."""
+    """Why there is no token: `reason` for clients, `detail` for the log. `refused` if the endpoint rejects what the
+    configuration says."""
 
     reason: str
     refused: bool = False
@@ -76,13 +76,13 @@ class TokenSource:
         owner: str,
         templates: Mapping[str, str],
         fetch: Callable[[], Awaitable[Token]],
-        watch: Watch = SILENT,
+        observer: CredentialObserver = NO_OBSERVER,
         pauses: tuple[float, float] = _PAUSES,
     ) -> None:
         self.templates = templates
         self._owner = owner
         self._fetch = fetch
-        self._watch = watch
+        self._observer = observer
         self._pauses = pauses
         self._lines = b""
         self._ageing = self._expiry = self._next_try = self._next_refusal = float("-inf")
@@ -90,27 +90,27 @@ class TokenSource:
         self._failure = NoToken("there was no time to get one")
         self._task: asyncio.Task[None] | None = None
 
-    def lines(self) -> bytes | None:
+    def header_lines(self) -> bytes | None:
         now = monotonic()
         if now < self._ageing:
             return self._lines
         self._start(now)
         return self._lines if now < self._expiry else None
 
-    async def obtain(self) -> bytes:
-        await self._refreshed()
+    async def fetch_header_lines(self) -> bytes:
+        await self._wait_for_refresh()
         if monotonic() < self._expiry:
             return self._lines
         raise self._fault()
 
-    async def instead_of(self, refused: bytes) -> bytes | None:
+    async def replace_header_lines(self, refused: bytes) -> bytes | None:
         now = monotonic()
         if self._lines == refused and self._task is None and now >= self._next_refusal:
-            self._next_refusal = now + _BETWEEN_REFUSALS
-            self._watch.warn("token_refused", provider=self._owner, instead="another one is asked for")
+            self._next_refusal = now + _REFUSAL_PAUSE
+            self._observer.warn("token_refused", provider=self._owner, instead="another one is asked for")
             self._start(now)
         if self._lines == refused:
-            await self._refreshed()
+            await self._wait_for_refresh()
         return None if self._lines == refused or monotonic() >= self._expiry else self._lines
 
     async def close(self) -> None:
@@ -121,8 +121,8 @@ class TokenSource:
         if self._task is None and now >= self._next_try:
             self._task = asyncio.get_running_loop().create_task(self._refresh(now))
 
-    async def _refreshed(self) -> None:
-        """The end of the refresh that is under way, if one is."""
+    async def _wait_for_refresh(self) -> None:
+        """Wait for the end of the running refresh, if there is one."""
         if (task := self._task) is not None:
             await asyncio.wait((task,))
             if not task.cancelled():
@@ -132,17 +132,17 @@ class TokenSource:
         try:
             token = await self._fetch()
         except NoToken as failure:
-            self._failed(failure)
+            self._record_failure(failure)
         else:
-            self._watch.learn(self._owner, token.secret)
-            self._lines = rendered(self.templates, token.secret)
+            self._observer.add_secret(self._owner, token.secret)
+            self._lines = render_headers(self.templates, token.secret)
             self._expiry = began + token.life
             self._ageing = began + token.life * 2 / 3
             self._failures = 0
         finally:
             self._task = None
 
-    def _failed(self, failure: NoToken) -> None:
+    def _record_failure(self, failure: NoToken) -> None:
         first, longest = self._pauses
         pause = min(first * 2 ** min(self._failures, 16), longest) * uniform(0.75, 1.0)
         now = monotonic()
@@ -151,10 +151,10 @@ class TokenSource:
         self._failure = failure
         left = max(0, round(self._expiry - now)) if self._lines else 0
         said = {"reason": failure.reason, "detail": failure.detail} if failure.detail else {"reason": failure.reason}
-        self._watch.warn("no_token", provider=self._owner, **said, again_in=round(pause, 1), token_valid_for=left)
+        self._observer.warn("no_token", provider=self._owner, **said, again_in=round(pause, 1), token_valid_for=left)
 
     def _fault(self) -> Fault:
-        text = f"upstream {self._owner}: no access token: {self._failure.reason}"
+        text = f"{self._owner}: no access token: {self._failure.reason}"
         if self._failure.refused:
             return Fault("upstream_auth_failed", text, code="upstream_auth_unavailable")
         wait = float(round(max(1.0, self._next_try - monotonic())))
@@ -162,46 +162,51 @@ class TokenSource:
 
 
 class TokenEndpoint:
-    """Asks a provider's token endpoint. It is reached by the provider's proxy; who vouches for it is `oauth.ca`, the
-    provider's own `tls` where both are at one address, else the system. Raises OSError for TLS files that cannot be
-    used, and OSError or BadKeyFile for a file that holds no secret. `learn` is told of the secrets in that file."""
+    """Asks a provider's token endpoint, through the provider's HTTP proxy if it has one.
 
-    def __init__(self, provider: Provider, oauth: OAuth, learn: Callable[[str], Any] = lambda secret: None) -> None:
+    Its certificate is checked against `oauth.ca`, the provider's own `tls` if both have the same address, else the
+    system's authorities. Raises OSError for TLS files that cannot be used, and OSError or BadKeyFile for a file that
+    holds no secret. `add_secret` is called with the secret in that file.
+    """
+
+    def __init__(
+        self, provider: Provider, oauth: OAuth, add_secret: Callable[[str], Any] = lambda secret: None
+    ) -> None:
         self._url = URL(oauth.token_url, encoded=True)
         self._oauth = oauth
-        self._learn = learn
-        learn(_secret(oauth))
+        self._add_secret = add_secret
+        add_secret(_read_secret(oauth))
         self._headers = {"Accept": "application/json"}
         proxy = None if provider.proxy is None else URL(provider.proxy.get_secret_value())
-        self._proxy, self._to_proxy = bare(proxy)
+        self._proxy, self._to_proxy = split_credentials(proxy)
         if self._url.scheme == "http":  # there is no tunnel then, and the proxy reads the call's own headers
             self._headers |= self._to_proxy
-        self._ssl = tls_context(_tls(provider, oauth))
+        self._ssl = tls_context(_tls_of_endpoint(provider, oauth))
 
     async def __call__(self) -> Token:
         """Raises NoToken."""
         try:
-            secret = await asyncio.to_thread(_secret, self._oauth)
+            secret = await asyncio.to_thread(_read_secret, self._oauth)
         except (OSError, BadKeyFile) as error:
             why = error.strerror or "unreadable" if isinstance(error, OSError) else str(error)
             raise NoToken("the client's secret cannot be read from its file", detail=why) from error
-        self._learn(secret)
+        self._add_secret(secret)
         try:
-            async with asyncio.timeout(_PATIENCE):
-                status, body = await self._asked(secret)
-        except ERRORS as error:
-            raise NoToken(f"the token endpoint: {mishap_of(error).text}") from error
-        return _token(status, body)
+            async with asyncio.timeout(_TIMEOUT):
+                status, body = await self._request_token(secret)
+        except CLIENT_ERRORS as error:
+            raise NoToken(f"the token endpoint: {describe_error(error).text}") from error
+        return _parse_token(status, body)
 
-    async def _asked(self, secret: str) -> tuple[int, bytes]:
+    async def _request_token(self, secret: str) -> tuple[int, bytes]:
         connector = aiohttp.TCPConnector(ssl=self._ssl, resolver=aiohttp.ThreadedResolver())
         timeout, jar = aiohttp.ClientTimeout(total=None), aiohttp.DummyCookieJar()
         async with (
             aiohttp.ClientSession(connector=connector, timeout=timeout, cookie_jar=jar) as session,
             session.post(
                 self._url,
-                data=_form(self._oauth, secret),
-                headers={**self._headers, **_basic(self._oauth, secret)},
+                data=_form_fields(self._oauth, secret),
+                headers={**self._headers, **_basic_auth(self._oauth, secret)},
                 proxy=self._proxy,
                 proxy_headers=self._to_proxy,
                 allow_redirects=False,
@@ -210,19 +215,19 @@ class TokenEndpoint:
             body = b""
             async for part in response.content.iter_any():
                 body += part
-                if len(body) > _MOST_BYTES:
+                if len(body) > _REPLY_LIMIT:
                     raise NoToken("the token endpoint's answer is larger than 256 KiB")
             return response.status, body
 
 
-def _secret(oauth: OAuth) -> str:
+def _read_secret(oauth: OAuth) -> str:
     """Raises OSError, BadKeyFile."""
     if oauth.client_secret_file is not None:
         return read_key(Path(oauth.client_secret_file))
     return "" if oauth.client_secret is None else oauth.client_secret.get_secret_value()
 
 
-def _form(oauth: OAuth, secret: str) -> dict[str, str]:
+def _form_fields(oauth: OAuth, secret: str) -> dict[str, str]:
     form = {"grant_type": "client_credentials"}
     if oauth.auth_style == "body":
         form |= {"client_id": oauth.client_id, "client_secret": secret}
@@ -230,7 +235,7 @@ def _form(oauth: OAuth, secret: str) -> dict[str, str]:
     return form | {name: value for name, value in optional.items() if value is not None}
 
 
-def _basic(oauth: OAuth, secret: str) -> dict[str, str]:
+def _basic_auth(oauth: OAuth, secret: str) -> dict[str, str]:
     """RFC 6749, 2.3.1: both parts are form-encoded first."""
     if oauth.auth_style == "body":
         return {}
@@ -238,14 +243,14 @@ def _basic(oauth: OAuth, secret: str) -> dict[str, str]:
     return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
 
 
-def _tls(provider: Provider, oauth: OAuth) -> Tls:
+def _tls_of_endpoint(provider: Provider, oauth: OAuth) -> Tls:
     if oauth.ca is not None:
         return Tls(ca=oauth.ca)
     one_address = urlsplit(oauth.token_url)[:2] == urlsplit(provider.base_address)[:2]
     return provider.tls if one_address else Tls()
 
 
-def _token(status: int, body: bytes) -> Token:
+def _parse_token(status: int, body: bytes) -> Token:
     try:
         said = read_any(body)
     except ValueError:
@@ -257,15 +262,15 @@ def _token(status: int, body: bytes) -> Token:
         raise NoToken("the token endpoint's answer holds no access_token")
     if not isinstance(kind, str) or kind.lower() != "bearer":
         raise NoToken("the token endpoint gives tokens of another type than Bearer", refused=True)
-    return Token(secret, _life(said.get("expires_in")))
+    return Token(secret, _parse_life(said.get("expires_in")))
 
 
-def _life(told: Any) -> float:
+def _parse_life(given: Any) -> float:
     """Some endpoints write the number as text."""
-    if told is None:
-        return _USUAL_LIFE
+    if given is None:
+        return _DEFAULT_LIFE
     try:
-        life = int(told)
+        life = int(given)
     except (TypeError, ValueError, OverflowError):
         life = 0
     if life <= 0:

@@ -243,7 +243,7 @@ def test_a_compact_body_needs_no_second_look(monkeypatch: pytest.MonkeyPatch) ->
     def never(*_: Any) -> Any:
         raise AssertionError("looked twice")
 
-    monkeypatch.setattr("dragoman.adapters.jsontext._survey", never)
+    monkeypatch.setattr("dragoman.adapters.jsontext._check_exactly", never)
     assert read_object(b'{"a":[1,"\xc3\xa9",0.5,null],"b":{"c":true}}') == {"a": [1, "é", 0.5, None], "b": {"c": True}}
 
 

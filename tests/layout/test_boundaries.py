@@ -15,7 +15,7 @@ from dragoman.contract.fakes import FakeProvider
 
 ENGINE = {"jinja2", "llguidance", "numpy", "onnx", "onnxruntime", "tokenizers"}
 HEAVY = {"litellm", "openai", "rich", "prometheus_client", "opentelemetry"} | ENGINE
-IO = {"aiohttp", "uvloop", "httpx", "pydantic", "structlog", "typer"}
+IO = {"aiohttp", "uvloop", "httpx", "pydantic", "typer"}
 
 WALK = """
 import importlib, pkgutil, sys
@@ -126,7 +126,7 @@ async def test_the_first_answer_needs_nothing_heavy(tmp_path: Path) -> None:
                 await process.wait()
     modules = set(said.decode().split())
     assert {"dragoman.proxy.exchange.exchange", "aiohttp.web_response"} <= modules
-    assert modules & (HEAVY | {"structlog", "pygments", *NOT_TO_SERVE}) == set()
+    assert modules & (HEAVY | {"pygments", *NOT_TO_SERVE}) == set()
 
 
 def test_a_heavy_module_would_be_seen() -> None:

@@ -1,6 +1,8 @@
 """A fake of a foreign wire format, Anthropic's Messages, and a proxy that reaches it through litellm.
 
-Written after Anthropic's API reference (Messages, streaming): named events, content blocks, errors in mid-stream.
+litellm takes seconds to load, so the proxies of one test process share one process of it; `test_process.py` has proxies
+that start their own. The fake is written after Anthropic's API reference (Messages, streaming): named events, content
+blocks, errors in mid-stream.
 """
 
 from __future__ import annotations
@@ -9,15 +11,23 @@ import asyncio
 import importlib.util
 import io
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+import subprocess
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import Running, start
+from dragoman.proxy.telemetry.log import Log
+from dragoman.proxy.upstreams.litellm import upstream
+from dragoman.proxy.upstreams.supervision.process import Command, isolated_environment
+from dragoman.proxy.upstreams.supervision.supervisor import Supervisor
 
 KEY = "sk-ant-canary-0123456789"
 
@@ -89,6 +99,7 @@ class Messages:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     requests: list[tuple[str, dict[str, str], Any]] = field(default_factory=list)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
     left: asyncio.Event = field(default_factory=asyncio.Event)
     url: str = ""
 
@@ -99,6 +110,7 @@ class Messages:
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         body = await request.json()
         self.requests.append((request.path, dict(request.headers), body))
+        self.asked.set()
         streamed = self.status == 200 and body.get("stream") is True
         media_type = "text/event-stream" if streamed else "application/json"
         response = web.StreamResponse(status=self.status, headers={"Content-Type": media_type, **self.headers})
@@ -133,6 +145,51 @@ async def fake() -> AsyncIterator[Messages]:
     await runner.cleanup()
 
 
+class SharedProcess(Supervisor):
+    """Stands in for a supervisor: the process runs already, and goes on after the proxy."""
+
+    def __init__(self, socket: Path) -> None:
+        super().__init__("litellm", Command(upstream.COMMAND, isolated_environment), 60)
+        self.socket = socket
+
+    async def start(self, log: Log) -> dict[str, Any]:
+        self._up.set()
+        return {}
+
+
+@pytest.fixture(scope="session")
+def litellm_socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("l")
+    socket = folder / "server.sock"
+    command = [*upstream.COMMAND, "--attached", "--socket", str(socket)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, env=isolated_environment(folder), cwd=folder)
+    try:
+        asyncio.run(until_ready(socket, process))
+        yield socket
+    finally:
+        process.kill()
+        process.communicate()
+
+
+async def until_ready(socket: Path, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 120
+    async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(socket))) as session:
+        while time.monotonic() < deadline and process.poll() is None:
+            try:
+                async with session.get("http://litellm/health") as reply:
+                    if reply.status == 200:
+                        return
+            except aiohttp.ClientConnectorError:
+                pass
+            await asyncio.sleep(0.05)
+    raise AssertionError(f"litellm's process is not ready, status {process.poll()}")
+
+
+@pytest.fixture
+def shared_process(litellm_socket: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upstream, "create_supervisor", lambda: SharedProcess(litellm_socket))
+
+
 @dataclass
 class Proxy:
     running: Running
@@ -161,8 +218,20 @@ def configured(provider: dict[str, Any], target: dict[str, Any] | None = None, *
 
 
 @pytest.fixture
-async def proxy(fake: Messages) -> AsyncIterator[Callable[..., Awaitable[Proxy]]]:
-    """Starts a proxy whose model "m" is served by the fake."""
+async def proxy(fake: Messages, shared_process: None) -> AsyncIterator[Callable[..., Awaitable[Proxy]]]:
+    """Starts a proxy whose model "m" is served by the fake, over the shared process."""
+    async for make in proxies(fake):
+        yield make
+
+
+@pytest.fixture
+async def lone_proxy(fake: Messages) -> AsyncIterator[Callable[..., Awaitable[Proxy]]]:
+    """Starts a proxy like `proxy`, with a process of its own."""
+    async for make in proxies(fake):
+        yield make
+
+
+async def proxies(fake: Messages) -> AsyncIterator[Callable[..., Awaitable[Proxy]]]:
     made: list[Running] = []
 
     async def make(

@@ -1,71 +1,98 @@
-"""Embeddings over litellm: its httpx is answered in place."""
+"""Embeddings over litellm, from a fake of Voyage's API."""
 
 from __future__ import annotations
 
 import base64
 import json
+import socket
 import struct
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
-import httpx
 import pytest
-import respx
+from aiohttp import web
 
-from dragoman.proxy.server.lifecycle import Running, start
+from .conftest import Proxy
 
-from .conftest import configured
+Start = Callable[..., Awaitable[Proxy]]
 
 
-def embedded(request: httpx.Request) -> httpx.Response:
-    given = json.loads(request.content)["input"]
-    data = [{"object": "embedding", "index": i, "embedding": [float(len(text)), 0.5]} for i, text in enumerate(given)]
-    return httpx.Response(200, json={"object": "list", "data": data, "model": "v", "usage": {"total_tokens": 4}})
+@dataclass
+class Voyage:
+    """Answers with vectors, or with `failure`: a status, a body and headers."""
+
+    failure: tuple[int, Any, dict[str, str]] | None = None
+    requests: list[Any] = field(default_factory=list)
+    url: str = ""
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        assert (request.path, request.headers["Authorization"][:7]) == ("/v1/embeddings", "Bearer ")
+        body = await request.json()
+        self.requests.append(body)
+        if self.failure is not None:
+            status, said, headers = self.failure
+            return web.json_response(said, status=status, headers=headers)
+        vectors = [[float(len(text)), 0.5] for text in body["input"]]
+        data = [{"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(vectors)]
+        return web.json_response({"object": "list", "data": data, "model": "v", "usage": {"total_tokens": 4}})
 
 
 @pytest.fixture
-def voyage() -> Iterator[Any]:
-    with respx.mock(assert_all_called=False) as router:
-        router.route(host="127.0.0.1").pass_through()
-        yield router.post("https://api.voyageai.com/v1/embeddings").mock(side_effect=embedded)
+async def voyage() -> AsyncIterator[Voyage]:
+    fake = Voyage()
+    runner = web.ServerRunner(web.Server(fake), shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    fake.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    yield fake
+    await runner.cleanup()
 
 
 @pytest.fixture
-async def running(voyage: Any) -> AsyncIterator[Running]:
-    provider = {"vendor": "voyage", "protocols": ["embeddings"], "limits": {"inputs": 2}}
-    running = await start(configured(provider, {"model": "voyage-3"}), log_level="error")
-    yield running
-    running.stopping_now.set()
-    await running.stop()
+def serve(proxy: Start, voyage: Voyage) -> Callable[..., Awaitable[Proxy]]:
+    async def start(base_url: str | None = None, **provider: Any) -> Proxy:
+        given = {"vendor": "voyage", "protocols": ["embeddings"], "limits": {"inputs": 2}, **provider}
+        return await proxy({"model": "voyage-3"}, provider={**given, "base_url": base_url or voyage.url})
+
+    return start
 
 
-async def ask(running: Running, **body: Any) -> tuple[int, Any]:
-    url = f"{running.url}/v1/embeddings"
+async def ask(proxy: Proxy, **body: Any) -> tuple[int, Any]:
+    url = f"{proxy.url}/embeddings"
     async with aiohttp.ClientSession() as session, session.post(url, json={"model": "m", **body}) as reply:
         return reply.status, await reply.json()
 
 
-async def test_vectors_come_in_order_and_in_the_form_asked_for(running: Running, voyage: Any) -> None:
-    status, body = await ask(running, input=["a", "bb", "ccc"], encoding_format="base64")
-    assert status == 200
+async def test_vectors_come_in_order_and_in_the_form_asked_for(serve: Start, voyage: Voyage) -> None:
+    status, body = await ask(await serve(), input=["a", "bb", "ccc"], encoding_format="base64")
+    assert status == 200, json.dumps(body)
     first = [struct.unpack("<2f", base64.b64decode(item["embedding"]))[0] for item in body["data"]]
     assert first == [1.0, 2.0, 3.0]
-    assert len(voyage.calls) == 2, "two inputs for each call"
-    sent = json.loads(voyage.calls[0].request.content)
-    assert sent == {"model": "voyage-3", "input": ["a", "bb"]}
+    assert len(voyage.requests) == 2, "two inputs for each call"
+    assert {"model": "voyage-3", "input": ["a", "bb"]} in voyage.requests
 
 
-async def test_errors_keep_their_status(running: Running, voyage: Any) -> None:
-    voyage.mock(return_value=httpx.Response(429, json={"detail": "slow down"}, headers={"retry-after": "9"}))
-    status, body = await ask(running, input="a")
+async def test_errors_keep_their_status(serve: Start, voyage: Voyage) -> None:
+    voyage.failure = (429, {"detail": "slow down"}, {"retry-after": "9"})
+    status, body = await ask(await serve(), input="a")
     assert (status, body["error"]["message"]) == (429, "slow down")
-    assert len(voyage.calls) == 1
+    assert len(voyage.requests) == 1
 
 
-@pytest.mark.parametrize("error", [httpx.ConnectError("x"), httpx.ReadTimeout("x")])
-async def test_what_breaks_is_told(running: Running, voyage: Any, error: Exception) -> None:
-    voyage.mock(side_effect=error)
-    status, body = await ask(running, input="a")
-    expected = (504, "upstream_timeout") if isinstance(error, httpx.TimeoutException) else (502, "upstream_unreachable")
-    assert (status, body["error"]["code"]) == expected
+async def test_a_provider_that_does_not_listen_is_unreachable(serve: Start) -> None:
+    with socket.socket() as unserved:
+        unserved.bind(("127.0.0.1", 0))  # taken, and not listened on
+        status, body = await ask(await serve(f"http://127.0.0.1:{unserved.getsockname()[1]}/v1"), input="a")
+    assert (status, body["error"]["code"]) == (502, "upstream_unreachable")
+    assert body["error"]["message"] == "any: cannot connect"
+
+
+async def test_a_provider_that_does_not_answer_is_late(serve: Start) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        status, body = await ask(await serve(address, timeouts={"total": 0.5}), input="a")
+    assert (status, body["error"]["code"]) == (504, "upstream_timeout")

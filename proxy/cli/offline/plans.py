@@ -8,7 +8,7 @@ import orjson
 
 from dragoman.adapters.call import JsonObject
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.telemetry.log import Mask, secrets
+from dragoman.proxy.telemetry.mask import Mask, collect_secrets
 
 from .explain import Plan, Stop
 from .rehearsal import Request
@@ -94,7 +94,7 @@ def _request_json(request: Request, config: Config) -> JsonObject:
 
 def _masked(headers: Mapping[str, str], config: Config) -> dict[str, str]:
     """No configured secret shows, nor the value of a header that a configuration file sets itself."""
-    mask = Mask(secrets(config))
+    mask = Mask(collect_secrets(config))
     own = {name.lower() for provider in config.providers.values() for name in provider.headers}
     return {
         name: _HIDDEN if name.lower() in own else mask(value.encode("latin-1")).decode("latin-1")

@@ -11,10 +11,11 @@ import orjson
 
 from dragoman.adapters.call import Call
 from dragoman.proxy.config.models import Provider, Timeouts
-from dragoman.proxy.upstreams.credentials import Credentials, Fixed
+from dragoman.proxy.upstreams.credentials import Credentials, FixedKey
 from dragoman.proxy.upstreams.http import HttpUpstream
 from dragoman.proxy.upstreams.interface import Upstream
-from dragoman.proxy.upstreams.litellm.upstream import FUNCTIONS, LitellmUpstream, arguments
+from dragoman.proxy.upstreams.litellm.protocol import FUNCTIONS
+from dragoman.proxy.upstreams.litellm.upstream import function_arguments
 
 __all__ = ["LitellmRehearsal", "Rehearsal", "Request", "rehearsed"]
 
@@ -35,7 +36,7 @@ class Request:
 def rehearsed(name: str, provider: Provider, timeouts: Timeouts, credentials: Credentials) -> Upstream:
     """The rehearsal of what the provider has for an upstream."""
     if provider.engine == "litellm":
-        return LitellmRehearsal(name, provider, timeouts)
+        return LitellmRehearsal(provider)
     return Rehearsal(name, provider, timeouts, credentials)
 
 
@@ -69,7 +70,7 @@ class Rehearsal(HttpUpstream):
     """Made inside a running event loop, as the real one; it opens no connection and asks for no token."""
 
     def __init__(self, name: str, provider: Provider, timeouts: Timeouts, credentials: Credentials) -> None:
-        known = credentials if isinstance(credentials, Fixed) else Fixed(credentials.templates, _HIDDEN)
+        known = credentials if isinstance(credentials, FixedKey) else FixedKey(credentials.templates, _HIDDEN)
         super().__init__(name, provider, timeouts, known)
         self._real = self._client
         origin = "{0.scheme}://{0.netloc}".format(urlsplit(provider.base_address))
@@ -88,9 +89,18 @@ class Rehearsal(HttpUpstream):
         await self._real.close()
 
 
-class LitellmRehearsal(LitellmUpstream):
-    """What litellm's function would be called with. Only litellm knows what it would send."""
+class LitellmRehearsal:
+    """What litellm's function would be called with. Only litellm knows what it would send. Starts no process."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
 
     async def prepare(self, call: Call, *, stream: bool, forwarded: Mapping[str, str]) -> Request:
         function = f"litellm.{FUNCTIONS[call.path]}"
-        return Request("CALL", function, {}, orjson.dumps(arguments(self._provider, call)))
+        return Request("CALL", function, {}, orjson.dumps(function_arguments(self._provider, call)))
+
+    async def send(self, call: Call, *, stream: bool, forwarded: Mapping[str, str]) -> NoReturn:
+        raise AssertionError("a rehearsal sends nothing")
+
+    async def close(self) -> None:
+        """Nothing is open."""

@@ -182,7 +182,7 @@ def _candidate(task: Task, model: str, call: Call | None = None) -> Candidate:
     }
     provider |= {"profile": task.provider.profile} if task.provider.profile else {}
     config = Config.model_validate({"providers": {"provider": provider}, "models": {"model": {"targets": [target]}}})
-    state = RouterState(config, dialects, connect=_Nowhere)
+    state = RouterState(config, dialects, create_upstream=_Nowhere)
     candidate = next(state.candidates("model", ANYONE, extra_parameters(call.headers) if call else None))
     return replace(candidate, plan=candidate.plan.with_target(replace(candidate.target, model=model)))
 

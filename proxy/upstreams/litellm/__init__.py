@@ -1,1 +1,3 @@
-"""litellm as an upstream, for providers that no dialect here speaks to. Only `library` imports it."""
+"""litellm as an upstream, for providers whose API has no dialect here. Only its own process (`process/`) imports it."""
+
+__all__: list[str] = []

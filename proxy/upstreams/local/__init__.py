@@ -1,3 +1,3 @@
-"""Providers that are an engine process on this machine, which the proxy starts, watches and stops."""
+"""Models on this machine: each provider's engine is a process that the proxy supervises."""
 
 __all__: list[str] = []

@@ -1,51 +1,35 @@
-"""The upstream that is an engine on this machine: HTTP over its Unix socket, in OpenAI's dialect."""
+"""The upstream that is a model folder on this machine, in an engine process of its own."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
-import aiohttp
-
-from dragoman.adapters.call import Call, Headers
-from dragoman.adapters.faults import Fault
 from dragoman.local_engine import embedded
+from dragoman.local_engine.large_pages import request_large_pages
 from dragoman.proxy.config.models import Provider, Timeouts
-from dragoman.proxy.upstreams.credentials import NONE
-from dragoman.proxy.upstreams.http import HttpUpstream, HttpUpstreamResponse
+from dragoman.proxy.upstreams.supervision.process import Command, environment_without_secrets
+from dragoman.proxy.upstreams.supervision.supervisor import Supervisor
+from dragoman.proxy.upstreams.supervision.upstream import SupervisedUpstream
 
-from .supervisor import Supervisor
+__all__ = ["COMMAND", "LocalUpstream", "engine_options"]
 
-__all__ = ["LocalUpstream", "arguments"]
+COMMAND = (sys.executable, "-P", "-m", "dragoman.local_engine.serve")
 
-_LOST = {"upstream_disconnected", "upstream_unreachable"}
 _OPTIONS = {"device": "device", "device_index": "index", "threads": "threads", "slots": "slots", "queue": "queue"}
 
 
-class LocalUpstream:
-    """One provider. Made inside a running event loop; its engine runs from `engine.start` to `close`."""
+class LocalUpstream(SupervisedUpstream):
+    """One provider, the only user of its engine."""
 
     def __init__(self, name: str, provider: Provider, timeouts: Timeouts) -> None:
-        self.engine = Supervisor(name, [*arguments(provider)], provider.step_timeout)
-        connector = aiohttp.UnixConnector(str(self.engine.socket), limit=0)  # the engine's queue is the limit
-        self._http = HttpUpstream(name, provider, timeouts, NONE, connector)
-
-    async def send(self, call: Call, *, stream: bool, forwarded: Headers) -> HttpUpstreamResponse:
-        """Raises Fault."""
-        try:
-            await self.engine.ready()
-            return await self._http.send(call, stream=stream, forwarded=forwarded)
-        except Fault as fault:
-            if fault.code in _LOST:
-                await self.engine.lost()
-            raise
-
-    async def close(self) -> None:
-        await self._http.close()
-        await self.engine.stop()
+        command = Command((*COMMAND, *engine_options(provider)), _make_environment)
+        super().__init__(name, provider, timeouts, Supervisor(name, command, provider.step_timeout))
 
 
-def arguments(provider: Provider) -> Iterator[str]:
-    """What the engine's process is started with, beside its socket."""
+def engine_options(provider: Provider) -> Iterator[str]:
+    """The options of the engine's command line that the configuration sets."""
     if provider.model_dir is None:
         yield from ("--model-dir", str(embedded.embedded_folder()), "--name", embedded.NAME)
     else:
@@ -54,3 +38,7 @@ def arguments(provider: Provider) -> Iterator[str]:
         yield from (f"--{option}", str(getattr(provider, key)))
     if provider.context is not None:
         yield from ("--context", str(provider.context))
+
+
+def _make_environment(folder: Path) -> dict[str, str]:
+    return request_large_pages(environment_without_secrets(folder))

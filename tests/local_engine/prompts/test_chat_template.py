@@ -128,7 +128,7 @@ def test_template_variables_cannot_replace_the_sandbox_functions() -> None:
     loops = "{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}"
     with pytest.raises(FolderError, match="steps"):
         ChatTemplate(
-            "{% set charge = 1 %}{% set environment = 1 %}{% set glued = 1 %}" + loops, bounds=Bounds(steps=5000)
+            "{% set charge = 1 %}{% set environment = 1 %}{% set concatenate = 1 %}" + loops, bounds=Bounds(steps=5000)
         )
 
 

@@ -151,7 +151,7 @@ async def test_a_proxy_that_refuses(proxy: Any, hop: Hop, scheme: str) -> None:
     p = await proxy({"base_url": f"{scheme}://127.0.0.1:9/v1", "proxy": hop.url(f"me:{PASSWORD}@")})
     answer = await p.ask()
     assert (answer.status, answer.error["code"]) == (502, "upstream_proxy_refused")
-    assert "its HTTP proxy refuses (407)" in answer.error["message"]
+    assert "its HTTP proxy refused the request (407)" in answer.error["message"]
     assert len(hop.heads) == 1
     assert b"canary" not in answer.text + p.log.getvalue()
 
@@ -162,7 +162,7 @@ async def test_no_proxy_there(proxy: Any, hop: Hop, scheme: str, unused_tcp_port
     p = await proxy({"base_url": f"{scheme}://127.0.0.1:9/v1", "proxy": hop.url(f"me:{PASSWORD}@")})
     answer = await p.ask()
     assert (answer.status, answer.error["code"]) == (502, "upstream_unreachable")
-    assert "no connection to its HTTP proxy" in answer.error["message"]
+    assert "cannot connect to its HTTP proxy" in answer.error["message"]
     assert b"canary" not in answer.text + p.log.getvalue()
 
 

@@ -68,7 +68,7 @@ async def settle(condition: Callable[[], bool]) -> None:
 async def test_a_changed_key_takes_effect_by_itself(
     proxy: Any, picky: Picky, key: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(credentials, "_LOOK_AFTER", 0.01)
+    monkeypatch.setattr(credentials, "_CHECK_AFTER", 0.01)
     p = await proxy(provider(picky, key))
     assert (await p.ask()).status == 200
     key.write_text("canary-new-one")  # noqa: ASYNC240
@@ -114,7 +114,7 @@ async def test_without_another_key_the_refusal_counts(proxy: Any, picky: Picky, 
 async def test_a_file_that_holds_no_key_any_more(
     proxy: Any, picky: Picky, key: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], Any], reason: str
 ) -> None:
-    monkeypatch.setattr(credentials, "_LOOK_AFTER", 0.01)
+    monkeypatch.setattr(credentials, "_CHECK_AFTER", 0.01)
     p = await proxy(provider(picky, key))
     harm(key)
     for _ in range(4):
@@ -141,13 +141,13 @@ async def test_looks_are_rare_and_off_the_loop(key: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(asyncio, "to_thread", counted)
     for _ in range(100):
-        assert keys.lines() == b"api-key: canary-old\r\n"
+        assert keys.header_lines() == b"api-key: canary-old\r\n"
         await asyncio.sleep(0)
     assert looks == []
     now += 1.5
-    keys.lines()
+    keys.header_lines()
     await settle(lambda: keys._task is None)
-    keys.lines()
+    keys.header_lines()
     assert looks == [1001.5]
     await keys.close()
 

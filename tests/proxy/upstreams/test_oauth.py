@@ -19,7 +19,7 @@ from aiohttp import web
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider
 from dragoman.proxy.upstreams import oauth
-from dragoman.proxy.upstreams.credentials import SILENT
+from dragoman.proxy.upstreams.credentials import NO_OBSERVER
 from dragoman.proxy.upstreams.oauth import NoToken, Token, TokenEndpoint, TokenSource
 
 SECRET = "canary-client-secret"
@@ -103,7 +103,7 @@ async def house() -> AsyncIterator[House]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refreshes follow one another without a pause."""
-    monkeypatch.setattr(oauth.TokenSource.__init__, "__defaults__", (SILENT, (0.001, 0.001)))
+    monkeypatch.setattr(oauth.TokenSource.__init__, "__defaults__", (NO_OBSERVER, (0.001, 0.001)))
 
 
 async def settle(condition: Callable[[], bool]) -> None:
@@ -354,14 +354,14 @@ async def test_how_long_a_token_lives(house: House, told: Any, life: float) -> N
 
 async def test_nobody_there(house: House, unused_tcp_port_factory: Callable[[], int]) -> None:
     house.port = unused_tcp_port_factory()
-    with pytest.raises(NoToken, match="no connection"):
+    with pytest.raises(NoToken, match="cannot connect"):
         await endpoint(house)()
 
 
 async def test_an_endpoint_that_never_answers(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(oauth, "_PATIENCE", 0.05)
+    monkeypatch.setattr(oauth, "_TIMEOUT", 0.05)
     house.delay = 5
-    with pytest.raises(NoToken, match="no answer in time"):
+    with pytest.raises(NoToken, match="did not answer in time"):
         await endpoint(house)()
 
 
@@ -374,7 +374,7 @@ async def test_who_vouches_for_the_endpoint(tmp_path: Any) -> None:
     server = web.Server(house.serve, access_log=None)
     listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0, ssl=context)
     house.port = listener.sockets[0].getsockname()[1]
-    with pytest.raises(NoToken, match="TLS certificate refused"):
+    with pytest.raises(NoToken, match="its TLS certificate is not valid"):
         await endpoint(house, "https")()
     assert (await endpoint(house, "https", ca=str(tmp_path / "ca.pem"))()).secret == "canary-1"
     near = {"dialect": "openai", **house.provider(), "base_url": f"https://127.0.0.1:{house.port}/v1"}
@@ -406,9 +406,9 @@ async def test_pauses_between_failures_grow_to_a_limit(monkeypatch: pytest.Monke
 
     tokens = source(fetch, pauses=(1.0, 5.0))
     for _ in range(20):
-        if tokens.lines() is None:
+        if tokens.header_lines() is None:
             with pytest.raises(Fault):
-                await tokens.obtain()
+                await tokens.fetch_header_lines()
         now += 1
     assert [later - earlier for earlier, later in pairwise(times)] == [1, 2, 4, 5, 5]
 
@@ -418,9 +418,9 @@ async def test_a_defect_in_a_refresh_is_not_swallowed() -> None:
         raise RuntimeError("a defect")
 
     tokens = source(fetch)
-    assert tokens.lines() is None
+    assert tokens.header_lines() is None
     with pytest.raises(RuntimeError, match="a defect"):
-        await tokens.obtain()
+        await tokens.fetch_header_lines()
 
 
 async def test_closing_ends_a_refresh() -> None:
@@ -432,8 +432,8 @@ async def test_closing_ends_a_refresh() -> None:
         raise AssertionError
 
     tokens = source(fetch)
-    assert tokens.lines() is None
-    waiting = asyncio.ensure_future(tokens.obtain())
+    assert tokens.header_lines() is None
+    waiting = asyncio.ensure_future(tokens.fetch_header_lines())
     await begun.wait()
     await tokens.close()
     with pytest.raises(Fault, match="no access token"):

@@ -17,9 +17,9 @@ from dragoman.local_engine.export.exporter import export_random_model
 from dragoman.local_engine.export.spec import ModelSpec
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import Running, start
-from dragoman.proxy.upstreams.local import process
-from dragoman.proxy.upstreams.local.supervisor import Supervisor
+from dragoman.proxy.upstreams.local import upstream
 from dragoman.proxy.upstreams.local.upstream import LocalUpstream
+from dragoman.proxy.upstreams.supervision.supervisor import Supervisor
 
 PLAIN = Path(__file__).parents[3] / "local_engine" / "process" / "plain_engine.py"
 TINY = ModelSpec("llama", 64, 2, 4, 2, 16, 96, 272, 192, eos=(256,))
@@ -60,7 +60,7 @@ Serve: TypeAlias = Callable[..., Awaitable[Local]]
 @pytest.fixture
 async def local(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Serve]:
     """local(slow=seconds, **settings of the provider) is a proxy with a plain engine process behind it."""
-    monkeypatch.setattr(process, "COMMAND", (sys.executable, str(PLAIN)))
+    monkeypatch.setattr(upstream, "COMMAND", (sys.executable, str(PLAIN)))
     monkeypatch.setenv("PYTHONPATH", ":".join(sys.path))
     started: list[Local] = []
 

@@ -28,10 +28,10 @@ def command(tiny: Path, *arguments: str) -> list[str]:
         import sys
         from pathlib import Path
         from dragoman.local_engine import embedded
-        from dragoman.proxy.upstreams.local import process
+        from dragoman.proxy.upstreams.local import upstream
         from dragoman.proxy.cli.main import main
         embedded.embedded_folder = lambda: Path({str(tiny)!r})
-        process.COMMAND = (sys.executable, {str(PLAIN)!r})
+        upstream.COMMAND = (sys.executable, {str(PLAIN)!r})
         sys.argv = ["dragoman", *{list(arguments)!r}]
         main()
     """

@@ -10,13 +10,15 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dragoman.proxy.server.lifecycle import CannotServe
-from dragoman.proxy.upstreams.local import supervisor
+from dragoman.proxy.upstreams.local import upstream
+from dragoman.proxy.upstreams.supervision import supervisor
 
 
 def lines(local: Any, event: str) -> list[Any]:
@@ -75,7 +77,7 @@ async def test_killed_under_load(local: Any) -> None:
     assert await whole == 200
     assert p.engine.pid != before and p.engine.restarts == 1
     (ended,) = lines(p, "engine_ended")
-    assert ended["reason"] == "the engine was ended by SIGKILL" and ended["restart_in"] == 0
+    assert ended["reason"] == "the process was ended by SIGKILL" and ended["restart_in"] == 0
 
 
 @pytest.mark.parametrize("how", ["a step", "all of it"])
@@ -92,7 +94,7 @@ async def test_one_that_hangs_is_ended_and_comes_back(local: Any, how: str) -> N
     if answer is not None:
         assert b"upstream_truncated" in await answer.read()
     (stuck,) = lines(p, "engine_stuck")
-    assert stuck["reason"].endswith("s (step_timeout: 1)" if how == "a step" else "no answer for 1 s (step_timeout)")
+    assert stuck["reason"].endswith("the limit is 1 s" if how == "a step" else "no answer for 1 s")
     assert p.engine.restarts == 1
 
 
@@ -106,7 +108,7 @@ async def test_a_request_that_kills_it_every_time_is_answered_with_a_fault(
     assert (answer.status, error["code"]) == (502, "upstream_disconnected")
     async with p.ask(max_tokens=4) as answer:
         assert answer.status == 200
-    assert [line["reason"] for line in lines(p, "engine_ended")] == ["the engine ended with status 7"] * 2
+    assert [line["reason"] for line in lines(p, "engine_ended")] == ["the process ended with status 7"] * 2
 
 
 async def test_an_engine_that_does_not_come_back_is_a_fault_in_time(
@@ -114,7 +116,8 @@ async def test_an_engine_that_does_not_come_back_is_a_fault_in_time(
 ) -> None:
     monkeypatch.setattr(supervisor, "PATIENCE", 0.3)
     p = await local()
-    p.engine._arguments = ["--model-dir", str(tmp_path / "gone")]
+    command = (*upstream.COMMAND, "--model-dir", str(tmp_path / "gone"))
+    p.engine.command = replace(p.engine.command, arguments=command)
     os.kill(p.engine.pid, signal.SIGKILL)
     async with p.ask() as answer:
         error = (await answer.json())["error"]
@@ -162,7 +165,7 @@ async def test_a_socket_in_a_long_folder_has_a_short_path(tmp_path: Path, monkey
     deep = tmp_path / ("x" * 100)
     deep.mkdir()
     monkeypatch.setattr(supervisor.tempfile, "tempdir", str(deep))
-    folder = supervisor.private_folder()
+    folder = supervisor.create_private_folder()
     assert len(str(folder)) < 60 and folder.stat().st_mode & 0o777 == 0o700
     folder.rmdir()
 
@@ -172,9 +175,9 @@ def test_it_ends_with_the_proxy_however_that_ends(tiny: Path, tmp_path: Path, nu
     plain = Path(__file__).parents[3] / "local_engine" / "process" / "plain_engine.py"
     script = f"""
         import sys
-        from dragoman.proxy.upstreams.local import process
+        from dragoman.proxy.upstreams.local import upstream
         from dragoman.proxy.cli.main import app
-        process.COMMAND = (sys.executable, {str(plain)!r})
+        upstream.COMMAND = (sys.executable, {str(plain)!r})
         app(["serve", "--config", {str(tmp_path / "d.yaml")!r}, "--port", "0", "--log-format", "json"])
     """
     (tmp_path / "d.yaml").write_text(

@@ -1,6 +1,6 @@
 """litellm's exceptions, as what a provider of the openai dialect would have answered.
 
-litellm moves statuses (529 becomes 500, 413 becomes 400) and puts the provider's body into a sentence. The exception
+litellm changes statuses (529 becomes 500, 413 becomes 400) and puts the provider's body into a sentence. The exception
 that it made its own from still has the status; the body is taken out of the sentence again.
 """
 
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import orjson
 
 from dragoman.adapters.call import Headers, JsonObject
-from dragoman.adapters.faults import Fault, Kind
+from dragoman.adapters.faults import Kind
 
-__all__ = ["Answered", "answered", "fault_of"]
+__all__ = ["ErrorReply", "TransportFailure", "find_transport_failure", "is_early_end", "to_error_reply"]
 
 _HEADERS = ("retry-after", "retry-after-ms", "x-ms-retry-after-ms", "x-should-retry")
 _PREFIX = re.compile(r"^(?:litellm\.(?:\w+\.)*\w+: )*(?:\w+(?:Exception|Error) - )?")
@@ -24,53 +24,64 @@ _SUFFIX = re.compile(r"\. Handle with `litellm\.\w+`\.$|\n?LiteLLM Retried: .*$"
 _ADVICE = re.compile(r"\.? To drop these, set .*$", re.DOTALL)
 
 
-class Answered(NamedTuple):
-    """An error reply in OpenAI's form, or in the provider's own."""
+_EARLY_END = "Stream ended before a finish_reason was received"
+"""litellm's words from 1.109 on; older ones make up a finish reason."""
+
+
+class ErrorReply(NamedTuple):
+    """A provider's error, its body in OpenAI's form or in the provider's own."""
 
     status: int
     headers: Headers
     body: JsonObject
 
 
-class _Mishap(NamedTuple):
+class TransportFailure(NamedTuple):
+    """What broke between here and the provider. `cause` names the exception, for the log."""
+
     kind: Kind
     code: str
     text: str
+    cause: str = ""
 
+
+_REDIRECT = TransportFailure("upstream_invalid_response", "upstream_redirect", "it redirects, which is not followed")
 
 # The names of httpx's exceptions, of either of its generations.
-_MISHAPS: Mapping[str, _Mishap] = {
-    "ConnectTimeout": _Mishap("upstream_timeout", "upstream_connect_timeout", "no connection in time"),
-    "ConnectError": _Mishap("upstream_unreachable", "upstream_unreachable", "no connection"),
-    "TimeoutException": _Mishap("upstream_timeout", "upstream_timeout", "no answer in time"),
-    "RemoteProtocolError": _Mishap("upstream_unreachable", "upstream_disconnected", "the connection broke"),
-    "NetworkError": _Mishap("upstream_unreachable", "upstream_disconnected", "the connection broke"),
-    "TransportError": _Mishap("upstream_invalid_response", "upstream_protocol_error", "it speaks no proper HTTP"),
+_FAILURES: Mapping[str, TransportFailure] = {
+    "ConnectTimeout": TransportFailure("upstream_timeout", "upstream_connect_timeout", "connecting took too long"),
+    "ConnectError": TransportFailure("upstream_unreachable", "upstream_unreachable", "cannot connect"),
+    "TimeoutException": TransportFailure("upstream_timeout", "upstream_timeout", "did not answer in time"),
+    "RemoteProtocolError": TransportFailure("upstream_unreachable", "upstream_disconnected", "the connection broke"),
+    "NetworkError": TransportFailure("upstream_unreachable", "upstream_disconnected", "the connection broke"),
+    "TransportError": TransportFailure(
+        "upstream_invalid_response", "upstream_protocol_error", "the reply is not valid HTTP"
+    ),
 }
 
 
-def fault_of(error: Exception, provider: str) -> Fault | None:
-    """The fault for an exchange that broke, None where the provider answered with an error.
+def find_transport_failure(error: Exception) -> TransportFailure | None:
+    """What broke, or None if the provider answered with an error.
 
-    Its cause is httpx's own exception: litellm's texts hold what the provider sent.
+    The cause is httpx's own exception: litellm's texts hold what the provider sent.
     """
-    for one in filter(_of_httpx, _chain(error)):
+    for one in filter(_is_of_httpx, _chain(error)):
         for cls in type(one).__mro__:
-            if mishap := _MISHAPS.get(cls.__name__):
-                fault = Fault(mishap.kind, f"upstream {provider}: {mishap.text}", code=mishap.code)
-                fault.__cause__ = one
-                return fault
-    if 300 <= _status(error) < 400:
-        text = f"upstream {provider}: it redirects, which is not followed"
-        return Fault("upstream_invalid_response", text, code="upstream_redirect")
-    return None
+            if failure := _FAILURES.get(cls.__name__):
+                return failure._replace(cause=f"{type(one).__name__}: {one}")
+    return _REDIRECT if 300 <= _find_status(error) < 400 else None
 
 
-def answered(error: Exception) -> Answered:
-    """The provider's answer, as far as litellm kept it; of its own refusals, the sentence."""
-    status = _status(error)
+def is_early_end(error: Exception) -> bool:
+    """Whether litellm raised this because the provider ended its stream without a finish reason."""
+    return _EARLY_END in str(error)
+
+
+def to_error_reply(error: Exception) -> ErrorReply:
+    """The provider's answer, as far as litellm kept it; for litellm's own refusals, their sentence."""
+    status = _find_status(error)
     text = _SUFFIX.sub("", _PREFIX.sub("", str(getattr(error, "message", "") or error)))
-    return Answered(status, _headers(error), _embedded(text) or _sentence(error, text, status))
+    return ErrorReply(status, _find_headers(error), _find_json(text) or _to_error_body(error, text, status))
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -82,11 +93,11 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = getattr(error, "original_exception", None) or error.__cause__ or error.__context__
 
 
-def _of_httpx(error: BaseException) -> bool:
+def _is_of_httpx(error: BaseException) -> bool:
     return type(error).__module__.partition(".")[0] in ("httpx", "httpx2")
 
 
-def _status(error: Exception) -> int:
+def _find_status(error: Exception) -> int:
     """The provider's own status: the innermost that is one."""
     found = 0
     for one in _chain(error):
@@ -95,7 +106,7 @@ def _status(error: Exception) -> int:
     return found or 502
 
 
-def _headers(error: Exception) -> Headers:
+def _find_headers(error: Exception) -> Headers:
     for one in _chain(error):
         for source in (getattr(one, "litellm_response_headers", None), getattr(one, "headers", None)):
             if isinstance(source, Mapping) and (kept := {name: source[name] for name in _HEADERS if name in source}):
@@ -103,8 +114,8 @@ def _headers(error: Exception) -> Headers:
     return {}
 
 
-def _embedded(text: str) -> JsonObject | None:
-    """The JSON object that stands in the text, where it holds one; of bytes litellm keeps Python's notation."""
+def _find_json(text: str) -> JsonObject | None:
+    """The JSON object in the text, if it holds one; litellm writes bytes in Python's notation."""
     for start in (text.find("b'"), text.find('b"')):
         if start >= 0:
             try:
@@ -120,7 +131,7 @@ def _embedded(text: str) -> JsonObject | None:
     return body if isinstance(body, dict) else None
 
 
-def _sentence(error: Exception, text: str, status: int) -> JsonObject:
+def _to_error_body(error: Exception, text: str, status: int) -> JsonObject:
     unsupported = type(error).__name__ == "UnsupportedParamsError"
     code: Any = "unsupported_parameter" if unsupported else getattr(error, "code", None)
     kind: Any = "invalid_request_error" if unsupported else getattr(error, "type", None)

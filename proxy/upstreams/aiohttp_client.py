@@ -14,7 +14,10 @@ Through an HTTP proxy, https goes by a tunnel that the connector asks for (CONNE
 goes to the proxy itself: its target is then a whole address, and it carries the credentials for the proxy.
 
 A pooled connection on which anything came unasked is not used again. Nothing is sent twice here: whether a failed
-request is tried once more is decided where the fault is known (`mishaps.chance_of`).
+request is tried again is decided by `errors.retry_decision`.
+
+This module alone uses parts of aiohttp's client that aiohttp does not document; `test_aiohttp_client_internals.py`
+names them, and the releases that have them.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from yarl import URL
 
 from dragoman.adapters.call import Headers
 
-__all__ = ["Connector", "HttpClient", "HttpResponse", "bare"]
+__all__ = ["Connector", "HttpClient", "HttpProcessingError", "HttpResponse", "split_credentials"]
 
 _JOINED = 64 * 1024  # a body up to this size is copied behind its head, to be written with it
 _SWITCHING = 101
@@ -48,7 +51,7 @@ class HttpClient:
     def __init__(
         self, origin: URL, connector: aiohttp.BaseConnector, connect_timeout: float, proxy: URL | None = None
     ) -> None:
-        way, shown = bare(proxy)
+        way, shown = split_credentials(proxy)
         self._connector = connector
         self._peer = _Peer("POST", origin, loop=asyncio.get_running_loop(), proxy=way, proxy_headers=shown)
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout)
@@ -58,7 +61,7 @@ class HttpClient:
         self.to_proxy = "".join(f"{name}: {value}\r\n" for name, value in shown.items()) if relayed else ""
 
     async def send(self, head: bytes, body: bytes) -> HttpResponse:
-        """The answer, as soon as its head is there. Raises what `mishaps.ERRORS` lists, and CancelledError."""
+        """The answer, as soon as its head is there. Raises what `errors.CLIENT_ERRORS` lists, and CancelledError."""
         try:
             connection = await self._connector.connect(self._peer, [], self._timeout)
         except TimeoutError as error:
@@ -102,7 +105,7 @@ class HttpResponse:
             connection.release()
 
 
-def bare(proxy: URL | None) -> tuple[URL | None, dict[str, str]]:
+def split_credentials(proxy: URL | None) -> tuple[URL | None, dict[str, str]]:
     """A proxy's address without user and password, which no error shall show, and the headers that hold those."""
     if proxy is None or proxy.user is None:
         return proxy, {}

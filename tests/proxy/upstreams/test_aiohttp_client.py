@@ -11,7 +11,7 @@ import pytest
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
-from dragoman.proxy.upstreams.http_client import HttpClient, HttpResponse
+from dragoman.proxy.upstreams.aiohttp_client import HttpClient, HttpResponse
 
 HEAD = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

@@ -1,0 +1,31 @@
+"""Which parameters go to litellm.
+
+A key of the body becomes an argument of litellm's function, and many of those steer it. So only parameters that the hub
+knows go there, and no advisory ones: a vendor that lacks such a parameter refuses it.
+"""
+
+from __future__ import annotations
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.fit import hub_annotations, settle_extra, settle_unsupported
+from dragoman.schemas import Schema
+
+__all__ = ["settle_parameters"]
+
+_REASON = "not every provider behind litellm takes it"
+
+
+def settle_parameters(body: JsonObject, ctx: Context, hub: str) -> None:
+    """Drop or refuse, by the policy, each parameter that litellm does not get. Alters the body. Raises Fault."""
+    for name in body.keys() - {"model", "stream"}:
+        hint = hub_annotations(hub).get((name,))
+        if hint is None:
+            settle_extra(body, (name,), ctx, hub=hub)
+        elif _is_neutral_or_advisory(body[name], hint):
+            settle_unsupported(body, (name,), ctx, _REASON, hub)
+
+
+def _is_neutral_or_advisory(value: object, hint: Schema) -> bool:
+    advisory = hint.get("x-advisory")
+    is_advisory = advisory is True or (isinstance(advisory, list) and value in advisory)
+    return value is None or value in hint.get("x-neutral", ()) or is_advisory

@@ -1,0 +1,142 @@
+"""The HTTP server: aiohttp's low-level one, with the defaults of a gateway.
+
+What the HTTP parser rejects is answered in HTTP/1.1 and by the application, without a byte of what came in. A client
+that leaves cancels its handler. There is no access log besides the application's own.
+
+This module alone uses parts of aiohttp's server that aiohttp does not document; `test_aiohttp_server_internals.py`
+names them, and the releases that have them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any, Protocol
+
+from aiohttp import HttpVersion11
+from aiohttp.http_exceptions import LineTooLong
+from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.web_protocol import ERROR, RequestHandler, RequestPayloadError, _ErrInfo
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response, StreamResponse
+from aiohttp.web_server import Server
+
+from dragoman.adapters.faults import Fault
+
+__all__ = ["Application", "HttpServer", "RequestPayloadError", "send_continue"]
+
+_MOST_HEADERS = 100
+_LINGER = 2.0  # seconds in which the rest of a refused body is read, so that the client gets to read the answer
+_ERROR = ERROR._replace(version=HttpVersion11)
+_DUPLICATE = re.compile("Duplicate .{1,40} header")
+
+
+class Application(Protocol):
+    """What answers the requests."""
+
+    async def handle(self, request: BaseRequest) -> StreamResponse: ...
+
+    def reject(self, request: BaseRequest, fault: Fault) -> Response:
+        """Answer a request that never reached `handle`, or that `handle` could not answer."""
+
+    def log_defect(self, error: BaseException | None) -> None:
+        """Log an exception that nothing handled."""
+
+
+class HttpServer(Server):
+    """Creates a protocol for each connection. `header_timeout` limits, in seconds, how long a request's head may
+    take."""
+
+    def __init__(self, application: Application, header_timeout: float) -> None:
+        self._options: dict[str, Any] = {
+            "access_log": None,
+            "keepalive_timeout": header_timeout,
+            "max_headers": _MOST_HEADERS,
+            "auto_decompress": False,
+            "lingering_time": _LINGER,
+        }
+        super().__init__(application.handle, request_factory=_create_request, handler_cancellation=True)
+        self._application = application
+
+    def __call__(self) -> RequestHandler:
+        return _Connection(self._application, self, **self._options)
+
+
+async def send_continue(request: BaseRequest) -> None:
+    """Send the interim response 100, which leaves the answer itself still to begin."""
+    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    request.writer.output_size = 0
+
+
+class _Connection(RequestHandler):
+    """One client connection."""
+
+    __slots__ = ("_application", "_head_begun")
+
+    def __init__(self, application: Application, manager: Server, **options: Any) -> None:
+        super().__init__(manager, loop=asyncio.get_running_loop(), **options)
+        self._application = application
+        self._head_begun = False  # a part of a request's head has come, and not all of it
+
+    def data_received(self, data: bytes) -> None:
+        """Tell a handler that waits for a body when the parser gave up on it: aiohttp leaves it waiting."""
+        RequestHandler.data_received(self, data)
+        self._head_begun = self._is_idle() and (self._head_begun or bool(data.strip(b"\r\n")))
+        if self._messages and self._current_request is not None and isinstance(self._messages[-1][0], _ErrInfo):
+            self._current_request.content.set_exception(RequestPayloadError("the body is not valid"))
+
+    def _is_idle(self) -> bool:
+        return self._waiter is not None and not self._waiter.done()
+
+    def _process_keepalive(self) -> None:
+        """Answer a head that takes too long; aiohttp would only close the connection."""
+        late = asyncio.get_running_loop().time() >= self._next_keepalive_close_time
+        if late and self._head_begun and self._is_idle() and self._waiter is not None:
+            self._messages.append((_ErrInfo(status=408, exc=TimeoutError(), message=""), EMPTY_PAYLOAD))
+            self._waiter.set_result(None)
+        else:
+            super()._process_keepalive()
+
+    def handle_error(
+        self, request: BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> StreamResponse:
+        """Answer what the parser rejected, or an exception that nothing handled."""
+        if self.transport is None or request.writer.output_size > 0:
+            raise ConnectionResetError("too late for an answer")
+        if status >= 500:
+            self._application.log_defect(exc)
+        response = self._application.reject(request, _to_fault(status, exc))
+        response.force_close()
+        return response
+
+    def log_exception(self, *args: Any, **kwargs: Any) -> None:
+        """Use the application's log, which masks secrets."""
+        error = kwargs.get("exc_info")
+        if self.transport is not None and not isinstance(error, RequestPayloadError):
+            self._application.log_defect(error)
+
+
+def _create_request(
+    message: Any, payload: Any, protocol: RequestHandler, writer: Any, task: asyncio.Task[None]
+) -> BaseRequest:
+    loop = asyncio.get_running_loop()
+    return BaseRequest(_ERROR if message is ERROR else message, payload, protocol, writer, task, loop)
+
+
+def _to_fault(status: int, exc: BaseException | None) -> Fault:
+    """The fault for what the parser rejected."""
+    if status >= 500:
+        return Fault("internal", "something went wrong in the proxy", code="internal_error")
+    if isinstance(exc, LineTooLong):
+        if isinstance(exc.args[0], bytearray):  # the parser keeps the address in one of these, header lines in bytes
+            return Fault("invalid_request", "the address is too long", status=414, code="uri_too_long")
+        return Fault("invalid_request", "a header is longer than 8190 bytes", status=431, code="headers_too_large")
+    if status == 408:
+        return Fault("request_timeout", "the head of the request did not come in time", code="request_timeout")
+    if exc is not None and exc.args[:1] == ("Too many headers received",):
+        return Fault(
+            "invalid_request", f"there are more than {_MOST_HEADERS} headers", status=431, code="headers_too_large"
+        )
+    if exc is not None and _DUPLICATE.search(str(exc)):
+        return Fault("invalid_request", "a header that may occur once occurs twice", code="bad_http")
+    return Fault("invalid_request", "this is not valid HTTP/1.1", code="bad_http")

@@ -1,0 +1,78 @@
+"""Secrets: which ones the configuration holds, and how they are taken out of everything that is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote, urlsplit
+
+import orjson
+
+from dragoman.proxy.config.masks import is_secret
+from dragoman.proxy.config.models import Config
+
+__all__ = ["Mask", "collect_secrets"]
+
+_KEPT = 4  # learned secrets of one owner
+_SHORTEST = 8  # characters of a text that counts as a secret
+
+
+class Mask:
+    """Replaces secrets in bytes with `***`: those given, and those added while the proxy runs.
+
+    Texts of fewer than 8 characters are not masked: keys for servers that want none are that short, and replies would
+    lose ordinary words to them.
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._given = tuple(secrets)
+        self._added: dict[str, tuple[str, ...]] = {}
+        self._compile()
+
+    def add_secret(self, owner: str, secret: str) -> None:
+        """Mask this secret too. It replaces the owner's last one, which may still be in use: the latest four of each
+        owner are masked."""
+        known = self._added.get(owner, ())
+        if secret not in known:
+            self._added[owner] = (*known, secret)[-_KEPT:]
+            self._compile()
+
+    def _compile(self) -> None:
+        secrets = (*self._given, *(secret for known in self._added.values() for secret in known))
+        forms = {form for secret in secrets if len(secret) >= _SHORTEST for form in _written_forms(secret)}
+        pattern = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
+        self._pattern = re.compile(pattern.encode()) if pattern else None
+
+    def __call__(self, data: bytes) -> bytes:
+        return data if self._pattern is None else self._pattern.sub(b"***", data)
+
+
+def collect_secrets(config: Config) -> list[str]:
+    """Every secret that the configuration holds."""
+    found = [key.key.get_secret_value() for key in config.keys]
+    for provider in config.providers.values():
+        given = {"api_key": provider.api_key, **provider.parameters}
+        given |= {"client_secret": provider.oauth.client_secret} if provider.oauth else {}
+        found += [secret.get_secret_value() for name, secret in given.items() if secret and is_secret((name,))]
+    return [*found, *_header_values(config), *_proxy_passwords(config)]
+
+
+def _written_forms(secret: str) -> Iterator[str]:
+    """The secret itself, as JSON text holds it, and as JSON text inside JSON text holds it."""
+    for _ in range(3):
+        yield secret
+        secret = orjson.dumps(secret).decode()[1:-1]
+
+
+def _header_values(config: Config) -> Iterator[str]:
+    """Any header of a provider may be a secret, or hold one after a word such as Bearer."""
+    for provider in config.providers.values():
+        for value in provider.headers.values():
+            yield from (value, value.partition(" ")[2])
+
+
+def _proxy_passwords(config: Config) -> Iterator[str]:
+    """Percent-encoded, as in the address, and decoded."""
+    for provider in config.providers.values():
+        if provider.proxy is not None and (password := urlsplit(provider.proxy.get_secret_value()).password):
+            yield from (password, unquote(password))

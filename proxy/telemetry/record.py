@@ -1,0 +1,76 @@
+"""What the log says about one exchange."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from dragoman.adapters.changes import Receipt
+from dragoman.adapters.faults import Fault
+
+__all__ = ["ExchangeRecord", "Outcome"]
+
+Outcome = Literal["ok", "fault", "client_left"]
+
+_OPTIONAL = ("key", "model", "target", "status", "upstream_status", "first_token_ms")
+_USAGE = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "total_tokens")
+_LONGEST_CAUSE = 300  # characters
+
+
+@dataclass(slots=True)
+class ExchangeRecord:
+    """Collects the fields of an exchange's log line while the exchange runs. Unset fields are left out of the line."""
+
+    request_id: str
+    dialect: str
+    protocol: str
+    started: float = field(default_factory=time.perf_counter)
+    key: str | None = None
+    model: str | None = None
+    target: str | None = None
+    attempts: int = 0
+    status: int | None = None
+    upstream_status: int | None = None
+    stream: bool = False
+    first_token_ms: float | None = None
+    events: int = 0
+    bytes: int = 0
+    receipt: Receipt | None = None
+    usage: dict[str, Any] | None = None
+    fault: Fault | None = None
+    cause: BaseException | None = None
+    outcome: Outcome = "ok"
+
+    def elapsed_ms(self) -> float:
+        return round((time.perf_counter() - self.started) * 1000, 3)
+
+    def record_fault(self, fault: Fault) -> None:
+        self.fault, self.cause, self.outcome = fault, fault.__cause__, "fault"
+
+    def to_log_line(self) -> dict[str, Any]:
+        line: dict[str, Any] = {
+            "request_id": self.request_id,
+            "dialect": self.dialect,
+            "protocol": self.protocol,
+            "attempts": self.attempts,
+            "outcome": self.outcome,
+            "stream": self.stream,
+            "events": self.events,
+            "bytes": self.bytes,
+            "duration_ms": self.elapsed_ms(),
+        }
+        for name in _OPTIONAL:
+            if (value := getattr(self, name)) is not None:
+                line[name] = value
+        if self.receipt is not None and self.receipt.changes:
+            line["changes"] = [change.public() for change in self.receipt.changes]
+        if self.receipt is not None and self.receipt.violations:
+            line["violations"] = self.receipt.violations
+        if self.usage:
+            line["usage"] = {name: self.usage[name] for name in _USAGE if self.usage.get(name) is not None}
+        if (fault := self.fault) is not None:
+            line |= {"fault": fault.code or fault.kind, "fault_kind": fault.kind, "message": fault.message}
+        if self.cause is not None:
+            line["cause"] = f"{type(self.cause).__name__}: {self.cause}"[:_LONGEST_CAUSE]
+        return line

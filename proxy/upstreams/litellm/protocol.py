@@ -1,0 +1,13 @@
+"""What the proxy and litellm's process agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["FAULT_HEADER", "FUNCTIONS"]
+
+FUNCTIONS: Mapping[str, str] = {"/chat/completions": "acompletion", "/embeddings": "aembedding"}
+"""Path of the call -> litellm's function."""
+
+FAULT_HEADER = "x-dragoman-fault"
+"""Marks a reply that is no provider's: its body holds kind, code, text and cause of a fault."""

@@ -1,0 +1,41 @@
+"""The upstream that is a supervised server on this machine: HTTP over its Unix socket, in OpenAI's dialect."""
+
+from __future__ import annotations
+
+import aiohttp
+
+from dragoman.adapters.call import Call, Headers
+from dragoman.adapters.faults import Fault
+from dragoman.proxy.config.models import Provider, Timeouts
+from dragoman.proxy.upstreams.credentials import NONE
+from dragoman.proxy.upstreams.http import HttpUpstream, HttpUpstreamResponse
+
+from .supervisor import Supervisor
+
+__all__ = ["SupervisedUpstream"]
+
+_BROKEN = {"upstream_disconnected", "upstream_unreachable"}
+
+
+class SupervisedUpstream:
+    """One user of a server. Created inside a running event loop; calls wait until the server is ready."""
+
+    def __init__(self, name: str, provider: Provider, timeouts: Timeouts, engine: Supervisor) -> None:
+        self.engine = engine
+        engine.add_user()
+        connector = aiohttp.UnixConnector(str(engine.socket), limit=0)  # the server limits what runs at once
+        self._http = HttpUpstream(name, provider, timeouts, NONE, connector)
+
+    async def send(self, call: Call, *, stream: bool, forwarded: Headers) -> HttpUpstreamResponse:
+        """Raises Fault."""
+        try:
+            await self.engine.wait_until_ready()
+            return await self._http.send(call, stream=stream, forwarded=forwarded)
+        except Fault as fault:
+            if fault.code in _BROKEN:
+                await self.engine.notice_end()
+            raise
+
+    async def close(self) -> None:
+        await self._http.close()
+        await self.engine.remove_user()

@@ -1,0 +1,56 @@
+"""What `aiohttp_server.py` uses of aiohttp without aiohttp documenting it. A release that lacks some of it fails here
+by name, before it fails in a connection."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import abc, http_exceptions, http_writer, streams, web_protocol, web_request, web_server
+from aiohttp.web_protocol import RequestHandler
+
+RELEASES = "3.14.4 and 3.14.5"
+"""In which all of this works. 3.14.0 to 3.14.3 have it too, and ignore keepalive_timeout before the first request."""
+
+# The object, its attribute, and the parameters that it must take.
+INTERNALS: list[tuple[Any, str, tuple[str, ...]]] = [
+    (web_protocol, "ERROR", ()),
+    (web_protocol, "_ErrInfo", ("status", "exc", "message")),
+    (web_protocol, "RequestPayloadError", ()),
+    (streams, "EMPTY_PAYLOAD", ()),
+    (http_exceptions, "LineTooLong", ()),
+    (RequestHandler, "_messages", ()),
+    (RequestHandler, "_current_request", ()),
+    (RequestHandler, "_waiter", ()),
+    (RequestHandler, "_next_keepalive_close_time", ()),
+    (RequestHandler, "_process_keepalive", ()),
+    (RequestHandler, "data_received", ("data",)),
+    (RequestHandler, "handle_error", ("request", "status", "exc", "message")),
+    (RequestHandler, "log_exception", ("args", "kw")),
+    (
+        web_protocol,
+        "RequestHandler",
+        ("manager", "loop", "access_log", "keepalive_timeout", "max_headers", "auto_decompress", "lingering_time"),
+    ),
+    (web_server, "Server", ("handler", "request_factory", "handler_cancellation")),
+    (web_request, "BaseRequest", ("message", "payload", "protocol", "payload_writer", "task", "loop")),
+    (web_request.BaseRequest, "writer", ()),
+    (abc.AbstractStreamWriter, "output_size", ()),
+    (http_writer.StreamWriter, "write", ("chunk",)),
+]
+
+
+def complaint(owner: Any, name: str) -> str:
+    where = getattr(owner, "__qualname__", owner.__name__)
+    return f"aiohttp {aiohttp.__version__} broke {where}.{name}, which aiohttp_server.py uses; {RELEASES} have it"
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "parameters"), INTERNALS, ids=lambda value: value if type(value) is str else ""
+)
+def test_aiohttp_still_has_it(owner: Any, name: str, parameters: tuple[str, ...]) -> None:
+    assert hasattr(owner, name), complaint(owner, name)
+    if parameters:
+        assert set(inspect.signature(getattr(owner, name)).parameters) >= set(parameters), complaint(owner, name)

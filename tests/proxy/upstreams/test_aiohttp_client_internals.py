@@ -1,0 +1,61 @@
+"""What `aiohttp_client.py` uses of aiohttp without aiohttp documenting it. A release that lacks some of it fails here
+by name, before it fails in a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import client_proto, client_reqrep, connector, http, http_exceptions, streams
+from yarl import URL
+
+RELEASES = "3.14.0 to 3.14.5"
+"""In which all of this works."""
+
+# The object, its attribute, and the parameters that it must take.
+INTERNALS: list[tuple[Any, str, tuple[str, ...]]] = [
+    (client_reqrep, "ConnectionKey", ()),
+    (connector, "Connection", ()),
+    (connector.Connection, "protocol", ()),
+    (connector.Connection, "transport", ()),
+    (connector.Connection, "close", ()),
+    (connector.Connection, "release", ()),
+    (connector.BaseConnector, "connect", ("req", "traces", "timeout")),
+    (connector.TCPConnector, "_create_proxy_connection", ("req", "traces", "timeout")),
+    (client_reqrep, "ClientRequest", ("method", "url", "loop", "proxy", "proxy_headers")),
+    (client_reqrep.ClientRequest, "connection_key", ()),
+    (client_reqrep.ClientRequest, "is_ssl", ()),
+    (client_proto.ResponseHandler, "set_response_params", ("read_until_eof", "auto_decompress")),
+    (client_proto.ResponseHandler, "read", ()),
+    (client_proto.ResponseHandler, "should_close", ()),
+    (streams.StreamReader, "on_eof", ("callback",)),
+    (http, "RawResponseMessage", ()),
+    (http_exceptions, "HttpProcessingError", ("code", "message")),
+]
+
+
+def complaint(owner: Any, name: str) -> str:
+    where = getattr(owner, "__qualname__", owner.__name__)
+    return f"aiohttp {aiohttp.__version__} broke {where}.{name}, which aiohttp_client.py uses; {RELEASES} have it"
+
+
+def parameters_of(function: Callable[..., Any]) -> set[str]:
+    return set(inspect.signature(function).parameters)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "parameters"), INTERNALS, ids=lambda value: value if type(value) is str else ""
+)
+def test_aiohttp_still_has_it(owner: Any, name: str, parameters: tuple[str, ...]) -> None:
+    assert hasattr(owner, name), complaint(owner, name)
+    if parameters:
+        assert parameters_of(getattr(owner, name)) >= set(parameters), complaint(owner, name)
+
+
+async def test_a_request_names_its_host() -> None:
+    request = aiohttp.ClientRequest("POST", URL("http://host:81/"), loop=asyncio.get_running_loop())
+    assert request.headers.get("Host") == "host:81", complaint(aiohttp.ClientRequest, "headers")

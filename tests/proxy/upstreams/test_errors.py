@@ -1,0 +1,66 @@
+"""The two tables of errors: which fault an exception is, and which faults deserve another try."""
+
+from __future__ import annotations
+
+import ssl
+from typing import get_args
+
+import aiohttp
+import pytest
+from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.http_exceptions import BadHttpMessage
+
+from dragoman.adapters.faults import KINDS, Fault, Kind
+from dragoman.proxy.upstreams.errors import CLIENT_ERRORS, retry_decision, to_fault
+
+EXCEPTIONS: list[tuple[BaseException, str, int]] = [
+    (aiohttp.ConnectionTimeoutError("http://secret"), "upstream_connect_timeout", 504),
+    (aiohttp.SocketTimeoutError("http://secret"), "upstream_timeout", 504),
+    (aiohttp.ServerDisconnectedError(), "upstream_disconnected", 502),
+    (aiohttp.ClientPayloadError("secret"), "upstream_truncated", 502),
+    (aiohttp.ClientResponseError(None, (), status=400, message="secret"), "upstream_protocol_error", 502),  # type: ignore[arg-type]
+    (aiohttp.ClientOSError(104, "Connection reset by peer"), "upstream_disconnected", 502),
+    (aiohttp.ClientConnectionError("secret"), "upstream_protocol_error", 502),
+    (BadHttpMessage("secret"), "upstream_protocol_error", 502),
+    (ssl.SSLError(1, "secret"), "upstream_tls_failed", 502),
+    (TimeoutError(), "upstream_timeout", 504),
+    (ConnectionResetError(104, "reset"), "upstream_disconnected", 502),
+]
+
+
+@pytest.mark.parametrize(("error", "code", "status"), EXCEPTIONS)
+def test_faults_of_exceptions(error: BaseException, code: str, status: int) -> None:
+    assert isinstance(error, CLIENT_ERRORS)
+    fault = to_fault(error, "p")
+    assert (fault.code, fault.status, fault.owner) == (code, status, "provider")
+    assert fault.message.startswith("p: ")
+
+
+def test_an_alert_after_the_handshake() -> None:
+    error = aiohttp.ClientOSError(1, "x")
+    error.__cause__ = ssl.SSLError(1, "certificate required")
+    assert to_fault(error, "p").code == "upstream_tls_failed"
+
+
+def test_what_is_no_error_of_the_client() -> None:
+    with pytest.raises(TypeError):
+        to_fault(KeyError("x"), "p")
+
+
+def test_a_host_that_has_no_address_is_named() -> None:
+    key = ConnectionKey("api.openai.test", 443, True, True, None, None, None, None)
+    fault = to_fault(aiohttp.ClientConnectorDNSError(key, OSError(-2, "Name or service not known")), "openai")
+    assert fault.message == "openai: cannot resolve api.openai.test (DNS)"
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_only_what_another_target_may_answer_is_asked_elsewhere(kind: Kind) -> None:
+    wanted = KINDS[kind][0] == "provider" or kind == "request_timeout"
+    assert retry_decision(Fault(kind, "")).next_target is wanted
+
+
+def test_only_a_connection_that_failed_is_tried_again() -> None:
+    codes = ("upstream_unreachable", "upstream_disconnected", "upstream_tls_failed", "x", None)
+    again = {code for code in codes if retry_decision(Fault("upstream_unreachable", "", code=code)).same_target}
+    assert again == {"upstream_unreachable", "upstream_disconnected"}
+    assert retry_decision(Fault("invalid_request", "", code="upstream_unreachable")) == (False, False)
