@@ -49,7 +49,7 @@ async def test_what_could_end_a_header_line_stays_here() -> None:
     provider = Provider(dialect="openai", base_url="https://host", headers={"X-Own": "provider"})
     up = HttpUpstream("p", provider, Timeouts(), NONE)
     try:
-        passed = {"a": "1", "b": "x\r\nEvil: 1", "c": "\0", "d": "caf\udce9", "x-own": "client"}
-        assert up._passed(passed) == b"a: 1\r\nd: caf\xe9\r\n"
+        forwarded = {"a": "1", "b": "x\r\nEvil: 1", "c": "\0", "d": "caf\udce9", "x-own": "client"}
+        assert up._forward(forwarded) == b"a: 1\r\nd: caf\xe9\r\n"
     finally:
         await up.close()
