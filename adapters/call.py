@@ -83,7 +83,8 @@ _NO_TARGET = Target("")
 class Context(NamedTuple):
     """Everything a verb may look at beside its argument. The receipt is the only part that it writes to.
 
-    `call` is the client's. `request` is the request in hub form: empty for `read_request`.
+    `call` is the client's. `request` is the request in hub form: empty for `read_request`. `needs_first_choice` is true
+    if the answer is translated into a protocol that has room for one choice: choice 0.
     """
 
     profile: str
@@ -93,3 +94,4 @@ class Context(NamedTuple):
     request: JsonObject = {}  # noqa: RUF012 - nobody alters a request
     clock: Callable[[], float] = time.time
     new_id: Callable[[str], str] = new_id
+    needs_first_choice: bool = False

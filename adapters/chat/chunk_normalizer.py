@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.common.completeness import ChoiceCompleteness
 from dragoman.adapters.common.reply_rules import Reading
 
 from .content import flatten_content, rename_reasoning
@@ -21,8 +22,8 @@ class ChunkMender(Mender):
     prefix = "chatcmpl"
     text = ("delta", "content")
 
-    def __init__(self, reading: Reading, ctx: Context) -> None:
-        super().__init__(reading, ctx)
+    def __init__(self, reading: Reading, ctx: Context, completeness: ChoiceCompleteness) -> None:
+        super().__init__(reading, ctx, completeness)
         self._choices: dict[int, _Choice] = {}
         self._beside = False
 
@@ -49,7 +50,7 @@ class ChunkMender(Mender):
         state = self._choices.get(index)
         if state is None:
             state = self._choices[index] = _Choice(self._ctx, self._reading)
-            self._unfinished.add(index)
+            self._completeness.see(index)
         delta = choice.get("delta")
         same = isinstance(delta, dict)
         if not isinstance(delta, dict):
@@ -109,7 +110,7 @@ class ChunkMender(Mender):
         if leftovers:
             delta["tool_calls"] = [*delta.get("tool_calls", ()), *leftovers]
         self._beside |= _says(delta)
-        self._unfinished.discard(choice["index"])
+        self._completeness.finish(choice["index"])
         if word == native:
             return not leftovers
         choice.update(finish_reason=word, native_finish_reason=native)

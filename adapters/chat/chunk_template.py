@@ -17,7 +17,7 @@ import orjson
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.edits import replace
 from dragoman.adapters.paths import Path, lookup
-from dragoman.adapters.streams import Chunk, Run
+from dragoman.adapters.streams import Chunk, DeltaRun
 
 __all__ = ["Pattern"]
 
@@ -84,21 +84,21 @@ class Pattern:
         replace(body, self._place, text)
         return Chunk(body, raw if self._same else None)
 
-    def run(self, data: bytes, at: int) -> Run | None:
-        """The events of the pattern that begin at this place, as far as they go."""
+    def match_run(self, data: bytes, at: int) -> tuple[DeltaRun, int] | None:
+        """The events of the pattern that begin at this place, as far as they go, and the place behind them."""
         head, tail = self._head, self._tail
         if not data.startswith(head, at):
             return None
         if data.endswith(tail) and _INSIDE.fullmatch(data, at + len(head), len(data) - len(tail)):
-            return self._run(data[at:], [data[at + len(head) : -len(tail)]])
+            return self._run(data[at:], [data[at + len(head) : -len(tail)]], len(data))
         *blocks, last = data[at + len(_HEAD) :].split(_TAIL + _HEAD)
         if last.endswith(_TAIL):
             blocks.append(last[: -len(_TAIL)])
         texts = self._texts(blocks)
         if not texts or not _INSIDE.fullmatch(b" ".join(texts)):
             return None
-        size = len(texts) * (len(head) + len(tail)) + sum(map(len, texts))
-        return self._run(data[at : at + size], texts)
+        end = at + len(texts) * (len(head) + len(tail)) + sum(map(len, texts))
+        return self._run(data[at:end], texts, end)
 
     def _texts(self, blocks: list[bytes]) -> list[bytes]:
         """What stands in the first of these JSON texts, as far as they are of the pattern."""
@@ -111,9 +111,11 @@ class Pattern:
             texts.append(block[start:end])
         return texts
 
-    def _run(self, data: bytes, texts: list[bytes]) -> Run | None:
-        """The run of these texts, which `data` is the events of."""
-        return Run(self._body, self._place, texts, len(data), data if self._same else None) if _is_utf8(data) else None
+    def _run(self, data: bytes, texts: list[bytes], end: int) -> tuple[DeltaRun, int] | None:
+        """The run of these texts, which `data` is the events of, and `end`."""
+        if not _is_utf8(data):
+            return None
+        return DeltaRun(self._body, self._place, texts, data if self._same else None), end
 
 
 def _is_utf8(data: bytes) -> bool:

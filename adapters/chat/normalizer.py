@@ -1,5 +1,5 @@
 """Mending the chunks of one stream in chat's manner, whatever its choices hold: one envelope, usage in a chunk of its
-own, which choices have finished. The reader decides what a chunk means for the stream; this keeps the chunks uniform.
+own. The reader decides what a chunk means for the stream; this keeps the chunks uniform.
 
 All methods alter the chunk in place and return True where it was left as it came.
 """
@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.common.completeness import ChoiceCompleteness
 from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.common.repair import repair
 from dragoman.adapters.common.reply_rules import Reading
@@ -34,12 +35,11 @@ class Mender(ABC):
     prefix: ClassVar[str]
     text: ClassVar[tuple[str, ...]]
 
-    def __init__(self, reading: Reading, ctx: Context) -> None:
-        self.finished = False
+    def __init__(self, reading: Reading, ctx: Context, completeness: ChoiceCompleteness) -> None:
         self.pattern: Pattern | None = None
         self._reading = reading
         self._ctx = ctx
-        self._unfinished: set[int] = set()
+        self._completeness = completeness
         self._envelope: JsonObject = {}
         self._held: JsonObject = {}
         self._added = False  # what was held went into the chunk that was mended last
@@ -61,7 +61,7 @@ class Mender(ABC):
 
     @abstractmethod
     def _choice(self, body: JsonObject, choice: JsonObject) -> bool:
-        """Mend one choice; one that is seen for the first time has not finished. Raises Fault."""
+        """Mend one choice, and tell of it to `_completeness`. Raises Fault."""
 
     def _tally(self, ctx: Context) -> UsageTally:
         return UsageTally()
@@ -76,18 +76,16 @@ class Mender(ABC):
         if self._held:
             body.update({key: value for key, value in self._held.items() if key not in body})
             self._held, same = {}, False
-        self.finished = not self._unfinished
         return same
 
     def watch(self, body: JsonObject) -> bool:
         """Only follow which choices have finished, for policies that leave replies as they are. Raises Fault."""
         for choice in _indexed(body):
             index = choice.get("index", 0)
-            self._unfinished.add(index)
+            self._completeness.see(index)
             if choice.get("finish_reason"):
                 self._reading.finish_reason(body, choice, self._ctx)
-                self._unfinished.discard(index)
-        self.finished = not self._unfinished
+                self._completeness.finish(index)
         return True
 
     def repair(self, body: JsonObject) -> bool:
@@ -110,7 +108,7 @@ class Mender(ABC):
         body.pop("choices", None)
         for key in ("id", "object", "created", "model"):
             body.pop(key, None)
-        if body and not self.finished:
+        if body and not self._completeness.is_complete:
             self._held.update(body)
             self.pattern = None
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject, Reply
+from dragoman.adapters.common.completeness import check_finish_reason, check_first_choice
 from dragoman.adapters.common.repair import repair
 from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.common.usage import hub_usage
@@ -70,6 +71,7 @@ def read_whole(reply: Reply, reading: Reading, ctx: Context, form: Form) -> Json
         if violation is not None:
             raise _invalid(violation.message)
         ctx.receipt.converted(("choices",), "keys that may be null are filled, nulls that may not be are left out")
+    check_first_choice(body["choices"], ctx)
     return body
 
 
@@ -88,7 +90,7 @@ def _invalid(message: str) -> Fault:
 
 def _look_for_faults(body: JsonObject, reading: Reading, ctx: Context) -> None:
     for choice in _choices(body):
-        _native_finish(choice)
+        check_finish_reason(choice)
         reading.finish_reason(body, choice, ctx)
 
 
@@ -187,22 +189,13 @@ def mend_finish(
     body: JsonObject, choice: JsonObject, position: int, reading: Reading, ctx: Context, *, called: bool = False
 ) -> None:
     """The finish reason in the hub's word; `called` says that the choice has tool calls. Raises Fault."""
-    native = _native_finish(choice)
+    native = check_finish_reason(choice)
     word = reading.finish_reason(body, choice, ctx)
     if word == "stop" and called:
         word = "tool_calls"
     if word != native:
         choice.update(finish_reason=word, native_finish_reason=native)
         ctx.receipt.converted(("choices", position, "finish_reason"), f"{native!r} reads {word!r}")
-
-
-def _native_finish(choice: JsonObject) -> Any:
-    """The provider's own word. Raises Fault where it told none."""
-    native = choice.get("finish_reason")
-    if not native:
-        text = "the provider's answer has no finish reason: it may be incomplete"
-        raise Fault("upstream_invalid_response", text, code="upstream_truncated")
-    return native
 
 
 _CHAT = Form("chat", "chat.completion", "chatcmpl", _mend_chat)

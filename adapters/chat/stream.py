@@ -1,20 +1,16 @@
-"""Reading a provider's chat stream: events in, hub chunks out, and exactly one terminal.
+"""Reading a provider's chat stream: bytes in, hub chunks out, and exactly one terminal.
 
-Theory of operation. A chat stream is complete when every choice that was seen has a finish reason; `[DONE]` alone
-proves nothing, and its absence after the finish reasons does no harm. Whatever else ends a stream is a fault: an end
-without finish reasons, an error object, bare text, an event that is not JSON. Each item is first *classified*:
+Theory of operation. Each item that the framer finds is first *classified*; the table `_HANDLERS` gives what happens:
 
-    chunk   a JSON object with choices          done    [DONE]
-    note    an object with no choices in it     error   an object that reports an error
-    text    a bare line that is not JSON        broken  anything else
-    eof     the bytes ended                     cut     the bytes ended, and not cleanly
+    chunk   a JSON object with choices                      its hub form
+    note    an object with no choices in it                 kept: its usage for the end, the rest for the next chunk
+    done    `[DONE]`                                        the terminal that `completeness` decides
+    error   an object that reports an error                 a fault, as are the next two
+    text    a bare line that is not JSON
+    broken  anything else
 
-What happens is decided by the table `_TABLE`, from the state and the class; a handler returns what comes out.
-
-    empty     nothing was seen                  -> open, finished, ended
-    open      some choice has no finish reason  -> finished, ended
-    finished  every choice seen has one         -> open (a new choice), ended
-    ended     a terminal came out; nothing follows
+While some choice has begun and not finished, a chunk of text may be told by its bytes (`chunk_template`). Nothing
+follows a terminal.
 
 Mending happens chunk by chunk (policy `replies: repair` and `strict`): one id, one created, one role per choice, tool
 calls by index, a finish reason after what was said and not beside it, usage in an event of its own and only where the
@@ -29,11 +25,12 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.common.completeness import ChoiceCompleteness
 from dragoman.adapters.common.reply_rules import Reading
-from dragoman.adapters.common.stream_reader import FailingReader
+from dragoman.adapters.common.stream_reader import StreamReaderBase
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import Event, Item
-from dragoman.adapters.streams import Chunk, End, Output, Run
+from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.validation import judge
 
 from .chunk_normalizer import ChunkMender
@@ -42,35 +39,32 @@ from .reply import reports_error
 
 __all__ = ["ChatReader"]
 
-State: TypeAlias = Literal["empty", "open", "finished", "ended"]
-Class: TypeAlias = Literal["chunk", "note", "done", "error", "text", "broken", "eof", "cut"]
+Class: TypeAlias = Literal["chunk", "note", "done", "error", "text", "broken"]
 
 _DONE = b"[DONE]"
 
 
-class ChatReader(FailingReader):
+class ChatReader(StreamReaderBase):
     """`read_stream` of chat, for every dialect: see the module's docstring. A subclass reads another protocol whose
     chunks have choices: `mender` knows what is in them."""
 
-    state: State
     wrong_event = "a stream event that is not a JSON object"
-    truncated = "the answer was complete: no finish reason came"
     mender: ClassVar[type[Mender]] = ChunkMender
 
     def __init__(self, reading: Reading, ctx: Context) -> None:
-        super().__init__(reading, ctx, f"{reading.dialect}/{self.mender.protocol}.event")
-        self._mender = self.mender(reading, ctx)
+        completeness = ChoiceCompleteness(ctx)
+        super().__init__(reading, ctx, f"{reading.dialect}/{self.mender.protocol}.event", completeness)
+        self._mender = self.mender(reading, ctx, completeness)
         self._hub = judge(f"hub/{self.mender.protocol}.event")
 
-    def feed(self, item: Item) -> list[Output]:
-        """Take one item that the SSE framer found."""
-        pattern = self._mender.pattern
-        if pattern is not None and self.state == "open" and isinstance(item, Event):
-            chunk = pattern.match(item.data)
-            if chunk is not None:
-                return [chunk]
+    def _item(self, item: Item) -> list[Output]:
         is_event = isinstance(item, Event)
-        data = item.data if isinstance(item, Event) else item.text.strip()
+        if isinstance(item, Event):
+            data = item.data
+            if self._template is not None and (chunk := self._template.match(data)) is not None:
+                return [chunk]
+        else:
+            data = item.text.strip()
         try:
             body = orjson.loads(data)
         except orjson.JSONDecodeError:
@@ -79,31 +73,24 @@ class ChatReader(FailingReader):
         raw = data if is_event and b"\n" not in data else None
         kind, payload = _classify(data, body, is_event)
         try:
-            return _TABLE[self.state, kind](self, payload, raw)
+            return _HANDLERS[kind](self, payload, raw)
         except Fault as fault:
-            return self._end(fault)
-
-    def run(self, data: bytes, at: int) -> Run | None:
-        """Chunks of text like the last one."""
-        pattern = self._mender.pattern
-        return pattern.run(data, at) if pattern is not None and self.state == "open" else None
-
-    def close(self, cut: Fault | None = None) -> list[Output]:
-        """The bytes ended; `cut` tells how, where they did not end cleanly."""
-        return _TABLE[self.state, "cut" if cut else "eof"](self, cut, None)
+            return self._fail(fault)
 
     # Handlers
 
     def _chunk(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         if self._judges_natively and not self._native.ok(body):
             self._violated(body)
-        same = self._mender.mend(body) if self._mends else self._mender.watch(body)
-        self.state = "finished" if self._mender.finished else "open"
-        if self._mends and not self._hub.ok(body):
-            same = self._mender.repair(body)
-        elif raw is not None and self._mends and not self._judges_natively and self.state == "open":
-            self._mender.remember(body, raw, same)
-        ending = self._mender.ending(body) if self._mends else None
+        mender, mends = self._mender, self._mends
+        same = mender.mend(body) if mends else mender.watch(body)
+        is_open = not self._completeness.is_complete
+        if mends and not self._hub.ok(body):
+            same = mender.repair(body)
+        elif raw is not None and mends and not self._judges_natively and is_open:
+            mender.remember(body, raw, same)
+        self._template = mender.pattern if is_open else None
+        ending = mender.ending(body) if mends else None
         if ending is not None:
             return [Chunk(body), Chunk(ending)]
         return [Chunk(body, raw if same else None)]
@@ -113,12 +100,13 @@ class ChatReader(FailingReader):
         if not self._mends:
             return [Chunk(body, raw)]
         self._mender.keep(body)
+        self._template = self._mender.pattern if self._template is not None else None
         return []
 
-    def _complete(self, *_: Any) -> list[Output]:
-        self.state = "ended"
-        last = self._mender.last() if self._mends else None
-        return [Chunk(last), End()] if last else [End()]
+    def _conclude(self, cut: Fault | None = None) -> list[Output]:
+        outputs = super()._conclude(cut)
+        last = self._mender.last() if self._mends and isinstance(outputs[0], End) else None
+        return [Chunk(last), *outputs] if last else outputs
 
 
 def _classify(data: bytes, body: Any, is_event: bool) -> tuple[Class, Any]:
@@ -139,32 +127,11 @@ def _classify(data: bytes, body: Any, is_event: bool) -> tuple[Class, Any]:
 
 _Handler: TypeAlias = Callable[[ChatReader, Any, bytes | None], list[Output]]
 
-_FAULTS: dict[Class, _Handler] = {
+_HANDLERS: dict[Class, _Handler] = {
+    "chunk": ChatReader._chunk,
+    "note": ChatReader._note,
+    "done": ChatReader._done,
     "error": ChatReader._error,
     "text": ChatReader._text,
     "broken": ChatReader._broken,
-}
-_UNFINISHED: dict[Class, _Handler] = {
-    "chunk": ChatReader._chunk,
-    "note": ChatReader._note,
-    "done": ChatReader._truncated,
-    "eof": ChatReader._truncated,
-    "cut": ChatReader._cut,
-    **_FAULTS,
-}
-_FINISHED: dict[Class, _Handler] = {
-    "chunk": ChatReader._chunk,
-    "note": ChatReader._note,
-    "done": ChatReader._complete,
-    "eof": ChatReader._complete,
-    "cut": ChatReader._complete,
-    **_FAULTS,
-}
-_ENDED: dict[Class, _Handler] = dict.fromkeys(_FINISHED, ChatReader._nothing)
-
-_TABLE: dict[tuple[State, Class], _Handler] = {
-    **{("empty", kind): handler for kind, handler in _UNFINISHED.items()},
-    **{("open", kind): handler for kind, handler in _UNFINISHED.items()},
-    **{("finished", kind): handler for kind, handler in _FINISHED.items()},
-    **{("ended", kind): handler for kind, handler in _ENDED.items()},
 }

@@ -8,8 +8,9 @@ from typing import Literal, TypeAlias
 import orjson
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.common.stream_writer import StreamWriterBase
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.streams import Chunk, Output, Run, StreamWriter
+from dragoman.adapters.streams import Chunk, DeltaRun
 
 from .tool_call_serializer import CallsInTurn
 
@@ -21,53 +22,42 @@ _DONE = b"data: [DONE]\n\n"
 _EVENT = b"data: %b%b%b\n\n"
 
 
-class EventWriter(StreamWriter):
+class EventWriter(StreamWriterBase):
     """`write_stream` of chat. `fault_event` gives the object that tells a client of a failure; no `[DONE]` follows it,
     so that no client takes a broken stream for a whole one."""
 
-    content_type = "text/event-stream"
-
     def __init__(self, fault_event: Callable[[Fault], JsonObject], *, aborts_on_fault: bool = False) -> None:
-        self.dropped = 0
-        self.aborts = False
+        super().__init__()
         self._fault_event = fault_event
         self._aborts_on_fault = aborts_on_fault
-        self._closed = False
-        self._run_body: JsonObject | None = None  # whose runs are written with `_around`
-        self._around = b"", b""
+        self._run_body: JsonObject | None = None  # whose runs are written with `_frame`
+        self._frame = b"", b""
         self._calls = CallsInTurn()
 
-    def write(self, output: Output) -> bytes:
-        if self._closed:
-            self.dropped += 1
-            return b""
-        if isinstance(output, Chunk):
-            chunk = self._calls.take(output)
-            return b"" if chunk is None else self._chunk(chunk)
-        self._closed = True
-        if isinstance(output, Fault):
-            self.aborts = self._aborts_on_fault
-            return self._rest() + _event(self._fault_event(output))
-        return self._rest() + _DONE
+    def _chunk(self, chunk: Chunk) -> bytes:
+        now = self._calls.take(chunk)
+        return b"" if now is None else self._write_chunk(now)
 
-    def write_run(self, run: Run) -> bytes:
-        if not self._closed:
-            return self._run(run)
-        self.dropped += len(run.texts)
-        return b""
-
-    def _run(self, run: Run) -> bytes:
+    def _delta_run(self, run: DeltaRun) -> bytes:
         if run.data is not None:
             return run.data
         if run.body is not self._run_body:
-            self._run_body, self._around = run.body, run.around()
-        before, after = self._around
-        return b"".join([_EVENT % (before, text, after) for text in run.rewritten()])
+            self._run_body, self._frame = run.body, run.frame()
+        before, after = self._frame
+        return b"".join([_EVENT % (before, text, after) for text in run.encoded_texts()])
 
-    def _chunk(self, chunk: Chunk) -> bytes:
+    def _end(self) -> bytes:
+        return self._rest() + _DONE
+
+    def _fault(self, fault: Fault) -> bytes:
+        self.aborts = self._aborts_on_fault
+        return self._rest() + _event(self._fault_event(fault))
+
+    def _write_chunk(self, chunk: Chunk) -> bytes:
         return b"data: " + (chunk.raw or orjson.dumps(chunk.body)) + b"\n\n"
 
     def _rest(self) -> bytes:
+        """What was held back until the stream's end."""
         return b""
 
 
@@ -91,10 +81,10 @@ class RenderingWriter(EventWriter):
         self._usage = usage
         self._held: JsonObject | None = None
 
-    def _run(self, run: Run) -> bytes:
-        return b"".join(map(self._chunk, run.chunks()))
+    def _delta_run(self, run: DeltaRun) -> bytes:
+        return b"".join(map(self._write_chunk, run.chunks()))
 
-    def _chunk(self, chunk: Chunk) -> bytes:
+    def _write_chunk(self, chunk: Chunk) -> bytes:
         body = {key: value for key, value in chunk.body.items() if key != "usage"}
         if not body["choices"]:
             return self._usage_of(chunk.body)

@@ -1,73 +1,159 @@
-"""What the readers of all protocols' streams have in common: how a stream fails."""
+"""What the readers of all protocols' streams share: from bytes to items, and the ways in which a stream ends.
+
+Theory of operation. A reader frames the bytes into items and hands each to its protocol's `_item`. Most of a stream is
+chunks that differ in nothing but their text. A protocol that can tell them by their bytes sets `_template`; then all
+that come in one read are one DeltaRun, and are not framed. A read may hold a whole stream: its first events are taken
+one by one, until there is a template.
+
+What ends a stream, `completeness` decides: the reader reports `[DONE]` and the end of the bytes to it. Errors, stray
+text and events that cannot be read are faults in themselves, and end the stream too. An event that is left unfinished
+at the end of the bytes counts if it can be read; else that it was torn is the fault.
+"""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from abc import ABC, abstractmethod
+from typing import ClassVar, Protocol
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object, read_stray_text
-from dragoman.adapters.streams import Output, Run
+from dragoman.adapters.sse import FIELDS, Framer, Item, Stray, TooLong
+from dragoman.adapters.streams import Chunk, DeltaRun, Output
 from dragoman.adapters.validation import judge
 
+from .completeness import Completeness
 from .reply_rules import Reading
 
-__all__ = ["FailingReader"]
+__all__ = ["StreamReaderBase"]
+
+_FIRST_EVENTS = 4  # of a read, that are taken one by one while none begins a run
+_UNREADABLE = "upstream_invalid_event"
 
 
-class FailingReader:
-    """A reader's state, and the handlers of what is no part of an answer. Each ends the stream with a fault."""
+class _Template(Protocol):
+    def match(self, raw: bytes) -> Chunk | None:
+        """The chunk in these bytes, the data of one event."""
+
+    def match_run(self, data: bytes, at: int) -> tuple[DeltaRun, int] | None:
+        """The run that begins at this place of the bytes, where an event begins, and the place behind it."""
+
+
+class StreamReaderBase(ABC):
+    """A StreamReader. `wrong_event` is what an event that cannot be read is, for its message."""
 
     wrong_event: ClassVar[str]
-    """What an event that cannot be read is, for a message."""
-    truncated: ClassVar[str]
-    """What has not come where a stream ends too early."""
 
-    def __init__(self, reading: Reading, ctx: Context, events: str) -> None:
+    def __init__(self, reading: Reading, ctx: Context, events: str, completeness: Completeness) -> None:
         """`events` names the schema of the provider's own events."""
-        self.state: str = "empty"
+        self.ended = False
         self._ctx = ctx
         self._reading = reading
+        self._completeness = completeness
+        self._framer = Framer()
+        self._template: _Template | None = None
         self._native = judge(events, ctx.profile)
         self._mends = ctx.target.policy.replies in ("repair", "strict")
         self._judges_natively = ctx.target.policy.replies in ("report", "strict")
 
-    @property
-    def ended(self) -> bool:
-        return self.state == "ended"
+    def receive(self, data: bytes) -> list[Output]:
+        """The outputs that these bytes complete, however the stream is cut into reads."""
+        if self.ended:
+            return []
+        outputs: list[Output] = []
+        at = 0
+        try:
+            for _ in range(_FIRST_EVENTS):
+                template = self._template
+                if template is not None and self._framer.between_events:
+                    found = template.match_run(data, at)
+                    if found is not None:
+                        outputs.append(found[0])
+                        at = found[1]
+                        break
+                end = data.find(b"\n\n", at) + 2
+                if end < 2 or end == len(data):
+                    break
+                self._take(self._framer.feed(data[at:end]), outputs)
+                at = end
+            if at < len(data) and not self.ended:
+                self._take(self._framer.feed(data[at:]), outputs)
+        except TooLong as error:
+            outputs += self._too_long(error)
+        return outputs
 
-    def run(self, data: bytes, at: int) -> Run | None:
-        return None
+    def close(self, cut: Fault | None = None) -> list[Output]:
+        """The outputs at the end of the bytes; `cut` says how they ended, if not cleanly."""
+        if self.ended:
+            return []
+        outputs: list[Output] = []
+        try:
+            items = self._framer.close()
+        except TooLong as error:
+            if cut is None:
+                return self._too_long(error)
+            items = []
+        self._take(items, outputs)
+        if not self.ended:
+            return outputs + self._conclude(cut)
+        last = outputs[-1]
+        if isinstance(last, Fault) and last.code == _UNREADABLE and _is_part(items[-1]):
+            outputs[-1] = self._completeness.conclude(cut, torn=True)
+        return outputs
+
+    def _take(self, items: list[Item], outputs: list[Output]) -> None:
+        for item in items:
+            outputs += self._item(item)
+            if self.ended:
+                return
+
+    @abstractmethod
+    def _item(self, item: Item) -> list[Output]:
+        """The outputs of one item that the framer found. A terminal among them is made by `_conclude` or `_fail`."""
+
+    # What ends a stream
+
+    def _conclude(self, cut: Fault | None = None) -> list[Output]:
+        """The stream has shown a sign of its end."""
+        terminal = self._completeness.conclude(cut)
+        if isinstance(terminal, Fault):
+            return self._fail(terminal)
+        self.ended = True
+        return [terminal]
+
+    def _fail(self, fault: Fault) -> list[Output]:
+        self.ended = True
+        fault.located(self._ctx.receipt)
+        return [fault]
+
+    def _too_long(self, error: TooLong) -> list[Output]:
+        return self._fail(Fault("upstream_invalid_response", str(error), code="upstream_response_too_large"))
 
     def _text(self, text: bytes, raw: bytes | None) -> list[Output]:
-        return self._end(read_stray_text(text))
+        return self._fail(read_stray_text(text))
 
     def _error(self, body: JsonObject, raw: bytes | None) -> list[Output]:
-        return self._end(read_error_object(body, 200, self._reading.words))
+        return self._fail(read_error_object(body, 200, self._reading.words))
 
     def _broken(self, text: bytes, raw: bytes | None) -> list[Output]:
         shown = text[:200].decode("utf-8", "replace")
         message = f"the provider sent {self.wrong_event}: {shown!r}"
-        return self._end(Fault("upstream_invalid_response", message, code="upstream_invalid_event"))
+        return self._fail(Fault("upstream_invalid_response", message, code=_UNREADABLE))
 
-    def _truncated(self, *_: Any) -> list[Output]:
-        message = f"the provider's stream ended before {self.truncated}"
-        return self._end(Fault("upstream_invalid_response", message, code="upstream_truncated"))
-
-    def _cut(self, cut: Fault, raw: bytes | None) -> list[Output]:
-        return self._end(cut)
-
-    def _nothing(self, *_: Any) -> list[Output]:
-        return []
-
-    def _end(self, fault: Fault) -> list[Output]:
-        self.state = "ended"
-        fault.located(self._ctx.receipt)
-        return [fault]
+    def _done(self, _body: None, _raw: bytes | None) -> list[Output]:
+        return self._conclude()
 
     def _violated(self, body: JsonObject) -> None:
         self._ctx.receipt.violations += 1
         if self._mends:
             message = next(self._native.violations(body)).message
             text = f"the provider sent an event that its dialect does not allow: {message}"
-            raise Fault("upstream_invalid_response", text, code="upstream_invalid_event")
+            raise Fault("upstream_invalid_response", text, code=_UNREADABLE)
+
+
+def _is_part(item: Item) -> bool:
+    """True if a last, unfinished item is a part of an event, as opposed to a text that a provider ends with."""
+    if not isinstance(item, Stray):
+        return True
+    name = item.text.partition(b":")[0]
+    return item.text[:1] in (b"{", b"[") or any(field.startswith(name) for field in FIELDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.normalizer import Mender
+from dragoman.adapters.common.completeness import ChoiceCompleteness
 from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.common.usage import UsageTally
 from dragoman.adapters.faults import Fault
@@ -19,8 +20,8 @@ class TextMender(Mender):
     prefix = "cmpl"
     text = ("text",)
 
-    def __init__(self, reading: Reading, ctx: Context) -> None:
-        super().__init__(reading, ctx)
+    def __init__(self, reading: Reading, ctx: Context, completeness: ChoiceCompleteness) -> None:
+        super().__init__(reading, ctx, completeness)
         self._seen: set[int] = set()
 
     def _tally(self, ctx: Context) -> UsageTally:
@@ -34,7 +35,7 @@ class TextMender(Mender):
         index = choice.setdefault("index", 0)
         if index not in self._seen:
             self._seen.add(index)
-            self._unfinished.add(index)
+            self._completeness.see(index)
         if not same:
             self._complete(choice)
         return self._finish(body, choice) and same
@@ -55,7 +56,7 @@ class TextMender(Mender):
             choice["finish_reason"] = None
             return same and native is None
         word = self._reading.finish_reason(body, choice, self._ctx)
-        self._unfinished.discard(choice["index"])
+        self._completeness.finish(choice["index"])
         if word == native:
             return same
         choice.update(finish_reason=word, native_finish_reason=native)

@@ -21,10 +21,10 @@ class InTurnWriter(RenderingWriter):
         self._waiting: dict[int, list[JsonObject]] = {}
         self._current: int | None = None
 
-    def _chunk(self, chunk: Chunk) -> bytes:
+    def _write_chunk(self, chunk: Chunk) -> bytes:
         for choice in chunk.body["choices"]:
             self._waiting.setdefault(choice.get("index", 0), []).append({**chunk.body, "choices": [choice]})
-        return self._turns() if chunk.body["choices"] else super()._chunk(chunk)
+        return self._turns() if chunk.body["choices"] else super()._write_chunk(chunk)
 
     def _turns(self) -> bytes:
         """Write what the current choice has said, and go on to the next one each time a choice has finished."""
@@ -33,7 +33,7 @@ class InTurnWriter(RenderingWriter):
             if self._current is None:
                 self._current = next(iter(self._waiting))
             said = self._waiting.pop(self._current, [])
-            data += b"".join(super(InTurnWriter, self)._chunk(Chunk(body)) for body in said)
+            data += b"".join(super(InTurnWriter, self)._write_chunk(Chunk(body)) for body in said)
             if not said or not said[-1]["choices"][0].get("finish_reason"):
                 break
             self._current = None

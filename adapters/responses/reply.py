@@ -6,6 +6,7 @@ from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject, Reply
 from dragoman.adapters.chat.reply import judge_natively
+from dragoman.adapters.common.completeness import check_status
 from dragoman.adapters.common.repair import repair
 from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.counts import is_count, is_time
@@ -19,7 +20,6 @@ from .filling import fill_item
 
 __all__ = ["hub_response", "hub_responses_usage", "read_response"]
 
-_UNDER_WAY = ("queued", "in_progress")
 _FLAT = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
 
 
@@ -31,7 +31,7 @@ def read_response(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
     body, mode = reply.body, ctx.target.policy.replies
     if "output" not in body and "status" not in body:
         raise read_error_object(body, reply.status, reading.words)
-    _check_ended(body)
+    check_status(body)
     if mode in ("strict", "report"):
         judge_natively(body, judge(f"{reading.dialect}/responses.reply", ctx.profile), ctx)
     if mode in ("off", "report"):
@@ -46,14 +46,6 @@ def read_response(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
         text = f"the provider sent a response that is not valid: {violation.message}"
         raise Fault("upstream_invalid_response", text, code="upstream_invalid_response")
     return body
-
-
-def _check_ended(body: JsonObject) -> None:
-    """Nobody asked for a response in the background, so one that is under way was cut short. Raises Fault."""
-    status = body.get("status")
-    if status in _UNDER_WAY and not body.get("error"):
-        text = f"the provider's answer is still {status}: it may be incomplete"
-        raise Fault("upstream_invalid_response", text, code="upstream_truncated")
 
 
 def _fill_status(body: JsonObject, ctx: Context) -> None:

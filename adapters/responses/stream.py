@@ -1,21 +1,18 @@
-"""Reading a provider's Responses stream: events in, hub events out, and exactly one terminal.
+"""Reading a provider's Responses stream: bytes in, hub events out, and exactly one terminal.
 
-Theory of operation. A Responses stream is complete when it has said how the response ended: `response.completed`,
-`incomplete`, `failed` or `cancelled`. Nothing else proves it, neither `[DONE]` nor a clean end; nothing counts after
-it. Each item is first *classified*:
+Theory of operation. Each item that the framer finds is first *classified*:
 
-    opening  response.created, queued or in_progress         done     [DONE]
+    opening  response.created, queued or in_progress         done     `[DONE]`
     event    any other event that has a name                 error    an `error` event, an object that reports an error
     last     one of the four that end a response             text     a bare line that is not JSON
-    eof      the bytes ended                                 broken   anything else
-    cut      the bytes ended, and not cleanly
+                                                             broken   anything else
 
 An event that does not say its type has the name that the `event:` line gives it. What happens is decided by the table
-`_TABLE`, from the state and the class; a handler returns what comes out.
+`_TABLE`, from the state and the class; a handler returns the outputs. The last event and `[DONE]` are signs of the
+stream's end, for which `completeness` has the terminal. Nothing follows it.
 
-    empty    the response has not begun        -> open, ended. What comes without an opening gets one
-    open     the response is in progress       -> ended
-    ended    a terminal came out; nothing follows
+    empty    the response has not begun        -> open. What comes without an opening gets one
+    open     the response is in progress
 
 Mending happens event by event (policy `replies: repair` and `strict`). An event that needed none keeps its bytes.
 """
@@ -29,11 +26,12 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.reply import reports_error
+from dragoman.adapters.common.completeness import ResponseCompleteness
 from dragoman.adapters.common.reply_rules import Reading
-from dragoman.adapters.common.stream_reader import FailingReader
+from dragoman.adapters.common.stream_reader import StreamReaderBase
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import Event, Item
-from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.adapters.streams import Chunk, Output
 from dragoman.adapters.validation import judge
 
 from .events import BEGINNINGS, TERMINALS
@@ -41,25 +39,24 @@ from .normalizer import EventMender
 
 __all__ = ["ResponsesReader"]
 
-State: TypeAlias = Literal["empty", "open", "ended"]
-Class: TypeAlias = Literal["opening", "event", "last", "done", "error", "text", "broken", "eof", "cut"]
+State: TypeAlias = Literal["empty", "open"]
+Class: TypeAlias = Literal["opening", "event", "last", "done", "error", "text", "broken"]
 
 _DONE = b"[DONE]"
 
 
-class ResponsesReader(FailingReader):
+class ResponsesReader(StreamReaderBase):
     """`read_stream` of Responses, for every dialect: see the module's docstring."""
 
-    state: State
     wrong_event = "something that is no event of a response"
-    truncated = "the response did: no event told how it ended"
+    _completeness: ResponseCompleteness
 
     def __init__(self, reading: Reading, ctx: Context) -> None:
-        super().__init__(reading, ctx, f"{reading.dialect}/responses.event")
+        super().__init__(reading, ctx, f"{reading.dialect}/responses.event", ResponseCompleteness())
+        self._state: State = "empty"
         self._mender = EventMender(judge("hub/responses.event"), reading, ctx)
 
-    def feed(self, item: Item) -> list[Output]:
-        """Take one item that the SSE framer found."""
+    def _item(self, item: Item) -> list[Output]:
         data, name = (item.data, item.event) if isinstance(item, Event) else (item.text.strip(), None)
         try:
             body = orjson.loads(data)
@@ -67,24 +64,20 @@ class ResponsesReader(FailingReader):
             body = None
         # A payload over several data lines holds line ends, which would tear the event apart when written again.
         raw = data if name is not None and b"\n" not in data else None
-        if raw is not None and self.state == "open" and self._mender.repeats(body):
+        if raw is not None and self._state == "open" and self._mender.repeats(body):
             return [Chunk(body, raw)]
         if name and isinstance(body, dict) and body.get("type") is None:
             body["type"], raw = name.decode("utf-8", "replace"), None
         kind, payload = _classify(data, body, name)
         try:
-            return _TABLE[self.state, kind](self, payload, raw)
+            return _TABLE[self._state, kind](self, payload, raw)
         except Fault as fault:
-            return self._end(fault)
-
-    def close(self, cut: Fault | None = None) -> list[Output]:
-        """The bytes ended; `cut` tells how, where they did not end cleanly."""
-        return _TABLE[self.state, "cut" if cut else "eof"](self, cut, None)
+            return self._fail(fault)
 
     # Handlers
 
     def _opening(self, body: JsonObject, raw: bytes | None) -> list[Output]:
-        self.state = "open"
+        self._state = "open"
         return self._event(body, raw)
 
     def _event(self, body: JsonObject, raw: bytes | None) -> list[Output]:
@@ -98,14 +91,14 @@ class ResponsesReader(FailingReader):
 
     def _last(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         outputs = self._event(body, raw)
-        self.state = "ended"
-        return [*outputs, End()]
+        self._completeness.finish()
+        return outputs + self._conclude()
 
     def _unopened(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         if self._mends and not body["type"].startswith("response."):
             return []
         opening = self._mender.opening(body) if self._mends else []
-        self.state = "open"
+        self._state = "open"
         return [*opening, *(self._last if body["type"] in TERMINALS else self._event)(body, raw)]
 
 
@@ -128,22 +121,18 @@ def _classify(data: bytes, body: Any, name: bytes | None) -> tuple[Class, Any]:
 
 _Handler: TypeAlias = Callable[[ResponsesReader, Any, bytes | None], list[Output]]
 
-_UNFINISHED: dict[Class, _Handler] = {
+_OPEN: dict[Class, _Handler] = {
     "opening": ResponsesReader._opening,
     "event": ResponsesReader._event,
     "last": ResponsesReader._last,
-    "done": ResponsesReader._truncated,
+    "done": ResponsesReader._done,
     "error": ResponsesReader._error,
     "text": ResponsesReader._text,
     "broken": ResponsesReader._broken,
-    "eof": ResponsesReader._truncated,
-    "cut": ResponsesReader._cut,
 }
-_EMPTY: dict[Class, _Handler] = {**_UNFINISHED, "event": ResponsesReader._unopened, "last": ResponsesReader._unopened}
-_ENDED: dict[Class, _Handler] = dict.fromkeys(_UNFINISHED, ResponsesReader._nothing)
+_EMPTY: dict[Class, _Handler] = {**_OPEN, "event": ResponsesReader._unopened, "last": ResponsesReader._unopened}
 
 _TABLE: dict[tuple[State, Class], _Handler] = {
     **{("empty", kind): handler for kind, handler in _EMPTY.items()},
-    **{("open", kind): handler for kind, handler in _UNFINISHED.items()},
-    **{("ended", kind): handler for kind, handler in _ENDED.items()},
+    **{("open", kind): handler for kind, handler in _OPEN.items()},
 }

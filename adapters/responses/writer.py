@@ -3,14 +3,12 @@
 Theory of operation. The writer numbers the events, from 0 and without a gap; an event that has its number already goes
 out as the bytes it came in. It follows along what the events add up to, so that a failure can show what there was:
 
-    a terminal event     goes out, `[DONE]` behind it; the writer is closed
-    a fault              the `error` event, `response.failed` with the items so far, `[DONE]`; the writer is closed.
-                         Before the first event there is no response that could have failed: `error` and `[DONE]` only
-    an end without a     is such a fault: no stream looks complete that is not
-    terminal event
+    the end     `[DONE]`, behind the response's last event; the writer is closed
+    a fault     the `error` event, `response.failed` with the items so far, `[DONE]`; the writer is closed. Before the
+                first event there is no response that could have failed: `error` and `[DONE]` only
 
 A dialect whose events differ from the hub's renders each of them, or leaves it out. What comes to a closed writer is
-dropped and counted, but for the End that belongs to the terminal event.
+dropped and counted.
 """
 
 from __future__ import annotations
@@ -22,12 +20,13 @@ from typing import TypeAlias
 import orjson
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.common.stream_writer import StreamWriterBase
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pieces import Pieces
-from dragoman.adapters.streams import Chunk, End, Output, Run, StreamWriter
+from dragoman.adapters.streams import Chunk, DeltaRun
 
 from .accumulator import Accumulator
-from .events import TERMINALS, error_event, lifecycle
+from .events import error_event, lifecycle
 
 __all__ = ["ResponsesWriter"]
 
@@ -36,70 +35,50 @@ _DONE = b"data: [DONE]\n\n"
 Render: TypeAlias = Callable[[JsonObject], JsonObject | None]
 
 
-class ResponsesWriter(StreamWriter):
+class ResponsesWriter(StreamWriterBase):
     """`write_stream` of Responses. `error_body` gives the body of an error, whose `error` the events repeat, and whose
     other keys the `error` event has too. `render` gives an event in the dialect's form, the very same where the two
     agree, or None to leave it out. `failed` is the response of a stream that a fault has ended, where one had begun.
     """
 
-    content_type = "text/event-stream"
-
     def __init__(
         self, error_body: Callable[[Fault], JsonObject], render: Render | None = None, *, comments: bool = False
     ) -> None:
-        self.comments = comments
-        self.dropped = 0
-        self.aborts = False
+        super().__init__(comments=comments)
         self.failed: JsonObject | None = None
         self._error_body = error_body
         self._render = render
         self._accumulator = Accumulator()
         self._number = 0
-        self._closed = False
-        self._end_is_due = False
         self._run_body: JsonObject | None = None  # whose runs are written with `_delta` and added to `_pieces`
         self._delta = b""
         self._pieces = Pieces()
 
-    def write(self, output: Output) -> bytes:
-        if self._closed:
-            self.dropped += not (self._end_is_due and isinstance(output, End))
-            self._end_is_due = False
-            return b""
-        if isinstance(output, Chunk):
-            return self._chunk(output)
-        self._closed = True
-        if isinstance(output, End):
-            output = Fault("internal", "the stream ended before its last event", code="stream_unfinished")
-        return self._failure(output)
+    def _chunk(self, chunk: Chunk) -> bytes:
+        self._run_body = None
+        self._accumulator.add(chunk.body)
+        return self._event(chunk.body, chunk.raw)
 
-    def write_run(self, run: Run) -> bytes:
-        """A run of deltas, whose texts are added up at once."""
-        if self._closed or self._render is not None:
-            return super().write_run(run)
+    def _delta_run(self, run: DeltaRun) -> bytes:
+        if self._render is not None:
+            return super()._delta_run(run)
         if run.body is not self._run_body:
             self._begin_run(run)
         self._pieces.add_insides(run.texts)
-        texts, first = run.rewritten(), self._number
+        texts, first = run.encoded_texts(), self._number
         self._number += len(texts)
         return b"".join([self._delta % (text, number) for number, text in enumerate(texts, first)])
 
-    def _begin_run(self, run: Run) -> None:
-        before, after = (part.replace(b"%", b"%%") for part in run.around())
+    def _begin_run(self, run: DeltaRun) -> None:
+        before, after = (part.replace(b"%", b"%%") for part in run.frame())
         self._delta = _head(run.body["type"]) + before + b"%b" + after[:-1] + b',"sequence_number":%d}\n\n'
         self._pieces = self._accumulator.pieces(run.body)
         self._run_body = run.body
 
-    def _chunk(self, chunk: Chunk) -> bytes:
-        event, self._run_body = chunk.body, None
-        self._accumulator.add(event)
-        written = self._event(event, chunk.raw)
-        if event["type"] not in TERMINALS:
-            return written
-        self._closed = self._end_is_due = True
-        return written + _DONE
+    def _end(self) -> bytes:
+        return _DONE
 
-    def _failure(self, fault: Fault) -> bytes:
+    def _fault(self, fault: Fault) -> bytes:
         body = self._error_body(fault)
         error = body["error"] if isinstance(body.get("error"), dict) else {**body, "message": fault.message}
         beside = {key: value for key, value in body.items() if key not in ("error", "message")}

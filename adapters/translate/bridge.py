@@ -26,13 +26,15 @@ __all__ = ["Bridge", "bridges"]
 class Bridge:
     """`called` is the protocol that the provider speaks. `reply` and `stream` also get the client's request in hub
     form; the context is that of the call. `batching` is there where one request may take several calls: it splits the
-    client's request, and joins replies in the client's protocol."""
+    client's request, and joins replies in the client's protocol. `needs_first_choice` is what the context of the call
+    has to say: the client's protocol has room for one choice."""
 
     called: str
     request: Callable[[JsonObject, Context], JsonObject]
     reply: Callable[[JsonObject, JsonObject, Context], JsonObject]
     stream: Callable[[JsonObject, Context], StreamTranslator]
     batching: Batching | None = None
+    needs_first_choice: bool = False
 
 
 def _from_chat(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
@@ -58,7 +60,7 @@ def _stream_to_text(request: JsonObject, ctx: Context) -> StreamTranslator:
 
 
 bridges: Mapping[str, Bridge] = {
-    "responses": Bridge("chat", chat_request, _from_chat, _stream_from_chat),
+    "responses": Bridge("chat", chat_request, _from_chat, _stream_from_chat, needs_first_choice=True),
     "chat": Bridge("responses", responses_request, _to_chat_reply, _stream_to_chat),
     "completions": Bridge("chat", chat_of_prompt, text_reply, _stream_to_text, BATCHING),
 }

@@ -15,16 +15,17 @@ writes into the open item, or opens the one that it needs:
 A signature ends the reasoning that it belongs to: more of it is a new item. An item takes the next free `output_index`
 when it opens, so text after a call is a new message behind it. Calls that stream side by side stay open until the
 finish. What is empty opens nothing. The End brings the last event, with the usage that came beside the finish or after
-it; a fault goes on unchanged. Nothing comes out after either.
+it. Only choice 0 is translated; that a complete stream has one, the reader has made sure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.annotations import whole_annotations
+from dragoman.adapters.common.stream_translator import StreamTranslatorBase
 from dragoman.adapters.responses.base import responses_usage
 from dragoman.adapters.responses.events import (
     ARGUMENTS,
@@ -36,11 +37,11 @@ from dragoman.adapters.responses.events import (
     lifecycle,
     with_bytes,
 )
-from dragoman.adapters.streams import Chunk, End, Output, Run, StreamTranslator
+from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 
 from .annotations import NO_ANNOTATION, flat_annotation
 from .open_items import OpenCall, OpenTurn
-from .replies import MORE_CHOICES, NO_AUDIO, no_first_choice
+from .replies import MORE_CHOICES, NO_AUDIO
 from .tools import Original
 
 __all__ = ["ChatToResponses"]
@@ -50,9 +51,8 @@ _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"
 _NO_NAMES: Mapping[str, Original] = {}
 
 
-class ChatToResponses(StreamTranslator):
-    """Hub chat outputs in, hub Responses outputs out. Only choice 0 is translated; without one, the End
-    is a fault.
+class ChatToResponses(StreamTranslatorBase):
+    """Hub chat outputs in, hub Responses outputs out.
 
     `base` is the response in progress, complete but for its output. `summary` says that reasoning is a summary of it.
     `names` tells which functions stand for another tool. The call of one that takes free text is told when it is whole.
@@ -66,13 +66,12 @@ class ChatToResponses(StreamTranslator):
         summary: bool = False,
         names: Mapping[str, Original] = _NO_NAMES,
     ) -> None:
-        self.dropped = 0
+        super().__init__()
         self._base = base
         self._ctx = ctx
         self._thought = SUMMARY_TEXT if summary else REASONING_TEXT
         self._names = names
         self._began = False
-        self._ended = False
         self._turn: OpenTurn | None = None
         self._run_body: JsonObject | None = None  # whose runs are more of the open text
         self._calls: dict[int, OpenCall] = {}
@@ -81,33 +80,20 @@ class ChatToResponses(StreamTranslator):
         self._finish: str | None = None
         self._usage: JsonObject | None = None
 
-    def feed(self, output: Output) -> list[Output]:
-        """Take one output of the chat reader."""
-        self._run_body = None
-        if self._ended:
-            self.dropped += 1
-            return []
-        if isinstance(output, Chunk):
-            return self._chunk(output.body)
-        self._ended = True
-        if isinstance(output, End):
-            return self._complete(output) if self._finish else [no_first_choice()]
-        return [output]
-
-    def feed_run(self, run: Run) -> Sequence[Output | Run]:
-        """Take a run of chunks. Where a text is open already, texts are a run of its deltas."""
+    def _delta_run(self, run: DeltaRun) -> list[Output]:
+        """If a text is open already, texts are a run of its deltas."""
         turn = self._turn
-        if turn is None or not (run.body is self._run_body or self._writes_on(turn, run)):
-            return super().feed_run(run)
+        if turn is None or not (run.body is self._run_body or self._is_more_of(turn, run)):
+            return super()._delta_run(run)
         self._run_body = run.body
         return turn.write_run(run)
 
-    def _writes_on(self, turn: OpenTurn, run: Run) -> bool:
+    def _is_more_of(self, turn: OpenTurn, run: DeltaRun) -> bool:
         choice = run.body["choices"][0]
-        plain = run.place == _CONTENT and not choice["index"] and not choice.get("logprobs")
-        return plain and turn.has_text and not self._ended
+        return turn.has_text and run.place == _CONTENT and not choice["index"] and not choice.get("logprobs")
 
     def _chunk(self, body: JsonObject) -> list[Output]:
+        self._run_body = None
         out: list[Output] = [] if self._began else self._begin()
         if body.get("usage"):
             self._usage = body["usage"]

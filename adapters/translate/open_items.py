@@ -18,7 +18,7 @@ from dragoman.adapters.responses.events import (
     text_delta,
     text_done,
 )
-from dragoman.adapters.streams import Chunk, Output, Run
+from dragoman.adapters.streams import Chunk, DeltaRun, Output
 
 from .tools import unboxed
 
@@ -77,11 +77,11 @@ class OpenTurn:
             delta["logprobs"] = logprobs
         out.append(Chunk(delta))
 
-    def write_run(self, run: Run) -> list[Run]:
+    def write_run(self, run: DeltaRun) -> list[Output]:
         """Pieces for the open part, without log probabilities. An empty one is none."""
         texts = run.texts if all(run.texts) else [text for text in run.texts if text]
         self._pieces.add_insides(texts)
-        return [Run(self._delta, _DELTA, texts)] if texts else []
+        return [DeltaRun(self._delta, _DELTA, texts)] if texts else []
 
     def annotate(self, annotation: JsonObject, out: list[Output]) -> None:
         """An annotation to the open part of output text."""

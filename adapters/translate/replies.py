@@ -23,7 +23,6 @@ __all__ = [
     "chat_reply",
     "chat_usage",
     "failure",
-    "no_first_choice",
     "output_of",
     "responses_reply",
 ]
@@ -36,7 +35,7 @@ _FINISH = {reason: finish for finish, reason in _INCOMPLETE.items()}
 
 
 def responses_reply(reply: JsonObject, request: JsonObject, response_id: str, ctx: Context) -> JsonObject:
-    """A chat reply as a response to `request`, the Responses request in hub form. Raises Fault."""
+    """A chat reply as a response to `request`, the Responses request in hub form."""
     choice = _first(reply["choices"], ctx)
     finish = choice["finish_reason"]
     status = "incomplete" if finish in _INCOMPLETE else "completed"
@@ -54,19 +53,12 @@ def responses_reply(reply: JsonObject, request: JsonObject, response_id: str, ct
 
 
 def _first(choices: list[JsonObject], ctx: Context) -> JsonObject:
-    """The choice that a response tells: the one with index 0. Raises Fault where there is none."""
-    first = next((choice for choice in choices if choice["index"] == 0), None)
-    if first is None:
-        raise no_first_choice()
+    """The one choice that a response has room for. The reader has made sure that there is one with index 0."""
+    first = next(choice for choice in choices if choice["index"] == 0)
     for position, choice in enumerate(choices):
         if choice is not first:
             ctx.receipt.dropped(("choices", position), MORE_CHOICES)
     return first
-
-
-def no_first_choice() -> Fault:
-    text = "the provider's answer has no choice with index 0"
-    return Fault("upstream_invalid_response", text, code="upstream_invalid_response")
 
 
 def output_of(choice: JsonObject, names: Mapping[str, Original], ctx: Context) -> list[JsonObject]:

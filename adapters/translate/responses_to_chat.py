@@ -11,8 +11,8 @@ events that chat has no place for say nothing:
                                                    usage where the client asked for it
     failed, cancelled                              a fault
 
-Reasoning comes as it is or as a summary: of an item that tells both, the kind that came first counts. The End goes on
-if the finish came before it; without one the stream was cut short, which is a fault. Nothing comes after either.
+Reasoning comes as it is or as a summary: of an item that tells both, the kind that came first counts. A response that
+failed is an error in chat, so its last event ends the stream with a fault; the End behind it is dropped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.parameters import wants_usage
-from dragoman.adapters.faults import Fault
+from dragoman.adapters.common.stream_translator import StreamTranslatorBase
 from dragoman.adapters.responses.events import (
     ARGUMENTS,
     BY_DELTA,
@@ -35,7 +35,7 @@ from dragoman.adapters.responses.events import (
     SUMMARY_TEXT,
     TextKind,
 )
-from dragoman.adapters.streams import Chunk, End, Output, StreamTranslator
+from dragoman.adapters.streams import Chunk, Output
 
 from .annotations import NO_ANNOTATION, chat_annotation
 from .replies import chat_usage, failure
@@ -53,11 +53,11 @@ _BY_PART = {kind.holder: kind for kind in _KEYS}
 _CALLS = {"function_call": ARGUMENTS, "custom_tool_call": INPUT}
 
 
-class ResponsesToChat(StreamTranslator):
+class ResponsesToChat(StreamTranslatorBase):
     """Hub Responses outputs in, hub chat outputs out."""
 
     def __init__(self, ctx: Context) -> None:
-        self.dropped = 0
+        super().__init__()
         self._ctx = ctx
         self._wants_usage = wants_usage(ctx.request)
         self._envelope: JsonObject = {}
@@ -68,41 +68,20 @@ class ResponsesToChat(StreamTranslator):
         self._sealed: set[int] = set()
         self._places: dict[str | None, int] = {}  # id of an item -> output index
         self._finished = False
-        self._ended = False
 
-    def feed(self, output: Output) -> list[Output]:
-        """Take one output of the Responses reader."""
-        if self._ended:
-            self.dropped += not isinstance(output, End)  # the End behind a response that failed is no loss
-            return []
-        try:
-            if isinstance(output, Chunk):
-                return self._event(output.body)
-            self._ended = True
-            return [self._end_or_fault(output)]
-        except Fault as fault:
-            self._ended = True
-            return [fault]
-
-    def _event(self, event: JsonObject) -> list[Output]:
+    def _chunk(self, body: JsonObject) -> list[Output]:
         if self._finished:
             self.dropped += 1
             return []
-        out: list[Output] = [] if self._envelope else self._begin(event)
-        kind = BY_DELTA.get(event["type"])
+        out: list[Output] = [] if self._envelope else self._begin(body)
+        kind = BY_DELTA.get(body["type"])
         if kind is not None:
-            self._piece(kind, event, event["delta"], out)
-        elif event["type"] in BY_DONE:
-            self._whole(BY_DONE[event["type"]], event, out)
-        elif event["type"] in _HANDLERS:
-            _HANDLERS[event["type"]](self, event, out)
+            self._piece(kind, body, body["delta"], out)
+        elif body["type"] in BY_DONE:
+            self._whole(BY_DONE[body["type"]], body, out)
+        elif body["type"] in _HANDLERS:
+            _HANDLERS[body["type"]](self, body, out)
         return out
-
-    def _end_or_fault(self, output: End | Fault) -> Output:
-        if isinstance(output, End) and not self._finished:
-            text = "the provider's stream ended before the response did: no event told how it ended"
-            raise Fault("upstream_invalid_response", text, code="upstream_truncated")
-        return output
 
     def _begin(self, event: JsonObject) -> list[Output]:
         response = event.get("response") or {}
@@ -114,7 +93,7 @@ class ResponsesToChat(StreamTranslator):
         }
         if self._wants_usage:
             self._envelope["usage"] = None
-        return [self._chunk({"role": "assistant", "content": ""})]
+        return [self._delta({"role": "assistant", "content": ""})]
 
     # Handlers
 
@@ -127,11 +106,11 @@ class ResponsesToChat(StreamTranslator):
                 self._said.add((index, kind, event.get(kind.index, 0)))
             logprobs = event.get("logprobs") if kind is OUTPUT_TEXT else None
             if text or logprobs:
-                out.append(self._chunk({_KEYS[kind]: text}, logprobs=_chat_logprobs(logprobs)))
+                out.append(self._delta({_KEYS[kind]: text}, logprobs=_chat_logprobs(logprobs)))
         elif index in self._calls:
             if text:
                 self._said.add((index, kind, 0))
-            out.append(self._chunk({"tool_calls": [{"index": self._calls[index], **_said_by_call(kind, text)}]}))
+            out.append(self._delta({"tool_calls": [{"index": self._calls[index], **_said_by_call(kind, text)}]}))
 
     def _whole(self, kind: TextKind, event: JsonObject, out: list[Output]) -> None:
         at = (event["output_index"], kind, event.get(kind.index, 0))
@@ -148,7 +127,7 @@ class ResponsesToChat(StreamTranslator):
         call = _said_by_call(kind, "", item["name"])
         call_type = "function" if kind is ARGUMENTS else "custom"
         head = {"index": self._calls[index], "id": item["call_id"], "type": call_type}
-        out.append(self._chunk({"tool_calls": [{**head, **call}]}))
+        out.append(self._delta({"tool_calls": [{**head, **call}]}))
 
     def _item_done(self, event: JsonObject, out: list[Output]) -> None:
         item, index = event["item"], event["output_index"]
@@ -162,7 +141,7 @@ class ResponsesToChat(StreamTranslator):
                     self._part_done(index, position, part, out)
             if item.get("encrypted_content") and index not in self._sealed:
                 self._sealed.add(index)
-                out.append(self._chunk({"reasoning_signature": item["encrypted_content"]}))
+                out.append(self._delta({"reasoning_signature": item["encrypted_content"]}))
         else:
             self._ctx.receipt.dropped(("output", index), f"chat has no place for {item['type']} items")
 
@@ -183,7 +162,7 @@ class ResponsesToChat(StreamTranslator):
         if (made := chat_annotation(annotation)) is None:
             self._ctx.receipt.dropped(("output", event["output_index"]), NO_ANNOTATION)
         else:
-            out.append(self._chunk({"annotations": [made]}))
+            out.append(self._delta({"annotations": [made]}))
 
     def _finish(self, event: JsonObject, out: list[Output]) -> None:
         response = event["response"]
@@ -194,7 +173,7 @@ class ResponsesToChat(StreamTranslator):
             word = _FINISH.get(str(reason), "length")
         else:
             word = "tool_calls" if self._calls else "stop"
-        out.append(self._chunk({}, finish=word))
+        out.append(self._delta({}, finish=word))
         usage = chat_usage(response.get("usage"))
         if self._wants_usage and usage is not None:
             out.append(Chunk({**self._envelope, "choices": [], "usage": usage}))
@@ -202,7 +181,8 @@ class ResponsesToChat(StreamTranslator):
 
     def _failed(self, event: JsonObject, out: list[Output]) -> None:
         status = event["type"].removeprefix("response.")
-        raise failure({**event["response"], "status": status}).located(self._ctx.receipt)
+        out[:] = [failure({**event["response"], "status": status}).located(self._ctx.receipt)]
+        self._ended = True
 
     # Helpers
 
@@ -225,7 +205,7 @@ class ResponsesToChat(StreamTranslator):
             return False
         return self._thoughts.setdefault(index, kind) is not kind
 
-    def _chunk(self, delta: JsonObject, *, logprobs: JsonObject | None = None, finish: str | None = None) -> Chunk:
+    def _delta(self, delta: JsonObject, *, logprobs: JsonObject | None = None, finish: str | None = None) -> Chunk:
         choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
         return Chunk({**self._envelope, "choices": [choice]})
 

@@ -23,7 +23,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
 from dragoman.adapters.responses.events import TERMINALS
 from dragoman.adapters.responses.writer import ResponsesWriter
-from dragoman.adapters.streams import Chunk, Output, Run, StreamWriter
+from dragoman.adapters.streams import Chunk, Output, StreamWriter
 from dragoman.proxy.http.deadline import Clock
 from dragoman.proxy.telemetry.log import Mask
 
@@ -106,7 +106,7 @@ class Turn:
             await self._keep(sealed, response["id"] if response.get("store") is True else None)
         return sealed
 
-    async def passed(self, outputs: list[Output | Run]) -> list[Output | Run]:
+    async def passed(self, outputs: list[Output]) -> list[Output]:
         """Outputs of a stream as the client gets them, in the same list; with the last event, the response is kept.
         Raises Fault."""
         for i, output in enumerate(outputs):

@@ -151,7 +151,8 @@ def _attempt(candidate: Candidate, called: Called, ctx: Context, bridge: Bridge 
     """Raises Fault, its path as the client wrote it."""
     try:
         if bridge is not None:
-            ctx = ctx._replace(request=bridge.request(ctx.request, ctx))
+            request = bridge.request(ctx.request, ctx)
+            ctx = ctx._replace(request=request, needs_first_choice=bridge.needs_first_choice)
         return Attempt(candidate, called, ctx, called.write_request(ctx.request, ctx), bridge)
     except Fault as fault:
         raise fault.located(ctx.receipt) from None

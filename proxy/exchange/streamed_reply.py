@@ -8,11 +8,12 @@ from aiohttp.web_response import StreamResponse
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.chat.restream import restream
+from dragoman.adapters.common.completeness import outputs_of_reply
 from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.completions.restream import restream_text
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.restream import restream_response
-from dragoman.adapters.streams import Chunk, Output, Run, StreamTranslator, StreamWriter
+from dragoman.adapters.streams import Chunk, DeltaRun, Output, StreamTranslator, StreamWriter
 from dragoman.proxy.config.models import Server
 from dragoman.proxy.http.stream_response import Downstream
 from dragoman.proxy.routing.state import Candidate
@@ -22,7 +23,7 @@ from dragoman.proxy.upstreams.interface import Incoming
 from .attempts import Asked, Attempt, first_answer, open_upstream
 from .batch import whole_reply
 from .replies import SSE, answer_headers, read_reply, served_context
-from .stream_pump import outputs_of, outputs_of_reply
+from .stream_pump import outputs_of
 from .unexpected import Unforeseen
 
 __all__ = ["StreamAnswer", "translated"]
@@ -111,9 +112,9 @@ class StreamAnswer:
                 raise outputs[0]
             await self._write(outputs)
 
-    async def _write(self, outputs: list[Output | Run]) -> None:
+    async def _write(self, outputs: list[Output]) -> None:
         note, turn = self._asked.note, self._asked.turn
-        only_text = len(outputs) == 1 and isinstance(outputs[0], Run)
+        only_text = len(outputs) == 1 and isinstance(outputs[0], DeltaRun)
         if turn is not None and not only_text:
             outputs = await turn.passed(outputs)
         try:
@@ -132,12 +133,11 @@ class StreamAnswer:
             await self._down.write(data)
             note.bytes = self._down.written
 
-    def _written(self, output: Output | Run) -> bytes:
+    def _written(self, output: Output) -> bytes:
         note = self._asked.note
-        if isinstance(output, Run):
+        if isinstance(output, DeltaRun):
             note.events += len(output.texts)
-            return self._writer.write_run(output)
-        if isinstance(output, Chunk):
+        elif isinstance(output, Chunk):
             note.events += 1
             if usage := usage_of(output.body):
                 note.usage = usage
@@ -154,12 +154,9 @@ class StreamAnswer:
         return headers
 
 
-def translated(translator: StreamTranslator, outputs: list[Output | Run]) -> list[Output | Run]:
+def translated(translator: StreamTranslator, outputs: list[Output]) -> list[Output]:
     """Outputs of the provider's protocol in the client's."""
-    made: list[Output | Run] = []
-    for output in outputs:
-        made += translator.feed_run(output) if isinstance(output, Run) else translator.feed(output)
-    return made
+    return [made for output in outputs for made in translator.feed(output)]
 
 
 def usage_of(event: JsonObject) -> JsonObject | None:

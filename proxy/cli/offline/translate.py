@@ -19,7 +19,6 @@ from dragoman.adapters.extras import extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any, read_object
 from dragoman.adapters.routes import Route
-from dragoman.adapters.sse import Framer, TooLong
 from dragoman.adapters.streams import Output, StreamReader
 from dragoman.adapters.translate.bridge import Bridge, bridges
 from dragoman.proxy.config.models import Config, PolicyChoice
@@ -113,15 +112,7 @@ def translate(side: Side, data: bytes, task: Task) -> Translated:
 
 def outputs_of(data: bytes, reader: StreamReader) -> list[Output]:
     """Everything that the reader makes of a whole stream, its terminal included."""
-    framer = Framer()
-    outputs: list[Output] = []
-    try:
-        for items in (framer.feed(data), framer.close()):
-            for item in items:
-                outputs += reader.feed(item)
-    except TooLong as error:
-        return [*outputs, Fault("upstream_invalid_response", str(error), code="upstream_response_too_large")]
-    return outputs if reader.ended else outputs + reader.close()
+    return [*reader.receive(data), *reader.close()]
 
 
 def _request(data: bytes, task: Task) -> Translated:
@@ -194,7 +185,8 @@ def _contexts(task: Task, request: JsonObject) -> tuple[Context, Context]:
     if task.bridge is not None:
         target = mended(target)
     call = Call("POST", route.natural(task.client.address(target.model)), request)
-    make = partial(Context, call=call, receipt=Receipt(), target=target, request=request)
+    first = task.bridge is not None and task.bridge.needs_first_choice
+    make = partial(Context, call=call, receipt=Receipt(), target=target, request=request, needs_first_choice=first)
     return make(target.profile), make(route.profile)
 
 

@@ -1,0 +1,47 @@
+"""What the writers of all protocols' streams share: one terminal closes them, and deltas may come many at once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
+
+__all__ = ["StreamWriterBase"]
+
+
+class StreamWriterBase(ABC):
+    """A StreamWriter. A subclass writes single chunks and the two terminals; one that can write coalesced deltas faster
+    than chunk by chunk overrides `_delta_run`."""
+
+    content_type = "text/event-stream"
+
+    def __init__(self, *, comments: bool = False) -> None:
+        self.comments = comments
+        self.dropped = 0
+        self.aborts = False
+        self._closed = False
+
+    def write(self, output: Output) -> bytes:
+        """The bytes of one output; none once a terminal was written."""
+        if self._closed:
+            self.dropped += len(output.texts) if isinstance(output, DeltaRun) else 1
+            return b""
+        if isinstance(output, DeltaRun):
+            return self._delta_run(output)
+        if isinstance(output, Chunk):
+            return self._chunk(output)
+        self._closed = True
+        return self._end() if isinstance(output, End) else self._fault(output)
+
+    @abstractmethod
+    def _chunk(self, chunk: Chunk) -> bytes: ...
+
+    def _delta_run(self, run: DeltaRun) -> bytes:
+        return b"".join(map(self._chunk, run.chunks()))
+
+    @abstractmethod
+    def _end(self) -> bytes: ...
+
+    @abstractmethod
+    def _fault(self, fault: Fault) -> bytes: ...
