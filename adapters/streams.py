@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 from uuid import uuid4
@@ -14,7 +15,17 @@ from .faults import Fault
 from .paths import Path
 from .pieces import decoded
 
-__all__ = ["Chunk", "DeltaRun", "End", "Output", "StreamReader", "StreamTranslator", "StreamWriter"]
+__all__ = [
+    "Chunk",
+    "DeltaRun",
+    "End",
+    "Output",
+    "StreamReader",
+    "StreamTranslator",
+    "StreamWriter",
+    "count_events",
+    "expand",
+]
 
 _MARK = uuid4().hex  # made here, so that no chunk has it
 
@@ -72,6 +83,16 @@ class DeltaRun:
 Output: TypeAlias = Chunk | DeltaRun | End | Fault
 
 
+def count_events(output: Output) -> int:
+    """How many of a stream's events the output is; a terminal is none."""
+    return len(output.texts) if isinstance(output, DeltaRun) else int(isinstance(output, Chunk))
+
+
+def expand(outputs: Iterable[Output]) -> list[Chunk | End | Fault]:
+    """The outputs with coalesced deltas as single chunks."""
+    return [one for output in outputs for one in (output.chunks() if isinstance(output, DeltaRun) else [output])]
+
+
 class StreamReader(Protocol):
     """`read_stream`: a provider's bytes in, hub outputs and one terminal out. It alone decides completeness."""
 
@@ -88,7 +109,7 @@ class StreamReader(Protocol):
 
 class StreamWriter(Protocol):
     """`write_stream`: hub outputs in, the client dialect's bytes out. Total: the first terminal closes it, what comes
-    after is dropped and counted in `dropped`."""
+    after is dropped, its events counted in `dropped`."""
 
     content_type: str
     dropped: int
@@ -102,7 +123,7 @@ class StreamWriter(Protocol):
 
 class StreamTranslator(Protocol):
     """Outputs of the provider's protocol in, those of the client's out. Total: its first terminal is the last output,
-    what comes after is dropped and counted in `dropped`."""
+    what comes after is dropped, its events counted in `dropped`."""
 
     dropped: int
 

@@ -75,8 +75,10 @@ class StreamReaderBase(ABC):
                 if end < 2 or end == len(data):
                     break
                 self._take(self._framer.feed(data[at:end]), outputs)
+                if self.ended:
+                    return outputs
                 at = end
-            if at < len(data) and not self.ended:
+            if at < len(data):
                 self._take(self._framer.feed(data[at:]), outputs)
         except TooLong as error:
             outputs += self._too_long(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
+from dragoman.adapters.streams import Chunk, DeltaRun, End, Output, count_events
 
 __all__ = ["StreamTranslatorBase"]
 
@@ -22,7 +22,7 @@ class StreamTranslatorBase(ABC):
     def feed(self, output: Output) -> list[Output]:
         """The outputs in the client's protocol; none once a terminal was returned."""
         if self._ended:
-            self.dropped += len(output.texts) if isinstance(output, DeltaRun) else 1
+            self.dropped += count_events(output)
             return []
         if isinstance(output, DeltaRun):
             return self._delta_run(output)

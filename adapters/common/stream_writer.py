@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
+from dragoman.adapters.streams import Chunk, DeltaRun, End, Output, count_events
 
 __all__ = ["StreamWriterBase"]
 
@@ -25,7 +25,7 @@ class StreamWriterBase(ABC):
     def write(self, output: Output) -> bytes:
         """The bytes of one output; none once a terminal was written."""
         if self._closed:
-            self.dropped += len(output.texts) if isinstance(output, DeltaRun) else 1
+            self.dropped += count_events(output)
             return b""
         if isinstance(output, DeltaRun):
             return self._delta_run(output)

@@ -19,8 +19,7 @@ from dragoman.adapters.chat.restream import restream
 from dragoman.adapters.completions.restream import restream_text
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.restream import restream_response
-from dragoman.adapters.sse import Framer
-from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 from dragoman.adapters.translate.bridge import bridges
 
 ODD: list[Any] = [None, [], {}, "x", "", 1e30, -1, 0, True, 1.5, 2**63, [1], ["x"], {"a": 1}, [None], [[]], [{}]]
@@ -113,6 +112,7 @@ def test_a_whole_reply(dialect: str, protocol: str) -> None:
         alter(body, random)
         shown = json.dumps(body)
         client, ctx = random.choice(clients(protocol)), context(protocol, random.choice(["repair", "strict"]))
+        ctx = ctx._replace(needs_first_choice=client != protocol and bridges[client].needs_first_choice)
         try:
             hub = dialects[dialect].called[protocol].read_reply(Reply(200, body, raw=shown.encode()), ctx)
             if client != protocol:
@@ -136,6 +136,7 @@ def test_a_stream(dialect: str, protocol: str) -> None:
         alter(random.choice(some), random)
         shown = b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in some) + b"data: [DONE]\n\n"
         client, ctx = random.choice(clients(protocol)), context(protocol, random.choice(["repair", "strict"]))
+        ctx = ctx._replace(needs_first_choice=client != protocol and bridges[client].needs_first_choice)
         try:
             outputs = read(dialect, protocol, shown, ctx)
             if client != protocol:
@@ -147,12 +148,11 @@ def test_a_stream(dialect: str, protocol: str) -> None:
                     writer.write(output)
         except Exception as error:
             raise AssertionError(shown) from error
-        assert [isinstance(output, Chunk) for output in outputs].index(False) == len(outputs) - 1
+        assert [isinstance(output, Chunk | DeltaRun) for output in outputs].index(False) == len(outputs) - 1
 
 
 def read(dialect: str, protocol: str, data: bytes, ctx: Context) -> list[Output]:
-    reader, framer = dialects[dialect].called[protocol].read_stream(ctx), Framer()
-    outputs = [output for item in framer.feed(data) if not reader.ended for output in reader.feed(item)]
-    outputs += [] if reader.ended else reader.close()
+    reader = dialects[dialect].called[protocol].read_stream(ctx)
+    outputs = [*reader.receive(data), *reader.close()]
     assert isinstance(outputs[-1], End | Fault)
     return outputs

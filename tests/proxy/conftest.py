@@ -15,10 +15,14 @@ import aiohttp
 import pytest
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.common.completeness import Completeness
+from dragoman.adapters.common.reply_rules import Reading
+from dragoman.adapters.common.stream_reader import StreamReaderBase
+from dragoman.adapters.common.stream_writer import StreamWriterBase
 from dragoman.adapters.dialect import Called, Dialect, Served
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.sse import Item
-from dragoman.adapters.streams import Chunk, End, Output, Run, StreamWriter
+from dragoman.adapters.sse import Event, Item
+from dragoman.adapters.streams import Chunk, Output
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import Running, start
 
@@ -39,21 +43,20 @@ def _write_fault(fault: Fault, ctx: Context) -> Reply:
     return Reply(fault.status, {"error": error}, headers)
 
 
-class _Writer(StreamWriter):
-    content_type = "text/event-stream"
-
+class _Writer(StreamWriterBase):
     def __init__(self, aborts: bool) -> None:
-        self.dropped = 0
-        self.aborts = False
+        super().__init__()
         self._aborts_on_fault = aborts
 
-    def write(self, output: Output) -> bytes:
-        if isinstance(output, Chunk):
-            return b"data: " + (output.raw or json.dumps(output.body).encode()) + b"\n\n"
-        if isinstance(output, End):
-            return b"data: [DONE]\n\n"
+    def _chunk(self, chunk: Chunk) -> bytes:
+        return b"data: " + (chunk.raw or json.dumps(chunk.body).encode()) + b"\n\n"
+
+    def _end(self) -> bytes:
+        return b"data: [DONE]\n\n"
+
+    def _fault(self, fault: Fault) -> bytes:
         self.aborts = self._aborts_on_fault
-        return b"data: " + json.dumps(_write_fault(output, None).body).encode() + b"\n\n"  # type: ignore[arg-type]
+        return b"data: " + json.dumps(_write_fault(fault, None).body).encode() + b"\n\n"  # type: ignore[arg-type]
 
 
 def _write_request(request: JsonObject, ctx: Context) -> Call:
@@ -80,44 +83,38 @@ def _read_fault(reply: Reply, ctx: Context) -> Fault:
     return Fault(kind, message, status=status, retry_after=float(after) if after else None)  # type: ignore[arg-type]
 
 
-class _Reader:
-    def __init__(self) -> None:
-        self.ended = False
-        self._finished = False
+class _Completeness(Completeness):
+    is_complete = False
+    missing = "it finished"
 
-    def run(self, data: bytes, at: int) -> Run | None:
-        return None
 
-    def feed(self, item: Item) -> list[Output]:
-        data = getattr(item, "data", None) or getattr(item, "text", b"")
-        if self.ended:
-            return []
+class _Reader(StreamReaderBase):
+    wrong_event = "an event that is not JSON"
+    _completeness: _Completeness
+
+    def __init__(self, ctx: Context) -> None:
+        super().__init__(Reading("openai"), ctx, "openai/chat.event", _Completeness())
+
+    def _item(self, item: Item) -> list[Output]:
+        data = item.data if isinstance(item, Event) else item.text
         if data == b"[DONE]":
-            return self.close()
+            return self._conclude()
         try:
             body = json.loads(data)
         except ValueError:
-            return self._end(Fault("upstream_invalid_response", "not JSON", code="upstream_invalid_event"))
+            return self._broken(data, None)
         if "defect" in body:
             raise RuntimeError("canary")
         if "error" in body:
-            return self._end(Fault("rate_limit", str(body["error"]), code="in_band"))
-        self._finished |= any(choice.get("finish_reason") for choice in body.get("choices", ()))
+            return self._fail(Fault("rate_limit", str(body["error"]), code="in_band"))
+        if any(choice.get("finish_reason") for choice in body.get("choices", ())):
+            self._completeness.is_complete = True
         return [Chunk(body, data)]
-
-    def close(self, cut: Fault | None = None) -> list[Output]:
-        if self._finished:
-            return self._end(End())
-        return self._end(cut or Fault("upstream_invalid_response", "cut short", code="upstream_truncated"))
-
-    def _end(self, output: Output) -> list[Output]:
-        self.ended = True
-        return [output]
 
 
 def make_dialect(name: str = "openai", aborts: bool = False) -> Dialect:
     served = Served(_read_request, lambda reply, _: Reply(200, reply), lambda _: _Writer(aborts), _write_fault)
-    called = Called(_write_request, _read_reply, lambda _: _Reader(), _read_fault)
+    called = Called(_write_request, _read_reply, _Reader, _read_fault)
     auth = {"bearer": {"Authorization": "Bearer {}"}, "api-key": {"api-key": "{}"}}
     return Dialect(name, ("documented", "actual"), auth, {"chat": served}, {"chat": called}, ("x-ratelimit-left",))
 

@@ -12,8 +12,7 @@ import pytest
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.sse import Framer
-from dragoman.adapters.streams import Chunk, End
+from dragoman.adapters.streams import Chunk, End, expand
 
 MakeContext = Callable[..., Context]
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -184,10 +183,8 @@ def test_r06_signed_reasoning_goes_back_to_databricks_as_it_came(context: MakeCo
 
 
 def stream(dialect: str, ctx: Context, raw: bytes) -> list[Any]:
-    framer, reader = Framer(), dialects[dialect].called["chat"].read_stream(ctx)
-    outputs = [output for item in framer.feed(raw) for output in reader.feed(item)]
-    outputs += [output for item in framer.close() for output in reader.feed(item)]
-    return outputs + ([] if reader.ended else reader.close())
+    reader = dialects[dialect].called["chat"].read_stream(ctx)
+    return [*expand(reader.receive(raw)), *reader.close()]
 
 
 def test_s01_the_mindie_stream_has_one_role_one_id_one_created_and_one_end(context: MakeContext) -> None:

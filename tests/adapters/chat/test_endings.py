@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Context
-from dragoman.adapters.sse import Event, Framer
+from dragoman.adapters.sse import encode
 from dragoman.adapters.streams import Chunk, End, Output
 
 MakeContext = Callable[..., Context]
@@ -20,14 +20,13 @@ STREAM = Path(__file__).parent / "fixtures/streams/openai_ending_beside.sse"
 
 
 def read(ctx: Context, data: bytes) -> list[Output]:
-    reader, framer = dialects["openai"].called["chat"].read_stream(ctx), Framer()
-    return [output for item in framer.feed(data) for output in reader.feed(item)]
+    return dialects["openai"].called["chat"].read_stream(ctx).receive(data)
 
 
 def choices(ctx: Context, *bodies: dict[str, Any]) -> list[list[Any]]:
     """The choices of the chunks that come of these."""
     reader = dialects["openai"].called["chat"].read_stream(ctx)
-    outputs = [output for body in bodies for output in reader.feed(Event(orjson.dumps(body)))]
+    outputs = [output for body in bodies for output in reader.receive(encode(orjson.dumps(body)))]
     return [output.body["choices"] for output in outputs if isinstance(output, Chunk)]
 
 

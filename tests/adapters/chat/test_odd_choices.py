@@ -11,7 +11,7 @@ import pytest
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Context, Reply
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.sse import Event
+from dragoman.adapters.sse import encode
 
 
 @pytest.mark.parametrize("dialect", ["openai", "databricks", "azure", "mindie"])
@@ -21,7 +21,7 @@ def test_choices_that_cannot_be_told_apart(
     dialect: str, replies: str, choice: Any, context: Callable[..., Context]
 ) -> None:
     reader = dialects[dialect].called["chat"].read_stream(context(policy={"replies": replies}))
-    [fault] = reader.feed(Event(orjson.dumps({"id": "1", "choices": [choice]})))
+    [fault] = reader.receive(encode(orjson.dumps({"id": "1", "choices": [choice]})))
     assert isinstance(fault, Fault)
     assert (fault.kind, fault.code) == ("upstream_invalid_response", "upstream_invalid_event")
     assert "a choice that is none" in fault.message

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.sse import Framer
 
 STREAMS = sorted((Path(__file__).parent / "fixtures" / "streams").glob("*.sse"))
 
@@ -29,11 +28,9 @@ def relay(dialect: str, reads: list[bytes], replies: str) -> bytes:
         lambda: 1.7e9,
         lambda prefix: f"{prefix}-{next(counter)}",
     )
-    framer, reader = Framer(), dialects[dialect].called["chat"].read_stream(ctx)
+    reader = dialects[dialect].called["chat"].read_stream(ctx)
     writer = dialects["openai"].served["chat"].write_stream(ctx)
-    items = [item for read in reads for item in framer.feed(read)] + framer.close()
-    outputs = [output for item in items for output in reader.feed(item)]
-    outputs += reader.close()
+    outputs = [output for read in reads for output in reader.receive(read)] + reader.close()
     assert writer.dropped == 0
     return b"".join(writer.write(output) for output in outputs)
 

@@ -13,7 +13,6 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.chat.chunk_template import Pattern
-from dragoman.adapters.sse import Framer
 
 STREAMS = sorted((Path(__file__).parent / "fixtures" / "streams").glob("*.sse"))
 CLIENTS = ["openai", "databricks"]
@@ -36,11 +35,9 @@ def relay(path: Path, client: str, reads: list[bytes], replies: str = "repair") 
         lambda: 1.7e9,
         lambda prefix: f"{prefix}-{next(counter)}",
     )
-    framer, reader = Framer(), dialects[path.stem.split("_")[0]].called["completions"].read_stream(ctx)
+    reader = dialects[path.stem.split("_")[0]].called["completions"].read_stream(ctx)
     writer = dialects[client].served["completions"].write_stream(ctx)
-    items = [item for read in reads for item in framer.feed(read)] + framer.close()
-    outputs = [output for item in items for output in reader.feed(item)]
-    outputs += reader.close()
+    outputs = [output for read in reads for output in reader.receive(read)] + reader.close()
     assert writer.dropped == 0
     return b"".join(writer.write(output) for output in outputs)
 
@@ -72,12 +69,12 @@ def test_the_short_way_of_chunks_that_differ_in_their_text_is_as_good(
 
 def test_most_chunks_go_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
     matched = []
-    match = Pattern.match
-    monkeypatch.setattr(Pattern, "match", lambda self, raw: matched.append(match(self, raw)) or matched[-1])
+    match = Pattern.match_run
+    monkeypatch.setattr(Pattern, "match_run", lambda self, *at: matched.append(match(self, *at)) or matched[-1])
     for name in ("openai_text", "databricks_text"):
         path = STREAMS[0].parent / f"{name}.sse"
         relay(path, "openai", [path.read_bytes()])
-        assert [one is not None for one in matched][:2] == [True, True]
+        assert [len(run.texts) for run, _ in filter(None, matched)] == [2]
         matched.clear()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Context
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import Event, Framer
-from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.adapters.streams import Chunk, End, Output, expand
 from dragoman.adapters.validation import judge
 
 MakeContext = Callable[..., Context]
@@ -26,16 +26,13 @@ def asked(**more: Any) -> dict[str, Any]:
     return {"model": "m", "prompt": "x", "stream": True, "stream_options": {"include_usage": True}, **more}
 
 
-def read(name: str, ctx: Context, raw: bytes | None = None) -> list[Output]:
+def read(name: str, ctx: Context, raw: bytes | None = None) -> Sequence[Output]:
     data = (STREAMS / f"{name}.sse").read_bytes() if raw is None else raw
-    framer, reader = Framer(), dialects[name.split("_")[0]].called["completions"].read_stream(ctx)
-    outputs = [
-        output for items in (framer.feed(data), framer.close()) for item in items for output in reader.feed(item)
-    ]
-    return outputs + ([] if reader.ended else reader.close())
+    reader = dialects[name.split("_")[0]].called["completions"].read_stream(ctx)
+    return expand([*reader.receive(data), *reader.close()])
 
 
-def said(outputs: list[Output]) -> dict[int, tuple[str, str | None]]:
+def said(outputs: Sequence[Output]) -> dict[int, tuple[str, str | None]]:
     """Each choice's text and finish reason."""
     found: dict[int, tuple[str, str | None]] = {}
     for output in outputs:
@@ -93,9 +90,10 @@ def test_broken_streams_end_in_a_fault(name: str, context: MakeContext) -> None:
 
 
 def test_a_chunk_that_needs_no_mending_keeps_its_bytes(context: MakeContext) -> None:
-    outputs = read("openai_text", context(request=asked()))
-    raws = [output.raw for output in outputs if isinstance(output, Chunk)]
     data = (STREAMS / "openai_text.sse").read_bytes()
+    reader = dialects["openai"].called["completions"].read_stream(context(request=asked()))
+    outputs = [output for at in range(len(data)) for output in reader.receive(data[at : at + 1])]
+    raws = [output.raw for output in outputs if isinstance(output, Chunk)]
     assert all(raw is not None and b"data: " + raw + b"\n\n" in data for raw in raws[:-1])
     assert raws[-1] is None  # the usage is written anew
 
@@ -135,7 +133,7 @@ def test_the_usage_of_several_prompts_is_added_up(context: MakeContext) -> None:
     assert last.body["usage"] == {"prompt_tokens": 6, "completion_tokens": 8, "total_tokens": 14}
 
 
-def written(outputs: list[Output], client: str, ctx: Context) -> list[Any]:
+def written(outputs: Sequence[Output], client: str, ctx: Context) -> list[Any]:
     writer = dialects[client].served["completions"].write_stream(ctx)
     items = Framer().feed(b"".join(map(writer.write, outputs)))
     datas = [item.data for item in items if isinstance(item, Event)]

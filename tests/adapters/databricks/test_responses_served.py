@@ -12,7 +12,7 @@ from dragoman.adapters.call import Call, Context, Policy, Reply, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.restream import restream_response
-from dragoman.adapters.sse import Event
+from dragoman.adapters.sse import encode
 from dragoman.adapters.streams import Chunk, End
 from dragoman.adapters.validation import judge
 
@@ -421,7 +421,7 @@ def test_what_is_streamed_is_read_back(profile: str) -> None:
     outputs = [
         output
         for event in stream(wanted, profile, asked)
-        for output in reader.feed(Event(orjson.dumps(event), event["type"].encode()))
+        for output in reader.receive(encode(orjson.dumps(event), event["type"].encode()))
     ]
     assert isinstance(outputs[-1], End)
     events = [output.body for output in outputs[:-1] if isinstance(output, Chunk)]

@@ -12,7 +12,7 @@ from dragoman.adapters.common.reply_rules import Reading
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.base import in_progress
 from dragoman.adapters.responses.stream import ResponsesReader
-from dragoman.adapters.sse import Event, Framer, Stray
+from dragoman.adapters.sse import encode
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.validation import judge
 
@@ -21,9 +21,8 @@ STREAMS = Path(__file__).parent / "fixtures" / "streams"
 
 
 def read(name: str, ctx: Context) -> list[Output]:
-    framer, reader = Framer(), ResponsesReader(Reading(name.split("_")[0]), ctx)
-    items = framer.feed((STREAMS / f"{name}.sse").read_bytes()) + framer.close()
-    outputs = [output for item in items for output in reader.feed(item)] + reader.close()
+    reader = ResponsesReader(Reading(name.split("_")[0]), ctx)
+    outputs = [*reader.receive((STREAMS / f"{name}.sse").read_bytes()), *reader.close()]
     assert reader.ended
     return outputs
 
@@ -38,13 +37,13 @@ def fault(outputs: list[Output]) -> Fault:
     return outputs[-1]
 
 
-def event(body: dict[str, Any], name: bytes = b"") -> Event:
-    return Event(orjson.dumps(body), name)
+def event(body: dict[str, Any], name: bytes = b"") -> bytes:
+    return encode(orjson.dumps(body), name)
 
 
 def reader_after_opening(ctx: Context) -> ResponsesReader:
     reader = ResponsesReader(Reading("openai"), ctx)
-    reader.feed(event({"type": "response.created", "response": {"id": "resp_1"}}))
+    reader.receive(event({"type": "response.created", "response": {"id": "resp_1"}}))
     return reader
 
 
@@ -69,7 +68,7 @@ def test_a_failed_response_is_a_complete_stream(context: MakeContext) -> None:
 @pytest.mark.parametrize("said", [{"status": "failed"}, {}, {"error": {}}])
 def test_a_failure_without_a_reason_gets_one(said: dict[str, Any], context: MakeContext) -> None:
     response = in_progress({"model": "m"}, "resp_1", "m", 1) | said
-    [chunk, _] = reader_after_opening(context()).feed(event({"type": "response.failed", "response": response}))
+    [chunk, _] = reader_after_opening(context()).receive(event({"type": "response.failed", "response": response}))
     assert isinstance(chunk, Chunk)
     told = {"code": "server_error", "message": "the provider told no reason"}
     assert (chunk.body["response"]["status"], chunk.body["response"]["error"]) == ("failed", told)
@@ -82,7 +81,7 @@ def test_a_response_that_tells_of_an_error_has_failed_whatever_its_event_is_call
 ) -> None:
     error = {"code": "server_error", "message": "boom"}
     response = in_progress({"model": "m"}, "resp_1", "m", 1) | said | {"error": error}
-    chunk, end = reader_after_opening(context()).feed(event({"type": f"response.{word}", "response": response}))
+    chunk, end = reader_after_opening(context()).receive(event({"type": f"response.{word}", "response": response}))
     assert isinstance(chunk, Chunk) and isinstance(end, End)
     assert (chunk.body["type"], chunk.body["response"]["status"]) == ("response.failed", "failed")
     assert chunk.body["response"]["error"] == error
@@ -107,25 +106,25 @@ def test_what_ends_otherwise_is_a_fault(name: str, kind: str, code: str, replies
 @pytest.mark.parametrize(
     ("item", "kind", "code"),
     [
-        (Event(b"{oops"), "upstream_invalid_response", "upstream_invalid_event"),
-        (Event(b"[1]"), "upstream_invalid_response", "upstream_invalid_event"),
-        (Event(b'{"choices":[]}'), "upstream_invalid_response", "upstream_invalid_event"),
-        (Event(b'{"type":7}'), "upstream_invalid_response", "upstream_invalid_event"),
-        (Event(b'{"error":{"message":"m","code":"rate_limit_exceeded"}}'), "rate_limit", "rate_limit_exceeded"),
-        (Event(b'{"message":"m"}', b"error"), "upstream_error", None),
-        (Event(b'{"error_code":"REQUEST_LIMIT_EXCEEDED","message":"m"}'), "upstream_error", "REQUEST_LIMIT_EXCEEDED"),
-        (Stray(b"upstream gone"), "upstream_invalid_response", "upstream_invalid_event"),
-        (Stray(b"[DONE]"), "upstream_invalid_response", "upstream_truncated"),
-        (Event(b'{"type":"response.output_text.delta"}'), "upstream_invalid_response", "upstream_invalid_event"),
+        (encode(b"{oops"), "upstream_invalid_response", "upstream_invalid_event"),
+        (encode(b"[1]"), "upstream_invalid_response", "upstream_invalid_event"),
+        (encode(b'{"choices":[]}'), "upstream_invalid_response", "upstream_invalid_event"),
+        (encode(b'{"type":7}'), "upstream_invalid_response", "upstream_invalid_event"),
+        (encode(b'{"error":{"message":"m","code":"rate_limit_exceeded"}}'), "rate_limit", "rate_limit_exceeded"),
+        (encode(b'{"message":"m"}', b"error"), "upstream_error", None),
+        (encode(b'{"error_code":"REQUEST_LIMIT_EXCEEDED","message":"m"}'), "upstream_error", "REQUEST_LIMIT_EXCEEDED"),
+        (b"upstream gone\n", "upstream_invalid_response", "upstream_invalid_event"),
+        (b"[DONE]\n", "upstream_invalid_response", "upstream_truncated"),
+        (encode(b'{"type":"response.output_text.delta"}'), "upstream_invalid_response", "upstream_invalid_event"),
     ],
 )
-def test_items_that_are_no_event(item: Any, kind: str, code: str | None, context: MakeContext) -> None:
+def test_items_that_are_no_event(item: bytes, kind: str, code: str | None, context: MakeContext) -> None:
     reader = reader_after_opening(context())
-    found = fault(reader.feed(item))
+    found = fault(reader.receive(item))
     assert found.kind == kind
     if code is not None and kind != "upstream_error":
         assert found.code == code
-    assert reader.ended and reader.feed(item) == [] and reader.close() == []
+    assert reader.ended and reader.receive(item) == [] and reader.close() == []
 
 
 def test_a_cut_is_told_as_it_was(context: MakeContext) -> None:
@@ -136,8 +135,8 @@ def test_a_cut_is_told_as_it_was(context: MakeContext) -> None:
 def test_nothing_counts_after_the_last_event(context: MakeContext) -> None:
     reader = reader_after_opening(context())
     last = event({"type": "response.completed", "response": {"id": "resp_1", "status": "completed"}})
-    assert isinstance(reader.feed(last)[-1], End)
-    assert reader.feed(last) == reader.feed(Stray(b"x")) == reader.close(Fault("internal", "x")) == []
+    assert isinstance(reader.receive(last)[-1], End)
+    assert reader.receive(last) == reader.receive(b"x\n") == reader.close(Fault("internal", "x")) == []
 
 
 def test_a_loose_stream_is_put_right(context: MakeContext) -> None:
@@ -175,16 +174,18 @@ def test_violations_are_counted_or_refused(context: MakeContext) -> None:
     broken = event({"type": "response.output_item.done", "output_index": 0})
     reporting, strict = context("report"), context("strict")
     reader = ResponsesReader(Reading("openai"), reporting)
-    assert isinstance(reader.feed(broken)[0], Chunk)
+    assert isinstance(reader.receive(broken)[0], Chunk)
     assert reporting.receipt.violations == 1
-    found = fault(ResponsesReader(Reading("openai"), strict).feed(broken))
+    found = fault(ResponsesReader(Reading("openai"), strict).receive(broken))
     assert found.code == "upstream_invalid_event" and strict.receipt.violations == 1
 
 
 def test_a_stream_without_an_opening_gets_one(context: MakeContext) -> None:
     ctx = context()
     delta = {"item_id": "i", "output_index": 0, "content_index": 0, "delta": "a"}
-    found = bodies(ResponsesReader(Reading("openai"), ctx).feed(event({"type": "response.output_text.delta", **delta})))
+    found = bodies(
+        ResponsesReader(Reading("openai"), ctx).receive(event({"type": "response.output_text.delta", **delta}))
+    )
     assert [one["type"].removeprefix("response.") for one in found] == [
         "created",
         "output_item.added",
@@ -192,7 +193,7 @@ def test_a_stream_without_an_opening_gets_one(context: MakeContext) -> None:
         "output_text.delta",
     ]
     last = event({"type": "response.completed", "response": {"id": "resp_9", "status": "completed", "output": []}})
-    first, completed, end = ResponsesReader(Reading("openai"), ctx).feed(last)
+    first, completed, end = ResponsesReader(Reading("openai"), ctx).receive(last)
     assert isinstance(first, Chunk) and isinstance(completed, Chunk) and isinstance(end, End)
     assert first.body["response"]["id"] == completed.body["response"]["id"] == "resp_9"
 
@@ -200,27 +201,27 @@ def test_a_stream_without_an_opening_gets_one(context: MakeContext) -> None:
 def test_names_of_other_specifications_are_understood(context: MakeContext) -> None:
     reader = reader_after_opening(context())
     body = {"type": "response.reasoning.delta", "item_id": "r", "output_index": 0, "content_index": 0, "delta": "hm"}
-    *_, item, _, text = bodies([Chunk({}), *reader.feed(event(body))])
+    *_, item, _, text = bodies([Chunk({}), *reader.receive(event(body))])
     assert (item["item"]["type"], text["type"]) == ("reasoning", "response.reasoning_text.delta")
 
 
 def test_events_that_nobody_knows_go_through_and_signs_of_life_do_not(context: MakeContext) -> None:
     reader = reader_after_opening(context())
     unknown = {"type": "response.new_thing", "sequence_number": 1, "value": {"a": 1}}
-    assert bodies(reader.feed(event(unknown))) == [unknown]
-    assert reader.feed(event({"type": "keepalive", "sequence_number": 2})) == []
+    assert bodies(reader.receive(event(unknown))) == [unknown]
+    assert reader.receive(event({"type": "keepalive", "sequence_number": 2})) == []
 
 
 def test_a_repeated_event_is_still_looked_at_for_what_may_not_differ(context: MakeContext) -> None:
     reader = reader_after_opening(context())
     delta = {"type": "response.output_text.delta", "sequence_number": 1, "item_id": "i", "output_index": 0}
     delta.update(content_index=0, delta="a", logprobs=[])
-    reader.feed(event(delta))
-    [same] = reader.feed(event({**delta, "sequence_number": 2, "delta": "b"}))
+    reader.receive(event(delta))
+    [same] = reader.receive(event({**delta, "sequence_number": 2, "delta": "b"}))
     assert isinstance(same, Chunk) and same.raw is not None
-    [other] = reader.feed(event({**delta, "sequence_number": 3, "item_id": "j"}))
+    [other] = reader.receive(event({**delta, "sequence_number": 3, "item_id": "j"}))
     assert isinstance(other, Chunk) and other.raw is None and other.body["item_id"] == "i"
-    assert isinstance(reader.feed(event({**delta, "sequence_number": 4, "delta": 5}))[0], Fault)
+    assert isinstance(reader.receive(event({**delta, "sequence_number": 4, "delta": 5}))[0], Fault)
 
 
 DELTA = {"type": "response.output_text.delta", "item_id": "i", "output_index": 0, "content_index": 0, "logprobs": []}
@@ -228,15 +229,15 @@ DELTA = {"type": "response.output_text.delta", "item_id": "i", "output_index": 0
 
 def test_a_repeated_event_after_the_last_counts_for_nothing(context: MakeContext) -> None:
     reader = reader_after_opening(context())
-    reader.feed(event({**DELTA, "sequence_number": 1, "delta": "a"}))
-    reader.feed(event({"type": "response.completed", "response": {"status": "completed"}}))
-    assert reader.feed(event({**DELTA, "sequence_number": 3, "delta": "b"})) == []
+    reader.receive(event({**DELTA, "sequence_number": 1, "delta": "a"}))
+    reader.receive(event({"type": "response.completed", "response": {"status": "completed"}}))
+    assert reader.receive(event({**DELTA, "sequence_number": 3, "delta": "b"})) == []
 
 
 def test_an_item_that_a_completed_response_never_closed_is_complete(context: MakeContext) -> None:
     reader = reader_after_opening(context())
-    reader.feed(event({**DELTA, "delta": "a"}))
-    last, _ = reader.feed(event({"type": "response.completed", "response": {"output": []}}))
+    reader.receive(event({**DELTA, "delta": "a"}))
+    last, _ = reader.receive(event({"type": "response.completed", "response": {"output": []}}))
     assert isinstance(last, Chunk)
     assert [item["status"] for item in last.body["response"]["output"]] == ["completed"]
 
@@ -244,10 +245,10 @@ def test_an_item_that_a_completed_response_never_closed_is_complete(context: Mak
 def test_items_of_other_forms_are_brought_into_the_hubs(context: MakeContext) -> None:
     reader = reader_after_opening(context())
     call = {"type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": {"a": 1}}
-    [made] = bodies(reader.feed(event({"type": "response.output_item.done", "output_index": 0, "item": call})))
+    [made] = bodies(reader.receive(event({"type": "response.output_item.done", "output_index": 0, "item": call})))
     assert made["item"] == {**call, "arguments": '{"a":1}', "status": "completed"}
     message = {"type": "message", "content": "Hi"}
-    [made] = bodies(reader.feed(event({"type": "response.output_item.done", "output_index": 1, "item": message})))
+    [made] = bodies(reader.receive(event({"type": "response.output_item.done", "output_index": 1, "item": message})))
     assert made["item"]["content"] == [{"type": "output_text", "text": "Hi", "annotations": []}]
     assert (made["item"]["role"], made["item"]["id"]) == ("assistant", "msg_1")
 
@@ -256,16 +257,16 @@ def test_positions_that_were_left_out_follow_from_the_ids(context: MakeContext) 
     reader = reader_after_opening(context())
     call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "", "status": "in_progress"}
     for name in ("a", "b"):
-        reader.feed(event({"type": "response.output_item.added", "item": {**call, "id": name, "call_id": name}}))
+        reader.receive(event({"type": "response.output_item.added", "item": {**call, "id": name, "call_id": name}}))
     deltas = [{"type": "response.function_call_arguments.delta", "item_id": name, "delta": "{}"} for name in "aba"]
-    found = [bodies(reader.feed(event(delta)))[0]["output_index"] for delta in deltas]
+    found = [bodies(reader.receive(event(delta)))[0]["output_index"] for delta in deltas]
     assert found == [0, 1, 0]
 
 
 def test_the_last_event_has_the_ids_that_the_items_had(context: MakeContext) -> None:
     reader = reader_after_opening(context())
-    reader.feed(event({**DELTA, "item_id": "first", "delta": "a"}))
+    reader.receive(event({**DELTA, "item_id": "first", "delta": "a"}))
     item = {"type": "message", "id": "second", "role": "assistant", "status": "completed", "content": []}
-    last, _ = reader.feed(event({"type": "response.completed", "response": {"output": [item]}}))
+    last, _ = reader.receive(event({"type": "response.completed", "response": {"output": [item]}}))
     assert isinstance(last, Chunk)
     assert [item["id"] for item in last.body["response"]["output"]] == ["first"]

@@ -31,9 +31,8 @@ def relay(dialect: str, reads: list[bytes], replies: Any = "repair") -> bytes:
     target = Target("up", policy=Policy(replies=replies))
     call = Call("POST", "/", request)
     ctx = Context("actual", call, Receipt(), target, request, lambda: 1.7e9, lambda prefix: f"{prefix}_{next(counter)}")
-    framer, reader, writer = Framer(), ResponsesReader(Reading(dialect), ctx), ResponsesWriter(error_body)
-    items = [item for read in reads for item in framer.feed(read)] + framer.close()
-    outputs = [output for item in items for output in reader.feed(item)] + reader.close()
+    reader, writer = ResponsesReader(Reading(dialect), ctx), ResponsesWriter(error_body)
+    outputs = [output for read in reads for output in reader.receive(read)] + reader.close()
     written = b"".join(map(writer.write, outputs))
     assert writer.dropped == 0
     return written

@@ -13,7 +13,7 @@ import pytest
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.sse import Event, Framer
+from dragoman.adapters.sse import Event, Framer, encode
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.translate.bridge import bridges
 from dragoman.adapters.validation import judge
@@ -62,7 +62,7 @@ def told_in_responses(annotations: Any, ctx: Context) -> list[Any]:
         bridges["responses"].stream(REQUEST, ctx),
     )
     writer = dialects["openai"].served["responses"].write_stream(ctx)
-    read = [one for body in chat_stream(annotations) for one in reader.feed(Event(orjson.dumps(body)))]
+    read = [one for body in chat_stream(annotations) for one in reader.receive(encode(orjson.dumps(body)))]
     raw = b"".join(writer.write(made) for one in [*read, *reader.close()] for made in translator.feed(one))
     events = [orjson.loads(item.data) for item in Framer().feed(raw)[:-1] if isinstance(item, Event)]
     assert all(map(judge("hub/responses.event").ok, events))

@@ -154,9 +154,6 @@ def test_a_response_tells_the_choice_with_index_0() -> None:
     made = responses_reply(both, {"model": "m", "input": "x"}, "resp_1", ctx)
     assert made["output"][0]["content"][0]["text"] == "first"
     assert [change.public()["before"] for change in ctx.receipt.losses] == ["choices[0]"]
-    with pytest.raises(Fault) as caught:
-        translated({**reply, "choices": [second]})
-    assert caught.value.kind == "upstream_invalid_response"
 
 
 def response(output: list[dict[str, Any]], status: str = "completed", **more: Any) -> dict[str, Any]:

@@ -26,7 +26,6 @@ from dragoman.adapters.responses.events import (
     text_done,
 )
 from dragoman.adapters.responses.stream import ResponsesReader
-from dragoman.adapters.sse import Framer
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.translate.responses_to_chat import ResponsesToChat
 from dragoman.adapters.validation import judge
@@ -247,12 +246,11 @@ def test_a_response_that_failed_is_a_fault(word: str, error: dict[str, Any] | No
     assert fault.message == (error["message"] if error else f"the provider's response has the status {word}")
 
 
-def test_an_end_before_the_finish_is_a_fault_and_nothing_follows() -> None:
+def test_an_end_stays_an_end_and_nothing_follows() -> None:
     translator = ResponsesToChat(make_context())
     translator.feed(Chunk(lifecycle("created", BASE)))
-    [fault] = translator.feed(End())
-    assert isinstance(fault, Fault) and fault.code == "upstream_truncated"
-    assert translator.feed(Chunk(COMPLETED)) == translator.feed(End()) == []
+    assert translator.feed(End()) == [End()]
+    assert translator.feed(Chunk(COMPLETED)) == translator.feed(Fault("internal", "late")) == []
     assert translator.dropped == 1
 
 
@@ -271,10 +269,9 @@ def test_items_that_chat_has_no_place_for_are_a_loss() -> None:
 @pytest.mark.parametrize("path", sorted(STREAMS.glob("*.sse")), ids=lambda path: path.stem)
 def test_every_known_stream_makes_a_valid_one(path: Path) -> None:
     ctx = make_context()
-    framer, reader = Framer(), ResponsesReader(Reading(path.stem.split("_")[0]), ctx)
+    reader = ResponsesReader(Reading(path.stem.split("_")[0]), ctx)
     translator, writer = ResponsesToChat(ctx), dialects["openai"].served["chat"].write_stream(ctx)
-    items = framer.feed(path.read_bytes()) + framer.close()
-    read = [one for item in items for one in reader.feed(item)] + reader.close()
+    read = [*reader.receive(path.read_bytes()), *reader.close()]
     made = [one for output in read for one in translator.feed(output)]
     written = b"".join(map(writer.write, made))
     checked(made)

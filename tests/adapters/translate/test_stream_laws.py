@@ -186,7 +186,7 @@ def test_what_only_the_last_event_tells_a_client_hears_too(chunks: list[dict[str
 def heard_again(raw: bytes, ctx: Context) -> dict[str, Any]:
     """What a chat client hears of a Responses stream."""
     reader, back = ResponsesReader(Reading("openai"), ctx), ResponsesToChat(ctx)
-    made = [one for item in Framer().feed(raw) for output in reader.feed(item) for one in back.feed(output)]
+    made = [one for output in reader.receive(raw) for one in back.feed(output)]
     assert isinstance(made[-1], End)
     returned = [one.body for one in made if isinstance(one, Chunk)]
     assert all(judge("hub/chat.event").ok(body) for body in returned)
@@ -207,11 +207,9 @@ def sse(chunks: list[dict[str, Any]]) -> bytes:
 
 
 def relayed(reads: list[bytes]) -> bytes:
-    framer, reader, writer = Framer(), ChatReader(Reading("openai"), context()), ResponsesWriter(error_body)
-    items = [item for read in reads for item in framer.feed(read)] + framer.close()
-    return b"".join(
-        map(writer.write, as_responses([one for item in items for one in reader.feed(item)] + reader.close()))
-    )
+    reader, writer = ChatReader(Reading("openai"), context()), ResponsesWriter(error_body)
+    outputs = [one for read in reads for one in reader.receive(read)] + reader.close()
+    return b"".join(map(writer.write, as_responses(outputs)))
 
 
 CUT = {"chunks": streams(), "data": st.data()}

@@ -16,7 +16,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.chat.chunk_template import Pattern
-from dragoman.adapters.streams import Output, Run, StreamReader
+from dragoman.adapters.streams import DeltaRun, Output, StreamReader
 from dragoman.adapters.translate.bridge import bridges
 from dragoman.proxy.config.models import Timeouts
 from dragoman.proxy.exchange.stream_pump import outputs_of
@@ -62,7 +62,7 @@ class Reads:
 class Relayed(NamedTuple):
     told: bytes  # to the client
     changes: list[Any]
-    runs: list[Run]
+    runs: list[DeltaRun]
 
 
 def relayed(reads: list[bytes], client: str = CLIENTS[0], dialect: str = "openai", *, usage: bool = True) -> Relayed:
@@ -75,15 +75,15 @@ def relayed(reads: list[bytes], client: str = CLIENTS[0], dialect: str = "openai
     served, protocol, profile = client.split("/")
     writer = dialects[served].served[protocol].write_stream(ctx._replace(profile=profile))
     outputs = asyncio.run(read(reads, dialects[dialect].called["chat"].read_stream(ctx)))
-    runs = [output for output in outputs if isinstance(output, Run)]
+    runs = [output for output in outputs if isinstance(output, DeltaRun)]
     if protocol == "responses":
         translator = bridges["responses"].stream(request, ctx)
         outputs = translated(translator, outputs)
-    told = b"".join(writer.write_run(one) if isinstance(one, Run) else writer.write(one) for one in outputs)
+    told = b"".join(map(writer.write, outputs))
     return Relayed(told, ctx.receipt.changes, runs)
 
 
-async def read(reads: list[bytes], reader: StreamReader) -> list[Output | Run]:
+async def read(reads: list[bytes], reader: StreamReader) -> list[Output]:
     incoming = cast(Incoming, Reads(reads))
     return [
         made async for some in outputs_of(incoming, reader, Clock(), Timeouts(), lambda error: error) for made in some
@@ -124,7 +124,7 @@ def test_a_run_is_what_its_chunks_are(client: str, events: list[bytes], places: 
     raw = b"".join([*words(2), *events, event({}, "stop"), DONE])
     taken = relayed(cut(raw, places), client, usage=usage)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Pattern, "run", lambda *_: None)
+        patch.setattr(Pattern, "match_run", lambda *_: None)
         assert relayed([raw], client, usage=usage)[:2] == taken[:2]
 
 

@@ -43,7 +43,7 @@ def _fails_at(dialect: Dialect, side: str, verb: str) -> Dialect:
 
     def stream(ctx: Any) -> Any:
         machine = own(ctx)
-        method = "feed" if side == "called" else "write"
+        method = "receive" if side == "called" else "write"
         usual = getattr(machine, method)
 
         def fails(given: Any) -> Any:
