@@ -84,7 +84,8 @@ class Context(NamedTuple):
     """Everything a verb may look at beside its argument. The receipt is the only part that it writes to.
 
     `call` is the client's. `request` is the request in hub form: empty for `read_request`. `needs_first_choice` is true
-    if the answer is translated into a protocol that has room for one choice: choice 0.
+    if the answer is translated into a protocol that has room for one choice: choice 0. `accepted_by` is the validator
+    that accepted the body of `call`: a target with the same schema does not validate it again.
     """
 
     profile: str
@@ -95,3 +96,4 @@ class Context(NamedTuple):
     clock: Callable[[], float] = time.time
     new_id: Callable[[str], str] = new_id
     needs_first_choice: bool = False
+    accepted_by: object = None

@@ -46,10 +46,9 @@ class Change(NamedTuple):
 class Receipt:
     """The changes of one exchange, in the order in which they were made."""
 
-    __slots__ = ("_steps", "accepted_by", "changes", "violations")
+    __slots__ = ("_steps", "changes", "violations")
 
     def __init__(self) -> None:
-        self.accepted_by: object = None  # the judge that found nothing wrong with the client's body
         self.violations = 0  # of the provider's own schema, in its reply, where the policy has them counted
         self.changes: list[Change] = []
         self._steps: list[dict[Path, Path]] = []  # after -> before
@@ -59,33 +58,32 @@ class Receipt:
         copy = Receipt()
         copy.changes = list(self.changes)
         copy._steps = list(self._steps)
-        copy.accepted_by = self.accepted_by
         return copy
 
     # Paths given to these are paths in the form being written, as it stands at that moment; the receipt shows
     # `before` as the client wrote it.
 
-    def renamed(self, before: Path, after: Path, reason: str) -> None:
+    def record_rename(self, before: Path, after: Path, reason: str) -> None:
         self._note("renamed", self.unmap(before), after, reason, "form")
-        self.rerouted([(before, after)])
+        self.map_paths([(before, after)])
 
-    def moved(self, before: Path, after: Path, reason: str) -> None:
+    def record_move(self, before: Path, after: Path, reason: str) -> None:
         """Say that something moved. The paths themselves, neighbours included, go through `rerouted`, once."""
         self._note("moved", self.unmap(before), after, reason, "form")
 
-    def converted(self, path: Path, reason: str, weight: Weight = "form", after: Path | None = None) -> None:
+    def record_conversion(self, path: Path, reason: str, weight: Weight = "form", after: Path | None = None) -> None:
         self._note("converted", self.unmap(path), path if after is None else after, reason, weight)
 
-    def filled(self, path: Path, reason: str) -> None:
+    def record_fill(self, path: Path, reason: str) -> None:
         self._note("filled", (), path, reason, "form")
 
-    def dropped(self, path: Path, reason: str, weight: Weight = "loss") -> None:
+    def record_drop(self, path: Path, reason: str, weight: Weight = "loss") -> None:
         self._note("dropped", self.unmap(path), (), reason, weight)
 
-    def clamped(self, path: Path, reason: str) -> None:
+    def record_clamp(self, path: Path, reason: str) -> None:
         self._note("clamped", self.unmap(path), path, reason, "loss")
 
-    def rerouted(self, pairs: Iterable[tuple[Path, Path]]) -> None:
+    def map_paths(self, pairs: Iterable[tuple[Path, Path]]) -> None:
         """Record that everything below each `before` now stands below its `after`; all pairs take effect at once."""
         step: dict[Path, Path] = {}
         for before, after in pairs:
@@ -105,7 +103,7 @@ class Receipt:
         self.changes += [change for change in other.changes if change not in known]
         self.violations += other.violations
 
-    def lost(self, path: Path) -> bool:
+    def is_lost(self, path: Path) -> bool:
         """True where what the client wrote at the path did not arrive as it was."""
         return any(change.before == path for change in self.losses)
 

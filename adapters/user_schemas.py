@@ -11,7 +11,7 @@ import orjson
 from .call import JsonObject
 from .faults import Fault
 from .paths import Path, dotted, lookup
-from .validation import Judge, judge
+from .validation import Validator, load_validator
 
 __all__ = ["check_responses_schemas", "check_user_schemas"]
 
@@ -58,9 +58,9 @@ def _check(holder: JsonObject, above: Path, below: Path, code: str) -> None:
     schema = lookup(holder, below)
     if not isinstance(schema, dict | list) or not schema:
         return
-    rules = judge("hub/chat.user_schema")
+    rules = load_validator("hub/chat.user_schema")
     why = _excess(schema, rules)
-    if why is None and rules.ok(schema):
+    if why is None and rules.accepts(schema):
         return
     path = above + below
     if why is not None:
@@ -71,7 +71,7 @@ def _check(holder: JsonObject, above: Path, below: Path, code: str) -> None:
     raise Fault("invalid_request", text, path, found.value, code=code)
 
 
-def _excess(schema: Any, rules: Judge) -> str | None:
+def _excess(schema: Any, rules: Validator) -> str | None:
     """Which of the schema file's bounds is broken, in words. Small schemas are not walked."""
     size, nodes, depth = _bounds(rules)
     try:
@@ -86,7 +86,7 @@ def _excess(schema: Any, rules: Judge) -> str | None:
 
 
 @cache
-def _bounds(rules: Judge) -> tuple[int, int, int]:
+def _bounds(rules: Validator) -> tuple[int, int, int]:
     return rules.schema["x-max-bytes"], rules.schema["x-max-nodes"], rules.schema["x-max-depth"]
 
 

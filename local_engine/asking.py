@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 from .requests import Sampling
 
@@ -35,8 +35,8 @@ HIGHEST_BIAS = 100.0
 
 
 def check(request: JsonObject, name: str, honoured: Collection[str]) -> None:
-    """Judge a request by a hub schema, and refuse what it asks for and the engine does not do. Raises Fault."""
-    found = judge(name)
+    """Validator a request by a hub schema, and refuse what it asks for and the engine does not do. Raises Fault."""
+    found = load_validator(name)
     found.check(request)
     for key, value in request.items():
         rule = found.schema["properties"].get(key)

@@ -14,10 +14,10 @@ import orjson
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.streams import Chunk
 
-__all__ = ["CallsInTurn"]
+__all__ = ["ToolCallSerializer"]
 
 
-class CallsInTurn:
+class ToolCallSerializer:
     """One stream's. Chunks come and go in hub form."""
 
     def __init__(self) -> None:

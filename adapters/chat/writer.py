@@ -12,9 +12,9 @@ from dragoman.adapters.common.stream_writer import StreamWriterBase
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, DeltaRun
 
-from .tool_call_serializer import CallsInTurn
+from .tool_call_serializer import ToolCallSerializer
 
-__all__ = ["EventWriter", "RenderingWriter", "UsagePlace"]
+__all__ = ["ChatStreamWriter", "RenderingStreamWriter", "UsagePlace"]
 
 UsagePlace: TypeAlias = Literal["beside the finish", "nowhere"]
 
@@ -22,7 +22,7 @@ _DONE = b"data: [DONE]\n\n"
 _EVENT = b"data: %b%b%b\n\n"
 
 
-class EventWriter(StreamWriterBase):
+class ChatStreamWriter(StreamWriterBase):
     """`write_stream` of chat. `fault_event` gives the object that tells a client of a failure; no `[DONE]` follows it,
     so that no client takes a broken stream for a whole one."""
 
@@ -32,7 +32,7 @@ class EventWriter(StreamWriterBase):
         self._aborts_on_fault = aborts_on_fault
         self._run_body: JsonObject | None = None  # whose runs are written with `_frame`
         self._frame = b"", b""
-        self._calls = CallsInTurn()
+        self._calls = ToolCallSerializer()
 
     def _chunk(self, chunk: Chunk) -> bytes:
         now = self._calls.take(chunk)
@@ -61,7 +61,7 @@ class EventWriter(StreamWriterBase):
         return b""
 
 
-class RenderingWriter(EventWriter):
+class RenderingStreamWriter(ChatStreamWriter):
     """For dialects whose chunks differ from the hub's: `render` alters each chunk into the dialect's form.
 
     The hub has usage in a last chunk of its own. These dialects have it beside the finish reason, for which a chunk

@@ -84,9 +84,10 @@ class ChoiceCompleteness(Completeness):
         return bool(self._seen) and not self._unfinished
 
     def see(self, index: int) -> None:
-        """The stream has shown this choice, for the first time or again; it has not finished."""
-        self._seen.add(index)
-        self._unfinished.add(index)
+        """The stream has shown this choice; it has not finished if this is the first time."""
+        if index not in self._seen:
+            self._seen.add(index)
+            self._unfinished.add(index)
 
     def finish(self, index: int) -> None:
         """This choice has its finish reason."""

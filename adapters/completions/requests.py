@@ -5,19 +5,19 @@ from __future__ import annotations
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.refused import refuse_steering
-from dragoman.adapters.validation import Judge
+from dragoman.adapters.validation import Validator
 
-__all__ = ["check_request", "choices_of", "prompts_of", "without_idle_best_of"]
+__all__ = ["check_request", "count_choices", "count_prompts", "drop_idle_best_of"]
 
 
-def check_request(body: JsonObject, judge: Judge) -> None:
+def check_request(body: JsonObject, validator: Validator) -> None:
     """The dialect's schema, then what no schema says. Raises Fault, its path as the client wrote it."""
     refuse_steering(body)
-    judge.check(body)
+    validator.check(body)
     _check_best_of(body)
 
 
-def prompts_of(request: JsonObject) -> int:
+def count_prompts(request: JsonObject) -> int:
     """How many prompts a request has: a list of tokens is one, so is none at all."""
     prompt = request.get("prompt")
     if not isinstance(prompt, list) or not prompt or isinstance(prompt[0], int):
@@ -25,20 +25,20 @@ def prompts_of(request: JsonObject) -> int:
     return len(prompt)
 
 
-def choices_of(request: JsonObject) -> int:
+def count_choices(request: JsonObject) -> int:
     """How many choices a request wants for each prompt."""
     return request.get("n") or 1
 
 
-def without_idle_best_of(body: JsonObject, ctx: Context) -> None:
+def drop_idle_best_of(body: JsonObject, ctx: Context) -> None:
     """Drop a `best_of` that leaves nothing to choose. Alters the writer's own body."""
-    if body.get("best_of") == choices_of(body):
+    if body.get("best_of") == count_choices(body):
         del body["best_of"]
-        ctx.receipt.dropped(("best_of",), "no more candidates than choices: none is left out", "form")
+        ctx.receipt.record_drop(("best_of",), "no more candidates than choices: none is left out", "form")
 
 
 def _check_best_of(body: JsonObject) -> None:
-    best_of, choices = body.get("best_of"), choices_of(body)
+    best_of, choices = body.get("best_of"), count_choices(body)
     if not isinstance(best_of, int) or best_of <= 1 == choices:
         return
     if best_of < choices:

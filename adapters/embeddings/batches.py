@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.common.usage import summed
+from dragoman.adapters.common.usage import sum_usage
 from dragoman.adapters.dialect import Batching
 from dragoman.adapters.faults import Fault
 from dragoman.schemas import load
@@ -50,7 +50,7 @@ def join(replies: list[JsonObject], _ctx: Context) -> JsonObject:
         if len(item["embedding"]) != length:
             text = "the provider sent vectors of different lengths for one request"
             raise Fault("upstream_invalid_response", text, ("input", index), code="upstream_invalid_response")
-    return {**replies[0], "data": data, "usage": summed([reply["usage"] for reply in replies])}
+    return {**replies[0], "data": data, "usage": sum_usage([reply["usage"] for reply in replies])}
 
 
 def _split_by(ctx: Context, schema: str) -> list[Context]:
@@ -61,5 +61,5 @@ def _split_by(ctx: Context, schema: str) -> list[Context]:
 
 def _part(ctx: Context, given: list[Any], start: int, end: int) -> Context:
     receipt = ctx.receipt.fork()
-    receipt.rerouted([(("input", start + i), ("input", i)) for i in range(end - start)])
+    receipt.map_paths([(("input", start + i), ("input", i)) for i in range(end - start)])
     return ctx._replace(request={**ctx.request, "input": given[start:end]}, receipt=receipt)

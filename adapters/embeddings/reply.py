@@ -1,4 +1,4 @@
-"""Reading a provider's embeddings into hub form: one vector for each input, in their order, in the format asked for.
+"""ReplyRules a provider's embeddings into hub form: one vector for each input, in their order, in the format asked for.
 
 What a vector cannot be trusted with is never mended: a wrong count, a missing or doubled index, lengths that differ and
 values that are no finite numbers are faults, each with the input that it concerns.
@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.chat.reply import judge_natively
-from dragoman.adapters.common.reply_rules import Reading
+from dragoman.adapters.common.reply_rules import ReplyRules
+from dragoman.adapters.common.reply_validation import validate_natively
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.paths import Path
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 from .vectors import as_base64, as_floats, check_packed, check_plain
 
@@ -23,7 +23,7 @@ __all__ = ["input_count", "read_embeddings"]
 _COUNTS = ("prompt_tokens", "total_tokens")
 
 
-def read_embeddings(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
+def read_embeddings(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject:
     """The reply in hub form, as the policy `replies` asks; vectors come in the format asked for under every policy.
     Alters `reply.body`.
 
@@ -31,9 +31,9 @@ def read_embeddings(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
     """
     body, mode = reply.body, ctx.target.policy.replies
     if body.get("error") or body.get("data") is None:
-        raise read_error_object(body, reply.status, reading.words)
+        raise read_error_object(body, reply.status, rules.words)
     if mode in ("strict", "report"):
-        judge_natively(_outline(body), judge(f"{reading.dialect}/embeddings.reply", ctx.profile), ctx)
+        validate_natively(_outline(body), load_validator(f"{rules.dialect}/embeddings.reply", ctx.profile), ctx)
     if mode in ("off", "report") and _is_as_asked(body, ctx.request):
         return body
     return _mended(body, ctx)
@@ -48,7 +48,7 @@ def input_count(request: JsonObject) -> int | None:
 
 
 def _outline(body: JsonObject) -> JsonObject:
-    """The body with the first number of each vector, for schemas to judge."""
+    """The body with the first number of each vector, for schemas to validator."""
     data = body.get("data")
     if not isinstance(data, list):
         return body
@@ -72,8 +72,8 @@ def _is_as_asked(body: JsonObject, request: JsonObject) -> bool:
 def _mended(body: JsonObject, ctx: Context) -> JsonObject:
     body = {key: value for key, value in body.items() if value is not None}
     _mend_envelope(body, ctx)
-    outline, hub = _outline(body), judge("hub/embeddings.reply")
-    if not hub.ok(outline):
+    outline, hub = _outline(body), load_validator("hub/embeddings.reply")
+    if not hub.accepts(outline):
         violation = next(hub.violations(outline))
         raise _invalid(violation.message, _concerned(violation.path, ctx.request))
     _set_order(body, ctx)
@@ -84,21 +84,21 @@ def _mended(body: JsonObject, ctx: Context) -> JsonObject:
 def _mend_envelope(body: JsonObject, ctx: Context) -> None:
     if body.get("object") != "list":
         body["object"] = "list"
-        ctx.receipt.converted(("object",), "the hub's name for it")
+        ctx.receipt.record_conversion(("object",), "the hub's name for it")
     if not body.get("model"):
         body["model"] = ctx.target.model
-        ctx.receipt.filled(("model",), "the provider gave none")
+        ctx.receipt.record_fill(("model",), "the provider gave none")
     if not body.get("id", "some"):
         del body["id"]
     if isinstance(body["data"], dict):
         body["data"] = [body["data"]]
-        ctx.receipt.converted(("data",), "a list of one")
+        ctx.receipt.record_conversion(("data",), "a list of one")
     body["usage"] = _usage(body.get("usage"), ctx)
     if isinstance(body["data"], list):
         for item in body["data"]:
             if isinstance(item, dict) and item.get("object") != "embedding":
                 item["object"] = "embedding"
-                ctx.receipt.filled(("data",), "the name of an embedding")
+                ctx.receipt.record_fill(("data",), "the name of an embedding")
 
 
 def _usage(reported: Any, ctx: Context) -> JsonObject:
@@ -107,7 +107,9 @@ def _usage(reported: Any, ctx: Context) -> JsonObject:
     usage.pop("completion_tokens", None)
     known = [usage[name] for name in _COUNTS if name in usage]
     if len(known) < len(_COUNTS):
-        ctx.receipt.filled(("usage",), "the provider told no tokens, 0 stands for that" if not known else "one count")
+        ctx.receipt.record_fill(
+            ("usage",), "the provider told no tokens, 0 stands for that" if not known else "one count"
+        )
     return {**usage, **{name: usage.get(name, known[0] if known else 0) for name in _COUNTS}}
 
 
@@ -123,7 +125,7 @@ def _set_order(body: JsonObject, ctx: Context) -> None:
     if missing is not None:
         raise _invalid(f"the embedding with index {missing} is missing", _input(missing, ctx.request))
     data.sort(key=lambda item: item["index"])
-    ctx.receipt.converted(("data",), "in the order of the inputs")
+    ctx.receipt.record_conversion(("data",), "in the order of the inputs")
 
 
 def _write_vectors(data: list[JsonObject], ctx: Context) -> None:
@@ -142,7 +144,7 @@ def _write_vectors(data: list[JsonObject], ctx: Context) -> None:
 def _asked_length(asked: str, ctx: Context) -> int | None:
     """The length that the client asked for, where the target was told."""
     wanted: int | None = ctx.request.get("dimensions")
-    return wanted if asked in ("float", "base64") and not ctx.receipt.lost(("dimensions",)) else None
+    return wanted if asked in ("float", "base64") and not ctx.receipt.is_lost(("dimensions",)) else None
 
 
 def _written(vector: Any, asked: str) -> tuple[Any, int]:

@@ -5,7 +5,7 @@ parameter refuses it."""
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.fit import hub_annotations, settle_extra, settle_unsupported
+from dragoman.adapters.fit import drop_or_reject, hub_annotations, resolve_extra
 from dragoman.schemas import Schema
 
 __all__ = ["close"]
@@ -18,9 +18,9 @@ def close(body: JsonObject, ctx: Context, hub: str) -> None:
     for name in body.keys() - {"model", "stream"}:
         hint = hub_annotations(hub).get((name,))
         if hint is None:
-            settle_extra(body, (name,), ctx, hub=hub)
+            resolve_extra(body, (name,), ctx, hub=hub)
         elif _says_little(body[name], hint):
-            settle_unsupported(body, (name,), ctx, _WHY, hub)
+            drop_or_reject(body, (name,), ctx, _WHY, hub)
 
 
 def _says_little(value: object, hint: Schema) -> bool:

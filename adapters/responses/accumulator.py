@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.pieces import Pieces
+from dragoman.adapters.text_buffer import TextBuffer
 
 from .events import BEGINNINGS, BY_DELTA, BY_DONE, OUTPUT_TEXT, TERMINALS, TextKind, new_part
 
@@ -51,14 +51,14 @@ class Accumulator:
             return
         item = self._item(event)
         if item is not None and type(event.get("delta")) is str:
-            item.pieces(kind, event).add(event["delta"])
+            item.buffer(kind, event).add(event["delta"])
             if kind is OUTPUT_TEXT and event.get("logprobs"):
                 item.part(kind, event).logprobs += _list(event["logprobs"])
 
-    def pieces(self, delta: JsonObject) -> Pieces:
+    def buffer(self, delta: JsonObject) -> TextBuffer:
         """Where the text of such a delta is added, until another event is."""
         kind, item = BY_DELTA.get(delta["type"]), self._item(delta)
-        return Pieces() if kind is None or item is None else item.pieces(kind, delta)
+        return TextBuffer() if kind is None or item is None else item.buffer(kind, delta)
 
     def output(self, unfinished: str = "incomplete") -> list[JsonObject]:
         """The items so far, in order; `unfinished` is the status of those that were not done."""
@@ -123,25 +123,25 @@ class _Item:
     def __init__(self, body: JsonObject, done: bool) -> None:
         self.body = body
         self.done = done
-        self.texts: dict[str, Pieces] = {}
+        self.texts: dict[str, TextBuffer] = {}
         self.parts: dict[str, dict[int, _Part]] = {}
 
-    def pieces(self, kind: TextKind, event: JsonObject) -> Pieces:
+    def buffer(self, kind: TextKind, event: JsonObject) -> TextBuffer:
         if kind.place:
             return self.part(kind, event).pieces
         found = self.texts.get(kind.key)
         if found is None:
-            found = self.texts[kind.key] = Pieces()
+            found = self.texts[kind.key] = TextBuffer()
         return found
 
     def whole(self, kind: TextKind, event: JsonObject) -> None:
         if kind.place:
             part = self.part(kind, event)
-            part.pieces = Pieces(event[kind.key])
+            part.pieces = TextBuffer(event[kind.key])
             if kind is OUTPUT_TEXT and event.get("logprobs"):
                 part.logprobs = [*_list(event["logprobs"])]
         else:
-            self.texts[kind.key] = Pieces(event[kind.key])
+            self.texts[kind.key] = TextBuffer(event[kind.key])
 
     def part(self, kind: TextKind, event: JsonObject) -> _Part:
         parts = self.parts.get(kind.place)
@@ -175,7 +175,7 @@ class _Part:
 
     def __init__(self, body: JsonObject) -> None:
         self.body = body
-        self.pieces = Pieces()
+        self.pieces = TextBuffer()
         self.annotations: list[Any] = []
         self.logprobs: list[Any] = []
 

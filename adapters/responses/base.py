@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.adapters.call import JsonObject
 
-__all__ = ["FAILURES", "in_progress", "responses_usage", "whole_settings"]
+__all__ = ["FAILURES", "fill_settings", "new_response", "usage_from_chat"]
 
 FAILURES = frozenset({"failed", "cancelled"})
 """What the status of a response that tells of an error may be."""
@@ -34,10 +34,10 @@ _ECHOED: JsonObject = {
 """The settings that a response repeats, and what it says of those that the request left out."""
 
 
-def in_progress(request: JsonObject, response_id: str, model: str, created_at: int) -> JsonObject:
+def new_response(request: JsonObject, response_id: str, model: str, created_at: int) -> JsonObject:
     """A response that has just begun, for a Responses request in hub form."""
     echoed = {key: default if request.get(key) is None else request[key] for key, default in _ECHOED.items()}
-    whole_settings(echoed)
+    fill_settings(echoed)
     reasoning = request.get("reasoning")
     return {
         "id": response_id,
@@ -57,7 +57,7 @@ def in_progress(request: JsonObject, response_id: str, model: str, created_at: i
     }
 
 
-def whole_settings(response: JsonObject) -> None:
+def fill_settings(response: JsonObject) -> None:
     """Fill the keys that formats and tools always have where a response repeats them. Alters the response."""
     if isinstance(response["text"], dict):
         response["text"] = _text(response["text"])
@@ -78,7 +78,7 @@ def _tool(tool: Any) -> Any:
     return {"description": None, "parameters": None, "strict": None, **tool}
 
 
-def responses_usage(usage: JsonObject | None) -> JsonObject | None:
+def usage_from_chat(usage: JsonObject | None) -> JsonObject | None:
     """Chat's usage under the names of Responses; details that are not known are 0."""
     if usage is None:
         return None

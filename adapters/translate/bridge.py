@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.dialect import Batching
-from dragoman.adapters.responses.base import in_progress
+from dragoman.adapters.responses.base import new_response
 from dragoman.adapters.streams import StreamTranslator
 
 from .chat_to_completions import ChatToCompletions
 from .chat_to_responses import ChatToResponses
+from .prompt_batching import BATCHING
 from .prompts import chat_of_prompt, text_reply
 from .replies import chat_reply, responses_reply
 from .requests import chat_request, responses_request
 from .responses_to_chat import ResponsesToChat
-from .several import BATCHING
 from .tools import originals
 
 __all__ = ["Bridge", "bridges"]
@@ -43,7 +43,7 @@ def _from_chat(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObje
 
 def _stream_from_chat(request: JsonObject, ctx: Context) -> StreamTranslator:
     created = int(ctx.clock())
-    base = in_progress(request, ctx.new_id("resp"), ctx.target.model, created)
+    base = new_response(request, ctx.new_id("resp"), ctx.target.model, created)
     return ChatToResponses(base, ctx, summary=ctx.target.summarised_reasoning, names=originals(request))
 
 

@@ -24,9 +24,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.annotations import whole_annotations
+from dragoman.adapters.common.annotations import valid_annotations
 from dragoman.adapters.common.stream_translator import StreamTranslatorBase
-from dragoman.adapters.responses.base import responses_usage
+from dragoman.adapters.responses.base import usage_from_chat
 from dragoman.adapters.responses.events import (
     ARGUMENTS,
     INPUT,
@@ -101,7 +101,7 @@ class ChatToResponses(StreamTranslatorBase):
             if choice["index"] == 0:
                 self._choice(choice, out)
             else:
-                self._ctx.receipt.dropped(("choices", choice["index"]), MORE_CHOICES)
+                self._ctx.receipt.record_drop(("choices", choice["index"]), MORE_CHOICES)
         return out
 
     def _begin(self) -> list[Output]:
@@ -139,19 +139,19 @@ class ChatToResponses(StreamTranslatorBase):
         if delta.get("refusal"):
             self._message(out).write(REFUSAL, delta["refusal"], [], out)
         if delta.get("audio"):
-            self._ctx.receipt.dropped(("choices", 0, "delta", "audio"), NO_AUDIO)
+            self._ctx.receipt.record_drop(("choices", 0, "delta", "audio"), NO_AUDIO)
         if delta.get("annotations"):
             self._annotations(delta["annotations"], out)
         for piece in delta.get("tool_calls") or _legacy_call(delta):
             self._call(piece, out)
 
     def _annotations(self, given: Any, out: list[Output]) -> None:
-        whole = whole_annotations(given)
+        whole = valid_annotations(given)
         if whole != given:
-            self._ctx.receipt.dropped(("choices", 0, "delta", "annotations"), NO_ANNOTATION)
+            self._ctx.receipt.record_drop(("choices", 0, "delta", "annotations"), NO_ANNOTATION)
         for annotation in whole:
             if self._turn is None or not self._turn.has_text:
-                self._ctx.receipt.dropped(("choices", 0), "an annotation to no text")
+                self._ctx.receipt.record_drop(("choices", 0), "an annotation to no text")
             else:
                 self._turn.annotate(flat_annotation(annotation), out)
 
@@ -235,7 +235,7 @@ class ChatToResponses(StreamTranslatorBase):
             "completed_at": None if reason else int(self._ctx.clock()),
             "incomplete_details": {"reason": reason} if reason else None,
             "output": [self._output[index] for index in range(self._next)],
-            "usage": responses_usage(self._usage),
+            "usage": usage_from_chat(self._usage),
         }
         return [*out, Chunk(lifecycle(status, response)), end]
 

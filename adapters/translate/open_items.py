@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.pieces import Pieces
 from dragoman.adapters.responses.events import (
     OUTPUT_TEXT,
     TextKind,
@@ -19,6 +18,7 @@ from dragoman.adapters.responses.events import (
     text_done,
 )
 from dragoman.adapters.streams import Chunk, DeltaRun, Output
+from dragoman.adapters.text_buffer import TextBuffer
 
 from .tools import unboxed
 
@@ -32,13 +32,13 @@ class OpenTurn:
 
     __slots__ = (
         "_annotations",
+        "_buffer",
         "_delta",
         "_id",
         "_item",
         "_kind",
         "_lists",
         "_logprobs",
-        "_pieces",
         "index",
         "signature",
         "type",
@@ -51,7 +51,7 @@ class OpenTurn:
         self._lists: dict[str, list[JsonObject]] = {}
         self._kind: TextKind | None = None
         self._delta: JsonObject = {}  # the event for a piece of the open part, but for its text
-        self._pieces = Pieces()
+        self._buffer = TextBuffer()
         self._logprobs: list[Any] = []
         self._annotations: list[JsonObject] = []
         self.type: str = item["type"]
@@ -70,7 +70,7 @@ class OpenTurn:
             self._kind = kind
             out.append(Chunk(part_added(kind, self._id, self.index, self._position, new_part(kind))))
             self._delta = text_delta(kind, self._id, self.index, self._position, "")
-        self._pieces.add(text)
+        self._buffer.add(text)
         delta = {**self._delta, "delta": text}
         if logprobs:
             self._logprobs += logprobs
@@ -78,9 +78,9 @@ class OpenTurn:
         out.append(Chunk(delta))
 
     def write_run(self, run: DeltaRun) -> list[Output]:
-        """Pieces for the open part, without log probabilities. An empty one is none."""
+        """TextBuffer for the open part, without log probabilities. An empty one is none."""
         texts = run.texts if all(run.texts) else [text for text in run.texts if text]
-        self._pieces.add_insides(texts)
+        self._buffer.add_fragments(texts)
         return [DeltaRun(self._delta, _DELTA, texts)] if texts else []
 
     def annotate(self, annotation: JsonObject, out: list[Output]) -> None:
@@ -106,19 +106,19 @@ class OpenTurn:
         kind = self._kind
         if kind is None:
             return
-        text, at = self._pieces.text(), self._position
+        text, at = self._buffer.text(), self._position
         part = new_part(kind, text, self._annotations, self._logprobs)
         out.append(Chunk(text_done(kind, self._id, self.index, at, text, self._logprobs)))
         out.append(Chunk(part_done(kind, self._id, self.index, at, part)))
         self._lists.setdefault(kind.place, []).append(part)
-        self._kind, self._pieces, self._logprobs, self._annotations = None, Pieces(), [], []
+        self._kind, self._buffer, self._logprobs, self._annotations = None, TextBuffer(), [], []
 
 
 class OpenCall:
     """A call of a tool; `kind` is what it carries, arguments or free input. `said` is its name in chat, as far as it
     was told. What is `boxed` are arguments that hold the input, which shows when they are whole."""
 
-    __slots__ = ("_boxed", "_id", "_item", "_kind", "_pieces", "index", "said")
+    __slots__ = ("_boxed", "_buffer", "_id", "_item", "_kind", "index", "said")
 
     def __init__(
         self, item: JsonObject, kind: TextKind, index: int, out: list[Output], said: str = "", *, boxed: bool = False
@@ -129,7 +129,7 @@ class OpenCall:
         self._boxed = boxed
         self.said = said
         self.index = index
-        self._pieces = Pieces()
+        self._buffer = TextBuffer()
         out.append(Chunk(item_added(index, {**item, kind.key: "", "status": "in_progress"})))
 
     def name(self, names: JsonObject) -> None:
@@ -137,12 +137,12 @@ class OpenCall:
         self._item.update(names)
 
     def write(self, text: str, out: list[Output]) -> None:
-        self._pieces.add(text)
+        self._buffer.add(text)
         if not self._boxed:
             self._tell(text, out)
 
     def close(self, status: str, out: list[Output]) -> JsonObject:
-        text = self._pieces.text()
+        text = self._buffer.text()
         if self._boxed:
             text = unboxed(text)
             self._tell(text, out)

@@ -8,7 +8,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, dotted
 
-from .unused import tell_unused
+from .unused import record_unused
 
 __all__ = ["chat_parts", "responses_parts"]
 
@@ -39,7 +39,7 @@ def responses_parts(parts: list[JsonObject], path: Path, ctx: Context) -> list[J
 def _chat_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
     kind = part.get("type")
     neutral = ("detail",) if part.get("detail") == "auto" else ()
-    tell_unused(part, ("type", *_CHAT_USES.get(str(kind), ()), *neutral), path, ctx, "chat")
+    record_unused(part, ("type", *_CHAT_USES.get(str(kind), ()), *neutral), path, ctx, "chat")
     if kind in _TEXTS:
         return {"type": "text", "text": str(part.get("text", ""))}
     if kind == "input_image" and isinstance(part.get("image_url"), str):
@@ -56,10 +56,10 @@ def _chat_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
 
 def _responses_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
     kind = part.get("type")
-    tell_unused(part, ("type", str(kind)), path, ctx, "Responses")
+    record_unused(part, ("type", str(kind)), path, ctx, "Responses")
     inner = part.get(str(kind))
     if isinstance(inner, dict):
-        tell_unused(inner, _RESPONSES_USES.get(str(kind), ()), (*path, str(kind)), ctx, "Responses")
+        record_unused(inner, _RESPONSES_USES.get(str(kind), ()), (*path, str(kind)), ctx, "Responses")
     if kind == "text":
         return {"type": "input_text", "text": part["text"]}
     if kind == "image_url":

@@ -8,9 +8,9 @@ has no place in chat follows the policy for unsupported fields (`adapters/fit.py
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.completions.requests import without_idle_best_of
+from dragoman.adapters.completions.requests import drop_idle_best_of
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.fit import HUB_COMPLETIONS, settle_extra, settle_unsupported
+from dragoman.adapters.fit import HUB_COMPLETIONS, drop_or_reject, resolve_extra
 from dragoman.adapters.paths import Path
 from dragoman.schemas import load
 
@@ -56,16 +56,18 @@ def chat_of_prompt(request: JsonObject, ctx: Context) -> JsonObject:
         raise Fault("unsupported_parameter", text, ("model",), code="unsupported_protocol")
     body = dict(request)
     path, prompt = _only_prompt(body.pop("prompt", None))
-    without_idle_best_of(body, ctx)
+    drop_idle_best_of(body, ctx)
     known = load(HUB_COMPLETIONS)["properties"]
     for name in [name for name in body if name not in _SAME]:
         if name in known:
-            settle_unsupported(body, (name,), ctx, "chat, which stands in for completions, lacks it", HUB_COMPLETIONS)
+            drop_or_reject(body, (name,), ctx, "chat, which stands in for completions, lacks it", HUB_COMPLETIONS)
         else:
-            settle_extra(body, (name,), ctx, hub=HUB_COMPLETIONS)
+            resolve_extra(body, (name,), ctx, hub=HUB_COMPLETIONS)
     body["messages"] = [{"role": "user", "content": prompt}]
-    ctx.receipt.converted(path, "said to a chat model, which answers it instead of going on with it", "loss", _MESSAGE)
-    ctx.receipt.rerouted([(path, _MESSAGE)])
+    ctx.receipt.record_conversion(
+        path, "said to a chat model, which answers it instead of going on with it", "loss", _MESSAGE
+    )
+    ctx.receipt.map_paths([(path, _MESSAGE)])
     return body
 
 
@@ -92,7 +94,7 @@ def text_choice(choice: JsonObject, part: str, ctx: Context) -> JsonObject:
     said, finish = choice[part], choice.get("finish_reason")
     for name in _NOT_TEXT:
         if said.get(name):
-            ctx.receipt.dropped(("choices", part, name), "completions have no place for it")
+            ctx.receipt.record_drop(("choices", part, name), "completions have no place for it")
     return {
         "index": choice["index"],
         "text": (said.get("content") or "") + (said.get("refusal") or ""),

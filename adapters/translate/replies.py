@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.common.usage import hub_usage
+from dragoman.adapters.common.usage import normalize_usage
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.paths import Path
-from dragoman.adapters.responses.base import in_progress, responses_usage
+from dragoman.adapters.responses.base import new_response, usage_from_chat
 from dragoman.adapters.responses.events import with_bytes
 
 from .annotations import NO_ANNOTATION, chat_annotation, flat_annotation
@@ -43,12 +43,12 @@ def responses_reply(reply: JsonObject, request: JsonObject, response_id: str, ct
     if output and status == "incomplete":
         output[-1]["status"] = "incomplete"
     return {
-        **in_progress(request, response_id, reply["model"], reply["created"]),
+        **new_response(request, response_id, reply["model"], reply["created"]),
         "status": status,
         "completed_at": int(ctx.clock()) if status == "completed" else None,
         "incomplete_details": {"reason": _INCOMPLETE[finish]} if finish in _INCOMPLETE else None,
         "output": output,
-        "usage": responses_usage(reply.get("usage")),
+        "usage": usage_from_chat(reply.get("usage")),
     }
 
 
@@ -57,7 +57,7 @@ def _first(choices: list[JsonObject], ctx: Context) -> JsonObject:
     first = next(choice for choice in choices if choice["index"] == 0)
     for position, choice in enumerate(choices):
         if choice is not first:
-            ctx.receipt.dropped(("choices", position), MORE_CHOICES)
+            ctx.receipt.record_drop(("choices", position), MORE_CHOICES)
     return first
 
 
@@ -73,7 +73,7 @@ def output_of(choice: JsonObject, names: Mapping[str, Original], ctx: Context) -
             {"type": "message", "id": ctx.new_id("msg"), "status": "completed", "role": "assistant", "content": parts}
         )
     if message.get("audio"):
-        ctx.receipt.dropped(("choices", 0, "message", "audio"), NO_AUDIO)
+        ctx.receipt.record_drop(("choices", 0, "message", "audio"), NO_AUDIO)
     return items + [_call(call, names, ctx) for call in message.get("tool_calls") or _legacy_call(message, ctx)]
 
 
@@ -156,7 +156,7 @@ def chat_usage(usage: Any) -> JsonObject | None:
         details = usage.get(f"{theirs}_tokens_details")
         if details:
             named[f"{ours}_tokens_details"] = details
-    return hub_usage(named)
+    return normalize_usage(named)
 
 
 def _message(output: list[JsonObject], ctx: Context) -> JsonObject:
@@ -171,7 +171,7 @@ def _message(output: list[JsonObject], ctx: Context) -> JsonObject:
         elif kind in ("function_call", "custom_tool_call"):
             message.setdefault("tool_calls", []).append(_chat_call(item))
         else:
-            ctx.receipt.dropped(("output", i), f"chat has no place for {kind} items")
+            ctx.receipt.record_drop(("output", i), f"chat has no place for {kind} items")
     join_reasoning(message, thoughts, ctx)
     return message
 
@@ -184,7 +184,7 @@ def _add_parts(message: JsonObject, parts: list[JsonObject], path: Path, ctx: Co
         message["content"] = (message["content"] or "") + str(part.get("text", ""))
         for annotation in part.get("annotations") or ():
             if (found := chat_annotation(annotation)) is None:
-                ctx.receipt.dropped((*path, k, "annotations"), NO_ANNOTATION)
+                ctx.receipt.record_drop((*path, k, "annotations"), NO_ANNOTATION)
             else:
                 message.setdefault("annotations", []).append(found)
         if part.get("logprobs"):

@@ -143,7 +143,7 @@ class ResponsesToChat(StreamTranslatorBase):
                 self._sealed.add(index)
                 out.append(self._delta({"reasoning_signature": item["encrypted_content"]}))
         else:
-            self._ctx.receipt.dropped(("output", index), f"chat has no place for {item['type']} items")
+            self._ctx.receipt.record_drop(("output", index), f"chat has no place for {item['type']} items")
 
     def _part_done(self, index: int, position: int, part: JsonObject, out: list[Output]) -> None:
         kind = _BY_PART.get(part["type"])
@@ -160,7 +160,7 @@ class ResponsesToChat(StreamTranslatorBase):
             return
         self._noted[event["output_index"], event.get("content_index", 0)] += 1
         if (made := chat_annotation(annotation)) is None:
-            self._ctx.receipt.dropped(("output", event["output_index"]), NO_ANNOTATION)
+            self._ctx.receipt.record_drop(("output", event["output_index"]), NO_ANNOTATION)
         else:
             out.append(self._delta({"annotations": [made]}))
 

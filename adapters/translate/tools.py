@@ -22,7 +22,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, dotted
 
-from .unused import tell_unused
+from .unused import record_unused
 
 __all__ = [
     "ADDITIONAL",
@@ -123,22 +123,22 @@ def chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Context) 
             for inside, space, one in _members(tool)
         ]
         if tool.get("type") == "namespace":
-            tell_unused(tool, ("type", "name", "tools"), path, ctx, "chat")
-            ctx.receipt.converted(path, "the namespace is part of the names", after=("tools", len(made)))
+            record_unused(tool, ("type", "name", "tools"), path, ctx, "chat")
+            ctx.receipt.record_conversion(path, "the namespace is part of the names", after=("tools", len(made)))
             hosted += [((*path, "tools", k), one.get("type")) for k, one in _strangers(tool)]
         elif not own:
             hosted.append((path, tool.get("type")))
         places += [(path, ("tools", len(made) + k)) for k in range(len(own))]
         made += own
     _settle_hosted(hosted, made, choice, ctx)
-    ctx.receipt.converted(("tools",), "tools in chat's form")
-    ctx.receipt.rerouted(places)
+    ctx.receipt.record_conversion(("tools",), "tools in chat's form")
+    ctx.receipt.map_paths(places)
     return made
 
 
 def responses_tools(tools: list[JsonObject], ctx: Context) -> list[JsonObject]:
     """Tools of a chat request in the form of Responses, where `strict` is always said."""
-    ctx.receipt.converted(("tools",), "tools in the form of Responses")
+    ctx.receipt.record_conversion(("tools",), "tools in the form of Responses")
     return [_responses_tool(tool, ("tools", i), ctx) for i, tool in enumerate(tools)]
 
 
@@ -148,7 +148,7 @@ def chat_choice(choice: Any, tools: list[JsonObject], ctx: Context) -> tuple[lis
         return tools, choice
     if choice.get("type") == "allowed_tools":
         return _allowed(choice, tools, ctx)
-    ctx.receipt.converted(("tool_choice",), "in chat's form")
+    ctx.receipt.record_conversion(("tool_choice",), "in chat's form")
     return tools, {"type": "function", "function": {"name": _chosen(choice)}}
 
 
@@ -159,8 +159,8 @@ def _allowed(choice: JsonObject, tools: list[JsonObject], ctx: Context) -> tuple
     if not allowed:
         text = "tool_choice allows only tools that the model's provider does not have or the request does not offer"
         raise Fault("unsupported_parameter", text, ("tool_choice",), choice, code="unsupported_parameter")
-    ctx.receipt.converted(("tool_choice",), "only the allowed tools are offered")
-    ctx.receipt.rerouted([(("tools", k), ("tools", place)) for place, k in enumerate(allowed)])
+    ctx.receipt.record_conversion(("tool_choice",), "only the allowed tools are offered")
+    ctx.receipt.map_paths([(("tools", k), ("tools", place)) for place, k in enumerate(allowed)])
     return [tools[k] for k in allowed], choice.get("mode", "auto")
 
 
@@ -176,7 +176,7 @@ def responses_choice(choice: Any, ctx: Context) -> Any:
     if not isinstance(choice, dict):
         return choice
     kind = choice.get("type")
-    ctx.receipt.converted(("tool_choice",), "in the form of Responses")
+    ctx.receipt.record_conversion(("tool_choice",), "in the form of Responses")
     if kind == "allowed_tools":
         allowed = choice["allowed_tools"]
         return {
@@ -220,30 +220,32 @@ def _runs_here(tool: JsonObject) -> bool:
 def _chat_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> JsonObject:
     if tool.get("type") == "custom":
         return _free_function(tool, name, path, ctx)
-    tell_unused(tool, ("type", *_FUNCTION_KEYS), path, ctx, "chat")
+    record_unused(tool, ("type", *_FUNCTION_KEYS), path, ctx, "chat")
     function = {key: tool[key] for key in _FUNCTION_KEYS if tool.get(key) is not None}
     return {"type": "function", "function": {**function, "name": name}}
 
 
 def _free_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> JsonObject:
-    tell_unused(tool, ("type", "name", "description", "format"), path, ctx, "chat")
+    record_unused(tool, ("type", "name", "description", "format"), path, ctx, "chat")
     form = tool.get("format") or {}
     told = [tool["description"]] if tool.get("description") else []
     if form.get("definition"):
         told.append(f"`input` follows this {form.get('syntax', '')} grammar:\n{form['definition']}")
-        ctx.receipt.converted(path, "free text is a function's in chat, its grammar told but not enforced", "loss")
+        ctx.receipt.record_conversion(
+            path, "free text is a function's in chat, its grammar told but not enforced", "loss"
+        )
     else:
-        ctx.receipt.converted(path, "free text is a function's in chat")
+        ctx.receipt.record_conversion(path, "free text is a function's in chat")
     described = {"description": "\n\n".join(told)} if told else {}
     return {"type": "function", "function": {"name": name, **described, "parameters": _FREE_TEXT}}
 
 
 def _responses_tool(tool: JsonObject, path: Path, ctx: Context) -> JsonObject:
-    tell_unused(tool, ("type", tool["type"]), path, ctx, "Responses")
+    record_unused(tool, ("type", tool["type"]), path, ctx, "Responses")
     if tool.get("type") == "custom":
         return {"type": "custom", **tool["custom"]}
     function = tool["function"]
-    tell_unused(function, _FUNCTION_KEYS, (*path, "function"), ctx, "Responses")
+    record_unused(function, _FUNCTION_KEYS, (*path, "function"), ctx, "Responses")
     made = {"type": "function", "name": function["name"], "parameters": function.get("parameters")}
     if function.get("description") is not None:
         made["description"] = function["description"]
@@ -258,4 +260,4 @@ def _settle_hosted(hosted: list[tuple[Path, Any]], made: list[JsonObject], choic
         if not made and (forced or ctx.target.policy.unsupported != "drop"):
             text = f"the model's provider does not have the tool {kind}, and nothing else remains to choose from"
             raise Fault("unsupported_parameter", text, path, kind, code="unsupported_parameter")
-        ctx.receipt.dropped(path, f"the model's provider does not have the tool {kind}")
+        ctx.receipt.record_drop(path, f"the model's provider does not have the tool {kind}")

@@ -22,7 +22,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
 from dragoman.adapters.responses.events import TERMINALS
-from dragoman.adapters.responses.writer import ResponsesWriter
+from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.streams import Chunk, Output, StreamWriter
 from dragoman.proxy.http.deadline import Clock
 from dragoman.proxy.telemetry.log import Mask
@@ -117,7 +117,7 @@ class Turn:
     async def failed(self, writer: StreamWriter, mask: Mask) -> Fault | None:
         """Keep what a broken stream ended with. Returns what went wrong with that: the client is told of a failure
         anyway."""
-        if not self.keeps or self._broken or not isinstance(writer, ResponsesWriter) or writer.failed is None:
+        if not self.keeps or self._broken or not isinstance(writer, ResponsesStreamWriter) or writer.failed is None:
             return None
         try:
             await self._keep(orjson.loads(mask(orjson.dumps(writer.failed))), None)
@@ -186,15 +186,15 @@ class Turn:
             self._tell_left_out(record, [item], [item], provider, ("input",), ctx)
         new, first = self._new(provider), len(before)
         if self._referred:
-            ctx.receipt.converted(("input",), "the items themselves stand in place of references to them")
+            ctx.receipt.record_conversion(("input",), "the items themselves stand in place of references to them")
         if before:
-            ctx.receipt.converted(_PREVIOUS, "what came before stands in the input", after=("input",))
+            ctx.receipt.record_conversion(_PREVIOUS, "what came before stands in the input", after=("input",))
         places: list[tuple[Path, Path]] = [(_PREVIOUS, ("input", i)) for i in range(first)]
         if isinstance(self._request.get("input"), str):
             places += [(("input",), ("input", first)), (("input",), ("input", first, "content"))]
         else:
             places += [(("input", i), ("input", first + now)) for now, (i, _) in enumerate(new)]
-        ctx.receipt.rerouted(places)
+        ctx.receipt.map_paths(places)
         return [*before, *(item for _, item in new)]
 
     @staticmethod
@@ -208,9 +208,9 @@ class Turn:
     ) -> None:
         """What a provider does not get of a response's items; `output` are those that it had made."""
         if record.provider != provider and any(map(is_sealed, items)):
-            ctx.receipt.converted(path, "what another provider has sealed is left out", "loss")
+            ctx.receipt.record_conversion(path, "what another provider has sealed is left out", "loss")
         if any(map(is_cut_off, output)):
-            ctx.receipt.dropped(path, "a call that was cut off is left out")
+            ctx.receipt.record_drop(path, "a call that was cut off is left out")
 
     async def _keep(self, response: JsonObject, provider_id: str | None) -> None:
         assert self._store is not None

@@ -132,7 +132,7 @@ def written(ctx: Context, protocol: str, candidate: Candidate, turn: Turn | None
             f"the provider {provider.name} is not used for {protocol}: its protocols are {', '.join(provider.called)}"
         )
         raise Fault("unsupported_parameter", text, ("model",), code="unsupported_protocol")
-    ctx = Context(provider.profile, ctx.call, ctx.receipt.fork(), candidate.target, ctx.request)
+    ctx = ctx._replace(profile=provider.profile, receipt=ctx.receipt.fork(), target=candidate.target)
     if bridge is not None or (turn is not None and turn.keeps):
         ctx = ctx._replace(target=mended(ctx.target))
     if turn is not None:

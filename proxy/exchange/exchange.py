@@ -18,6 +18,7 @@ from dragoman.adapters.extras import extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import BOM, read_object
 from dragoman.adapters.routes import Route
+from dragoman.adapters.validation import request_validator
 from dragoman.proxy.config.models import Server
 from dragoman.proxy.conversations.stores.interface import ResponseStore
 from dragoman.proxy.conversations.turn import Turn
@@ -122,12 +123,13 @@ class Exchange:
         asked = self._asked
         call = self._call(read_object(body))
         if body.startswith(BOM):
-            asked.ctx.receipt.dropped((), "a byte order mark stood before the body", "form")
+            asked.ctx.receipt.record_drop((), "a byte order mark stood before the body", "form")
         asked.ctx = ctx = Context(asked.ctx.profile, call, asked.ctx.receipt)
         route = asked.route = asked.route.asked_by(call, self._state.task)
         asked.note.protocol = route.protocol
         hub = route.served.read_request(call, ctx)
-        asked.ctx = Context(ctx.profile, call, ctx.receipt, request=hub)
+        accepted_by = request_validator(route.dialect.name, route.protocol, ctx.profile)
+        asked.ctx = Context(ctx.profile, call, ctx.receipt, request=hub, accepted_by=accepted_by)
 
     def _call(self, body: JsonObject) -> Call:
         request, call = self._asked.request, self._asked.ctx.call

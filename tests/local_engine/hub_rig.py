@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from engine_models import END, SPECS
 
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 from dragoman.local_engine.engine import Options
 from dragoman.local_engine.export.decoder import Options as Layout
 from dragoman.local_engine.export.write import export_random
@@ -57,13 +57,13 @@ async def chunks(hub: HubEngine, **request: Any) -> list[Json]:
     """The chunks of a chat request, each of them judged by the hub's schema."""
     found = [chunk async for chunk in hub.chat({"model": "m", "messages": HI, **request})]
     for chunk in found:
-        judge("hub/chat.event").check(chunk)
+        load_validator("hub/chat.event").check(chunk)
     return found
 
 
 async def reply(hub: HubEngine, **request: Any) -> Json:
     found = whole(await chunks(hub, **request))
-    judge("hub/chat.reply").check(found)
+    load_validator("hub/chat.reply").check(found)
     return found
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 from dragoman.local_engine.embeddings import Embedder, batches
 from dragoman.local_engine.engine import Options
 from dragoman.local_engine.export.tokens import byte_tokenizer
@@ -113,7 +113,7 @@ async def test_embeddings_in_the_hubs_form(encoder: Path) -> None:
     hub = await HubEngine.load(encoder, Options(device="cpu"))
     assert (hub.verbs, hub.name) == (("embeddings",), "table")
     found = await hub.embeddings({"model": "m", "input": ["one", "x"]})
-    judge("hub/embeddings.reply").check(found)
+    load_validator("hub/embeddings.reply").check(found)
     assert found["usage"] == {"prompt_tokens": 4, "total_tokens": 4}
     wanted = Embedder.load(encoder, "cpu").embed([TEXTS[0], TEXTS[2]])
     np.testing.assert_allclose([one["embedding"] for one in found["data"]], wanted, rtol=1e-6)

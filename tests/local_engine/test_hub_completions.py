@@ -9,7 +9,7 @@ import pytest
 from hub_rig import CPU, Json, make_folder
 
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 from dragoman.local_engine.engine import Engine
 from dragoman.local_engine.hub import HubEngine, whole
 
@@ -31,9 +31,9 @@ async def hub(engine: Engine) -> AsyncIterator[HubEngine]:
 async def complete(hub: HubEngine, **request: Any) -> Json:
     events = [event async for event in hub.completions({"model": "m", "prompt": "hi", **request})]
     for event in events:
-        judge("hub/completions.event").check(event)
+        load_validator("hub/completions.event").check(event)
     found = whole(events)
-    judge("hub/completions.reply").check(found)
+    load_validator("hub/completions.reply").check(found)
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 from dragoman.schemas import load, profiles
 
 REQUESTS = ["openai/completions.request", "hub/completions.request", "databricks/completions.request"]
@@ -47,7 +47,7 @@ def test_a_mistake_is_an_error_at_its_own_place(
     ],
 )
 def test_the_sentence_says_what_is_wrong(name: str, body: dict[str, Any], said: str) -> None:
-    violation = next(judge(f"{name}/completions.request").violations({"model": "m", **body}))
+    violation = next(load_validator(f"{name}/completions.request").violations({"model": "m", **body}))
     assert said in violation.message
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 from dragoman.schemas import load, profiles
 
 USER = {"role": "user", "content": "x"}
@@ -65,7 +65,9 @@ RULES: list[tuple[str, str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("dialect", "profile", "change", "message"), RULES)
 def test_rules_speak_for_themselves(dialect: str, profile: str, change: dict[str, Any], message: str) -> None:
-    [violation] = judge(f"{dialect}/responses.request", profile).violations({"model": "m", "input": "x", **change})
+    [violation] = load_validator(f"{dialect}/responses.request", profile).violations(
+        {"model": "m", "input": "x", **change}
+    )
     assert violation.path == (next(reversed(change)),)
     assert violation.message.endswith(f"is not valid: {message}")
 

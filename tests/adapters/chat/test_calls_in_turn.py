@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.adapters.chat.tool_call_serializer import CallsInTurn
+from dragoman.adapters.chat.tool_call_serializer import ToolCallSerializer
 from dragoman.adapters.streams import Chunk
 
 
@@ -24,7 +24,7 @@ def piece(index: int, arguments: str) -> dict[str, Any]:
 
 def told(chunks: list[Chunk]) -> list[tuple[int, str]]:
     """Index and arguments of every piece, in the order in which a client gets them."""
-    turns = CallsInTurn()
+    turns = ToolCallSerializer()
     passed = [made for one in chunks if (made := turns.take(one)) is not None]
     choices = [choice for made in passed for choice in made.body["choices"]]
     pieces = [piece for choice in choices for piece in choice["delta"].get("tool_calls", ())]
@@ -39,7 +39,7 @@ def test_calls_in_order_go_on_as_they_came() -> None:
         chunk(piece(1, "}")),
         chunk(finish="stop"),
     ]
-    turns = CallsInTurn()
+    turns = ToolCallSerializer()
     assert all(turns.take(one) is one for one in chunks)
 
 
@@ -60,7 +60,7 @@ def test_what_still_waits_comes_with_the_finish() -> None:
 
 
 def test_a_chunk_with_nothing_left_is_not_told_and_others_keep_the_rest() -> None:
-    turns = CallsInTurn()
+    turns = ToolCallSerializer()
     assert turns.take(chunk(piece(0, "{"))) is not None
     assert turns.take(chunk(piece(1, "{}"))) is None
     beside = turns.take(chunk(piece(1, ""), content="x"))

@@ -144,7 +144,7 @@ def test_r04_invalid_flag_is_a_failure_when_strict_else_a_recorded_stop(context:
     ctx = context("documented")
     reply = read("mindie", ctx, completion("invalid flag"))
     assert reply["choices"][0]["finish_reason"] == "stop"
-    assert "'invalid flag' reads 'stop'" in [change.reason for change in ctx.receipt.changes]
+    assert "finish reason 'invalid flag' reads 'stop'" in [change.reason for change in ctx.receipt.changes]
 
 
 def test_r05_databricks_plural_object_and_extra_fields(context: MakeContext) -> None:

@@ -15,7 +15,7 @@ from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import lookup
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 CALLED = [(name, profile) for name, dialect in dialects.items() for profile in dialect.profiles]
 TEXT = st.sampled_from(["hello", "a", "é ü 漢字", 'quote " and \\'])
@@ -114,7 +114,7 @@ def test_a_request_loses_exactly_what_its_receipt_says(
         return
     finally:
         assert request == before, "the client's request was altered"
-    assert judge(f"{dialect}/chat.request", profile).ok(call.body)
+    assert load_validator(f"{dialect}/chat.request", profile).accepts(call.body)
     assert differences(before, call.body, ctx.receipt) == []
 
 

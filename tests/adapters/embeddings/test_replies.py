@@ -12,7 +12,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Context, Reply
 from dragoman.adapters.embeddings.vectors import as_base64
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 MakeContext = Callable[..., Context]
 DIALECTS = ("openai", "databricks", "azure")
@@ -160,7 +160,7 @@ def test_dimensions(context: MakeContext) -> None:
     with pytest.raises(Fault, match="2 values instead of 3"):
         read(reply(), asking(context, dimensions=3))
     ctx = asking(context, dimensions=3)
-    ctx.receipt.dropped(("dimensions",), "the target does not have it")
+    ctx.receipt.record_drop(("dimensions",), "the target does not have it")
     assert read(reply(), ctx), "nobody told the target"
 
 
@@ -189,7 +189,7 @@ def test_what_clients_get_is_in_their_form(context: MakeContext, dialect: str, p
     hub = reply()
     del hub["id"]
     written = dialects[dialect].served["embeddings"].write_reply(hub, asking(context)._replace(profile=profile))
-    assert [v.message for v in judge(f"{dialect}/embeddings.reply").violations(written.body)] == []
+    assert [v.message for v in load_validator(f"{dialect}/embeddings.reply").violations(written.body)] == []
     assert written.body["data"] == hub["data"]
     assert ("id" in written.body) == (dialect != "openai")
     assert dialects[dialect].served["embeddings"].write_reply(reply(), asking(context)).body == reply()

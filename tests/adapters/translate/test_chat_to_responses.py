@@ -16,17 +16,17 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.openai.faults import error_body
 from dragoman.adapters.responses.accumulator import Accumulator
-from dragoman.adapters.responses.base import in_progress
-from dragoman.adapters.responses.writer import ResponsesWriter
+from dragoman.adapters.responses.base import new_response
+from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.sse import Event, Framer
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.translate.chat_to_responses import ChatToResponses
 from dragoman.adapters.translate.tools import Original
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 CHAT_STREAMS = Path(__file__).parent.parent / "chat" / "fixtures" / "streams"
 ORACLE: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
-BASE = in_progress({"model": "m", "input": "hello"}, "resp_1", "m", 1_700_000_000)
+BASE = new_response({"model": "m", "input": "hello"}, "resp_1", "m", 1_700_000_000)
 ENVELOPE = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 USAGE = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
 
@@ -62,7 +62,7 @@ def translated(*outputs: Output, **options: Any) -> list[Output]:
 
 def events(outputs: list[Output]) -> list[dict[str, Any]]:
     """The events as a client gets them: each valid, the last telling what they add up to."""
-    writer, accumulator = ResponsesWriter(error_body), Accumulator()
+    writer, accumulator = ResponsesStreamWriter(error_body), Accumulator()
     *items, done = Framer().feed(b"".join(map(writer.write, outputs)))
     assert done == Event(b"[DONE]") and writer.dropped == 0
     found = []
@@ -71,7 +71,7 @@ def events(outputs: list[Output]) -> list[dict[str, Any]]:
         body = orjson.loads(item.data)
         assert (body["type"], body["sequence_number"]) == (item.event.decode(), number)
         ORACLE.validate_python(body)
-        assert [one.message for one in judge("hub/responses.event").violations(body)] == []
+        assert [one.message for one in load_validator("hub/responses.event").violations(body)] == []
         found.append(body)
     for body in found[:-1]:
         accumulator.add(body)

@@ -11,7 +11,7 @@ from dragoman.adapters.call import Call, Context, Reply, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.translate.replies import chat_reply, responses_reply
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 USAGE = {"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21}
 CALL = {"id": "call_JwmTNF3O", "type": "function", "function": {"name": "f", "arguments": '{"x":  1}'}}
@@ -86,7 +86,7 @@ def test_r07_from_the_content_that_databricks_sends() -> None:
     ctx = context(summarised_reasoning=True)
     hub = dialects["databricks"].called["chat"].read_reply(Reply(200, body), ctx)
     made = responses_reply(hub, {"model": "m", "input": "x"}, "resp_1", ctx)
-    assert [v.message for v in judge("hub/responses.reply").violations(made)] == []
+    assert [v.message for v in load_validator("hub/responses.reply").violations(made)] == []
     assert made["output"][0]["summary"] == [{"type": "summary_text", "text": "thinking"}]
     assert made["output"][1]["content"][0]["text"] == "answer"
     assert made["usage"] == {
@@ -182,7 +182,7 @@ def said(*texts: str) -> dict[str, Any]:
 
 def test_r11_parts_are_concatenated_and_usage_renamed() -> None:
     made = chat_reply(response([said("a", "b"), said("c")]), context())
-    assert [v.message for v in judge("hub/chat.reply").violations(made)] == []
+    assert [v.message for v in load_validator("hub/chat.reply").violations(made)] == []
     choice = made["choices"][0]
     assert (choice["message"]["content"], choice["finish_reason"], made["id"]) == ("abc", "stop", "resp_9")
     assert made["usage"] == {
@@ -267,5 +267,5 @@ def test_the_settings_that_a_response_repeats_are_whole() -> None:
         "reasoning": {"effort": "low"},
     }
     made = translated(completion(content="hi"), request)
-    assert [v.message for v in judge("hub/responses.reply").violations(made)] == []
+    assert [v.message for v in load_validator("hub/responses.reply").violations(made)] == []
     assert made["reasoning"] == {"effort": "low", "summary": None}

@@ -10,7 +10,7 @@ from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.translate.requests import chat_request, responses_request
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 WEATHER = {"type": "function", "name": "get_weather", "description": "d", "parameters": {"type": "object"}}
 CALL = {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": '{"city": "Oslo"}'}
@@ -27,7 +27,7 @@ def to_chat(ctx_policy: dict[str, Any] | None = None, **request: Any) -> tuple[d
     before, ctx = copy.deepcopy(full), context(full, **(ctx_policy or {}))
     made = chat_request(full, ctx)
     assert full == before, "the client's request was altered"
-    assert [v.message for v in judge("hub/chat.request").violations(made)] == []
+    assert [v.message for v in load_validator("hub/chat.request").violations(made)] == []
     return made, ctx
 
 
@@ -36,7 +36,7 @@ def to_responses(**request: Any) -> tuple[dict[str, Any], Context]:
     before, ctx = copy.deepcopy(full), context(full)
     made = responses_request(full, ctx)
     assert full == before, "the client's request was altered"
-    assert [v.message for v in judge("hub/responses.request").violations(made)] == []
+    assert [v.message for v in load_validator("hub/responses.request").violations(made)] == []
     return made, ctx
 
 

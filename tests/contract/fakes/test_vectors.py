@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 from dragoman.contract.fakes import BEHAVIOURS, FakeProvider
 from dragoman.contract.fakes.vectors import EDITS, vector_of
 
@@ -37,7 +37,7 @@ async def test_replies_are_in_the_dialects_form(dialect: str, profile: str) -> N
         status, raw = await ask(fake, ["one", "two words"])
         body = json.loads(raw)
         assert status == 200, raw
-        assert [v.message for v in judge(f"{dialect}/embeddings.reply").violations(body)] == []
+        assert [v.message for v in load_validator(f"{dialect}/embeddings.reply").violations(body)] == []
         assert [item["embedding"] for item in body["data"]] == [vector_of("one"), vector_of("two words")]
         assert body["usage"] == {"prompt_tokens": 3, "total_tokens": 3}
 

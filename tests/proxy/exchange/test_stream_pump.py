@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.chat.chunk_template import Pattern
+from dragoman.adapters.common.chunk_template import ChunkTemplate
 from dragoman.adapters.streams import DeltaRun, Output, StreamReader
 from dragoman.adapters.translate.bridge import bridges
 from dragoman.proxy.config.models import Timeouts
@@ -124,7 +124,7 @@ def test_a_run_is_what_its_chunks_are(client: str, events: list[bytes], places: 
     raw = b"".join([*words(2), *events, event({}, "stop"), DONE])
     taken = relayed(cut(raw, places), client, usage=usage)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Pattern, "match_run", lambda *_: None)
+        patch.setattr(ChunkTemplate, "match_run", lambda *_: None)
         assert relayed([raw], client, usage=usage)[:2] == taken[:2]
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.chat.writer import RenderingWriter
+from dragoman.adapters.chat.writer import RenderingStreamWriter
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk
 
-__all__ = ["InTurnWriter"]
+__all__ = ["ChoiceSerializer"]
 
 
-class InTurnWriter(RenderingWriter):
+class ChoiceSerializer(RenderingStreamWriter):
     """Writes one choice after the other: what the others say waits until the current one has finished. After a fault
     nothing of what still waits is written."""
 
@@ -33,7 +33,7 @@ class InTurnWriter(RenderingWriter):
             if self._current is None:
                 self._current = next(iter(self._waiting))
             said = self._waiting.pop(self._current, [])
-            data += b"".join(super(InTurnWriter, self)._write_chunk(Chunk(body)) for body in said)
+            data += b"".join(super(ChoiceSerializer, self)._write_chunk(Chunk(body)) for body in said)
             if not said or not said[-1]["choices"][0].get("finish_reason"):
                 break
             self._current = None
