@@ -20,12 +20,13 @@ from dragoman.adapters.dialect import Served
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import Validator, load_validator
+from dragoman.schemas import inherit_rows
 
 from .faults import error_body, write_fault
 
 __all__ = ["SERVED"]
 
-_FINISH = {
+_ROWS = {
     "documented": {
         "stop": "eos_token",
         "tool_calls": "eos_token",
@@ -34,7 +35,7 @@ _FINISH = {
     },
     "actual": {"content_filter": "stop_sequence", "function_call": "tool_calls"},
 }
-_FINISH["native"] = _FINISH["actual"]
+_FINISH = inherit_rows("mindie", _ROWS)
 
 _BEYOND_DOCUMENTED = ("tool_calls", "reasoning_content", "reasoning_signature", "annotations", "audio", "function_call")
 
