@@ -108,7 +108,7 @@ class Fault(Exception):
     def param(self) -> str | None:
         return dotted(self.path) or None
 
-    def located(self, receipt: Receipt) -> Fault:
+    def locate(self, receipt: Receipt) -> Fault:
         """The same fault, its path as the client wrote it."""
         self.path = receipt.unmap(self.path)
         return self

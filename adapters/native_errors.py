@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 import orjson
 
 from .call import Context, Reply
-from .error_texts import bounded, hint, no_reason, readable
+from .error_texts import default_message, extract_text, find_hint, truncate
 from .faults import Fault, Kind
-from .native_shapes import MAX_RAW, Native, parsed, recognise, recognise_text
+from .native_shapes import MAX_RAW, Native, parse_body, recognize, recognize_text
 from .retry_after import read_retry_after
 
 __all__ = ["Words", "read_error_object", "read_fault", "read_stray_text"]
@@ -95,25 +95,25 @@ def read_fault(reply: Reply, ctx: Context, words: Words | None = None) -> Fault:
 def _read(reply: Reply, retry_after: float | None, words: Words) -> Fault:
     if 300 <= reply.status < 400:
         return Fault("upstream_invalid_response", _REDIRECT.format(reply.status), code="upstream_redirect")
-    body = reply.body or parsed(reply.raw)
+    body = reply.body or parse_body(reply.raw)
     if isinstance(body, dict | list):
-        native = recognise(body)
+        native = recognize(body)
     else:
         text = body if isinstance(body, str) else _decoded(reply.raw)
         if text is None and reply.status >= 500:
-            return Fault("upstream_invalid_response", no_reason(reply.status), code="upstream_invalid_body")
-        native = recognise_text(text or "")
+            return Fault("upstream_invalid_response", default_message(reply.status), code="upstream_invalid_body")
+        native = recognize_text(text or "")
     return _judged(native, reply.status, words, body, retry_after)
 
 
 def read_error_object(body: Mapping[str, Any], status: int = 200, words: Words | None = None) -> Fault:
     """The fault that an error object tells of, inside a stream or a reply whose status says success. Never raises."""
-    return _judged(recognise(dict(body)), status, words or {}, body)
+    return _judged(recognize(dict(body)), status, words or {}, body)
 
 
 def read_stray_text(text: bytes) -> Fault:
     """The fault that a bare text between the events of a stream tells of."""
-    said = readable(text[:MAX_RAW].decode("utf-8", "replace")) or "nothing that can be read"
+    said = extract_text(text[:MAX_RAW].decode("utf-8", "replace")) or "nothing that can be read"
     if said.startswith("Engine callback timeout"):
         return Fault("upstream_timeout", said, code="upstream_timeout")
     if said.startswith("Failed to get engine response"):
@@ -129,7 +129,7 @@ _REFUSED = "The provider refused the proxy's own credentials: whoever runs the p
 def _judged(native: Native, status: int, words: Words, body: Any, retry_after: float | None = None) -> Fault:
     """Decide the kind and the status, and put the fault together."""
     text = native.message
-    found = hint(text)
+    found = find_hint(text)
     if not 400 <= status <= 599:
         status = native.status
     kind = _kind(native, status, words, found.kind)
@@ -138,7 +138,7 @@ def _judged(native: Native, status: int, words: Words, body: Any, retry_after: f
         return Fault(kind, _REFUSED, code=kind, provider_code=provider_code, retry_after=retry_after)
     return Fault(
         kind,
-        text or no_reason(status or 200),
+        text or default_message(status or 200),
         native.path or found.path,
         _plain(found.value if native.value is None else native.value, _MAX_VALUE),
         status=_status(kind, status),
@@ -198,7 +198,7 @@ def _details(body: Any) -> Any:
         return whole
     kept: dict[str, Any] = {}
     for key, value in list(body.items())[:50]:
-        kept[key] = bounded(value, 200) if isinstance(value, str) else value
+        kept[key] = truncate(value, 200) if isinstance(value, str) else value
         if _plain(kept, _MAX_DETAILS) is None:
             del kept[key]
     return kept or None

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from dragoman.adapters.api_version import check_api_version
 from dragoman.adapters.call import Call, Context, JsonObject
-from dragoman.adapters.extras import EXTRA_PARAMETERS, extra_parameters
+from dragoman.adapters.extras import EXTRA_PARAMETERS, read_extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.fit import Extras
 from dragoman.adapters.suggestions import nearest
@@ -32,7 +32,7 @@ def check_version(call: Call) -> None:
 def settle_extras(body: JsonObject, rules: Validator, call: Call, ctx: Context) -> None:
     """Refuse, drop or keep what a client's body has beyond the API, as its header says. Raises Fault."""
     extras = [name for name in body if name not in rules.known]
-    choice = extra_parameters(call.headers) or "error"
+    choice = read_extra_parameters(call.headers) or "error"
     if not extras or choice == "pass-through":
         return
     if choice == "error":
@@ -56,7 +56,7 @@ def _meant(extras: list[str], known: Collection[str]) -> str:
 
 def extras_of(ctx: Context) -> Extras:
     """What to do with the extra parameters of a request to this provider."""
-    return "keep-all" if extra_parameters(ctx.call.headers) == "pass-through" else "keep"
+    return "keep-all" if read_extra_parameters(ctx.call.headers) == "pass-through" else "keep"
 
 
 def call_headers(body: JsonObject, rules: Validator, ctx: Context) -> dict[str, str]:

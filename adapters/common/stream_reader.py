@@ -125,7 +125,7 @@ class StreamReaderBase(ABC):
 
     def _fail(self, fault: Fault) -> list[Output]:
         self.ended = True
-        fault.located(self._ctx.receipt)
+        fault.locate(self._ctx.receipt)
         return [fault]
 
     def _too_long(self, error: TooLong) -> list[Output]:

@@ -16,9 +16,9 @@ from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
-from .vectors import as_base64, as_floats, check_packed, check_plain
+from .vectors import check_packed, check_plain, decode_vector, encode_vector
 
-__all__ = ["input_count", "read_embeddings"]
+__all__ = ["count_inputs", "read_embeddings"]
 
 _COUNTS = ("prompt_tokens", "total_tokens")
 
@@ -39,7 +39,7 @@ def read_embeddings(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject
     return _mended(body, ctx)
 
 
-def input_count(request: JsonObject) -> int | None:
+def count_inputs(request: JsonObject) -> int | None:
     """How many inputs a request in hub form has; None where it does not say."""
     given: Any = request.get("input")
     if isinstance(given, list) and given:
@@ -115,7 +115,7 @@ def _usage(reported: Any, ctx: Context) -> JsonObject:
 
 def _set_order(body: JsonObject, ctx: Context) -> None:
     data: list[JsonObject] = body["data"]
-    count = input_count(ctx.request) or len(data)
+    count = count_inputs(ctx.request) or len(data)
     if len(data) != count:
         raise _invalid(f"it has {len(data)} embeddings for {count} inputs")
     found = [item["index"] for item in data]
@@ -152,9 +152,9 @@ def _written(vector: Any, asked: str) -> tuple[Any, int]:
     if isinstance(vector, list):
         if asked != "base64":
             return vector, check_plain(vector)
-        return as_base64(vector), len(vector)
+        return encode_vector(vector), len(vector)
     if asked == "float":
-        plain = as_floats(vector)
+        plain = decode_vector(vector)
         return plain, len(plain)
     return vector, check_packed(vector) if asked == "base64" else len(vector)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.adapters.call import JsonObject
 
-__all__ = ["FAILURES", "fill_settings", "new_response", "usage_from_chat"]
+__all__ = ["FAILURES", "fill_settings", "new_response", "to_responses_usage"]
 
 FAILURES = frozenset({"failed", "cancelled"})
 """What the status of a response that tells of an error may be."""
@@ -78,7 +78,7 @@ def _tool(tool: Any) -> Any:
     return {"description": None, "parameters": None, "strict": None, **tool}
 
 
-def usage_from_chat(usage: JsonObject | None) -> JsonObject | None:
+def to_responses_usage(usage: JsonObject | None) -> JsonObject | None:
     """Chat's usage under the names of Responses; details that are not known are 0."""
     if usage is None:
         return None

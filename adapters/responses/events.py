@@ -22,6 +22,7 @@ __all__ = [
     "SUMMARY_TEXT",
     "TERMINALS",
     "TextKind",
+    "add_token_bytes",
     "annotation_added",
     "error_event",
     "item_added",
@@ -32,7 +33,6 @@ __all__ = [
     "part_done",
     "text_delta",
     "text_done",
-    "with_bytes",
 ]
 
 BEGINNINGS = frozenset({"response.created", "response.queued", "response.in_progress"})
@@ -165,7 +165,7 @@ def new_part(
     return part
 
 
-def with_bytes(tokens: list[Any]) -> list[Any]:
+def add_token_bytes(tokens: list[Any]) -> list[Any]:
     """Log probabilities in the form of Responses, where the bytes of a token are always told. What is no token stays
     as it is."""
     return [

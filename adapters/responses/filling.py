@@ -8,7 +8,7 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 
-from .events import BY_DELTA, BY_DONE, OUTPUT_TEXT, with_bytes
+from .events import BY_DELTA, BY_DONE, OUTPUT_TEXT, add_token_bytes
 
 __all__ = ["fill_event", "fill_output", "new_item_id"]
 
@@ -67,7 +67,7 @@ def fill_part(part: Any) -> None:
     if isinstance(part, dict) and part.get("type") == "output_text":
         _default(part, {"text": "", "annotations": []})
         if isinstance(part.get("logprobs"), list):
-            part["logprobs"] = with_bytes(part["logprobs"])
+            part["logprobs"] = add_token_bytes(part["logprobs"])
 
 
 def _default(body: JsonObject, values: JsonObject) -> None:

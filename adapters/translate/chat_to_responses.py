@@ -26,7 +26,7 @@ from typing import Any
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.annotations import valid_annotations
 from dragoman.adapters.common.stream_translator import StreamTranslatorBase
-from dragoman.adapters.responses.base import usage_from_chat
+from dragoman.adapters.responses.base import to_responses_usage
 from dragoman.adapters.responses.events import (
     ARGUMENTS,
     INPUT,
@@ -34,21 +34,21 @@ from dragoman.adapters.responses.events import (
     REASONING_TEXT,
     REFUSAL,
     SUMMARY_TEXT,
+    add_token_bytes,
     lifecycle,
-    with_bytes,
 )
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 
-from .annotations import NO_ANNOTATION, flat_annotation
-from .open_items import OpenCall, OpenTurn
+from .annotations import NO_ANNOTATION, to_responses_annotation
+from .open_items import OpenCall, OpenContent
 from .replies import MORE_CHOICES, NO_AUDIO
-from .tools import Original
+from .tools import OriginalTool
 
 __all__ = ["ChatToResponses"]
 
 _CONTENT = ("choices", 0, "delta", "content")
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
-_NO_NAMES: Mapping[str, Original] = {}
+_NO_NAMES: Mapping[str, OriginalTool] = {}
 
 
 class ChatToResponses(StreamTranslatorBase):
@@ -64,7 +64,7 @@ class ChatToResponses(StreamTranslatorBase):
         ctx: Context,
         *,
         summary: bool = False,
-        names: Mapping[str, Original] = _NO_NAMES,
+        names: Mapping[str, OriginalTool] = _NO_NAMES,
     ) -> None:
         super().__init__()
         self._base = base
@@ -72,7 +72,7 @@ class ChatToResponses(StreamTranslatorBase):
         self._thought = SUMMARY_TEXT if summary else REASONING_TEXT
         self._names = names
         self._began = False
-        self._turn: OpenTurn | None = None
+        self._turn: OpenContent | None = None
         self._run_body: JsonObject | None = None  # whose runs are more of the open text
         self._calls: dict[int, OpenCall] = {}
         self._next = 0
@@ -88,7 +88,7 @@ class ChatToResponses(StreamTranslatorBase):
         self._run_body = run.body
         return turn.write_run(run)
 
-    def _is_more_of(self, turn: OpenTurn, run: DeltaRun) -> bool:
+    def _is_more_of(self, turn: OpenContent, run: DeltaRun) -> bool:
         choice = run.body["choices"][0]
         return turn.has_text and run.place == _CONTENT and not choice["index"] and not choice.get("logprobs")
 
@@ -133,7 +133,7 @@ class ChatToResponses(StreamTranslatorBase):
     def _text_with_tokens(self, text: str, tokens: list[JsonObject], out: list[Output]) -> None:
         writes_on = self._turn is not None and self._turn.has_text
         if text or (tokens and writes_on):  # a token may be a part of a character, and show no text of its own
-            self._message(out).write(OUTPUT_TEXT, text, with_bytes(tokens), out)
+            self._message(out).write(OUTPUT_TEXT, text, add_token_bytes(tokens), out)
 
     def _rest(self, delta: JsonObject, out: list[Output]) -> None:
         if delta.get("refusal"):
@@ -153,7 +153,7 @@ class ChatToResponses(StreamTranslatorBase):
             if self._turn is None or not self._turn.has_text:
                 self._ctx.receipt.record_drop(("choices", 0), "an annotation to no text")
             else:
-                self._turn.annotate(flat_annotation(annotation), out)
+                self._turn.annotate(to_responses_annotation(annotation), out)
 
     def _call(self, piece: JsonObject, out: list[Output]) -> None:
         custom = piece.get("custom")
@@ -188,23 +188,23 @@ class ChatToResponses(StreamTranslatorBase):
         self._next += 1
         return call
 
-    def _original(self, name: str) -> Original:
-        return self._names.get(name) or Original(name)
+    def _original(self, name: str) -> OriginalTool:
+        return self._names.get(name) or OriginalTool(name)
 
-    def _reasoning(self, out: list[Output]) -> OpenTurn:
+    def _reasoning(self, out: list[Output]) -> OpenContent:
         if self._turn is not None and self._turn.type == "reasoning" and self._turn.signature is None:
             return self._turn
         return self._open_turn({"type": "reasoning", "id": self._ctx.new_id("rs"), "summary": []}, out)
 
-    def _message(self, out: list[Output]) -> OpenTurn:
+    def _message(self, out: list[Output]) -> OpenContent:
         if self._turn is not None and self._turn.type == "message":
             return self._turn
         item = {"type": "message", "id": self._ctx.new_id("msg"), "role": "assistant", "content": []}
         return self._open_turn(item, out)
 
-    def _open_turn(self, item: JsonObject, out: list[Output]) -> OpenTurn:
+    def _open_turn(self, item: JsonObject, out: list[Output]) -> OpenContent:
         self._close_turn(out)
-        turn = self._turn = OpenTurn(item, self._next, out)
+        turn = self._turn = OpenContent(item, self._next, out)
         self._next += 1
         return turn
 
@@ -215,7 +215,7 @@ class ChatToResponses(StreamTranslatorBase):
 
     def _close(self, out: list[Output]) -> None:
         """Close what is open, in order; the last item of an incomplete response is incomplete itself."""
-        open_items: list[OpenTurn | OpenCall] = [*self._calls.values()]
+        open_items: list[OpenContent | OpenCall] = [*self._calls.values()]
         if self._turn is not None:
             open_items.append(self._turn)
         for item in sorted(open_items, key=lambda item: item.index):
@@ -235,7 +235,7 @@ class ChatToResponses(StreamTranslatorBase):
             "completed_at": None if reason else int(self._ctx.clock()),
             "incomplete_details": {"reason": reason} if reason else None,
             "output": [self._output[index] for index in range(self._next)],
-            "usage": usage_from_chat(self._usage),
+            "usage": to_responses_usage(self._usage),
         }
         return [*out, Chunk(lifecycle(status, response)), end]
 

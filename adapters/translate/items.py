@@ -13,7 +13,7 @@ from dragoman.adapters.chat.messages import text_of
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
 
-from .parts import responses_parts
+from .parts import to_responses_parts
 from .unused import record_unused
 
 __all__ = ["items_of"]
@@ -80,7 +80,7 @@ def _items(message: JsonObject, path: Path, ctx: Context) -> list[JsonObject]:
     role, content = message.get("role"), message.get("content")
     if role == "assistant":
         return _assistant_items(message, path, ctx)
-    parts = responses_parts(content, (*path, "content"), ctx) if isinstance(content, list) else content
+    parts = to_responses_parts(content, (*path, "content"), ctx) if isinstance(content, list) else content
     if role == "tool":
         return [{"type": "function_call_output", "call_id": message.get("tool_call_id"), "output": parts}]
     return [{"type": "message", "role": role, "content": parts}]

@@ -15,12 +15,12 @@ from dragoman.adapters.chat.messages import order_tool_results, text_of
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, dotted
 
-from .parts import chat_parts
+from .parts import to_chat_parts
 from .reasoning import join_reasoning
-from .tools import ADDITIONAL, boxed, flat_name
+from .tools import ADDITIONAL, box_text, flat_name
 from .unused import record_unused
 
-__all__ = ["messages_of"]
+__all__ = ["to_messages"]
 
 _CALLS = {"function_call", "custom_tool_call"}
 _OUTPUTS = {"function_call_output", "custom_tool_call_output"}
@@ -38,7 +38,7 @@ _USED = {
 _BETWEEN = "\n\n"  # two messages of one turn
 
 
-def messages_of(items: str | list[JsonObject], ctx: Context) -> list[JsonObject]:
+def to_messages(items: str | list[JsonObject], ctx: Context) -> list[JsonObject]:
     """A Responses input as chat messages. Raises Fault, its path as the client wrote it."""
     if isinstance(items, str):
         ctx.receipt.record_conversion(("input",), "the input is one user message", after=("messages",))
@@ -106,7 +106,7 @@ class _Conversation:
 
     def _content(self, item: JsonObject, path: Path) -> Any:
         content = item.get("content")
-        return chat_parts(content, (*path, "content"), self._ctx) if isinstance(content, list) else content
+        return to_chat_parts(content, (*path, "content"), self._ctx) if isinstance(content, list) else content
 
     def _join_turn(self, kind: str, item: JsonObject, path: Path) -> None:
         turn = self._turn
@@ -148,7 +148,7 @@ class _Conversation:
             raise Fault("invalid_request", text, (*path, "call_id"), call_id, code="invalid_value")
         output = item.get("output")
         if isinstance(output, list):
-            content: Any = chat_parts(output, (*path, "output"), self._ctx)
+            content: Any = to_chat_parts(output, (*path, "output"), self._ctx)
         else:
             content = output if isinstance(output, str) else orjson.dumps(output).decode()
         shown = [part for part in content if part["type"] != "text"] if isinstance(content, list) else []
@@ -163,6 +163,6 @@ class _Conversation:
 
 def _chat_call(item: JsonObject) -> JsonObject:
     name = flat_name(item.get("namespace"), str(item.get("name")))
-    arguments = boxed(item.get("input")) if item.get("type") == "custom_tool_call" else item.get("arguments")
+    arguments = box_text(item.get("input")) if item.get("type") == "custom_tool_call" else item.get("arguments")
     text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
     return {"id": item.get("call_id"), "type": "function", "function": {"name": name, "arguments": text}}

@@ -20,14 +20,14 @@ from dragoman.adapters.responses.events import (
 from dragoman.adapters.streams import Chunk, DeltaRun, Output
 from dragoman.adapters.text_buffer import TextBuffer
 
-from .tools import unboxed
+from .tools import unbox_text
 
-__all__ = ["OpenCall", "OpenTurn"]
+__all__ = ["OpenCall", "OpenContent"]
 
 _DELTA = ("delta",)
 
 
-class OpenTurn:
+class OpenContent:
     """A message or a reasoning item: parts, of which the last one is open."""
 
     __slots__ = (
@@ -144,7 +144,7 @@ class OpenCall:
     def close(self, status: str, out: list[Output]) -> JsonObject:
         text = self._buffer.text()
         if self._boxed:
-            text = unboxed(text)
+            text = unbox_text(text)
             self._tell(text, out)
         item = {**self._item, self._kind.key: text, "status": status}
         out.append(Chunk(text_done(self._kind, self._id, self.index, 0, text)))

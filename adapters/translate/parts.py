@@ -10,7 +10,7 @@ from dragoman.adapters.paths import Path, dotted
 
 from .unused import record_unused
 
-__all__ = ["chat_parts", "responses_parts"]
+__all__ = ["to_chat_parts", "to_responses_parts"]
 
 _FILE_KEYS = ("file_id", "file_data", "filename")
 _TEXTS = ("input_text", "output_text", "text")
@@ -23,7 +23,7 @@ _CHAT_USES = {
 _RESPONSES_USES = {"image_url": ("url", "detail"), "file": _FILE_KEYS}
 
 
-def chat_parts(parts: list[JsonObject], path: Path, ctx: Context) -> str | list[JsonObject]:
+def to_chat_parts(parts: list[JsonObject], path: Path, ctx: Context) -> str | list[JsonObject]:
     """Parts of a Responses item in chat's form; text only, as one string. Raises Fault."""
     made = [_chat_part(part, (*path, i), ctx) for i, part in enumerate(parts)]
     if all(part["type"] == "text" for part in made):
@@ -31,7 +31,7 @@ def chat_parts(parts: list[JsonObject], path: Path, ctx: Context) -> str | list[
     return made
 
 
-def responses_parts(parts: list[JsonObject], path: Path, ctx: Context) -> list[JsonObject]:
+def to_responses_parts(parts: list[JsonObject], path: Path, ctx: Context) -> list[JsonObject]:
     """Parts of a chat message in the form of Responses. Raises Fault."""
     return [_responses_part(part, (*path, i), ctx) for i, part in enumerate(parts)]
 

@@ -14,7 +14,7 @@ from dragoman.adapters.fit import HUB_COMPLETIONS, drop_or_reject, resolve_extra
 from dragoman.adapters.paths import Path
 from dragoman.schemas import load
 
-__all__ = ["chat_of_prompt", "text_choice", "text_reply"]
+__all__ = ["prompt_to_chat_request", "to_text_choice", "to_text_reply"]
 
 _SAME = frozenset(
     {
@@ -49,7 +49,7 @@ _MESSAGE = ("messages", 0, "content")
 _FINISH = {"tool_calls": "stop", "function_call": "stop"}  # what completions do not have
 
 
-def chat_of_prompt(request: JsonObject, ctx: Context) -> JsonObject:
+def prompt_to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     """A completions request as a chat request. Raises Fault, its path as the client wrote it."""
     if not ctx.target.policy.emulate_completions:
         text = "the model's provider does not serve completions; the policy emulate_completions would let chat stand in"
@@ -82,14 +82,14 @@ def _only_prompt(prompt: object) -> tuple[Path, str]:
     raise Fault("unsupported_parameter", text, ("prompt",), code="unsupported_parameter")
 
 
-def text_reply(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
+def to_text_reply(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
     """A chat reply as a completions reply."""
     kept: JsonObject = {key: reply[key] for key in _ENVELOPE if key in reply}
-    choices = [text_choice(choice, "message", ctx) for choice in reply["choices"]]
+    choices = [to_text_choice(choice, "message", ctx) for choice in reply["choices"]]
     return {**kept, "object": "text_completion", "choices": choices}
 
 
-def text_choice(choice: JsonObject, part: str, ctx: Context) -> JsonObject:
+def to_text_choice(choice: JsonObject, part: str, ctx: Context) -> JsonObject:
     """A choice of a chat reply, or of a chunk, in the form of completions. `part` names its message or delta."""
     said, finish = choice[part], choice.get("finish_reason")
     for name in _NOT_TEXT:

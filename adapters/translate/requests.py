@@ -16,11 +16,11 @@ from dragoman.adapters.paths import Path
 from dragoman.schemas import load
 
 from .items import items_of
-from .messages import messages_of
-from .tools import chat_choice, chat_tools, offered, responses_choice, responses_tools
+from .messages import to_messages
+from .tools import list_tools, to_chat_tool_choice, to_chat_tools, to_responses_tool_choice, to_responses_tools
 from .unused import record_unused
 
-__all__ = ["chat_request", "responses_request"]
+__all__ = ["to_chat_request", "to_responses_request"]
 
 _SAME = (
     "model",
@@ -45,7 +45,7 @@ _LOGPROBS = "message.output_text.logprobs"
 _SEALED = "reasoning.encrypted_content"
 
 
-def chat_request(request: JsonObject, ctx: Context) -> JsonObject:
+def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     """A Responses request as a chat request. Raises Fault, its path as the client wrote it.
 
     `previous_response_id` has been followed before: what it names stands in `input`.
@@ -53,7 +53,7 @@ def chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     left = dict(request)
     made = _kept(left)
     instructions = left.pop("instructions", None)
-    made["messages"] = messages_of(left.pop("input", None) or [], ctx)
+    made["messages"] = to_messages(left.pop("input", None) or [], ctx)
     if instructions:
         ctx.receipt.record_conversion(("instructions",), "instructions are the first message", after=("messages", 0))
         _shift_messages(made["messages"], ctx)
@@ -65,10 +65,10 @@ def chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     _chat_logprobs(left, made, ctx)
     choice = left.pop("tool_choice", None)
     left.pop("tools", None)
-    if tools := offered(request):
-        made["tools"] = chat_tools(tools, choice, ctx)
+    if tools := list_tools(request):
+        made["tools"] = to_chat_tools(tools, choice, ctx)
     if choice is not None and made.get("tools"):
-        made["tools"], made["tool_choice"] = chat_choice(choice, made["tools"], ctx)
+        made["tools"], made["tool_choice"] = to_chat_tool_choice(choice, made["tools"], ctx)
     elif choice is not None:
         ctx.receipt.record_drop(("tool_choice",), "there is no tool left to choose", "form")
     if not made.get("tools"):
@@ -87,7 +87,7 @@ def chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     return made
 
 
-def responses_request(request: JsonObject, ctx: Context) -> JsonObject:
+def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
     """A chat request as a Responses request. Raises Fault, its path as the client wrote it."""
     left = dict(request)
     made = _kept(left)
@@ -107,9 +107,9 @@ def responses_request(request: JsonObject, ctx: Context) -> JsonObject:
     _responses_format(left, made, ctx)
     _responses_logprobs(left, made, ctx)
     if tools := left.pop("tools", None):
-        made["tools"] = responses_tools(tools, ctx)
+        made["tools"] = to_responses_tools(tools, ctx)
     if (choice := left.pop("tool_choice", None)) is not None:
-        made["tool_choice"] = responses_choice(choice, ctx)
+        made["tool_choice"] = to_responses_tool_choice(choice, ctx)
     if left.pop("stream_options", None) is not None:
         ctx.receipt.record_drop(("stream_options",), "a Responses stream always ends with the usage", "form")
     _settle_rest(left, HUB_CHAT, "Responses", ctx)

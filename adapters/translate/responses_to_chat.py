@@ -37,8 +37,8 @@ from dragoman.adapters.responses.events import (
 )
 from dragoman.adapters.streams import Chunk, Output
 
-from .annotations import NO_ANNOTATION, chat_annotation
-from .replies import chat_usage, failure
+from .annotations import NO_ANNOTATION, to_chat_annotation
+from .replies import read_failure, to_chat_usage
 
 __all__ = ["ResponsesToChat"]
 
@@ -159,7 +159,7 @@ class ResponsesToChat(StreamTranslatorBase):
         if not isinstance(annotation, dict):
             return
         self._noted[event["output_index"], event.get("content_index", 0)] += 1
-        if (made := chat_annotation(annotation)) is None:
+        if (made := to_chat_annotation(annotation)) is None:
             self._ctx.receipt.record_drop(("output", event["output_index"]), NO_ANNOTATION)
         else:
             out.append(self._delta({"annotations": [made]}))
@@ -174,14 +174,14 @@ class ResponsesToChat(StreamTranslatorBase):
         else:
             word = "tool_calls" if self._calls else "stop"
         out.append(self._delta({}, finish=word))
-        usage = chat_usage(response.get("usage"))
+        usage = to_chat_usage(response.get("usage"))
         if self._wants_usage and usage is not None:
             out.append(Chunk({**self._envelope, "choices": [], "usage": usage}))
         self._finished = True
 
     def _failed(self, event: JsonObject, out: list[Output]) -> None:
         status = event["type"].removeprefix("response.")
-        out[:] = [failure({**event["response"], "status": status}).located(self._ctx.receipt)]
+        out[:] = [read_failure({**event["response"], "status": status}).locate(self._ctx.receipt)]
         self._ended = True
 
     # Helpers

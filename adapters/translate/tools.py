@@ -26,16 +26,16 @@ from .unused import record_unused
 
 __all__ = [
     "ADDITIONAL",
-    "Original",
-    "boxed",
-    "chat_choice",
-    "chat_tools",
+    "OriginalTool",
+    "box_text",
     "flat_name",
-    "offered",
-    "originals",
-    "responses_choice",
-    "responses_tools",
-    "unboxed",
+    "list_tools",
+    "map_tool_names",
+    "to_chat_tool_choice",
+    "to_chat_tools",
+    "to_responses_tool_choice",
+    "to_responses_tools",
+    "unbox_text",
 ]
 
 ADDITIONAL = "additional_tools"
@@ -52,7 +52,7 @@ _FREE_TEXT = {
 }
 
 
-class Original(NamedTuple):
+class OriginalTool(NamedTuple):
     """What a function in chat stands for. `free` where the tool takes free text."""
 
     name: str
@@ -73,7 +73,7 @@ def flat_name(namespace: str | None, name: str) -> str:
     return f"{flat[: _LONGEST_NAME - len(digest) - 1]}_{digest}"
 
 
-def offered(request: JsonObject) -> list[tuple[Path, JsonObject]]:
+def list_tools(request: JsonObject) -> list[tuple[Path, JsonObject]]:
     """Every tool of a Responses request, with its path: those of `tools`, then those that its input adds."""
     found: list[tuple[Path, JsonObject]] = [(("tools", i), tool) for i, tool in enumerate(request.get("tools") or ())]
     items = request.get("input")
@@ -83,23 +83,23 @@ def offered(request: JsonObject) -> list[tuple[Path, JsonObject]]:
     return found
 
 
-def originals(request: JsonObject) -> Mapping[str, Original]:
+def map_tool_names(request: JsonObject) -> Mapping[str, OriginalTool]:
     """Name of a function in chat -> the tool, for those that are another in the Responses request."""
-    known: dict[str, Original] = {}
-    for _, tool in offered(request):
+    known: dict[str, OriginalTool] = {}
+    for _, tool in list_tools(request):
         for _, space, one in _members(tool):
             free = one.get("type") == "custom"
             if space is not None or free:
-                known[flat_name(space, one["name"])] = Original(one["name"], space, free)
+                known[flat_name(space, one["name"])] = OriginalTool(one["name"], space, free)
     return known
 
 
-def boxed(text: Any) -> str:
+def box_text(text: Any) -> str:
     """The arguments that stand for free text."""
     return orjson.dumps({"input": text}).decode()
 
 
-def unboxed(arguments: str) -> str:
+def unbox_text(arguments: str) -> str:
     """The free text in a function's arguments, none in `{}`; what is no such arguments is the text itself."""
     try:
         found = orjson.loads(arguments)
@@ -111,7 +111,7 @@ def unboxed(arguments: str) -> str:
     return text if isinstance(text, str) else arguments
 
 
-def chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Context) -> list[JsonObject]:
+def to_chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Context) -> list[JsonObject]:
     """Tools of a Responses request in chat's form. Raises Fault where a tool of the provider's cannot be left out."""
     made: list[JsonObject] = []
     places: list[tuple[Path, Path]] = []
@@ -136,13 +136,13 @@ def chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Context) 
     return made
 
 
-def responses_tools(tools: list[JsonObject], ctx: Context) -> list[JsonObject]:
+def to_responses_tools(tools: list[JsonObject], ctx: Context) -> list[JsonObject]:
     """Tools of a chat request in the form of Responses, where `strict` is always said."""
     ctx.receipt.record_conversion(("tools",), "tools in the form of Responses")
     return [_responses_tool(tool, ("tools", i), ctx) for i, tool in enumerate(tools)]
 
 
-def chat_choice(choice: Any, tools: list[JsonObject], ctx: Context) -> tuple[list[JsonObject], Any]:
+def to_chat_tool_choice(choice: Any, tools: list[JsonObject], ctx: Context) -> tuple[list[JsonObject], Any]:
     """The tools to offer in chat, and the choice among them. Raises Fault for what the model's provider lacks."""
     if not isinstance(choice, dict):
         return tools, choice
@@ -172,7 +172,7 @@ def _chosen(choice: JsonObject) -> str:
     return flat_name(choice.get("namespace"), choice["name"])
 
 
-def responses_choice(choice: Any, ctx: Context) -> Any:
+def to_responses_tool_choice(choice: Any, ctx: Context) -> Any:
     if not isinstance(choice, dict):
         return choice
     kind = choice.get("type")
@@ -182,7 +182,7 @@ def responses_choice(choice: Any, ctx: Context) -> Any:
         return {
             "type": kind,
             "mode": allowed["mode"],
-            "tools": [responses_choice(one, ctx) for one in allowed["tools"]],
+            "tools": [to_responses_tool_choice(one, ctx) for one in allowed["tools"]],
         }
     return {"type": kind, "name": choice[kind]["name"]} if kind in ("function", "custom") else choice
 

@@ -155,7 +155,7 @@ def _attempt(candidate: Candidate, called: Called, ctx: Context, bridge: Bridge 
             ctx = ctx._replace(request=request, needs_first_choice=bridge.needs_first_choice)
         return Attempt(candidate, called, ctx, called.write_request(ctx.request, ctx), bridge)
     except Fault as fault:
-        raise fault.located(ctx.receipt) from None
+        raise fault.locate(ctx.receipt) from None
 
 
 def mended(target: Target) -> Target:

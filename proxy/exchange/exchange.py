@@ -14,7 +14,7 @@ from aiohttp.web_response import Response, StreamResponse
 
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.extras import extra_parameters
+from dragoman.adapters.extras import read_extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import BOM, read_object
 from dragoman.adapters.routes import Route
@@ -112,7 +112,7 @@ class Exchange:
         deployment = headers.get(named) if named else None
         note.model = model = self._state.model(hub.get("model"), deployment)
         note.stream = hub.get("stream") is True
-        candidates = self._state.candidates(model, caller, extra_parameters(headers), deployment)
+        candidates = self._state.candidates(model, caller, read_extra_parameters(headers), deployment)
         if asked.route.protocol == "responses":
             asked.turn = await Turn.begin(self._store, caller.name or "", hub, asked.route.keeps, self.clock)
         if note.stream:

@@ -41,7 +41,7 @@ def _hub_reply(asked: Asked, attempt: Attempt, incoming: Incoming, raw: bytes) -
             hub = attempt.bridge.reply(hub, asked.ctx.request, attempt.ctx)
         return hub
     except Fault as fault:
-        raise fault.located(attempt.ctx.receipt) from None
+        raise fault.locate(attempt.ctx.receipt) from None
 
 
 def served_context(asked: Asked, attempt: Attempt) -> Context:

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, JsonObject, Reply
 from dragoman.adapters.changes import Change
-from dragoman.adapters.extras import extra_parameters
+from dragoman.adapters.extras import read_extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_object
 from dragoman.adapters.routes import Route
@@ -150,7 +150,7 @@ async def _fill(plan: Plan, config: Config, state: RouterState, question: Questi
     deployment = headers.get(named) if named else None
     plan.model = state.model(question.hub.get("model"), deployment)
     plan.entry = match(config.models, plan.model)
-    candidates = state.candidates(plan.model, caller, extra_parameters(headers), deployment)
+    candidates = state.candidates(plan.model, caller, read_extra_parameters(headers), deployment)
     plan.stops = _with_chances([_stop(config, plan, candidate, question) for candidate in candidates])
     chosen = plan.chosen
     if chosen is None:

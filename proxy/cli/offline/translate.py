@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.extras import extra_parameters
+from dragoman.adapters.extras import read_extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any, read_object
 from dragoman.adapters.routes import Route
@@ -141,7 +141,7 @@ def _reply(data: bytes, task: Task) -> Translated:
             hub = task.bridge.reply(hub, {}, called)
         reply = task.route.served.write_reply(hub, asked_by)
     except Fault as fault:
-        return Translated(called.receipt, fault=fault.located(called.receipt), reply=refusal(task.route, fault))
+        return Translated(called.receipt, fault=fault.locate(called.receipt), reply=refusal(task.route, fault))
     return Translated(called.receipt, reply=reply)
 
 
@@ -201,7 +201,7 @@ def _candidate(task: Task, model: str, call: Call | None = None) -> Candidate:
     provider |= {"profile": task.provider.profile} if task.provider.profile else {}
     config = Config.model_validate({"providers": {"provider": provider}, "models": {"model": {"targets": [target]}}})
     state = RouterState(config, dialects, connect=_Nowhere)
-    candidate = next(state.candidates("model", ANYONE, extra_parameters(call.headers) if call else None))
+    candidate = next(state.candidates("model", ANYONE, read_extra_parameters(call.headers) if call else None))
     return replace(candidate, target=replace(candidate.target, model=model))
 
 

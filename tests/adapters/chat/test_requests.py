@@ -108,7 +108,7 @@ def test_a_request_loses_exactly_what_its_receipt_says(
     try:
         call = dialects[dialect].called["chat"].write_request(request, ctx)
     except Fault as fault:
-        path = fault.located(ctx.receipt).path
+        path = fault.locate(ctx.receipt).path
         assert fault.owner == "client"
         assert lookup(before, path[:-1]) is not None, f"{path} leads nowhere in the client's request"
         return

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Context, Reply
-from dragoman.adapters.embeddings.vectors import as_base64
+from dragoman.adapters.embeddings.vectors import encode_vector
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import load_validator
 
@@ -45,7 +45,7 @@ def test_whole_replies_pass_as_they_are(context: MakeContext, dialect: str) -> N
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_formats(context: MakeContext, dialect: str) -> None:
-    packed = [as_base64(vector) for vector in VECTORS]
+    packed = [encode_vector(vector) for vector in VECTORS]
     for sent in (VECTORS, packed):
         for asked, wanted in (("base64", packed), ("float", VECTORS), (None, VECTORS)):
             found = read(reply(sent), asking(context, encoding_format=asked), dialect)
@@ -70,7 +70,7 @@ def test_untouched_replies(context: MakeContext, mode: str) -> None:
     assert read(odd, documented) == odd
     assert documented.receipt.violations == (2 if mode == "report" else 0)
     found = read(odd, asking(context, policy={"replies": mode}, encoding_format="base64"))
-    assert [item["embedding"] for item in found["data"]] == [as_base64(vector) for vector in VECTORS]
+    assert [item["embedding"] for item in found["data"]] == [encode_vector(vector) for vector in VECTORS]
 
 
 def test_strict(context: MakeContext) -> None:

@@ -223,4 +223,4 @@ def test_paths_lead_back_through_databricks_nesting() -> None:
     ctx = context({"model": "m", "input": "x", "tools": [{"type": "function", "name": "f", "parameters": wide}]})
     with pytest.raises(Fault) as caught:
         write("databricks", ctx)
-    assert caught.value.located(ctx.receipt).path == ("tools", 0, "parameters", "properties")
+    assert caught.value.locate(ctx.receipt).path == ("tools", 0, "parameters", "properties")

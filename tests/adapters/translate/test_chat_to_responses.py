@@ -21,7 +21,7 @@ from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.sse import Event, Framer
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.translate.chat_to_responses import ChatToResponses
-from dragoman.adapters.translate.tools import Original
+from dragoman.adapters.translate.tools import OriginalTool
 from dragoman.adapters.validation import load_validator
 
 CHAT_STREAMS = Path(__file__).parent.parent / "chat" / "fixtures" / "streams"
@@ -179,7 +179,9 @@ def test_calls_side_by_side_stay_open_until_the_finish() -> None:
 def test_a_name_may_come_in_pieces_as_clients_of_chat_add_them_up(pieces: list[str]) -> None:
     first, *later = pieces
     named = [piece(0, name=name) for name in later]
-    [call] = output(piece(0, id="a", name=first), *named, piece(0, "{}"), stop(), names={"ns__f": Original("f", "ns")})
+    [call] = output(
+        piece(0, id="a", name=first), *named, piece(0, "{}"), stop(), names={"ns__f": OriginalTool("f", "ns")}
+    )
     assert (call["name"], call["namespace"], call["arguments"]) == ("f", "ns", "{}")
 
 
@@ -296,7 +298,7 @@ def test_log_probabilities_ride_on_the_deltas_with_their_bytes() -> None:
 
 def test_names_that_stand_for_a_namespace_are_taken_apart() -> None:
     [call] = output(
-        piece(0, "{}", id="c", name="files__read"), stop(), names={"files__read": Original("read", "files")}
+        piece(0, "{}", id="c", name="files__read"), stop(), names={"files__read": OriginalTool("read", "files")}
     )
     assert (call["namespace"], call["name"]) == ("files", "read")
 
@@ -316,7 +318,7 @@ def test_a_free_form_call() -> None:
 )
 def test_a_function_that_stands_for_free_text_is_told_as_such(arguments: str, text: str) -> None:
     pieces = [piece(0, arguments[:4], id="c", name="patch"), piece(0, arguments[4:])]
-    found = events(translated(*pieces, stop(), End(), names={"patch": Original("patch", free=True)}))
+    found = events(translated(*pieces, stop(), End(), names={"patch": OriginalTool("patch", free=True)}))
     [call] = found[-1]["response"]["output"]
     assert (call["type"], call["input"], call["name"]) == ("custom_tool_call", text, "patch")
     told = [event["delta"] for event in found if event["type"] == "response.custom_tool_call_input.delta"]

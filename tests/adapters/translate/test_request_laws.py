@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Change, Receipt
 from dragoman.adapters.paths import lookup
-from dragoman.adapters.translate.requests import chat_request, responses_request
+from dragoman.adapters.translate.requests import to_chat_request, to_responses_request
 from dragoman.adapters.validation import load_validator
 
 EXAMPLES = [300, pytest.param(20_000, marks=pytest.mark.heavy)]
@@ -172,10 +172,10 @@ def test_there_and_back_a_request_is_the_same_but_for_what_the_receipt_tells(exa
     def law(request: dict[str, Any]) -> None:
         before = copy.deepcopy(request)
         there = context(request)
-        told = responses_request(request, there)
+        told = to_responses_request(request, there)
         assert [one.message for one in load_validator("hub/responses.request").violations(told)] == []
         back = context(told)
-        again = chat_request(told, back)
+        again = to_chat_request(told, back)
         assert [one.message for one in load_validator("hub/chat.request").violations(again)] == []
         assert request == before, "the client's request was altered"
         assert back.receipt.losses == [], "what Responses could say, chat can say again"
