@@ -1,4 +1,4 @@
-"""Where a key stands twice in a JSON text that is valid otherwise."""
+"""Finding a key that an object has twice, in a JSON text that is valid otherwise."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from .paths import Path, dotted
 __all__ = ["duplicate_key", "place_of"]
 
 _SHOWN = 40
-# A string, with the colon behind it where it is a key; or what begins, parts and ends objects and arrays.
+# A string, with the colon behind it if it is a key; or what begins, parts and ends objects and arrays.
 _TOKEN = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*(:)?|[{}\[\],]')
 
 
 @dataclass(slots=True)
 class _Open:
-    """An object or array that has not ended yet: where it is being read, and where the keys of an object stood."""
+    """An object or array that has not ended yet: the place of the reader in it, and the places of an object's keys."""
 
     at: str | int
     keys: dict[str, int] = field(default_factory=dict)
 
 
 def duplicate_key(text: str, skipped: int = 0) -> Fault:
-    """The fault that names the first key to stand twice in one object, and both its places. `skipped` bytes stood
-    before the text. Raises ValueError where no key does.
+    """The fault that names the first key that one object has twice, and both its places. `skipped` bytes came
+    before the text. Raises ValueError if there is no such key.
     """
     stack: list[_Open] = []
     for token in _TOKEN.finditer(text):
@@ -44,7 +44,7 @@ def duplicate_key(text: str, skipped: int = 0) -> Fault:
             if first != token.start():
                 places = [place_of(text, position, skipped) for position in (first, token.start())]
                 return _fault(tuple(one.at for one in stack), *places)
-    raise ValueError("no key stands twice")
+    raise ValueError("no object has a key twice")
 
 
 def place_of(text: str, position: int, skipped: int = 0) -> str:

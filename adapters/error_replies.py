@@ -28,16 +28,15 @@ def reply(status: int, body: JsonObject, fault: Fault, **headers: str) -> Reply:
 
 
 def describe(fault: Fault) -> str:
-    """The message, with the offending value behind it where the value is short and matters, and the message tells of
-    none."""
+    """The message, and behind it the offending value, if that is short, matters and is not in the message."""
     message = truncate(fault.message) or f"The request failed: {fault.kind}"
     value = format_value(fault.value)
-    told = fault.kind == "extra_parameter" or value in message or _GOT.search(message)
-    return message if told or not 0 < len(value) <= _SHOWN else f"{message} (got {value})"
+    shows_value = fault.kind == "extra_parameter" or value in message or _GOT.search(message)
+    return message if shows_value or not 0 < len(value) <= _SHOWN else f"{message} (got {value})"
 
 
 def describe_with_param(fault: Fault) -> str:
-    """`sentence` for dialects that have no place for the parameter's name: the name stands in the message."""
+    """`describe` for dialects that have no field for the parameter's name: the name is a part of the message."""
     message = describe(fault)
     return message if not fault.param or fault.param in message else f"{fault.param}: {message}"
 

@@ -1,4 +1,4 @@
-"""What the words of an error say: texts cut to size, HTML stripped, parameter names and values found in sentences."""
+"""Reading the words of an error: texts cut to size, HTML stripped, parameter names and values found in sentences."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def word(value: Any) -> str | None:
 
 
 def _value(text: str) -> Any:
-    """A value as a sentence shows it: JSON where it is JSON, else the text."""
+    """A value as a sentence shows it: JSON if it is JSON, else the text."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -79,7 +79,7 @@ def _value(text: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What a sentence tells. `kind` is None where it tells nothing about that."""
+    """What a sentence says of an error. `kind` is None if it does not show the kind."""
 
     kind: Kind | None = None
     path: Path = ()
@@ -96,7 +96,7 @@ def find_hint(text: str) -> Hint:
 
 
 def parse_path(text: str) -> Path:
-    """A path from a provider's own words; empty where the text is no path."""
+    """A path from a provider's own words; empty if the text is no path."""
     if not text or len(text) > _PATH or any(space in text for space in " \t\r\n"):
         return ()
     return parse(text)

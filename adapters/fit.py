@@ -5,7 +5,7 @@ A written body meets three kinds of misfit. Each has one rule, chosen by the exc
     unknown to the target    null, or `x-neutral` in the hub    dropped, same meaning
                              `x-advisory` in the hub            dropped, a loss
                              known to the hub                   policy `unsupported`: refuse | drop
-                             known to nobody (extra)            policy `extra_parameters`: error | drop | pass-through
+                             no hub field either (extra)        policy `extra_parameters`: error | drop | pass-through
     outside a range          null                               dropped, same meaning
                              a number out of bounds             policy `out_of_range`: error | clamp | drop
     any other rule broken                                       refused, with its path
@@ -54,7 +54,7 @@ _STEPS = {"minimum": 0, "maximum": 0, "exclusiveMinimum": 1, "exclusiveMaximum":
 
 
 def fit(body: JsonObject, validator: Validator, ctx: Context, extras: Extras = "keep", hub: str = HUB_CHAT) -> None:
-    """Alter `body` (the writer's own copy; nested values are copied, never altered) until the judge accepts it.
+    """Alter `body` (the writer's own copy; nested values are copied, never altered) until the validator accepts it.
 
     `hub` names the hub schema of the body's protocol. Raises Fault, its path in the form being written.
     """
@@ -70,7 +70,7 @@ def fit(body: JsonObject, validator: Validator, ctx: Context, extras: Extras = "
         if validator.accepts(body):
             return
         missing: Violation | None = None
-        edits = Edits(body)  # anew in each round: what is judged in it, copies included, stays as it is
+        edits = Edits(body)  # a new one in each round: what was validated, copies included, is not altered
         for violation in validator.violations(body.copy()):  # one by one: the first that is refused ends it
             if violation.keyword != "required":
                 _resolve_violation(edits, violation, ctx, extras, hub)
@@ -83,7 +83,7 @@ def fit(body: JsonObject, validator: Validator, ctx: Context, extras: Extras = "
 
 
 def drop_lacking(body: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> None:
-    """Treat the hub fields that the target is configured to lack as unknown to it."""
+    """Drop, or refuse, the hub fields that the target is configured to lack. Raises Fault."""
     lacks = ctx.target.lacks
     for name in [name for name in body if name in lacks] if lacks else ():
         drop_or_reject(body, (name,), ctx, "the target is configured without it", hub)
@@ -102,7 +102,7 @@ def _record_drop_or_reject(body: JsonObject, path: Path, ctx: Context, why: str,
     if _is_neutral(value, path, hub):
         ctx.receipt.record_drop(path, f"{why}; the value is the same as none", "form")
     elif _is_advisory(hint, value):
-        ctx.receipt.record_drop(path, f"{why}; it only advises")
+        ctx.receipt.record_drop(path, f"{why}; it is advisory")
     elif ctx.target.policy.unsupported == "drop":
         ctx.receipt.record_drop(path, why)
     else:
@@ -123,8 +123,8 @@ def hub_annotations(hub: str = HUB_CHAT) -> dict[Path, Schema]:
 
 def _resolve_violation(edits: Edits, violation: Violation, ctx: Context, extras: Extras, hub: str) -> None:
     body, path = edits.body, violation.path
-    if not _still_there(body, path):
-        return  # an earlier settlement took it away
+    if not _exists(body, path):
+        return  # an earlier resolution removed it
     if _is_neutral(lookup(body, path), path, hub):
         ctx.receipt.record_drop(path, "the target does not take it, and the value is the same as none", "form")
         edits.remove(path)
@@ -133,7 +133,7 @@ def _resolve_violation(edits: Edits, violation: Violation, ctx: Context, extras:
     elif violation.keyword in _STEPS:
         _resolve_range(edits, path, _nearest_allowed(violation), violation.message, ctx)
     elif _is_advisory(hub_annotations(hub).get(_without_positions(path), {}), lookup(body, path)):
-        ctx.receipt.record_drop(path, f"{violation.message}; it only advises")
+        ctx.receipt.record_drop(path, f"{violation.message}; it is advisory")
         edits.remove(path)
     else:
         raise _rejection(violation)
@@ -152,7 +152,7 @@ def _resolve_unknown(edits: Edits, path: Path, ctx: Context, extras: Extras, hub
 
 
 def resolve_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras = "drop", hub: str = HUB_CHAT) -> None:
-    """Refuse, drop or keep a key that nobody knows, as the policy and the dialect say. Raises Fault."""
+    """Refuse, drop or keep a key that no schema knows, as the policy and the dialect say. Raises Fault."""
     if not _keeps_extra(body, path, ctx, extras, hub):
         remove(body, path)
 
@@ -160,7 +160,7 @@ def resolve_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras = "
 def _keeps_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras, hub: str) -> bool:
     """True for an extra parameter that stays; one that is dropped is recorded, one that is refused raises Fault."""
     choice = ctx.target.policy.extra_parameters
-    nested = len(path) > 1  # reaches here only where the target's schema is closed
+    nested = len(path) > 1  # reaches here only if the target's schema is closed
     if lookup(body, path) is None:
         ctx.receipt.record_drop(path, "null, and not a known parameter", "form")
     elif choice == "error" or (nested and choice == "pass-through"):
@@ -177,8 +177,8 @@ def _suggest_name(path: Path, hub: str) -> str:
     """The hub's nearest name at that place, as a question."""
     *above, name = path
     place = _without_positions(tuple(above))
-    beside = [known[-1] for known in hub_annotations(hub) if known[:-1] == place]
-    return did_you_mean(str(name), [one for one in beside if isinstance(one, str)])
+    siblings = [known[-1] for known in hub_annotations(hub) if known[:-1] == place]
+    return did_you_mean(str(name), [one for one in siblings if isinstance(one, str)])
 
 
 def _resolve_range(edits: Edits, path: Path, nearest: float | None, why: str, ctx: Context) -> None:
@@ -200,7 +200,7 @@ def _resolve_range(edits: Edits, path: Path, nearest: float | None, why: str, ct
 
 
 def _nearest_allowed(violation: Violation) -> float | None:
-    """The closest value that the rule allows; None where there is no closest one."""
+    """The closest value that the rule allows; None if there is no closest one."""
     if "x-nearest" in violation.rule:
         nearest: float = violation.rule["x-nearest"]
         return nearest
@@ -211,7 +211,7 @@ def _nearest_allowed(violation: Violation) -> float | None:
 
 
 def _rejection(violation: Violation) -> Fault:
-    fault = violation.fault("unsupported_parameter")
+    fault = violation.to_fault("unsupported_parameter")
     fault.message += " (a limit of the model's provider)"
     return fault
 
@@ -229,7 +229,7 @@ def _without_positions(path: Path) -> Path:
     return tuple(part for part in path if isinstance(part, str))
 
 
-def _still_there(body: Any, path: Path) -> bool:
+def _exists(body: Any, path: Path) -> bool:
     container = lookup(body, path[:-1])
     last = path[-1] if path else None
     return (isinstance(container, dict) and last in container) or (

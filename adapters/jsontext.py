@@ -1,8 +1,8 @@
-"""Reading JSON bodies: strictly from clients, so that nobody can take one body for another; leniently from upstreams.
+"""Reading JSON bodies: strictly from clients, so that no two readers can differ about a body; leniently from upstreams.
 
 orjson does the parsing. What it lets through is found with as little looking as possible:
 
-- a compact text that comes out the same when its value is written again hides nothing;
+- a compact text that is the same when its value is written again hides nothing;
 - depth and integers that became floats: one walk over the values;
 - keys written twice: the walk counts keys, `_keys_written` counts them in the text. Equal counts prove that there is
   none. Strings that look like keys can only raise the text's count, and then the standard library decides.
@@ -51,8 +51,8 @@ _NOT_JSON = re.compile(r"NaN|Infinity|undefined|None\b|True\b|False\b")
 def read_object(raw: bytes) -> JsonObject:
     """A client's body. A UTF-8 byte order mark is skipped.
 
-    Raises Fault `invalid_request` with one of SYNTAX_CODES, or `invalid_type` where the body is not an object.
-    Lines, columns (in characters) and bytes in its message count from 1, 1 and 0; `path` is set where there is one.
+    Raises Fault `invalid_request` with one of SYNTAX_CODES, or `invalid_type` if the body is not an object.
+    Lines, columns (in characters) and bytes in its message count from 1, 1 and 0; `path` is set if there is one.
     """
     text = raw.removeprefix(BOM)
     try:
@@ -69,7 +69,7 @@ def read_object(raw: bytes) -> JsonObject:
 
 
 def _is_plain(value: JsonObject, text: bytes) -> bool:
-    """True where writing the value again gives the same text: no key came twice, no integer became a float. Too few
+    """True if writing the value again gives the same text: no key came twice, no integer became a float. Too few
     brackets to be deep is part of it. Clients that write compact JSON, as most do, need no other proof."""
     return text.count(b"{") + text.count(b"[") <= MAX_DEPTH and orjson.dumps(value) == text
 
@@ -107,7 +107,7 @@ def _survey(value: JsonObject) -> tuple[int, bool]:
 def _keys_written(text: bytes) -> int:
     """The keys in a JSON text, or a number that differs from the keys of its parsed value.
 
-    A key ends in a quote and a colon. The quotes inside a string stand behind a backslash and are not counted; where a
+    A key ends in a quote and a colon. The quotes inside a string follow a backslash and are not counted; if a
     key ends in a backslash that would be wrong: -1. A space before a colon could be a key's: -1. A string that begins
     with a colon is counted, which is too many.
     """
@@ -121,7 +121,7 @@ def _keys_written(text: bytes) -> int:
 
 @dataclass(eq=False, slots=True)
 class _Flaw:
-    """Stands in a parsed value for a number that is out of range."""
+    """Takes the place of a number that is out of range in a parsed value."""
 
     digits: str
 
@@ -178,7 +178,7 @@ def _path_to(wanted: object, value: Any) -> Path:
 
 
 def _explain(error: orjson.JSONDecodeError, text: bytes, skipped: int) -> Fault:
-    """What is wrong with a text that orjson refused. `skipped` bytes stood before it."""
+    """What is wrong with a text that orjson refused. `skipped` bytes came before it."""
     if not text.strip(b" \t\r\n"):
         return _fault("empty_body", "The body is empty; expected a JSON object")
     if text.startswith(_UTF16_MARKS) or b"\0" in text[:4]:

@@ -1,6 +1,6 @@
 """The shapes that providers' errors have, read into one.
 
-A JSON body is read from the inside out. What lies inside another error, as an object or as JSON in a string, wins over
+A JSON body is read from the inside out. What is inside another error, as an object or as JSON in a string, wins over
 what is written around it:
 
     error: {...}                          OpenAI, Azure
@@ -39,7 +39,7 @@ _DEPTH = 4
 
 @dataclass(slots=True)
 class Native:
-    """An error as the provider told it, before anybody judges whose fault it is."""
+    """An error as the provider reported it, before it is decided whose fault it is."""
 
     message: str = ""
     code: str | None = None
@@ -61,6 +61,7 @@ class Native:
 
 
 def recognize(body: Any, depth: int = 0) -> Native:
+    """The error in a parsed JSON body of any known shape; an unknown shape gives an empty message."""
     if isinstance(body, list):
         body = next((one for one in body if isinstance(one, dict)), {})
     own = _own(body)
@@ -76,7 +77,7 @@ def recognize(body: Any, depth: int = 0) -> Native:
 
 
 def _own(body: Mapping[str, Any]) -> Native:
-    """What stands in one object itself."""
+    """What one object says itself."""
     entries = _entries(body)
     path, value, said, first_type = _located(entries)
     texts = [_text(body.get(key)) for key in ("message", "detail", "error")]
@@ -117,7 +118,7 @@ def _located(entries: list[dict[str, Any]]) -> tuple[Path, Any, str, str | None]
 
 
 def _loc(loc: Any) -> Path:
-    """`["body", "messages", "0"]` -> `("messages", 0)`: digits stand for a position everywhere but in front."""
+    """`["body", "messages", "0"]` -> `("messages", 0)`: digits are a position everywhere but in front."""
     if isinstance(loc, str):
         return parse_path(loc.removeprefix("body."))
     if not isinstance(loc, list):
@@ -168,11 +169,13 @@ def _object_in(value: Any) -> dict[str, Any] | None:
 
 
 def recognize_text(text: str) -> Native:
+    """The error in a body that is no JSON: plain text or HTML."""
     code, message = split_code(extract_text(text[:MAX_RAW]))
     return Native(message, words=[code] if code else [])
 
 
 def parse_body(raw: bytes) -> Any:
+    """The JSON value of a body, or of one server-sent event; None if it is none."""
     try:
         return read_any(raw.strip().removeprefix(b"data:"))
     except ValueError:

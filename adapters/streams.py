@@ -118,7 +118,8 @@ class StreamWriter(Protocol):
     comments: bool
     """True if the dialect's clients skip comments between the events."""
 
-    def write(self, output: Output) -> bytes: ...
+    def write(self, output: Output) -> bytes:
+        """The bytes of one output in the client's dialect, as server-sent events."""
 
 
 class StreamTranslator(Protocol):
@@ -127,4 +128,5 @@ class StreamTranslator(Protocol):
 
     dropped: int
 
-    def feed(self, output: Output) -> list[Output]: ...
+    def feed(self, output: Output) -> list[Output]:
+        """The outputs in the client's protocol for one in the provider's."""

@@ -19,8 +19,8 @@ _PARAMETERS, _FORMAT = "invalid_function_parameters", "invalid_json_schema"
 
 
 def check_user_schemas(body: JsonObject) -> None:
-    """Schemas are of moderate size, references stay inside, patterns are short. Raises Fault at the schema's place;
-    where in it, the message says.
+    """Check that schemas are of moderate size, references stay inside, patterns are short. Raises Fault with the path
+    of the schema; the message has the place inside it.
     """
     for i, tool in _objects(body, "tools"):
         _check(tool, ("tools", i), ("function", "parameters"), _PARAMETERS)
@@ -59,7 +59,7 @@ def _check(holder: JsonObject, above: Path, below: Path, code: str) -> None:
     if not isinstance(schema, dict | list) or not schema:
         return
     rules = load_validator("hub/chat.user_schema")
-    why = _excess(schema, rules)
+    why = _exceeded_bound(schema, rules)
     if why is None and rules.accepts(schema):
         return
     path = above + below
@@ -71,7 +71,7 @@ def _check(holder: JsonObject, above: Path, below: Path, code: str) -> None:
     raise Fault("invalid_request", text, path, found.value, code=code)
 
 
-def _excess(schema: Any, rules: Validator) -> str | None:
+def _exceeded_bound(schema: Any, rules: Validator) -> str | None:
     """Which of the schema file's bounds is broken, in words. Small schemas are not walked."""
     size, nodes, depth = _bounds(rules)
     try:
@@ -82,7 +82,7 @@ def _excess(schema: Any, rules: Validator) -> str | None:
         return f"has {len(text)} bytes; the limit is {size}"
     if len(text) <= nodes and text.count(b"{") + text.count(b"[") <= depth:
         return None
-    return _walked(schema, nodes, depth)
+    return _walk(schema, nodes, depth)
 
 
 @cache
@@ -90,7 +90,7 @@ def _bounds(rules: Validator) -> tuple[int, int, int]:
     return rules.schema["x-max-bytes"], rules.schema["x-max-nodes"], rules.schema["x-max-depth"]
 
 
-def _walked(schema: Any, nodes: int, depth: int) -> str | None:
+def _walk(schema: Any, nodes: int, depth: int) -> str | None:
     level, seen, levels = [schema], 0, 0
     while level:
         seen += len(level)

@@ -27,7 +27,7 @@ _NOT_TOGETHER = {"$defs", "properties", "required"}  # keywords that look at one
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One broken rule. `path` names the culprit itself: the missing or unexpected key where there is one.
+    """One broken rule. `path` names the culprit itself: the missing or unexpected key if there is one.
 
     `keyword` is the JSON Schema keyword that failed, `limit` its value, `value` what was found, `rule` the subschema.
     """
@@ -39,7 +39,8 @@ class Violation:
     rule: Schema
     message: str
 
-    def fault(self, kind: Kind = "invalid_request") -> Fault:
+    def to_fault(self, kind: Kind = "invalid_request") -> Fault:
+        """The fault of that kind; an unknown key is always `extra_parameter`."""
         if self.keyword == "additionalProperties":
             kind = "extra_parameter"
         return Fault(kind, self.message, self.path, self.value, code=self.code)
@@ -106,7 +107,7 @@ class Validator:
     def check(self, body: Any) -> None:
         """Raise the first violation as a client's fault."""
         if not self.accepts(body):
-            raise next(self.violations(body)).fault()
+            raise next(self.violations(body)).to_fault()
 
     def _explain(self, body: Any, error: jsonschema_rs.ValidationError) -> Iterator[Violation]:
         keyword, limit = error.kind.name, error.kind.value
@@ -207,7 +208,7 @@ def _listed(limit: Any) -> str:
 
 
 def _found(value: Any) -> str:
-    """The type, and the value too where there is more to it."""
+    """The type, and the value too if there is more to it."""
     shown, kind = _shown(value), _type_of(value)
     return kind if shown == kind else f"{kind} {shown}"
 

@@ -1,7 +1,7 @@
-"""The wire shapes of every dialect, as JSON Schema (draft 2020-12) files beside this module.
+"""The wire shapes of every dialect, as JSON Schema (draft 2020-12) files in this package.
 
 A schema's name is `<dialect>/<protocol>.<side>`, as in `databricks/chat.request`; sides are `request`, `reply`, `event`
-and `error`. The file is the `documented` profile; another profile is an RFC 7396 merge patch beside it
+and `error`. The file is the `documented` profile; another profile is an RFC 7396 merge patch next to it
 (`chat.request.actual.json`), applied here and nowhere else, to the documented profile or to the one in `_BASES`. A
 profile without a patch is the same as its base.
 """

@@ -105,7 +105,7 @@ def write_stream(ctx: Context) -> RenderingStreamWriter:
         return _written(chunk, "delta", ctx)
 
     # This dialect's client overlooks error events, so the connection breaks after one.
-    return RenderingStreamWriter(error_event, render, "beside the finish", aborts_on_fault=True)
+    return RenderingStreamWriter(error_event, render, "with the finish", aborts_on_fault=True)
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)

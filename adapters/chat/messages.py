@@ -1,4 +1,4 @@
-"""Rewrites of a conversation that several dialects ask for. Each returns new messages where something changed.
+"""Rewrites of a conversation that several dialects ask for. Each returns new messages if something changed.
 
 Moves come first, whatever alters single messages after them, so that receipts name final positions.
 """
@@ -41,7 +41,7 @@ def merge_system_messages(messages: Messages, ctx: Context) -> Messages:
             ("messages", found[0], "content"), "the other instructions are appended", after=("messages", 0, "content")
         )
     for position in found:
-        _tell_merge(messages[position], position, found[0], ctx)
+        _record_merge(messages[position], position, found[0], ctx)
     ctx.receipt.map_paths(
         [(("messages", i), ("messages", 0)) for i in found]
         + [(("messages", i), ("messages", new)) for new, i in enumerate(others, 1)]
@@ -92,7 +92,7 @@ def convert_refusals(messages: Messages, ctx: Context) -> Messages:
     def convert(message: JsonObject, path: Path) -> JsonObject:
         if message.get("refusal"):
             ctx.receipt.record_conversion(
-                (*path, "refusal"), "the refusal stands in the content", after=(*path, "content")
+                (*path, "refusal"), "the refusal is a part of the content", after=(*path, "content")
             )
             text = text_of(message.get("content")) + message["refusal"]
             message = {**{key: value for key, value in message.items() if key != "refusal"}, "content": text}
@@ -112,7 +112,7 @@ def convert_refusals(messages: Messages, ctx: Context) -> Messages:
 def convert_messages(
     messages: Messages, concerned: Callable[[JsonObject], bool], convert: Callable[[JsonObject, Path], JsonObject]
 ) -> Messages:
-    """The messages with each concerned one converted; the same list where none is."""
+    """The messages with each concerned one converted; the same list if none is."""
     found = [i for i, message in enumerate(messages) if concerned(message)]
     if not found:
         return messages
@@ -137,7 +137,7 @@ def _is_text(part: Any) -> bool:
     return isinstance(part, dict) and part.keys() == {"type", "text"} and part["type"] == "text"
 
 
-def _tell_merge(message: JsonObject, position: int, first: int, ctx: Context) -> None:
+def _record_merge(message: JsonObject, position: int, first: int, ctx: Context) -> None:
     path: Path = ("messages", position)
     if position == first:
         if position:

@@ -28,6 +28,8 @@ _PIECE: Path = ("choices", 0, "delta")  # changes of a stream have no place of t
 
 
 class ChatNormalizer(ChoiceNormalizer):
+    """The ChoiceNormalizer of chat, for every dialect."""
+
     protocol = "chat"
     reply_object = "chat.completion"
     chunk_object = "chat.completion.chunk"

@@ -30,7 +30,7 @@ def rewrite_choices(body: JsonObject, part: str, rewrite: Callable[[JsonObject, 
 
 
 def drop_nulls(holder: JsonObject, *names: str) -> None:
-    """Leave out keys that the dialect does not have, where they say nothing."""
+    """Leave out keys that the dialect does not have, if they say nothing."""
     for name in names:
         if name in holder and holder[name] is None:
             del holder[name]
@@ -47,12 +47,12 @@ def move_refusal_to_content(holder: JsonObject, path: Path, ctx: Context) -> Non
     """A refusal, in dialects that have no place for it, is what the assistant said."""
     refusal = holder.pop("refusal", None)
     if refusal:
-        ctx.receipt.record_conversion((*path, "refusal"), "the refusal stands in the content")
+        ctx.receipt.record_conversion((*path, "refusal"), "the refusal is a part of the content")
         holder["content"] = (holder.get("content") or "") + refusal
 
 
 def write_finish_reason(choice: JsonObject, words: Mapping[str, str], path: Path, ctx: Context) -> None:
-    """The finish reason in the dialect's words; the provider's own word stays only where it says more."""
+    """The finish reason in the dialect's words; the provider's own word stays only if it says more."""
     reason = choice.get("finish_reason")
     if reason is None:
         return
@@ -65,7 +65,7 @@ def write_finish_reason(choice: JsonObject, words: Mapping[str, str], path: Path
 
 
 def flatten_reasoning_tokens(usage: JsonObject) -> JsonObject:
-    """Usage with `reasoning_tokens` beside the counts instead of inside `completion_tokens_details`."""
+    """Usage with `reasoning_tokens` next to the counts instead of inside `completion_tokens_details`."""
     details = dict(usage.get("completion_tokens_details") or {})
     flat = {key: value for key, value in usage.items() if key != "completion_tokens_details"}
     if "reasoning_tokens" in details:

@@ -80,7 +80,7 @@ class ToolCalls:
         index, call_id = piece.get("index"), piece.get("id") or None
         known = self._by_index.get(index) if isinstance(index, int) else self._by_id(call_id)
         if known is not None and call_id is not None and call_id != known.id:
-            known = self._by_id(call_id)  # calls that share an index are told apart by their ids
+            known = self._by_id(call_id)  # calls that share an index differ in their ids
         if known is not None:
             if isinstance(index, int):
                 self._by_index[index] = known

@@ -16,15 +16,15 @@ from .tool_call_serializer import ToolCallSerializer
 
 __all__ = ["ChatStreamWriter", "RenderingStreamWriter", "UsagePlace"]
 
-UsagePlace: TypeAlias = Literal["beside the finish", "nowhere"]
+UsagePlace: TypeAlias = Literal["with the finish", "nowhere"]
 
 _DONE = b"data: [DONE]\n\n"
 _EVENT = b"data: %b%b%b\n\n"
 
 
 class ChatStreamWriter(StreamWriterBase):
-    """`write_stream` of chat. `fault_event` gives the object that tells a client of a failure; no `[DONE]` follows it,
-    so that no client takes a broken stream for a whole one."""
+    """`write_stream` of chat. `fault_event` gives the object that reports a failure to a client; no `[DONE]` follows
+    it, so that no client takes a broken stream for a whole one."""
 
     def __init__(self, fault_event: Callable[[Fault], JsonObject], *, aborts_on_fault: bool = False) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class ChatStreamWriter(StreamWriterBase):
         self._calls = ToolCallSerializer()
 
     def _chunk(self, chunk: Chunk) -> bytes:
-        now = self._calls.take(chunk)
+        now = self._calls.serialize(chunk)
         return b"" if now is None else self._write_chunk(now)
 
     def _delta_run(self, run: DeltaRun) -> bytes:
@@ -57,15 +57,15 @@ class ChatStreamWriter(StreamWriterBase):
         return b"data: " + (chunk.raw or orjson.dumps(chunk.body)) + b"\n\n"
 
     def _rest(self) -> bytes:
-        """What was held back until the stream's end."""
+        """The bytes held back until the stream's end."""
         return b""
 
 
 class RenderingStreamWriter(ChatStreamWriter):
     """For dialects whose chunks differ from the hub's: `render` alters each chunk into the dialect's form.
 
-    The hub has usage in a last chunk of its own. These dialects have it beside the finish reason, for which a chunk
-    with a finish reason waits until the next output, or nowhere.
+    The hub has usage in a last chunk of its own. These dialects have it in the chunk with the finish reason, which
+    is therefore held until the next output, or nowhere.
     """
 
     def __init__(

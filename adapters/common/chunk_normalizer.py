@@ -1,7 +1,7 @@
 """Keeping the chunks of one stream uniform: what chat and completions share.
 
-One envelope in every chunk, usage in a chunk of its own and only if the client asked for it, a finish reason after what
-was said and not beside it. What the choices hold, the protocol's ChoiceNormalizer knows. All methods alter the chunk in
+One envelope in every chunk, usage in a chunk of its own and only if the client asked for it, a finish reason in a
+chunk after the last text. What the choices hold, the protocol's ChoiceNormalizer knows. All methods alter the chunk in
 place; those that return a bool return True if it was left as it came.
 """
 
@@ -100,7 +100,7 @@ class ChunkNormalizer:
             self._templates_left -= 1
 
     def split_ending(self, body: JsonObject) -> JsonObject | None:
-        """The chunk that comes after the one normalized last, with the finish reasons that should not stand in it; None
+        """The chunk that comes after the one normalized last, with the finish reasons that it should not hold; None
         if there are none."""
         endings = self._choices.split_endings(body)
         if not endings:
@@ -152,7 +152,7 @@ class ChunkNormalizer:
 
 
 def _indexed(body: JsonObject) -> list[JsonObject]:
-    """The choices, once it is sure that they can be told apart. Raises Fault."""
+    """The choices, once it is sure that each has an index of its own. Raises Fault."""
     choices: list[JsonObject] = body["choices"]
     for choice in choices:
         if type(choice) is not dict or type(choice.get("index", 0)) is not int:

@@ -37,7 +37,7 @@ def drop_stream_options(body: JsonObject, ctx: Context) -> None:
 
 
 def wants_usage(request: JsonObject) -> bool:
-    """True where the client asked for a usage chunk at the end of its stream."""
+    """True if the client asked for a usage chunk at the end of its stream."""
     options = request.get("stream_options")
     return isinstance(options, dict) and options.get("include_usage") is True
 
@@ -49,18 +49,18 @@ def clamp_effort(
     path: tuple[str, ...] = ("reasoning_effort",),
     hub: str = HUB_CHAT,
 ) -> None:
-    """Move the reasoning effort to the nearest rung that the target has; `none`, where it has none, is left out."""
+    """Set the reasoning effort to the nearest level that the target has; `none` is dropped if it has no such level."""
     effort = lookup(body, path)
-    rungs = _rungs(_rule(validator.schema, path))
-    if effort is None or not rungs or effort in rungs:
+    levels = _levels(_rule(validator.schema, path))
+    if effort is None or not levels or effort in levels:
         return
-    ladder = _rungs(hub_annotations(hub)[path])
+    ladder = _levels(hub_annotations(hub)[path])
     if effort == "none" or effort not in ladder:
-        ctx.receipt.record_drop(path, f"the target has only {', '.join(rungs)}")
+        ctx.receipt.record_drop(path, f"the target has only {', '.join(levels)}")
         remove(body, path)
         return
-    nearest = min(rungs, key=lambda rung: abs(ladder.index(rung) - ladder.index(effort)))
-    ctx.receipt.record_clamp(path, f"the target has only {', '.join(rungs)}; sent as {nearest}")
+    nearest = min(levels, key=lambda level: abs(ladder.index(level) - ladder.index(effort)))
+    ctx.receipt.record_clamp(path, f"the target has only {', '.join(levels)}; sent as {nearest}")
     replace(body, path, nearest)
 
 
@@ -74,5 +74,5 @@ def _rule(schema: JsonObject, path: tuple[str, ...]) -> JsonObject:
     return rule
 
 
-def _rungs(rule: JsonObject) -> list[str]:
-    return [rung for rung in rule.get("enum", ()) if rung is not None]
+def _levels(rule: JsonObject) -> list[str]:
+    return [level for level in rule.get("enum", ()) if level is not None]

@@ -11,7 +11,7 @@ __all__ = ["ChangeRecorder", "StreamChanges"]
 
 
 class ChangeRecorder(Protocol):
-    """The part of a Receipt that normalizers write to."""
+    """The part of a Receipt that normalizers write to: see there."""
 
     def record_conversion(
         self, path: Path, reason: str, weight: Weight = "form", after: Path | None = None

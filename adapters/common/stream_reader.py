@@ -1,7 +1,7 @@
 """What the readers of all protocols' streams share: from bytes to items, and the ways in which a stream ends.
 
 Theory of operation. A reader frames the bytes into items and hands each to its protocol's `_item`. Most of a stream is
-chunks that differ in nothing but their text. A protocol that can tell them by their bytes sets `_template`; then all
+chunks that differ in nothing but their text. A protocol that recognizes them by their bytes sets `_template`; then all
 that come in one read are one DeltaRun, and are not framed. A read may hold a whole stream: its first events are taken
 one by one, until there is a template.
 

@@ -16,7 +16,7 @@ _OTHER_NAMES = {"input_tokens": "prompt_tokens", "output_tokens": "completion_to
 
 def normalize_usage(reported: Any) -> JsonObject | None:
     """The three counts and their details, nulls and details that are no counts left out, a missing count computed
-    from the other two; None where the counts cannot be known. Databricks' flat `reasoning_tokens` moves into
+    from the other two; None if the counts cannot be known. Databricks' flat `reasoning_tokens` moves into
     `completion_tokens_details`."""
     if not isinstance(reported, dict):
         return None
@@ -54,9 +54,8 @@ def sum_usage(usages: list[JsonObject]) -> JsonObject:
 
 
 class UsageTally:
-    """Usage seen in a stream: counts that stand beside choices are per choice, the latest of each holding; counts in
-    an event of their own are the whole. `of_each_prompt` is how many choices a prompt has, where there may be several
-    prompts."""
+    """Usage seen in a stream: counts in a chunk with choices are per choice, and the latest of each holds; counts in an
+    event of their own are for all. `of_each_prompt` is how many choices a prompt has, if there may be several."""
 
     def __init__(self, of_each_prompt: int | None = None) -> None:
         self._of_each_prompt = of_each_prompt
@@ -64,6 +63,7 @@ class UsageTally:
         self._by_choice: dict[int, JsonObject] = {}
 
     def add(self, reported: Any, choices: list[JsonObject]) -> None:
+        """Take the usage that an event with these choices reports, in any form. Unknown forms are ignored."""
         usage = normalize_usage(reported)
         if usage is None:
             return

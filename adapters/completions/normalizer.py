@@ -15,6 +15,8 @@ _KEYS = frozenset({"index", "text", "logprobs", "finish_reason"})
 
 
 class TextNormalizer(ChoiceNormalizer):
+    """The ChoiceNormalizer of completions, for every dialect."""
+
     protocol = "completions"
     reply_object = "text_completion"
     chunk_object = "text_completion"

@@ -1,4 +1,4 @@
-"""Judging a client's completions request by its own dialect, and what such a request asks for."""
+"""Validating a client's completions request by its own dialect, and what such a request asks for."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _check_best_of(body: JsonObject) -> None:
     if best_of < choices:
         text = f"best_of must be at least n, which is {choices}"
     elif body.get("stream") and best_of > choices:
-        text = "a stream cannot tell the best of several before they are complete: with stream, best_of is at most n"
+        text = "a stream cannot wait for the best of several candidates: with stream, best_of is at most n"
     else:
         return
     raise Fault("invalid_request", text, ("best_of",), best_of, code="invalid_value")

@@ -1,4 +1,4 @@
-"""Writing a completions stream whose choices cannot be told apart by their index."""
+"""Writing a completions stream whose choices share an index: one choice after the other."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ __all__ = ["ChoiceSerializer"]
 
 
 class ChoiceSerializer(RenderingStreamWriter):
-    """Writes one choice after the other: what the others say waits until the current one has finished. After a fault
-    nothing of what still waits is written."""
+    """A StreamWriter that holds the chunks of other choices until the current choice has finished. After a fault held
+    chunks are dropped."""
 
     def __init__(self, fault_event: Callable[[Fault], JsonObject], render: Callable[[JsonObject], JsonObject]) -> None:
-        super().__init__(fault_event, render, "beside the finish")
-        self._waiting: dict[int, list[JsonObject]] = {}
+        super().__init__(fault_event, render, "with the finish")
+        self._held: dict[int, list[JsonObject]] = {}
         self._current: int | None = None
 
     def _write_chunk(self, chunk: Chunk) -> bytes:
         for choice in chunk.body["choices"]:
-            self._waiting.setdefault(choice.get("index", 0), []).append({**chunk.body, "choices": [choice]})
-        return self._turns() if chunk.body["choices"] else super()._write_chunk(chunk)
+            self._held.setdefault(choice.get("index", 0), []).append({**chunk.body, "choices": [choice]})
+        return self._release() if chunk.body["choices"] else super()._write_chunk(chunk)
 
-    def _turns(self) -> bytes:
-        """Write what the current choice has said, and go on to the next one each time a choice has finished."""
+    def _release(self) -> bytes:
+        """The chunks of the current choice; each time a choice has finished, those of the next one too."""
         data = b""
-        while self._waiting:
+        while self._held:
             if self._current is None:
-                self._current = next(iter(self._waiting))
-            said = self._waiting.pop(self._current, [])
+                self._current = next(iter(self._held))
+            said = self._held.pop(self._current, [])
             data += b"".join(super(ChoiceSerializer, self)._write_chunk(Chunk(body)) for body in said)
             if not said or not said[-1]["choices"][0].get("finish_reason"):
                 break

@@ -112,7 +112,7 @@ def write_stream(ctx: Context) -> RenderingStreamWriter:
 
     if count_choices(ctx.request) > 1:
         return ChoiceSerializer(error_event, render)
-    return RenderingStreamWriter(error_event, render, "beside the finish")
+    return RenderingStreamWriter(error_event, render, "with the finish")
 
 
 def _written(body: JsonObject, ctx: Context) -> JsonObject:

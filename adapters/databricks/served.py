@@ -96,7 +96,7 @@ def write_stream(ctx: Context) -> RenderingStreamWriter:
     def render(chunk: JsonObject) -> JsonObject:
         return _written(chunk, "delta", ctx)
 
-    return RenderingStreamWriter(error_event, render, "beside the finish")
+    return RenderingStreamWriter(error_event, render, "with the finish")
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)

@@ -1,4 +1,4 @@
-"""Many inputs in several calls: a request is split where its provider takes fewer inputs at once, and the replies are
+"""Many inputs in several calls: a request is split if its provider takes fewer inputs at once, and the replies are
 joined in order, as if there had been one."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def batching(schema: str) -> Batching:
 
 def split(ctx: Context, most: int | None) -> list[Context]:
     """One context for each call of at most that many inputs, its request a part of the whole; paths of the part lead
-    back to those of the whole. Raises Fault where there would be more than MOST_PARTS."""
+    back to those of the whole. Raises Fault if there would be more than MOST_PARTS."""
     given: Any = ctx.request.get("input")
     if most is None or not isinstance(given, list) or len(given) <= most or isinstance(given[0], int):
         return [ctx]

@@ -1,6 +1,6 @@
 """ReplyRules a provider's embeddings into hub form: one vector for each input, in their order, in the format asked for.
 
-What a vector cannot be trusted with is never mended: a wrong count, a missing or doubled index, lengths that differ and
+Vectors are never repaired: a wrong count, a missing or doubled index, lengths that differ and
 values that are no finite numbers are faults, each with the input that it concerns.
 """
 
@@ -27,20 +27,20 @@ def read_embeddings(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject
     """The reply in hub form, as the policy `replies` asks; vectors come in the format asked for under every policy.
     Alters `reply.body`.
 
-    Raises Fault: an error where embeddings should be, or a reply that can't be mended.
+    Raises Fault: an error in place of embeddings, or a reply that cannot be normalized.
     """
     body, mode = reply.body, ctx.target.policy.replies
     if body.get("error") or body.get("data") is None:
         raise read_error_object(body, reply.status, rules.words)
     if mode in ("strict", "report"):
         validate_natively(_outline(body), load_validator(f"{rules.dialect}/embeddings.reply", ctx.profile), ctx)
-    if mode in ("off", "report") and _is_as_asked(body, ctx.request):
+    if mode in ("off", "report") and _has_requested_format(body, ctx.request):
         return body
-    return _mended(body, ctx)
+    return _normalize(body, ctx)
 
 
 def count_inputs(request: JsonObject) -> int | None:
-    """How many inputs a request in hub form has; None where it does not say."""
+    """How many inputs a request in hub form has; None if it does not say."""
     given: Any = request.get("input")
     if isinstance(given, list) and given:
         return 1 if isinstance(given[0], int) else len(given)
@@ -60,7 +60,7 @@ def _first_number(item: Any) -> Any:
     return {**item, "embedding": vector[:1]} if isinstance(vector, list | str) else item
 
 
-def _is_as_asked(body: JsonObject, request: JsonObject) -> bool:
+def _has_requested_format(body: JsonObject, request: JsonObject) -> bool:
     """Whether the vectors need no conversion, as far as there are any."""
     data = body["data"]
     asked = request.get("encoding_format") or "float"
@@ -69,19 +69,19 @@ def _is_as_asked(body: JsonObject, request: JsonObject) -> bool:
     return wrong is None or not any(isinstance(item, dict) and type(item.get("embedding")) is wrong for item in items)
 
 
-def _mended(body: JsonObject, ctx: Context) -> JsonObject:
+def _normalize(body: JsonObject, ctx: Context) -> JsonObject:
     body = {key: value for key, value in body.items() if value is not None}
-    _mend_envelope(body, ctx)
+    _set_envelope(body, ctx)
     outline, hub = _outline(body), load_validator("hub/embeddings.reply")
     if not hub.accepts(outline):
         violation = next(hub.violations(outline))
-        raise _invalid(violation.message, _concerned(violation.path, ctx.request))
+        raise _invalid(violation.message, _find_input(violation.path, ctx.request))
     _set_order(body, ctx)
     _write_vectors(body["data"], ctx)
     return body
 
 
-def _mend_envelope(body: JsonObject, ctx: Context) -> None:
+def _set_envelope(body: JsonObject, ctx: Context) -> None:
     if body.get("object") != "list":
         body["object"] = "list"
         ctx.receipt.record_conversion(("object",), "the hub's name for it")
@@ -107,9 +107,7 @@ def _usage(reported: Any, ctx: Context) -> JsonObject:
     usage.pop("completion_tokens", None)
     known = [usage[name] for name in _COUNTS if name in usage]
     if len(known) < len(_COUNTS):
-        ctx.receipt.record_fill(
-            ("usage",), "the provider told no tokens, 0 stands for that" if not known else "one count"
-        )
+        ctx.receipt.record_fill(("usage",), "the provider gave no counts, so they are 0" if not known else "one count")
     return {**usage, **{name: usage.get(name, known[0] if known else 0) for name in _COUNTS}}
 
 
@@ -130,10 +128,10 @@ def _set_order(body: JsonObject, ctx: Context) -> None:
 
 def _write_vectors(data: list[JsonObject], ctx: Context) -> None:
     asked = ctx.request.get("encoding_format") or "float"
-    length = _asked_length(asked, ctx)
+    length = _requested_length(asked, ctx)
     for index, item in enumerate(data):
         try:
-            item["embedding"], found = _written(item["embedding"], asked)
+            item["embedding"], found = _convert(item["embedding"], asked)
         except ValueError as error:
             raise _invalid(str(error), _input(index, ctx.request)) from None
         length = length or found
@@ -141,13 +139,13 @@ def _write_vectors(data: list[JsonObject], ctx: Context) -> None:
             raise _invalid(f"a vector has {found} values instead of {length}", _input(index, ctx.request))
 
 
-def _asked_length(asked: str, ctx: Context) -> int | None:
-    """The length that the client asked for, where the target was told."""
+def _requested_length(asked: str, ctx: Context) -> int | None:
+    """The length that the client asked for, if the target got the request for it."""
     wanted: int | None = ctx.request.get("dimensions")
     return wanted if asked in ("float", "base64") and not ctx.receipt.is_lost(("dimensions",)) else None
 
 
-def _written(vector: Any, asked: str) -> tuple[Any, int]:
+def _convert(vector: Any, asked: str) -> tuple[Any, int]:
     """The vector in the format asked for, and its length. Raises ValueError."""
     if isinstance(vector, list):
         if asked != "base64":
@@ -159,7 +157,7 @@ def _written(vector: Any, asked: str) -> tuple[Any, int]:
     return vector, check_packed(vector) if asked == "base64" else len(vector)
 
 
-def _concerned(path: Path, request: JsonObject) -> Path:
+def _find_input(path: Path, request: JsonObject) -> Path:
     """The input that a place in the reply is about, going by the order of the embeddings."""
     if path[:1] == ("data",) and len(path) > 1 and isinstance(path[1], int):
         return _input(path[1], request)

@@ -23,12 +23,12 @@ def check_request(body: JsonObject, validator: Validator) -> None:
 
 
 def drop_encoding_format(body: JsonObject, ctx: Context) -> None:
-    """Take `encoding_format` away where dragoman makes the format itself, from the numbers that are sent unasked."""
+    """Take `encoding_format` away if dragoman makes the format itself, from the numbers that are sent unasked."""
     if body.get("encoding_format") in _MADE_HERE:
         del body["encoding_format"]
         ctx.receipt.record_drop(("encoding_format",), "dragoman writes the vectors in this format itself", "form")
 
 
 def refuse_stream(_ctx: Context) -> NoReturn:
-    """What stands for the verbs of streams, which embeddings do not have. Raises Fault."""
+    """Takes the place of the verbs of streams, which embeddings do not have. Raises Fault."""
     raise Fault("unsupported_parameter", "embeddings are not streamed", ("stream",), code="unsupported_parameter")

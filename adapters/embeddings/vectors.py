@@ -1,7 +1,7 @@
 """Vectors as lists of numbers and as base64 of little-endian 32-bit floats, whole vectors at a time: no function here
 looks at one number after the other in Python.
 
-A JSON text has no words for NaN and infinity, so in a list only what is no number stands for them; in base64 they can.
+JSON cannot express NaN and infinity, so in a list any value that is no number is refused; in base64 they can occur.
 """
 
 from __future__ import annotations

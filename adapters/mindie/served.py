@@ -95,7 +95,7 @@ def write_stream(ctx: Context) -> RenderingStreamWriter:
     def render(chunk: JsonObject) -> JsonObject:
         return rewrite_choices(chunk, "delta", rewrite)
 
-    return RenderingStreamWriter(error_body, render, "nowhere" if ctx.profile == "documented" else "beside the finish")
+    return RenderingStreamWriter(error_body, render, "nowhere" if ctx.profile == "documented" else "with the finish")
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)

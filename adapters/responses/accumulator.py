@@ -1,8 +1,8 @@
 """Adding up a Responses stream: the response object that its events amount to.
 
-Items stand in the order of their `output_index`. Texts are kept in pieces and joined when the object is asked for. What
-a `done` event says wins over the pieces before it; an item that was never done reads `incomplete`. Events that do not
-fit what came before, or that nobody knows, count for nothing: adding never fails.
+Items are in the order of their `output_index`. Texts are joined when the object is asked for. A `done` event wins over
+the deltas before it; an item that was never done has the status `incomplete`. Events that do not fit what came before,
+and unknown ones, are ignored: adding never fails.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ _NEVER_INCOMPLETE = frozenset({"web_search_call", "image_generation_call"})  # t
 
 
 class Accumulator:
+    """The response of one stream, so far."""
+
     def __init__(self) -> None:
         self._base: JsonObject = {}
         self._items: dict[int, _Item] = {}
@@ -32,11 +34,11 @@ class Accumulator:
         return bool(self._base)
 
     def has_item(self, event: JsonObject) -> bool:
-        """True where the item that the event speaks of has been added."""
+        """True if the item that the event speaks of has been added."""
         return self._item(event) is not None
 
     def has_part(self, kind: TextKind, event: JsonObject) -> bool:
-        """True where the part that the event speaks of has been added."""
+        """True if the part that the event speaks of has been added."""
         item = self._item(event)
         return item is not None and _position(event, kind.index) in item.parts.get(kind.place, ())
 

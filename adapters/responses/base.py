@@ -9,7 +9,7 @@ from dragoman.adapters.call import JsonObject
 __all__ = ["FAILURES", "fill_settings", "new_response", "to_responses_usage"]
 
 FAILURES = frozenset({"failed", "cancelled"})
-"""What the status of a response that tells of an error may be."""
+"""The statuses that a response with an error may have."""
 
 _ECHOED: JsonObject = {
     "instructions": None,
@@ -50,7 +50,7 @@ def new_response(request: JsonObject, response_id: str, model: str, created_at: 
         "incomplete_details": None,
         "model": model,
         "output": [],
-        "store": False,  # whoever keeps it says so
+        "store": False,  # set to true when it is kept
         "reasoning": None if reasoning is None else {"effort": None, "summary": None, **reasoning},
         "usage": None,
         **echoed,
@@ -58,7 +58,7 @@ def new_response(request: JsonObject, response_id: str, model: str, created_at: 
 
 
 def fill_settings(response: JsonObject) -> None:
-    """Fill the keys that formats and tools always have where a response repeats them. Alters the response."""
+    """Fill the keys that formats and tools always have if a response repeats them. Alters the response."""
     if isinstance(response["text"], dict):
         response["text"] = _text(response["text"])
     if isinstance(response["tools"], list):

@@ -17,6 +17,7 @@ _CARRIED = {"function_call": "arguments", "custom_tool_call": "input"}
 
 
 def new_item_id(item: JsonObject, ctx: Context) -> str:
+    """An id with the prefix of the item's type."""
     return ctx.new_id(_PREFIXES.get(str(item.get("type")), "item"))
 
 

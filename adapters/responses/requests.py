@@ -1,4 +1,4 @@
-"""Judging a client's Responses request by its own dialect: the rules that hold whatever the dialect."""
+"""Validating a client's Responses request by its own dialect: what is the same in every dialect."""
 
 from __future__ import annotations
 

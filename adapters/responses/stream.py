@@ -104,7 +104,7 @@ class ResponsesStreamReader(StreamReaderBase):
 
 
 def _classify(data: bytes, body: Any, name: bytes | None) -> tuple[Class, Any]:
-    """The class of an item, and what its handler gets. `body` is its parsed JSON, None where it is none; `name` is the
+    """The class of an item, and what its handler gets. `body` is its parsed JSON, None if it is none; `name` is the
     name that an event came with, None for a bare line."""
     if data == _DONE:
         return "done", None

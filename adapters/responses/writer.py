@@ -37,8 +37,8 @@ Render: TypeAlias = Callable[[JsonObject], JsonObject | None]
 
 class ResponsesStreamWriter(StreamWriterBase):
     """`write_stream` of Responses. `error_body` gives the body of an error, whose `error` the events repeat, and whose
-    other keys the `error` event has too. `render` gives an event in the dialect's form, the very same where the two
-    agree, or None to leave it out. `failed` is the response of a stream that a fault has ended, where one had begun.
+    other keys the `error` event has too. `render` gives an event in the dialect's form, the very same if the two
+    agree, or None to leave it out. `failed` is the response of a stream that a fault has ended, if one had begun.
     """
 
     def __init__(
@@ -81,8 +81,8 @@ class ResponsesStreamWriter(StreamWriterBase):
     def _fault(self, fault: Fault) -> bytes:
         body = self._error_body(fault)
         error = body["error"] if isinstance(body.get("error"), dict) else {**body, "message": fault.message}
-        beside = {key: value for key, value in body.items() if key not in ("error", "message")}
-        written = self._event({**beside, **error_event(error)})
+        others = {key: value for key, value in body.items() if key not in ("error", "message")}
+        written = self._event({**others, **error_event(error)})
         if self._accumulator.begun:
             reason = {"code": _code(fault), "message": error["message"]}
             self.failed = self._accumulator.response("failed", reason)

@@ -1,4 +1,4 @@
-"""Bridges: what stands between a client that speaks one protocol and a provider that speaks another."""
+"""Bridges: the translation between a client that speaks one protocol and a provider that speaks another."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Bridge", "bridges"]
 @dataclass(frozen=True, slots=True)
 class Bridge:
     """`called` is the protocol that the provider speaks. `reply` and `stream` also get the client's request in hub
-    form; the context is that of the call. `batching` is there where one request may take several calls: it splits the
+    form; the context is that of the call. `batching` is there if one request may take several calls: it splits the
     client's request, and joins replies in the client's protocol. `needs_first_choice` is what the context of the call
     has to say: the client's protocol has room for one choice."""
 
@@ -64,4 +64,4 @@ bridges: Mapping[str, Bridge] = {
     "chat": Bridge("responses", to_responses_request, _to_chat_reply, _stream_to_chat),
     "completions": Bridge("chat", prompt_to_chat_request, to_text_reply, _stream_to_text, BATCHING),
 }
-"""The protocol that a client speaks -> the bridge to one that may stand in for it."""
+"""The protocol that a client speaks -> the bridge to one that can serve it."""

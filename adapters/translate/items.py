@@ -27,7 +27,7 @@ _USED = {
 
 
 def items_of(messages: list[JsonObject], ctx: Context) -> tuple[str | None, list[JsonObject]]:
-    """Chat messages as instructions (the first message, where it instructs) and Responses items. Raises Fault."""
+    """Chat messages as instructions (the first message, if it instructs) and Responses items. Raises Fault."""
     instructions: str | None = None
     items: list[JsonObject] = []
     places: list[tuple[Path, Path]] = []
@@ -44,7 +44,7 @@ def items_of(messages: list[JsonObject], ctx: Context) -> tuple[str | None, list
     ctx.receipt.record_conversion(("messages",), "messages are items in Responses", after=("input",))
     if instructions is not None:
         ctx.receipt.record_conversion(
-            ("messages", 0), "the first instructions stand beside the input", after=("instructions",)
+            ("messages", 0), "the first instructions are a parameter of their own", after=("instructions",)
         )
     ctx.receipt.map_paths(places)
     return instructions, items

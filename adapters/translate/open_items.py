@@ -90,6 +90,7 @@ class OpenContent:
         out.append(Chunk(annotation_added(self._id, self.index, self._position, place, annotation)))
 
     def close(self, status: str, out: list[Output]) -> JsonObject:
+        """Append the events that close the open part and the item. Returns the whole item."""
         self._close_part(out)
         item = {**self._item, "status": status, **self._lists}
         if self.signature is not None:
@@ -99,7 +100,7 @@ class OpenContent:
 
     @property
     def _position(self) -> int:
-        """Where the open part stands in its list."""
+        """The position of the open part in its list."""
         return len(self._lists.get(self._kind.place, ())) if self._kind else 0
 
     def _close_part(self, out: list[Output]) -> None:
@@ -116,7 +117,7 @@ class OpenContent:
 
 class OpenCall:
     """A call of a tool; `kind` is what it carries, arguments or free input. `said` is its name in chat, as far as it
-    was told. What is `boxed` are arguments that hold the input, which shows when they are whole."""
+    was received. If the call is `boxed`, its arguments hold the input, which is known when they are whole."""
 
     __slots__ = ("_boxed", "_buffer", "_id", "_item", "_kind", "index", "said")
 
@@ -132,24 +133,26 @@ class OpenCall:
         self._buffer = TextBuffer()
         out.append(Chunk(item_added(index, {**item, kind.key: "", "status": "in_progress"})))
 
-    def name(self, names: JsonObject) -> None:
-        """The name, where it was told late."""
+    def set_name(self, names: JsonObject) -> None:
+        """Set the name, which came late."""
         self._item.update(names)
 
     def write(self, text: str, out: list[Output]) -> None:
+        """A piece of the arguments or of the free input."""
         self._buffer.add(text)
         if not self._boxed:
-            self._tell(text, out)
+            self._write_delta(text, out)
 
     def close(self, status: str, out: list[Output]) -> JsonObject:
+        """Append the events that close the call. Returns the whole item."""
         text = self._buffer.text()
         if self._boxed:
             text = unbox_text(text)
-            self._tell(text, out)
+            self._write_delta(text, out)
         item = {**self._item, self._kind.key: text, "status": status}
         out.append(Chunk(text_done(self._kind, self._id, self.index, 0, text)))
         out.append(Chunk(item_done(self.index, item)))
         return item
 
-    def _tell(self, text: str, out: list[Output]) -> None:
+    def _write_delta(self, text: str, out: list[Output]) -> None:
         out.append(Chunk(text_delta(self._kind, self._id, self.index, 0, text)))

@@ -21,7 +21,7 @@ def _split(ctx: Context) -> list[Context]:
     if not all(isinstance(prompt, str) for prompt in prompts):
         return [ctx]
     if len(prompts) > _MOST:
-        text = f"a chat model stands in for completions, and takes at most {_MOST} prompts in one request"
+        text = f"a chat model serves completions here, and takes at most {_MOST} prompts in one request"
         raise Fault("unsupported_parameter", text, ("prompt",), code="unsupported_parameter")
     if ctx.request.get("stream"):
         ctx.receipt.record_conversion(
@@ -40,7 +40,7 @@ def _one(ctx: Context, shared: JsonObject, prompt: str, position: int) -> Contex
 def _join(replies: list[JsonObject], ctx: Context) -> JsonObject:
     """Completions replies in hub form as one: choices count on from prompt to prompt, tokens are added up. Alters them.
 
-    Raises Fault where a reply has more choices than were asked for: nobody could tell whose they are.
+    Raises Fault if a reply has more choices than were asked for: their prompts cannot be known.
     """
     most = count_choices(ctx.request)
     for position, reply in enumerate(replies):

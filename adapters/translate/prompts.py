@@ -1,6 +1,6 @@
 """Completions over chat, in hub form: the prompt is what a user says, and what the assistant answers is the text.
 
-A chat model answers a prompt, it does not go on with it, so this is a loss, and it happens only where the policy
+A chat model answers a prompt, it does not go on with it, so this is a loss, and it happens only if the policy
 `emulate_completions` asks for it. A prompt of text becomes one message; several are several calls (`several.py`). What
 has no place in chat follows the policy for unsupported fields (`adapters/fit.py`).
 """
@@ -52,7 +52,7 @@ _FINISH = {"tool_calls": "stop", "function_call": "stop"}  # what completions do
 def prompt_to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     """A completions request as a chat request. Raises Fault, its path as the client wrote it."""
     if not ctx.target.policy.emulate_completions:
-        text = "the model's provider does not serve completions; the policy emulate_completions would let chat stand in"
+        text = "the model's provider does not serve completions; the policy emulate_completions lets chat serve them"
         raise Fault("unsupported_parameter", text, ("model",), code="unsupported_protocol")
     body = dict(request)
     path, prompt = _only_prompt(body.pop("prompt", None))
@@ -60,7 +60,7 @@ def prompt_to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     known = load(HUB_COMPLETIONS)["properties"]
     for name in [name for name in body if name not in _SAME]:
         if name in known:
-            drop_or_reject(body, (name,), ctx, "chat, which stands in for completions, lacks it", HUB_COMPLETIONS)
+            drop_or_reject(body, (name,), ctx, "a chat model serves the request, and chat lacks it", HUB_COMPLETIONS)
         else:
             resolve_extra(body, (name,), ctx, hub=HUB_COMPLETIONS)
     body["messages"] = [{"role": "user", "content": prompt}]
@@ -78,7 +78,7 @@ def _only_prompt(prompt: object) -> tuple[Path, str]:
     if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str):
         return ("prompt", 0), prompt[0]
     what = "no prompt" if prompt is None else "a prompt of tokens"
-    text = f"{what} cannot be served: a chat model stands in for completions, and takes prompts of text"
+    text = f"{what} cannot be served: a chat model serves completions here, and takes prompts of text"
     raise Fault("unsupported_parameter", text, ("prompt",), code="unsupported_parameter")
 
 

@@ -140,7 +140,7 @@ def to_chat_reply(response: JsonObject, ctx: Context) -> JsonObject:
 
 
 def read_failure(response: JsonObject) -> Fault:
-    """The fault that a response tells of which neither completed nor stopped early."""
+    """The fault of a response that neither completed nor stopped early."""
     error = response.get("error") or {}
     text = error.get("message") or f"the provider's response has the status {response.get('status')}"
     code = error.get("native_code") or error.get("code")

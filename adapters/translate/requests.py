@@ -48,7 +48,7 @@ _SEALED = "reasoning.encrypted_content"
 def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     """A Responses request as a chat request. Raises Fault, its path as the client wrote it.
 
-    `previous_response_id` has been followed before: what it names stands in `input`.
+    `previous_response_id` was resolved before: the items that it names are in `input`.
     """
     left = dict(request)
     made = _kept(left)
@@ -77,7 +77,7 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
             ctx.receipt.record_drop(("parallel_tool_calls",), "there is no tool left to call", "form")
     if left.pop("store", None) is not None:
         ctx.receipt.record_drop(("store",), "dragoman keeps responses itself", "form")
-    _settle_rest(left, HUB_RESPONSES, "chat", ctx)
+    _resolve_rest(left, HUB_RESPONSES, "chat", ctx)
     if not made["messages"]:
         text = "input is empty, and the model's provider needs at least one message"
         raise Fault("invalid_request", text, ("input",), code="empty_input")
@@ -112,7 +112,7 @@ def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
         made["tool_choice"] = to_responses_tool_choice(choice, ctx)
     if left.pop("stream_options", None) is not None:
         ctx.receipt.record_drop(("stream_options",), "a Responses stream always ends with the usage", "form")
-    _settle_rest(left, HUB_CHAT, "Responses", ctx)
+    _resolve_rest(left, HUB_CHAT, "Responses", ctx)
     return made
 
 
@@ -200,7 +200,7 @@ def _shift_messages(messages: list[JsonObject], ctx: Context) -> None:
     ctx.receipt.map_paths([(("instructions",), ("messages", 0, "content"))])
 
 
-def _settle_rest(left: JsonObject, hub: str, protocol: str, ctx: Context) -> None:
+def _resolve_rest(left: JsonObject, hub: str, protocol: str, ctx: Context) -> None:
     """What is left has no place in the other protocol."""
     known, why = load(hub)["properties"], f"{protocol} has no place for it"
     for name in list(left):

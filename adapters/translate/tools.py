@@ -3,11 +3,11 @@
 Responses has tools that chat providers have not, and each finds a form there:
 
     function                        a function
-    custom, a call with free text   a function with one text, `input`; a grammar is told in the description
+    custom, a call with free text   a function with one text, `input`; its description has the grammar
     namespace of such tools         its tools, under flat names: `namespace__name`
     any other, run by the provider  left out, if the choice among the rest is free
 
-`originals` gives the way back for names in calls. Tools stand in `tools`, or in the input as `additional_tools`.
+`map_tool_names` gives the way back for names in calls. Tools are in `tools`, or in the input as `additional_tools`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _FREE_TEXT = {
 
 
 class OriginalTool(NamedTuple):
-    """What a function in chat stands for. `free` where the tool takes free text."""
+    """The tool that a function in chat replaces. `free` is true if it takes free text."""
 
     name: str
     namespace: str | None = None
@@ -95,7 +95,7 @@ def map_tool_names(request: JsonObject) -> Mapping[str, OriginalTool]:
 
 
 def box_text(text: Any) -> str:
-    """The arguments that stand for free text."""
+    """The arguments of a function for free text."""
     return orjson.dumps({"input": text}).decode()
 
 
@@ -112,7 +112,7 @@ def unbox_text(arguments: str) -> str:
 
 
 def to_chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Context) -> list[JsonObject]:
-    """Tools of a Responses request in chat's form. Raises Fault where a tool of the provider's cannot be left out."""
+    """Tools of a Responses request in chat's form. Raises Fault if a tool of the provider's cannot be left out."""
     made: list[JsonObject] = []
     places: list[tuple[Path, Path]] = []
     hosted: list[tuple[Path, Any]] = []
@@ -130,7 +130,7 @@ def to_chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Contex
             hosted.append((path, tool.get("type")))
         places += [(path, ("tools", len(made) + k)) for k in range(len(own))]
         made += own
-    _settle_hosted(hosted, made, choice, ctx)
+    _drop_hosted(hosted, made, choice, ctx)
     ctx.receipt.record_conversion(("tools",), "tools in chat's form")
     ctx.receipt.map_paths(places)
     return made
@@ -153,7 +153,7 @@ def to_chat_tool_choice(choice: Any, tools: list[JsonObject], ctx: Context) -> t
 
 
 def _allowed(choice: JsonObject, tools: list[JsonObject], ctx: Context) -> tuple[list[JsonObject], Any]:
-    """Most chat servers know no list of allowed tools: no other is offered."""
+    """Most chat servers know no list of allowed tools, so only those are offered."""
     names = {_chosen(one) for one in choice.get("tools") or () if one.get("type") in _CLIENTS}
     allowed = [k for k, tool in enumerate(tools) if tool["function"]["name"] in names]
     if not allowed:
@@ -173,6 +173,7 @@ def _chosen(choice: JsonObject) -> str:
 
 
 def to_responses_tool_choice(choice: Any, ctx: Context) -> Any:
+    """A choice among the tools of a chat request in the form of Responses."""
     if not isinstance(choice, dict):
         return choice
     kind = choice.get("type")
@@ -197,7 +198,7 @@ def _members(tool: JsonObject) -> Iterator[tuple[Path, str | None, JsonObject]]:
 
 
 def _check_names(tools: list[tuple[Path, JsonObject]]) -> None:
-    """Raises Fault where tools of two namespaces would have one name in chat: nobody could tell whose call it is."""
+    """Raise Fault if tools of two namespaces would have one name in chat: calls could not be assigned."""
     spaces: dict[str, str | None] = {}
     for path, tool in tools:
         for inside, space, one in _members(tool):
@@ -228,15 +229,15 @@ def _chat_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> Jso
 def _free_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> JsonObject:
     record_unused(tool, ("type", "name", "description", "format"), path, ctx, "chat")
     form = tool.get("format") or {}
-    told = [tool["description"]] if tool.get("description") else []
+    texts = [tool["description"]] if tool.get("description") else []
     if form.get("definition"):
-        told.append(f"`input` follows this {form.get('syntax', '')} grammar:\n{form['definition']}")
+        texts.append(f"`input` follows this {form.get('syntax', '')} grammar:\n{form['definition']}")
         ctx.receipt.record_conversion(
-            path, "free text is a function's in chat, its grammar told but not enforced", "loss"
+            path, "free text is a function's argument in chat; its grammar is described but not enforced", "loss"
         )
     else:
-        ctx.receipt.record_conversion(path, "free text is a function's in chat")
-    described = {"description": "\n\n".join(told)} if told else {}
+        ctx.receipt.record_conversion(path, "free text is a function's argument in chat")
+    described = {"description": "\n\n".join(texts)} if texts else {}
     return {"type": "function", "function": {"name": name, **described, "parameters": _FREE_TEXT}}
 
 
@@ -252,7 +253,7 @@ def _responses_tool(tool: JsonObject, path: Path, ctx: Context) -> JsonObject:
     return {**made, "strict": bool(function.get("strict"))}
 
 
-def _settle_hosted(hosted: list[tuple[Path, Any]], made: list[JsonObject], choice: Any, ctx: Context) -> None:
+def _drop_hosted(hosted: list[tuple[Path, Any]], made: list[JsonObject], choice: Any, ctx: Context) -> None:
     """Tools that run at the provider are left out while the model stays free to do without them, and has others; the
     policy may drop them all."""
     forced = choice == "required" or isinstance(choice, dict)

@@ -1,4 +1,4 @@
-"""Keys of a message, a part or a tool that a conversion had no use for: each is a loss, and told."""
+"""Keys of a message, a part or a tool that a conversion did not use: each is recorded as a loss."""
 
 from __future__ import annotations
 
