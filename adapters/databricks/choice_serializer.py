@@ -18,21 +18,21 @@ class ChoiceSerializer(RenderingStreamWriter):
 
     def __init__(self, fault_event: Callable[[Fault], JsonObject], render: Callable[[JsonObject], JsonObject]) -> None:
         super().__init__(fault_event, render, "with the finish")
-        self._held: dict[int, list[JsonObject]] = {}
+        self._held_chunks: dict[int, list[JsonObject]] = {}
         self._current: int | None = None
 
     def _write_chunk(self, chunk: Chunk) -> bytes:
         for choice in chunk.body["choices"]:
-            self._held.setdefault(choice.get("index", 0), []).append({**chunk.body, "choices": [choice]})
+            self._held_chunks.setdefault(choice.get("index", 0), []).append({**chunk.body, "choices": [choice]})
         return self._release() if chunk.body["choices"] else super()._write_chunk(chunk)
 
     def _release(self) -> bytes:
         """The chunks of the current choice; each time a choice has finished, those of the next one too."""
         data = b""
-        while self._held:
+        while self._held_chunks:
             if self._current is None:
-                self._current = next(iter(self._held))
-            said = self._held.pop(self._current, [])
+                self._current = next(iter(self._held_chunks))
+            said = self._held_chunks.pop(self._current, [])
             data += b"".join(super(ChoiceSerializer, self)._write_chunk(Chunk(body)) for body in said)
             if not said or not said[-1]["choices"][0].get("finish_reason"):
                 break

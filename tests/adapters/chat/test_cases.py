@@ -270,7 +270,7 @@ def test_whole_and_streamed_answers_get_the_same_envelope(index: Any, created: A
     whole = {**told, "object": "x", "choices": [{**index, "message": message, "finish_reason": "stop"}]}
     reply = dialects["openai"].called["chat"].read_reply(Reply(200, whole), context("actual", request()))
     delta = {**index, "delta": message, "finish_reason": None}
-    raw = b"data: " + json.dumps({**told, "object": "x", "choices": [delta]}).encode() + b"\n\n"
+    raw = b"data: " + orjson.dumps({**told, "object": "x", "choices": [delta]}) + b"\n\n"
     [chunk] = stream("openai", context("actual", request(stream=True)), raw)[:1]
     wanted = {"id": "chatcmpl-1", "created": 1 if created else 1_700_000_000, "model": "upstream-model"}
     for body in (reply, chunk.body):
