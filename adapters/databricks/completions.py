@@ -73,7 +73,7 @@ def read_reply(reply: Reply, ctx: Context) -> JsonObject:
 
 def _count_choices(choices: Any, ctx: Context) -> None:
     """Give each choice a number of its own where several share that of their prompt, whatever the policy for replies:
-    a client could not tell them apart. Replies that nobody mended may hold anything."""
+    a client could not tell them apart. Replies that were not normalized may hold anything."""
     if not isinstance(choices, list) or not all(_is_numbered(choice) for choice in choices):
         return
     if len({choice["index"] for choice in choices}) == len(choices):

@@ -89,7 +89,7 @@ def _response(reply: JsonObject, ctx: Context) -> JsonObject:
         kind = _ERROR_TYPES.get(str(error.get("code")), "invalid_request_error")
         body["error"] = {"param": None, "type": kind, **error}
     counted = isinstance(usage, dict) and {"input_tokens", "output_tokens", "total_tokens"} <= usage.keys()
-    if usage is not None and counted:  # replies that nobody mended may lack anything
+    if usage is not None and counted:  # replies that were not normalized may lack anything
         body["usage"] = _counts(usage) if ctx.profile == "documented" else {**usage, **_counts(usage)}
     if ctx.profile != "documented":
         return body
