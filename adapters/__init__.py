@@ -1,4 +1,4 @@
-"""Normalise and translate, without any input or output: pure functions and small state machines."""
+"""Normalize and translate, without any input or output: pure functions and small state machines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["dialects"]
 
 
 def __getattr__(name: str) -> Any:
-    """`dialects` is read on first use: whoever only frames events or edits paths does not load every dialect."""
+    """Load `dialects` on first use: importing the SSE framer or the path functions loads no dialect."""
     if name != "dialects":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .registry import dialects

@@ -18,7 +18,7 @@ Headers: TypeAlias = Mapping[str, str]
 
 
 def new_id(prefix: str) -> str:
-    """`prefix_` and 32 hexadecimal digits that nobody can guess."""
+    """`prefix_` and 32 random hexadecimal digits."""
     return f"{prefix}_{uuid.uuid4().hex}"
 
 
@@ -36,7 +36,7 @@ class Call(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """An answer. `raw` holds the bytes as received; `body` the parsed JSON object, empty where there was none."""
+    """An answer. `raw` holds the bytes as received; `body` the parsed JSON object, empty if there was none."""
 
     status: int
     body: JsonObject
@@ -46,7 +46,7 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What to do where a request, or a reply, does not fit. `emulate_completions`: chat stands in for completions."""
+    """What to do if a request, or a reply, does not fit. `emulate_completions`: a chat model may serve completions."""
 
     extra_parameters: Literal["error", "drop", "pass-through"] = "pass-through"
     unsupported: Literal["refuse", "drop"] = "refuse"
@@ -61,8 +61,8 @@ class Target:
 
     `model` is the upstream's name for it, `lacks` are hub fields that it cannot serve, `limits` are maxima by field
     name, `kind` is Databricks' endpoint kind, `api_version` and `deployment` are Azure's. `address` is the dialect's
-    form of address, None the usual one. `summarised_reasoning` is true where what a reply tells of the model's
-    reasoning is a summary of it.
+    form of address, None the usual one. `summarised_reasoning` is true if a reply holds a summary of the model's
+    reasoning, not the reasoning itself.
     """
 
     model: str
@@ -81,17 +81,19 @@ _NO_TARGET = Target("")
 
 
 class Context(NamedTuple):
-    """Everything a verb may look at beside its argument. The receipt is the only part that it writes to.
+    """What a verb may read in addition to its argument. The receipt is the only part that it writes to.
 
     `call` is the client's. `request` is the request in hub form: empty for `read_request`. `needs_first_choice` is true
-    if the answer is translated into a protocol that has room for one choice: choice 0.
+    if the answer is translated into a protocol that has room for one choice: choice 0. `accepted_by` is the validator
+    that accepted the body of `call`: a target with the same schema does not validate it again.
     """
 
     profile: str
     call: Call
     receipt: Receipt
     target: Target = _NO_TARGET
-    request: JsonObject = {}  # noqa: RUF012 - nobody alters a request
+    request: JsonObject = {}  # noqa: RUF012 - a request is never altered
     clock: Callable[[], float] = time.time
     new_id: Callable[[str], str] = new_id
     needs_first_choice: bool = False
+    accepted_by: object = None

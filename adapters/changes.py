@@ -1,6 +1,6 @@
 """Receipts: what was altered on the way, and the way back from an upstream's path to the client's.
 
-A receipt keeps two things. *Changes* are for people: they show in the log and, where something was lost, in the header
+A receipt keeps two things. *Changes* are for people: they show in the log and, if something was lost, in the header
 `x-dragoman-changes`. *Steps* are for `unmap`: each step is a set of (before, after) path pairs that took effect at
 once, so that a path which a provider complains about can be walked back, step by step, to the path the client wrote.
 """
@@ -25,7 +25,7 @@ _RECENT = 8
 
 
 class Change(NamedTuple):
-    """One thing altered on the way. `before` is empty for what was filled in, `after` for what was dropped."""
+    """One thing altered on the way. `before` is empty for a filled value, `after` for a dropped one."""
 
     action: Action
     before: Path
@@ -46,11 +46,10 @@ class Change(NamedTuple):
 class Receipt:
     """The changes of one exchange, in the order in which they were made."""
 
-    __slots__ = ("_steps", "accepted_by", "changes", "violations")
+    __slots__ = ("_steps", "changes", "violations")
 
     def __init__(self) -> None:
-        self.accepted_by: object = None  # the judge that found nothing wrong with the client's body
-        self.violations = 0  # of the provider's own schema, in its reply, where the policy has them counted
+        self.violations = 0  # of the provider's own schema, in its reply, if the policy has them counted
         self.changes: list[Change] = []
         self._steps: list[dict[Path, Path]] = []  # after -> before
 
@@ -59,34 +58,38 @@ class Receipt:
         copy = Receipt()
         copy.changes = list(self.changes)
         copy._steps = list(self._steps)
-        copy.accepted_by = self.accepted_by
         return copy
 
-    # Paths given to these are paths in the form being written, as it stands at that moment; the receipt shows
-    # `before` as the client wrote it.
+    # Paths given to these are paths in the form being written, as it is at that moment; the receipt shows `before` as
+    # the client wrote it.
 
-    def renamed(self, before: Path, after: Path, reason: str) -> None:
-        self._note("renamed", self.unmap(before), after, reason, "form")
-        self.rerouted([(before, after)])
+    def record_rename(self, before: Path, after: Path, reason: str) -> None:
+        """Record that a key has another name, and map what is below it."""
+        self._record("renamed", self.unmap(before), after, reason, "form")
+        self.map_paths([(before, after)])
 
-    def moved(self, before: Path, after: Path, reason: str) -> None:
-        """Say that something moved. The paths themselves, neighbours included, go through `rerouted`, once."""
-        self._note("moved", self.unmap(before), after, reason, "form")
+    def record_move(self, before: Path, after: Path, reason: str) -> None:
+        """Record that something moved. Its path, and those of its neighbors, go through `map_paths`, once."""
+        self._record("moved", self.unmap(before), after, reason, "form")
 
-    def converted(self, path: Path, reason: str, weight: Weight = "form", after: Path | None = None) -> None:
-        self._note("converted", self.unmap(path), path if after is None else after, reason, weight)
+    def record_conversion(self, path: Path, reason: str, weight: Weight = "form", after: Path | None = None) -> None:
+        """Record that the value at `path` changed its form, or, with the weight `loss`, lost something."""
+        self._record("converted", self.unmap(path), path if after is None else after, reason, weight)
 
-    def filled(self, path: Path, reason: str) -> None:
-        self._note("filled", (), path, reason, "form")
+    def record_fill(self, path: Path, reason: str) -> None:
+        """Record that a value was put in which was not given."""
+        self._record("filled", (), path, reason, "form")
 
-    def dropped(self, path: Path, reason: str, weight: Weight = "loss") -> None:
-        self._note("dropped", self.unmap(path), (), reason, weight)
+    def record_drop(self, path: Path, reason: str, weight: Weight = "loss") -> None:
+        """Record that a value was left out; with the weight `form`, nothing is lost by it."""
+        self._record("dropped", self.unmap(path), (), reason, weight)
 
-    def clamped(self, path: Path, reason: str) -> None:
-        self._note("clamped", self.unmap(path), path, reason, "loss")
+    def record_clamp(self, path: Path, reason: str) -> None:
+        """Record that a value was moved to the nearest one that the target takes: a loss."""
+        self._record("clamped", self.unmap(path), path, reason, "loss")
 
-    def rerouted(self, pairs: Iterable[tuple[Path, Path]]) -> None:
-        """Record that everything below each `before` now stands below its `after`; all pairs take effect at once."""
+    def map_paths(self, pairs: Iterable[tuple[Path, Path]]) -> None:
+        """Record that everything below each `before` is now below its `after`; all pairs take effect at once."""
         step: dict[Path, Path] = {}
         for before, after in pairs:
             step.setdefault(after, before)
@@ -105,18 +108,19 @@ class Receipt:
         self.changes += [change for change in other.changes if change not in known]
         self.violations += other.violations
 
-    def lost(self, path: Path) -> bool:
-        """True where what the client wrote at the path did not arrive as it was."""
+    def is_lost(self, path: Path) -> bool:
+        """True if what the client wrote at the path was lost or changed."""
         return any(change.before == path for change in self.losses)
 
     @property
     def losses(self) -> list[Change]:
+        """The changes of the weight `loss`."""
         return [change for change in self.changes if change.weight == "loss"]
 
     def header(self) -> str | None:
-        """The losses as an RFC 9651 list, `dropped;path="seed";reason="..."`, or None where nothing was lost.
+        """The losses as an RFC 9651 list, `dropped;path="seed";reason="..."`, or None if nothing was lost.
 
-        At most 20 items and 2 KiB; a last item `more;count=N` tells how many were left out.
+        At most 20 items and 2 KiB; a last item `more;count=N` counts those that were left out.
         """
         losses = self.losses
         text = ""
@@ -127,9 +131,9 @@ class Receipt:
             text += f", {item}" if text else item
         return text or None
 
-    def _note(self, action: Action, before: Path, after: Path, reason: str, weight: Weight) -> None:
+    def _record(self, action: Action, before: Path, after: Path, reason: str, weight: Weight) -> None:
         change = Change(action, before, after, reason, weight)
-        if change not in self.changes[-_RECENT:]:  # what happens to chunk after chunk of a stream is said once
+        if change not in self.changes[-_RECENT:]:  # a change of chunk after chunk of a stream is recorded once
             self.changes.append(change)
 
 

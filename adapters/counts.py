@@ -1,4 +1,4 @@
-"""Numbers that providers tell: which of them can be taken for a time or a count."""
+"""Numbers that providers report: which of them can be a time or a count."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from .paths import Path, dotted
 __all__ = ["describe_place", "duplicate_key_fault"]
 
 _SHOWN = 40
-# A string, with the colon behind it where it is a key; or what begins, parts and ends objects and arrays.
+# A string, with the colon behind it if it is a key; or what begins, parts and ends objects and arrays.
 _TOKEN = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*(:)?|[{}\[\],]')
 
 

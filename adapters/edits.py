@@ -31,9 +31,11 @@ class Edits:
         self._copies: dict[int, Any] = {}  # by their ids, which they keep for as long as they are in here
 
     def replace(self, path: Path, value: Any) -> None:
+        """Put `value` at `path`, which must lead through existing containers."""
         _parent(self.body, path, self._copies)[path[-1]] = value
 
     def remove(self, path: Path) -> None:
+        """Take away what is at `path`: a key of an object, or an item of an array."""
         del _parent(self.body, path, self._copies)[path[-1]]
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 
 from .call import JsonObject, Reply
-from .error_texts import bounded
+from .error_texts import truncate
 from .faults import Fault
 
-__all__ = ["located", "native", "reply", "sentence", "shown"]
+__all__ = ["describe", "describe_with_param", "format_value", "native", "reply"]
 
 _SHOWN = 80
 _VALUE = 500
@@ -27,29 +27,28 @@ def reply(status: int, body: JsonObject, fault: Fault, **headers: str) -> Reply:
     return Reply(status, body, found)
 
 
-def sentence(fault: Fault) -> str:
-    """The message, with the offending value behind it where the value is short and matters, and the message tells of
-    none."""
-    message = bounded(fault.message) or f"The request failed: {fault.kind}"
-    value = shown(fault.value)
-    told = fault.kind == "extra_parameter" or value in message or _GOT.search(message)
-    return message if told or not 0 < len(value) <= _SHOWN else f"{message} (got {value})"
+def describe(fault: Fault) -> str:
+    """The message, and behind it the offending value, if that is short, matters and is not in the message."""
+    message = truncate(fault.message) or f"The request failed: {fault.kind}"
+    value = format_value(fault.value)
+    shows_value = fault.kind == "extra_parameter" or value in message or _GOT.search(message)
+    return message if shows_value or not 0 < len(value) <= _SHOWN else f"{message} (got {value})"
 
 
-def located(fault: Fault) -> str:
-    """`sentence` for dialects that have no place for the parameter's name: the name stands in the message."""
-    message = sentence(fault)
+def describe_with_param(fault: Fault) -> str:
+    """`describe` for dialects that have no field for the parameter's name: the name is a part of the message."""
+    message = describe(fault)
     return message if not fault.param or fault.param in message else f"{fault.param}: {message}"
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as text: strings as they are, None as nothing, everything else as JSON."""
     if value is None:
         return ""
     if isinstance(value, str):
-        return bounded(value, _VALUE)
+        return truncate(value, _VALUE)
     try:
-        return bounded(orjson.dumps(value).decode(), _VALUE)
+        return truncate(orjson.dumps(value).decode(), _VALUE)
     except TypeError:
         return ""
 

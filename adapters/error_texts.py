@@ -1,4 +1,4 @@
-"""What the words of an error say: texts cut to size, HTML stripped, parameter names and values found in sentences."""
+"""Reading the words of an error: texts cut to size, HTML stripped, parameter names and values found in sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import orjson
 from .faults import Kind
 from .paths import Path, parse
 
-__all__ = ["Hint", "bounded", "coded", "hint", "no_reason", "pathlike", "readable", "word"]
+__all__ = ["Hint", "default_message", "extract_text", "find_hint", "parse_path", "split_code", "truncate", "word"]
 
 MAX_BYTES = 2048
 _WORD = 100
@@ -25,19 +25,19 @@ _TAG = re.compile(r"<[^<>]*>")
 _CODED = re.compile(r"([A-Z][A-Z_]{2,60}): (.+)", re.DOTALL)
 
 
-def readable(text: str) -> str:
+def extract_text(text: str) -> str:
     """The text a person would want to read: trimmed, at most 2 KiB; of HTML only what `<pre>` or `<title>` holds."""
     if not _MARKUP.search(text[:MAX_BYTES]):
-        return bounded(text.strip())
+        return truncate(text.strip())
     for opening in _OPENINGS:
         if found := opening.search(text):
             inside = text[found.end() :].split("</", 1)[0]
             if said := " ".join(html.unescape(_TAG.sub(" ", inside)).split()):
-                return bounded(said)
+                return truncate(said)
     return ""
 
 
-def bounded(text: str, size: int = MAX_BYTES) -> str:
+def truncate(text: str, size: int = MAX_BYTES) -> str:
     """At most `size` bytes of UTF-8, and nothing that cannot be encoded."""
     data = text.encode("utf-8", "replace")
     if len(data) <= size:
@@ -45,13 +45,13 @@ def bounded(text: str, size: int = MAX_BYTES) -> str:
     return data[: size - 3].decode("utf-8", "ignore") + "..."
 
 
-def coded(text: str) -> tuple[str | None, str]:
+def split_code(text: str) -> tuple[str | None, str]:
     """`CODE: message` taken apart, the form of Databricks' plain texts."""
     found = _CODED.fullmatch(text)
     return (found[1], found[2].strip()) if found else (None, text)
 
 
-def no_reason(status: int) -> str:
+def default_message(status: int) -> str:
     """A message for an answer that had none."""
     try:
         phrase = f" ({HTTPStatus(status).phrase})"
@@ -65,28 +65,28 @@ def word(value: Any) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value) if abs(value) < 10**20 else None
     if isinstance(value, str):
-        return bounded(value.strip(), _WORD) or None
+        return truncate(value.strip(), _WORD) or None
     return None
 
 
 def _value(text: str) -> Any:
-    """A value as a sentence shows it: JSON where it is JSON, else the text."""
+    """A value as a sentence shows it: JSON if it is JSON, else the text."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        return bounded(text, _PATH)
+        return truncate(text, _PATH)
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What a sentence tells. `kind` is None where it tells nothing about that."""
+    """What a sentence says of an error. `kind` is None if it does not show the kind."""
 
     kind: Kind | None = None
     path: Path = ()
     value: Any = None
 
 
-def hint(text: str) -> Hint:
+def find_hint(text: str) -> Hint:
     """The parameter, its value and the kind of error, from the sentences that providers are known to write."""
     for pattern, kind, read in _SENTENCES:
         if found := pattern.search(text):
@@ -95,15 +95,15 @@ def hint(text: str) -> Hint:
     return Hint()
 
 
-def pathlike(text: str) -> Path:
-    """A path from a provider's own words; empty where the text is no path."""
+def parse_path(text: str) -> Path:
+    """A path from a provider's own words; empty if the text is no path."""
     if not text or len(text) > _PATH or any(space in text for space in " \t\r\n"):
         return ()
     return parse(text)
 
 
 def _name(found: re.Match[str]) -> tuple[Path, Any]:
-    return pathlike(found[1]), None
+    return parse_path(found[1]), None
 
 
 def _first_name(found: re.Match[str]) -> tuple[Path, Any]:
@@ -118,7 +118,7 @@ def _pointer(found: re.Match[str]) -> tuple[Path, Any]:
 
 def _ruled(found: re.Match[str]) -> tuple[Path, Any]:
     got = re.search(r"\bgot (.{1,200}?)\.?$", found[2])
-    return pathlike(found[1]), _value(got[1]) if got else None
+    return parse_path(found[1]), _value(got[1]) if got else None
 
 
 def _model(_: re.Match[str]) -> tuple[Path, Any]:

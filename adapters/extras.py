@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from .call import Headers
 from .faults import Fault
 
-__all__ = ["EXTRA_PARAMETERS", "ExtraParameters", "extra_parameters"]
+__all__ = ["EXTRA_PARAMETERS", "ExtraParameters", "read_extra_parameters"]
 
 EXTRA_PARAMETERS = "extra-parameters"
 
@@ -22,7 +22,7 @@ _WORDS: dict[str, ExtraParameters] = {
 }
 
 
-def extra_parameters(headers: Headers) -> ExtraParameters | None:
+def read_extra_parameters(headers: Headers) -> ExtraParameters | None:
     """The client's choice, or None; the reference's `ignore` is `drop`, the older `allow` is `pass-through`.
 
     Raises Fault for another word.

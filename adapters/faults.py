@@ -102,13 +102,15 @@ class Fault(Exception):
 
     @property
     def owner(self) -> Owner:
+        """Whose fault it is."""
         return KINDS[self.kind][0]
 
     @property
     def param(self) -> str | None:
+        """The path as OpenAI writes it, `messages[0].content`; None if there is none."""
         return dotted(self.path) or None
 
-    def located(self, receipt: Receipt) -> Fault:
+    def locate(self, receipt: Receipt) -> Fault:
         """The same fault, its path as the client wrote it."""
         self.path = receipt.unmap(self.path)
         return self

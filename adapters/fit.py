@@ -5,7 +5,7 @@ A written body meets three kinds of misfit. Each has one rule, chosen by the exc
     unknown to the target    null, or `x-neutral` in the hub    dropped, same meaning
                              `x-advisory` in the hub            dropped, a loss
                              known to the hub                   policy `unsupported`: refuse | drop
-                             known to nobody (extra)            policy `extra_parameters`: error | drop | pass-through
+                             no hub field either (extra)        policy `extra_parameters`: error | drop | pass-through
     outside a range          null                               dropped, same meaning
                              a number out of bounds             policy `out_of_range`: error | clamp | drop
     any other rule broken                                       refused, with its path
@@ -26,18 +26,18 @@ from .edits import Edits, remove
 from .faults import Fault
 from .paths import Path, dotted, lookup
 from .suggestions import did_you_mean
-from .validation import Judge, Violation
+from .validation import Validator, Violation
 
 __all__ = [
     "HUB_CHAT",
     "HUB_COMPLETIONS",
     "HUB_RESPONSES",
     "Extras",
+    "drop_lacking",
+    "drop_or_reject",
     "fit",
     "hub_annotations",
-    "settle_extra",
-    "settle_unsupported",
-    "without_lacks",
+    "resolve_extra",
 ]
 
 HUB_CHAT = "hub/chat.request"
@@ -53,58 +53,58 @@ _ROUNDS = 4
 _STEPS = {"minimum": 0, "maximum": 0, "exclusiveMinimum": 1, "exclusiveMaximum": -1}
 
 
-def fit(body: JsonObject, judge: Judge, ctx: Context, extras: Extras = "keep", hub: str = HUB_CHAT) -> None:
-    """Alter `body` (the writer's own copy; nested values are copied, never altered) until the judge accepts it.
+def fit(body: JsonObject, validator: Validator, ctx: Context, extras: Extras = "keep", hub: str = HUB_CHAT) -> None:
+    """Alter `body` (the writer's own copy; nested values are copied, never altered) until the validator accepts it.
 
     `hub` names the hub schema of the body's protocol. Raises Fault, its path in the form being written.
     """
     edits = Edits(body)
-    for name in [name for name in body if name not in judge.known]:
-        _settle_unknown(edits, (name,), ctx, extras, hub)
+    for name in [name for name in body if name not in validator.known]:
+        _resolve_unknown(edits, (name,), ctx, extras, hub)
     for name, most in ctx.target.limits.items():
         if isinstance(body.get(name), int) and body[name] > most:
-            _settle_range(edits, (name,), most, f"the target's limit is {most}", ctx)
-    if ctx.receipt.accepted_by is judge and judge.ok_again(body, ctx.call.body):
+            _resolve_range(edits, (name,), most, f"the target's limit is {most}", ctx)
+    if ctx.accepted_by is validator and validator.accepts_again(body, ctx.call.body):
         return
     for _ in range(_ROUNDS):
-        if judge.ok(body):
+        if validator.accepts(body):
             return
         missing: Violation | None = None
-        edits = Edits(body)  # anew in each round: what is judged in it, copies included, stays as it is
-        for violation in judge.violations(body.copy()):  # one by one: the first that is refused ends it
+        edits = Edits(body)  # a new one in each round: what was validated, copies included, is not altered
+        for violation in validator.violations(body.copy()):  # one by one: the first that is refused ends it
             if violation.keyword != "required":
-                _settle(edits, violation, ctx, extras, hub)
+                _resolve_violation(edits, violation, ctx, extras, hub)
             else:
                 missing = missing or violation
         if missing is not None:
-            raise _refusal(missing)
-    for violation in judge.violations(body):
-        raise _refusal(violation)
+            raise _rejection(missing)
+    for violation in validator.violations(body):
+        raise _rejection(violation)
 
 
-def without_lacks(body: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> None:
-    """Treat the hub fields that the target is configured to lack as unknown to it."""
+def drop_lacking(body: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> None:
+    """Drop, or refuse, the hub fields that the target is configured to lack. Raises Fault."""
     lacks = ctx.target.lacks
     for name in [name for name in body if name in lacks] if lacks else ():
-        settle_unsupported(body, (name,), ctx, "the target is configured without it", hub)
+        drop_or_reject(body, (name,), ctx, "the target is configured without it", hub)
 
 
-def settle_unsupported(body: JsonObject, path: Path, ctx: Context, why: str, hub: str = HUB_CHAT) -> None:
+def drop_or_reject(body: JsonObject, path: Path, ctx: Context, why: str, hub: str = HUB_CHAT) -> None:
     """Drop a field that the hub knows and the target does not take, or raise Fault, as its value and the policy say."""
-    _give_up(body, path, ctx, why, hub)
+    _record_drop_or_reject(body, path, ctx, why, hub)
     remove(body, path)
 
 
-def _give_up(body: JsonObject, path: Path, ctx: Context, why: str, hub: str) -> None:
+def _record_drop_or_reject(body: JsonObject, path: Path, ctx: Context, why: str, hub: str) -> None:
     """Record that a field is dropped which the target does not take, or raise Fault."""
     value = lookup(body, path)
-    hint = hub_annotations(hub).get(_generic(path), {})
-    if _says_nothing(value, path, hub):
-        ctx.receipt.dropped(path, f"{why}; the value is the same as none", "form")
-    elif _only_advises(hint, value):
-        ctx.receipt.dropped(path, f"{why}; it only advises")
+    hint = hub_annotations(hub).get(_without_positions(path), {})
+    if _is_neutral(value, path, hub):
+        ctx.receipt.record_drop(path, f"{why}; the value is the same as none", "form")
+    elif _is_advisory(hint, value):
+        ctx.receipt.record_drop(path, f"{why}; it is advisory")
     elif ctx.target.policy.unsupported == "drop":
-        ctx.receipt.dropped(path, why)
+        ctx.receipt.record_drop(path, why)
     else:
         name = dotted(ctx.receipt.unmap(path))
         message = f"{name} cannot be served: {why}; leave it out, or set the policy unsupported to drop"
@@ -121,67 +121,67 @@ def hub_annotations(hub: str = HUB_CHAT) -> dict[Path, Schema]:
     return found
 
 
-def _settle(edits: Edits, violation: Violation, ctx: Context, extras: Extras, hub: str) -> None:
+def _resolve_violation(edits: Edits, violation: Violation, ctx: Context, extras: Extras, hub: str) -> None:
     body, path = edits.body, violation.path
-    if not _still_there(body, path):
-        return  # an earlier settlement took it away
-    if _says_nothing(lookup(body, path), path, hub):
-        ctx.receipt.dropped(path, "the target does not take it, and the value is the same as none", "form")
+    if not _exists(body, path):
+        return  # an earlier resolution removed it
+    if _is_neutral(lookup(body, path), path, hub):
+        ctx.receipt.record_drop(path, "the target does not take it, and the value is the same as none", "form")
         edits.remove(path)
     elif violation.keyword == "additionalProperties":
-        _settle_unknown(edits, path, ctx, extras, hub)
+        _resolve_unknown(edits, path, ctx, extras, hub)
     elif violation.keyword in _STEPS:
-        _settle_range(edits, path, _nearest(violation), violation.message, ctx)
-    elif _only_advises(hub_annotations(hub).get(_generic(path), {}), lookup(body, path)):
-        ctx.receipt.dropped(path, f"{violation.message}; it only advises")
+        _resolve_range(edits, path, _nearest_allowed(violation), violation.message, ctx)
+    elif _is_advisory(hub_annotations(hub).get(_without_positions(path), {}), lookup(body, path)):
+        ctx.receipt.record_drop(path, f"{violation.message}; it is advisory")
         edits.remove(path)
     else:
-        raise _refusal(violation)
+        raise _rejection(violation)
 
 
-def _settle_unknown(edits: Edits, path: Path, ctx: Context, extras: Extras, hub: str) -> None:
-    hint = hub_annotations(hub).get(_generic(path))
+def _resolve_unknown(edits: Edits, path: Path, ctx: Context, extras: Extras, hub: str) -> None:
+    hint = hub_annotations(hub).get(_without_positions(path))
     extension = hint is not None and hint.get("x-extension") and extras == "keep-extensions"
     theirs = extension or (extras == "keep-all" and len(path) == 1)
     if hint is None or (theirs and "x-dialect" not in hint):
-        if _keeps(edits.body, path, ctx, extras, hub):
+        if _keeps_extra(edits.body, path, ctx, extras, hub):
             return
     else:
-        _give_up(edits.body, path, ctx, "the target's API does not have it", hub)
+        _record_drop_or_reject(edits.body, path, ctx, "the target's API does not have it", hub)
     edits.remove(path)
 
 
-def settle_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras = "drop", hub: str = HUB_CHAT) -> None:
-    """Refuse, drop or keep a key that nobody knows, as the policy and the dialect say. Raises Fault."""
-    if not _keeps(body, path, ctx, extras, hub):
+def resolve_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras = "drop", hub: str = HUB_CHAT) -> None:
+    """Refuse, drop or keep a key that no schema knows, as the policy and the dialect say. Raises Fault."""
+    if not _keeps_extra(body, path, ctx, extras, hub):
         remove(body, path)
 
 
-def _keeps(body: JsonObject, path: Path, ctx: Context, extras: Extras, hub: str) -> bool:
+def _keeps_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras, hub: str) -> bool:
     """True for an extra parameter that stays; one that is dropped is recorded, one that is refused raises Fault."""
     choice = ctx.target.policy.extra_parameters
-    nested = len(path) > 1  # reaches here only where the target's schema is closed
+    nested = len(path) > 1  # reaches here only if the target's schema is closed
     if lookup(body, path) is None:
-        ctx.receipt.dropped(path, "null, and not a known parameter", "form")
+        ctx.receipt.record_drop(path, "null, and not a known parameter", "form")
     elif choice == "error" or (nested and choice == "pass-through"):
-        text = f"{dotted(ctx.receipt.unmap(path))} is not a known parameter{_meant(path, hub)}"
+        text = f"{dotted(ctx.receipt.unmap(path))} is not a known parameter{_suggest_name(path, hub)}"
         raise Fault("extra_parameter", text, path, lookup(body, path), code="unknown_parameter")
     elif choice == "drop" or extras == "drop":
-        ctx.receipt.dropped(path, "not a known parameter")
+        ctx.receipt.record_drop(path, "not a known parameter")
     else:
         return True
     return False
 
 
-def _meant(path: Path, hub: str) -> str:
+def _suggest_name(path: Path, hub: str) -> str:
     """The hub's nearest name at that place, as a question."""
     *above, name = path
-    place = _generic(tuple(above))
-    beside = [known[-1] for known in hub_annotations(hub) if known[:-1] == place]
-    return did_you_mean(str(name), [one for one in beside if isinstance(one, str)])
+    place = _without_positions(tuple(above))
+    siblings = [known[-1] for known in hub_annotations(hub) if known[:-1] == place]
+    return did_you_mean(str(name), [one for one in siblings if isinstance(one, str)])
 
 
-def _settle_range(edits: Edits, path: Path, nearest: float | None, why: str, ctx: Context) -> None:
+def _resolve_range(edits: Edits, path: Path, nearest: float | None, why: str, ctx: Context) -> None:
     choice = ctx.target.policy.out_of_range
     if choice == "error":
         raise Fault(
@@ -192,15 +192,15 @@ def _settle_range(edits: Edits, path: Path, nearest: float | None, why: str, ctx
             code="out_of_range",
         )
     if choice == "clamp" and nearest is not None:
-        ctx.receipt.clamped(path, f"{why}; sent as {nearest}")
+        ctx.receipt.record_clamp(path, f"{why}; sent as {nearest}")
         edits.replace(path, nearest)
     else:
-        ctx.receipt.dropped(path, why)
+        ctx.receipt.record_drop(path, why)
         edits.remove(path)
 
 
-def _nearest(violation: Violation) -> float | None:
-    """The closest value that the rule allows; None where there is no closest one."""
+def _nearest_allowed(violation: Violation) -> float | None:
+    """The closest value that the rule allows; None if there is no closest one."""
     if "x-nearest" in violation.rule:
         nearest: float = violation.rule["x-nearest"]
         return nearest
@@ -210,26 +210,26 @@ def _nearest(violation: Violation) -> float | None:
     return limit if step == 0 else limit + step if "integer" in types else None
 
 
-def _refusal(violation: Violation) -> Fault:
-    fault = violation.fault("unsupported_parameter")
+def _rejection(violation: Violation) -> Fault:
+    fault = violation.to_fault("unsupported_parameter")
     fault.message += " (a limit of the model's provider)"
     return fault
 
 
-def _says_nothing(value: Any, path: Path, hub: str) -> bool:
-    return value is None or value in hub_annotations(hub).get(_generic(path), {}).get("x-neutral", ())
+def _is_neutral(value: Any, path: Path, hub: str) -> bool:
+    return value is None or value in hub_annotations(hub).get(_without_positions(path), {}).get("x-neutral", ())
 
 
-def _only_advises(hint: Schema, value: Any) -> bool:
+def _is_advisory(hint: Schema, value: Any) -> bool:
     advisory = hint.get("x-advisory", False)
     return advisory is True or (isinstance(advisory, list) and value in advisory)
 
 
-def _generic(path: Path) -> Path:
+def _without_positions(path: Path) -> Path:
     return tuple(part for part in path if isinstance(part, str))
 
 
-def _still_there(body: Any, path: Path) -> bool:
+def _exists(body: Any, path: Path) -> bool:
     container = lookup(body, path[:-1])
     last = path[-1] if path else None
     return (isinstance(container, dict) and last in container) or (

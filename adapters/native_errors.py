@@ -1,9 +1,9 @@
-"""Judging providers' errors: whose fault they are, and with what status and code a client hears of them.
+"""Reading providers' errors: whose fault they are, and with what status and code a client gets them.
 
-Every shape is read for every dialect (`native_shapes`), because gateways stand in between; a dialect adds the meaning
-of its own words. A status beyond 399 decides the kind where it is clear by itself. For 400, 404, 422 and the like the
-words refine it, and after them the sentence (`error_texts`). A success status that comes with an error counts for
-nothing: the body's own status does, or the words.
+Every shape is read for every dialect (`native_shapes`), because there may be gateways in between; a dialect adds the
+meaning of its own words. A status beyond 399 decides the kind if it is clear by itself. For 400, 404, 422 and the like
+the words refine it, and after them the sentence (`error_texts`). A success status that comes with an error is ignored:
+the body's own status decides, or the words.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 import orjson
 
 from .call import Context, Reply
-from .error_texts import bounded, hint, no_reason, readable
+from .error_texts import default_message, extract_text, find_hint, truncate
 from .faults import Fault, Kind
-from .native_shapes import MAX_RAW, Native, parsed, recognise, recognise_text
+from .native_shapes import MAX_RAW, Native, parse_body, recognize, recognize_text
 from .retry_after import read_retry_after
 
 __all__ = ["Words", "read_error_object", "read_fault", "read_stray_text"]
@@ -83,9 +83,9 @@ _ONE_CODE = frozenset({"content_filter", "model_not_found", "upstream_auth_faile
 
 
 def read_fault(reply: Reply, ctx: Context, words: Words | None = None) -> Fault:
-    """The fault that a provider's answer tells of. Never raises: any status, headers and bytes will do.
+    """The fault that a provider's answer reports. Never raises: any status, headers and bytes will do.
 
-    `reply.body` is read where there is one, else `reply.raw`, of which only the first 64 KiB count where it is no JSON.
+    `reply.body` is read if there is one, else `reply.raw`, of which only the first 64 KiB count if it is no JSON.
     """
     fault = _read(reply, read_retry_after(reply.headers, ctx.clock()), words or {})
     fault.answered = reply.status
@@ -95,25 +95,25 @@ def read_fault(reply: Reply, ctx: Context, words: Words | None = None) -> Fault:
 def _read(reply: Reply, retry_after: float | None, words: Words) -> Fault:
     if 300 <= reply.status < 400:
         return Fault("upstream_invalid_response", _REDIRECT.format(reply.status), code="upstream_redirect")
-    body = reply.body or parsed(reply.raw)
+    body = reply.body or parse_body(reply.raw)
     if isinstance(body, dict | list):
-        native = recognise(body)
+        native = recognize(body)
     else:
         text = body if isinstance(body, str) else _decoded(reply.raw)
         if text is None and reply.status >= 500:
-            return Fault("upstream_invalid_response", no_reason(reply.status), code="upstream_invalid_body")
-        native = recognise_text(text or "")
-    return _judged(native, reply.status, words, body, retry_after)
+            return Fault("upstream_invalid_response", default_message(reply.status), code="upstream_invalid_body")
+        native = recognize_text(text or "")
+    return _build_fault(native, reply.status, words, body, retry_after)
 
 
 def read_error_object(body: Mapping[str, Any], status: int = 200, words: Words | None = None) -> Fault:
-    """The fault that an error object tells of, inside a stream or a reply whose status says success. Never raises."""
-    return _judged(recognise(dict(body)), status, words or {}, body)
+    """The fault that an error object reports, inside a stream or a reply whose status says success. Never raises."""
+    return _build_fault(recognize(dict(body)), status, words or {}, body)
 
 
 def read_stray_text(text: bytes) -> Fault:
-    """The fault that a bare text between the events of a stream tells of."""
-    said = readable(text[:MAX_RAW].decode("utf-8", "replace")) or "nothing that can be read"
+    """The fault that a bare text between the events of a stream reports."""
+    said = extract_text(text[:MAX_RAW].decode("utf-8", "replace")) or "nothing that can be read"
     if said.startswith("Engine callback timeout"):
         return Fault("upstream_timeout", said, code="upstream_timeout")
     if said.startswith("Failed to get engine response"):
@@ -126,10 +126,10 @@ _REDIRECT = "The provider answered with a redirect (status {}), which is never f
 _REFUSED = "The provider refused the proxy's own credentials: whoever runs the proxy has to check the provider's key"
 
 
-def _judged(native: Native, status: int, words: Words, body: Any, retry_after: float | None = None) -> Fault:
+def _build_fault(native: Native, status: int, words: Words, body: Any, retry_after: float | None = None) -> Fault:
     """Decide the kind and the status, and put the fault together."""
     text = native.message
-    found = hint(text)
+    found = find_hint(text)
     if not 400 <= status <= 599:
         status = native.status
     kind = _kind(native, status, words, found.kind)
@@ -138,7 +138,7 @@ def _judged(native: Native, status: int, words: Words, body: Any, retry_after: f
         return Fault(kind, _REFUSED, code=kind, provider_code=provider_code, retry_after=retry_after)
     return Fault(
         kind,
-        text or no_reason(status or 200),
+        text or default_message(status or 200),
         native.path or found.path,
         _plain(found.value if native.value is None else native.value, _MAX_VALUE),
         status=_status(kind, status),
@@ -165,7 +165,7 @@ def _kind(native: Native, status: int, words: Words, hinted: Kind | None) -> Kin
 
 
 def _status(kind: Kind, status: int) -> int:
-    """The provider's status where it fits the kind, 502 where an error came without one, else 0: the kind's own."""
+    """The provider's status if it fits the kind, 502 if an error came without one, else 0: the kind's own."""
     if kind == "upstream_error" and status == 0:
         return 502
     return status if kind in _KEEP_STATUS else 0
@@ -183,7 +183,7 @@ def _snake(text: str) -> str:
 
 
 def _plain(value: Any, size: int) -> Any:
-    """The value where it can be written as JSON of at most that size, else None."""
+    """The value if it can be written as JSON of at most that size, else None."""
     try:
         return value if len(orjson.dumps(value)) <= size else None
     except TypeError:
@@ -191,14 +191,14 @@ def _plain(value: Any, size: int) -> Any:
 
 
 def _details(body: Any) -> Any:
-    """The provider's body where it is small, else as many of its short members as fit."""
+    """The provider's body if it is small, else as many of its short members as fit."""
     if not isinstance(body, dict):
         return _plain(body, _MAX_DETAILS) if isinstance(body, list) else None
     if (whole := _plain(body, _MAX_DETAILS)) is not None:
         return whole
     kept: dict[str, Any] = {}
     for key, value in list(body.items())[:50]:
-        kept[key] = bounded(value, 200) if isinstance(value, str) else value
+        kept[key] = truncate(value, 200) if isinstance(value, str) else value
         if _plain(kept, _MAX_DETAILS) is None:
             del kept[key]
     return kept or None

@@ -1,6 +1,6 @@
 """The shapes that providers' errors have, read into one.
 
-A JSON body is read from the inside out. What lies inside another error, as an object or as JSON in a string, wins over
+A JSON body is read from the inside out. What is inside another error, as an object or as JSON in a string, wins over
 what is written around it:
 
     error: {...}                          OpenAI, Azure
@@ -26,11 +26,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .error_texts import bounded, coded, pathlike, readable, word
+from .error_texts import extract_text, parse_path, split_code, truncate, word
 from .jsontext import read_any
 from .paths import Path, dotted
 
-__all__ = ["MAX_RAW", "Native", "parsed", "recognise", "recognise_text"]
+__all__ = ["MAX_RAW", "Native", "parse_body", "recognize", "recognize_text"]
 
 MAX_RAW = 65536
 _NESTED = ("error", "external_model_message", "message", "detail")
@@ -39,7 +39,7 @@ _DEPTH = 4
 
 @dataclass(slots=True)
 class Native:
-    """An error as the provider told it, before anybody judges whose fault it is."""
+    """An error as the provider reported it, before it is decided whose fault it is."""
 
     message: str = ""
     code: str | None = None
@@ -60,7 +60,8 @@ class Native:
         )
 
 
-def recognise(body: Any, depth: int = 0) -> Native:
+def recognize(body: Any, depth: int = 0) -> Native:
+    """The error in a parsed JSON body of any known shape; an unknown shape gives an empty message."""
     if isinstance(body, list):
         body = next((one for one in body if isinstance(one, dict)), {})
     own = _own(body)
@@ -68,19 +69,19 @@ def recognise(body: Any, depth: int = 0) -> Native:
         inside = _object_in(body.get(key))
         if depth == _DEPTH or inside is None or (key == "detail" and inside.keys() & {"loc", "msg"}):
             continue
-        inner = recognise(inside, depth + 1)
+        inner = recognize(inside, depth + 1)
         if key == "external_model_message" and own.message and inner.message:
-            inner.message = bounded(f"{own.message}: {inner.message}")
+            inner.message = truncate(f"{own.message}: {inner.message}")
         own = own.around(inner)
     return own
 
 
 def _own(body: Mapping[str, Any]) -> Native:
-    """What stands in one object itself."""
+    """What one object says itself."""
     entries = _entries(body)
     path, value, said, first_type = _located(entries)
     texts = [_text(body.get(key)) for key in ("message", "detail", "error")]
-    path = path or next((pathlike(name) for name in _names(body, entries) if pathlike(name)), ())
+    path = path or next((parse_path(name) for name in _names(body, entries) if parse_path(name)), ())
     labels = [word(body.get(key)) for key in ("code", "error_code", "error_type", "type")]
     if texts[0] and texts[2]:
         labels.append(word(body["error"]))
@@ -113,13 +114,13 @@ def _located(entries: list[dict[str, Any]]) -> tuple[Path, Any, str, str | None]
             sentences.append(f"{where}: {said}" if where else said)
     value = first.get("input") if first.get("value") is None else first.get("value")
     kind = word(first.get("type")) if "loc" in first else None
-    return _loc(first.get("loc")), value, bounded("; ".join(sentences)), kind
+    return _loc(first.get("loc")), value, truncate("; ".join(sentences)), kind
 
 
 def _loc(loc: Any) -> Path:
-    """`["body", "messages", "0"]` -> `("messages", 0)`: digits stand for a position everywhere but in front."""
+    """`["body", "messages", "0"]` -> `("messages", 0)`: digits are a position everywhere but in front."""
     if isinstance(loc, str):
-        return pathlike(loc.removeprefix("body."))
+        return parse_path(loc.removeprefix("body."))
     if not isinstance(loc, list):
         return ()
     parts = [part for part in loc if isinstance(part, str | int) and not isinstance(part, bool)]
@@ -156,23 +157,25 @@ def _own_status(body: Mapping[str, Any]) -> int:
 
 
 def _text(value: Any) -> str:
-    return readable(value[:MAX_RAW]) if isinstance(value, str) else ""
+    return extract_text(value[:MAX_RAW]) if isinstance(value, str) else ""
 
 
 def _object_in(value: Any) -> dict[str, Any] | None:
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        value = parsed(value.encode("utf-8", "replace"))
+        value = parse_body(value.encode("utf-8", "replace"))
         if isinstance(value, list):
             value = next((one for one in value if isinstance(one, dict)), None)
     return value if isinstance(value, dict) else None
 
 
-def recognise_text(text: str) -> Native:
-    code, message = coded(readable(text[:MAX_RAW]))
+def recognize_text(text: str) -> Native:
+    """The error in a body that is no JSON: plain text or HTML."""
+    code, message = split_code(extract_text(text[:MAX_RAW]))
     return Native(message, words=[code] if code else [])
 
 
-def parsed(raw: bytes) -> Any:
+def parse_body(raw: bytes) -> Any:
+    """The JSON value of a body, or of one server-sent event; None if it is none."""
     try:
         return read_any(raw.strip().removeprefix(b"data:"))
     except ValueError:

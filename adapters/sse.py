@@ -1,7 +1,7 @@
 """Incremental framing of server-sent events: bytes in, items out.
 
 Theory of operation. The framer follows the event stream format of the HTML standard, on bytes, with one difference:
-what a browser would skip as unknown comes out as a Stray, in the order of the bytes, because providers write error
+what a browser would skip as unknown is returned as a Stray, in the order of the bytes, because providers write error
 texts and bare JSON between their events. Its state is what the next byte needs to be understood, and no more:
 
     _fresh    nothing but a part of a byte order mark has come
@@ -12,11 +12,11 @@ texts and bare JSON between their events. Its state is what the next byte needs 
 Bytes that begin at an event's first byte and hold nothing but blocks `data: ...`, one line each, are cut apart in one
 go; everything else goes line by line:
 
-    blank line           the event ends: an Event comes out if it has a data line, empty or not
+    blank line           the event ends: an Event is returned if it has a data line, empty or not
     `:...`               a comment: skipped
     `data`, `event`      kept for the event
     `id`, `retry`        known, of no use to us: skipped
-    anything else        a Stray comes out; an event with a data line that is still open comes out before it
+    anything else        a Stray is returned; before it an event with a data line that is still open
 
 So the items depend on the bytes alone, never on how they were cut into chunks.
 """
@@ -72,7 +72,7 @@ class Framer:
 
     @property
     def between_events(self) -> bool:
-        """True where the next byte begins an event."""
+        """True if the next byte begins an event."""
         return not (self._fresh or self._cr or self._tail or self._data or self._name)
 
     def feed(self, data: bytes) -> list[Item]:

@@ -13,7 +13,7 @@ from .call import JsonObject
 from .edits import replace
 from .faults import Fault
 from .paths import Path
-from .pieces import decoded
+from .text_buffer import decode_fragment
 
 __all__ = [
     "Chunk",
@@ -61,13 +61,13 @@ class DeltaRun:
 
     def chunks(self) -> list[Chunk]:
         """The chunks, one by one."""
-        return [Chunk(self._with(decoded(text))) for text in self.texts]
+        return [Chunk(self._with(decode_fragment(text))) for text in self.texts]
 
     def encoded_texts(self) -> list[bytes]:
         """The texts as this project encodes JSON strings, however the provider escaped them."""
         if b"\\" not in b"".join(self.texts):
             return self.texts
-        return [orjson.dumps(decoded(text))[1:-1] for text in self.texts]
+        return [orjson.dumps(decode_fragment(text))[1:-1] for text in self.texts]
 
     def frame(self) -> tuple[bytes, bytes]:
         """The JSON text of a chunk before its text and after it. The same for every run with this body."""
@@ -118,7 +118,8 @@ class StreamWriter(Protocol):
     comments: bool
     """True if the dialect's clients skip comments between the events."""
 
-    def write(self, output: Output) -> bytes: ...
+    def write(self, output: Output) -> bytes:
+        """The bytes of one output in the client's dialect, as server-sent events."""
 
 
 class StreamTranslator(Protocol):
@@ -127,4 +128,5 @@ class StreamTranslator(Protocol):
 
     dropped: int
 
-    def feed(self, output: Output) -> list[Output]: ...
+    def feed(self, output: Output) -> list[Output]:
+        """The outputs in the client's protocol for one in the provider's."""

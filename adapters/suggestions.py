@@ -11,11 +11,11 @@ _LONGEST = 256
 
 
 def nearest(name: str, known: Iterable[str], most: int = 1, likeness: float = 0.6) -> list[str]:
-    """The known names that come close, the closest first."""
+    """The known names that are close, the closest first."""
     return difflib.get_close_matches(name[:_LONGEST], known, n=most, cutoff=likeness)
 
 
 def did_you_mean(name: str, known: Iterable[str], most: int = 1, likeness: float = 0.6) -> str:
-    """`; did you mean this?`, to stand behind a sentence; nothing where no known name comes close."""
+    """`; did you mean this?`, to append to a sentence; empty if no known name is close."""
     close = nearest(name, known, most, likeness)
     return f"; did you mean {' or '.join(close)}?" if close else ""

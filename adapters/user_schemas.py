@@ -11,7 +11,7 @@ import orjson
 from .call import JsonObject
 from .faults import Fault
 from .paths import Path, dotted, lookup
-from .validation import Judge, judge
+from .validation import Validator, load_validator
 
 __all__ = ["check_responses_schemas", "check_user_schemas"]
 
@@ -19,8 +19,8 @@ _PARAMETERS, _FORMAT = "invalid_function_parameters", "invalid_json_schema"
 
 
 def check_user_schemas(body: JsonObject) -> None:
-    """Schemas are of moderate size, references stay inside, patterns are short. Raises Fault at the schema's place;
-    where in it, the message says.
+    """Check that schemas are of moderate size, references stay inside, patterns are short. Raises Fault with the path
+    of the schema; the message has the place inside it.
     """
     for i, tool in _objects(body, "tools"):
         _check(tool, ("tools", i), ("function", "parameters"), _PARAMETERS)
@@ -58,9 +58,9 @@ def _check(holder: JsonObject, above: Path, below: Path, code: str) -> None:
     schema = lookup(holder, below)
     if not isinstance(schema, dict | list) or not schema:
         return
-    rules = judge("hub/chat.user_schema")
-    why = _excess(schema, rules)
-    if why is None and rules.ok(schema):
+    rules = load_validator("hub/chat.user_schema")
+    why = _exceeded_bound(schema, rules)
+    if why is None and rules.accepts(schema):
         return
     path = above + below
     if why is not None:
@@ -71,7 +71,7 @@ def _check(holder: JsonObject, above: Path, below: Path, code: str) -> None:
     raise Fault("invalid_request", text, path, found.value, code=code)
 
 
-def _excess(schema: Any, rules: Judge) -> str | None:
+def _exceeded_bound(schema: Any, rules: Validator) -> str | None:
     """Which of the schema file's bounds is broken, in words. Small schemas are not walked."""
     size, nodes, depth = _bounds(rules)
     try:
@@ -82,15 +82,15 @@ def _excess(schema: Any, rules: Judge) -> str | None:
         return f"has {len(text)} bytes; the limit is {size}"
     if len(text) <= nodes and text.count(b"{") + text.count(b"[") <= depth:
         return None
-    return _walked(schema, nodes, depth)
+    return _walk(schema, nodes, depth)
 
 
 @cache
-def _bounds(rules: Judge) -> tuple[int, int, int]:
+def _bounds(rules: Validator) -> tuple[int, int, int]:
     return rules.schema["x-max-bytes"], rules.schema["x-max-nodes"], rules.schema["x-max-depth"]
 
 
-def _walked(schema: Any, nodes: int, depth: int) -> str | None:
+def _walk(schema: Any, nodes: int, depth: int) -> str | None:
     level, seen, levels = [schema], 0, 0
     while level:
         seen += len(level)

@@ -1,4 +1,4 @@
-"""Judging a body by a schema file: a fast verdict, and on demand what is wrong, where, in words for a user."""
+"""Validating a body by a schema file: fast if it is valid, else what is wrong, where, in words for a user."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 import jsonschema_rs
 import orjson
 
-from dragoman.schemas import Schema, load
+from dragoman.schemas import Schema, load, names
 
 from .call import JsonObject
 from .faults import Fault, Kind
 from .paths import Path, dotted
 from .suggestions import did_you_mean
 
-__all__ = ["Judge", "Violation", "judge"]
+__all__ = ["Validator", "Violation", "load_validator", "request_validator"]
 
 _SHOWN = 80
 _SUGGESTED = 10  # keys of one object for which a known name is looked up
@@ -27,7 +27,7 @@ _NOT_TOGETHER = {"$defs", "properties", "required"}  # keywords that look at one
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One broken rule. `path` names the culprit itself: the missing or unexpected key where there is one.
+    """One broken rule. `path` names the culprit itself: the missing or unexpected key if there is one.
 
     `keyword` is the JSON Schema keyword that failed, `limit` its value, `value` what was found, `rule` the subschema.
     """
@@ -39,7 +39,8 @@ class Violation:
     rule: Schema
     message: str
 
-    def fault(self, kind: Kind = "invalid_request") -> Fault:
+    def to_fault(self, kind: Kind = "invalid_request") -> Fault:
+        """The fault of that kind; an unknown key is always `extra_parameter`."""
         if self.keyword == "additionalProperties":
             kind = "extra_parameter"
         return Fault(kind, self.message, self.path, self.value, code=self.code)
@@ -68,7 +69,7 @@ _CODES = {
 }
 
 
-class Judge:
+class Validator:
     """One schema, compiled. Remote and file references are never opened."""
 
     def __init__(self, name: str, profile: str) -> None:
@@ -76,20 +77,20 @@ class Judge:
         self.schema = load(name, profile)
         self.known = frozenset(self.schema.get("properties", ()))
         self._validator = jsonschema_rs.Draft202012Validator(self.schema, retriever=_refuse)
-        self.ok = self._validator.is_valid
+        self.accepts = self._validator.is_valid
 
-    def ok_again(self, body: JsonObject, accepted: JsonObject) -> bool:
-        """`ok`, for a body that may share its values with one that was accepted. Where only the model's name differs,
-        and no rule looks at it and other keys together, only the name is judged."""
-        if self._name_ok is None or body.keys() != accepted.keys():
-            return self.ok(body)
+    def accepts_again(self, body: JsonObject, accepted: JsonObject) -> bool:
+        """`accepts`, for a body that may share its values with one that was accepted. If only the model's name differs,
+        and no rule looks at it and other keys together, only the name is validated."""
+        if self._accepts_name is None or body.keys() != accepted.keys():
+            return self.accepts(body)
         for key, value in body.items():
             if value is not accepted[key] and key != "model":
-                return self.ok(body)
-        return "model" not in body or self._name_ok(body["model"])
+                return self.accepts(body)
+        return "model" not in body or self._accepts_name(body["model"])
 
     @cached_property
-    def _name_ok(self) -> Callable[[Any], bool] | None:
+    def _accepts_name(self) -> Callable[[Any], bool] | None:
         rule = self.schema.get("properties", {}).get("model")
         together = {key: self.schema[key] for key in self.schema.keys() - _NOT_TOGETHER}
         if not isinstance(rule, dict) or any(
@@ -105,8 +106,8 @@ class Judge:
 
     def check(self, body: Any) -> None:
         """Raise the first violation as a client's fault."""
-        if not self.ok(body):
-            raise next(self.violations(body)).fault()
+        if not self.accepts(body):
+            raise next(self.violations(body)).to_fault()
 
     def _explain(self, body: Any, error: jsonschema_rs.ValidationError) -> Iterator[Violation]:
         keyword, limit = error.kind.name, error.kind.value
@@ -136,9 +137,16 @@ class Judge:
 
 
 @cache
-def judge(name: str, profile: str = "documented") -> Judge:
+def load_validator(name: str, profile: str = "documented") -> Validator:
     """The compiled schema of that name and profile, made once."""
-    return Judge(name, profile)
+    return Validator(name, profile)
+
+
+@cache
+def request_validator(dialect: str, protocol: str, profile: str) -> Validator | None:
+    """The validator by which a dialect reads its clients' requests; None for a dialect without schemas."""
+    name = f"{dialect}/{protocol}.request"
+    return load_validator(name, profile) if name in names() else None
 
 
 def _refuse(uri: str) -> Any:
@@ -200,7 +208,7 @@ def _listed(limit: Any) -> str:
 
 
 def _found(value: Any) -> str:
-    """The type, and the value too where there is more to it."""
+    """The type, and the value too if there is more to it."""
     shown, kind = _shown(value), _type_of(value)
     return kind if shown == kind else f"{kind} {shown}"
 

@@ -2,24 +2,40 @@
 
 A schema's name is `<dialect>/<protocol>.<side>`, as in `databricks/chat.request`; sides are `request`, `reply`, `event`
 and `error`. The file `chat.request.json` is the `documented` profile. Another profile is an RFC 7396 merge patch in the
-same folder (`chat.request.actual.json`), which only this module applies. A profile without a patch equals the
-documented one. `load("config")` is the schema of the configuration file.
+same folder (`chat.request.actual.json`), which only this module applies: to the documented profile, or to the one in
+`_BASES`. A profile without a patch equals its base. `load("config")` is the schema of the configuration file.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-__all__ = ["DOCUMENTED", "Schema", "SchemaNotFound", "load", "merge_patch", "names", "profiles"]
+__all__ = [
+    "DOCUMENTED",
+    "Schema",
+    "SchemaNotFound",
+    "inherit_rows",
+    "lineage",
+    "load",
+    "merge_patch",
+    "names",
+    "profiles",
+]
 
 Schema: TypeAlias = dict[str, Any]
 """A JSON Schema as plain JSON values."""
 
 DOCUMENTED = "documented"
 _ROOT = files(__name__)
+
+_BASES: Mapping[tuple[str, str], str] = {("mindie", "native"): "actual"}
+"""(dialect, profile) -> the profile that it differs from, if that is not the documented one."""
+
+_Row = TypeVar("_Row")
 
 
 class SchemaNotFound(LookupError):
@@ -33,11 +49,24 @@ def load(name: str, profile: str = DOCUMENTED) -> Schema:
     `name` is `<dialect>/<protocol>.<side>`, or `config`. The result is a JSON object that all callers share: never
     alter it. Raises SchemaNotFound for an unknown name.
     """
+    if profile != DOCUMENTED:
+        base, patch = load(name, _base(name.partition("/")[0], profile)), _read(f"{name}.{profile}.json")
+        return base if patch is None else merge_patch(base, patch)
     schema = _read(f"{name}.json")
     if schema is None:
         raise _not_found(name)
-    patch = None if profile == DOCUMENTED else _read(f"{name}.{profile}.json")
-    return schema if patch is None else merge_patch(schema, patch)
+    return schema
+
+
+def lineage(dialect: str, profile: str) -> tuple[str, ...]:
+    """The profile, its base, the base of that, and so on; the last is `documented`."""
+    return (profile,) if profile == DOCUMENTED else (profile, *lineage(dialect, _base(dialect, profile)))
+
+
+def inherit_rows(dialect: str, rows: Mapping[str, _Row]) -> dict[str, _Row]:
+    """A table by profile, completed: a profile of `_BASES` without a row of its own gets that of its base."""
+    known = [*rows, *(profile for one, profile in _BASES if one == dialect)]
+    return {profile: next(rows[one] for one in lineage(dialect, profile) if one in rows) for profile in known}
 
 
 @lru_cache(maxsize=1)
@@ -61,12 +90,17 @@ def profiles(name: str) -> tuple[str, ...]:
     if name not in names():
         raise _not_found(name)
     dialect, _, stem = name.partition("/")
-    found = [
+    found = {
         file.name.removeprefix(f"{stem}.").removesuffix(".json")
         for file in _ROOT.joinpath(dialect).iterdir()
         if file.name.startswith(f"{stem}.") and file.name.count(".") == 3
-    ]
+    }
+    found |= {profile for (one, profile), base in _BASES.items() if one == dialect and base in found}
     return (DOCUMENTED, *sorted(found))
+
+
+def _base(dialect: str, profile: str) -> str:
+    return _BASES.get((dialect, profile), DOCUMENTED)
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

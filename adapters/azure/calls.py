@@ -7,11 +7,11 @@ from collections.abc import Collection
 
 from dragoman.adapters.api_version import check_api_version
 from dragoman.adapters.call import Call, Context, JsonObject
-from dragoman.adapters.extras import EXTRA_PARAMETERS, extra_parameters
+from dragoman.adapters.extras import EXTRA_PARAMETERS, read_extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.fit import Extras
 from dragoman.adapters.suggestions import nearest
-from dragoman.adapters.validation import Judge
+from dragoman.adapters.validation import Validator
 
 __all__ = ["DEFAULT_API_VERSION", "DEPLOYMENT", "call_headers", "check_version", "extras_of", "settle_extras"]
 
@@ -29,10 +29,10 @@ def check_version(call: Call) -> None:
     )
 
 
-def settle_extras(body: JsonObject, rules: Judge, call: Call, ctx: Context) -> None:
+def settle_extras(body: JsonObject, rules: Validator, call: Call, ctx: Context) -> None:
     """Refuse, drop or keep what a client's body has beyond the API, as its header says. Raises Fault."""
     extras = [name for name in body if name not in rules.known]
-    choice = extra_parameters(call.headers) or "error"
+    choice = read_extra_parameters(call.headers) or "error"
     if not extras or choice == "pass-through":
         return
     if choice == "error":
@@ -44,7 +44,7 @@ def settle_extras(body: JsonObject, rules: Judge, call: Call, ctx: Context) -> N
         )
         raise Fault("extra_parameter", text, (extras[0],), body[extras[0]], code="unknown_parameter")
     for name in extras:
-        ctx.receipt.dropped((name,), "not a parameter of this API, and extra-parameters says drop")
+        ctx.receipt.record_drop((name,), "not a parameter of this API, and extra-parameters says drop")
         del body[name]
 
 
@@ -56,10 +56,10 @@ def _meant(extras: list[str], known: Collection[str]) -> str:
 
 def extras_of(ctx: Context) -> Extras:
     """What to do with the extra parameters of a request to this provider."""
-    return "keep-all" if extra_parameters(ctx.call.headers) == "pass-through" else "keep"
+    return "keep-all" if read_extra_parameters(ctx.call.headers) == "pass-through" else "keep"
 
 
-def call_headers(body: JsonObject, rules: Judge, ctx: Context) -> dict[str, str]:
+def call_headers(body: JsonObject, rules: Validator, ctx: Context) -> dict[str, str]:
     """The headers of a call to a provider."""
     headers = {}
     if not body.keys() <= rules.known:

@@ -8,7 +8,7 @@ all others     {code, error, message, param, status}; extra parameters also have
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.error_replies import reply, sentence, shown
+from dragoman.adapters.error_replies import describe, format_value, reply
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.native_errors import Words
 from dragoman.adapters.native_errors import read_fault as read_native
@@ -84,12 +84,12 @@ def write_fault(fault: Fault, ctx: Context) -> Reply:
 def error_body(fault: Fault, profile: str = "actual") -> JsonObject:
     status = _WRITTEN[fault.kind][0] or fault.status
     title = _TITLES.get(status, "Internal Server Error" if status >= 500 else "Bad Request")
-    body: JsonObject = {"status": status, "error": title, "message": sentence(fault)}
+    body: JsonObject = {"status": status, "error": title, "message": describe(fault)}
     if status in (401, 404, 429):
         return body
     body["code"] = _code(fault)
     if status == 422:
-        body["detail"] = {"loc": ["body", *map(str, fault.path)], "value": shown(fault.value)}
+        body["detail"] = {"loc": ["body", *map(str, fault.path)], "value": format_value(fault.value)}
         return body
     body["param"] = fault.param
     if fault.kind == "extra_parameter" and profile != "documented":

@@ -7,13 +7,19 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.answers import each_choice, without_empty, without_nulls, without_refusal, written_finish
+from dragoman.adapters.chat.reply_rewrites import (
+    drop_empty,
+    drop_nulls,
+    move_refusal_to_content,
+    rewrite_choices,
+    write_finish_reason,
+)
 from dragoman.adapters.chat.requests import check_request
-from dragoman.adapters.chat.writer import RenderingWriter
+from dragoman.adapters.chat.writer import RenderingStreamWriter
 from dragoman.adapters.dialect import Served
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, dotted
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 from .calls import check_version, settle_extras
 from .faults import error_event, write_fault
@@ -27,8 +33,8 @@ _MEDIA = {"iVBOR": "image/png", "/9j/": "image/jpeg", "R0lG": "image/gif", "UklG
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
     check_version(call)
-    rules = judge("azure/chat.request", ctx.profile)
-    check_request(call.body, rules, ctx.receipt)
+    rules = load_validator("azure/chat.request", ctx.profile)
+    check_request(call.body, rules)
     body = dict(call.body)
     settle_extras(body, rules, call, ctx)
     body["messages"] = [_message(message, ("messages", i), ctx) for i, message in enumerate(body["messages"])]
@@ -38,7 +44,7 @@ def read_request(call: Call, ctx: Context) -> JsonObject:
 def _message(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
     content = message.get("content")
     if message.get("role") == "tool" and content is None:
-        ctx.receipt.filled((*path, "content"), "a tool result without content is an empty one")
+        ctx.receipt.record_fill((*path, "content"), "a tool result without content is an empty one")
         return {**message, "content": ""}
     if not isinstance(content, list) or not any(_OLDER & part.keys() for part in content):
         return message
@@ -54,7 +60,7 @@ def _part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
         text = f"{dotted(path)} has both content and {place}"
         raise Fault("invalid_request", text, (*path, "content"), code="invalid_value")
     if place == "text":
-        ctx.receipt.renamed((*path, "content"), (*path, "text"), "the hub's name for it")
+        ctx.receipt.record_rename((*path, "content"), (*path, "text"), "the hub's name for it")
         return {"type": "text", "text": part["content"]}
     return _image(part, path, ctx)
 
@@ -65,8 +71,8 @@ def _image(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
         image["detail"] = part["detail"]
     for name, place in (("type", "type"), ("content", "image_url"), ("detail", "image_url")):
         if name in part:
-            ctx.receipt.converted((*path, name), "the image as the newer API has it", after=(*path, place))
-    ctx.receipt.rerouted(
+            ctx.receipt.record_conversion((*path, name), "the image as the newer API has it", after=(*path, place))
+    ctx.receipt.map_paths(
         [((*path, "content"), (*path, "image_url", "url")), ((*path, "detail"), (*path, "image_url", "detail"))]
     )
     return {"type": "image_url", "image_url": image}
@@ -86,20 +92,20 @@ def write_reply(reply: JsonObject, ctx: Context) -> Reply:
 
 def _written(body: JsonObject, part: str, ctx: Context) -> JsonObject:
     def rewrite(choice: JsonObject, holder: JsonObject, path: Path) -> None:
-        written_finish(choice, _FINISH, path, ctx)
-        without_nulls(choice, "logprobs")
-        without_refusal(holder, (*path, part), ctx)
-        without_empty(holder)
+        write_finish_reason(choice, _FINISH, path, ctx)
+        drop_nulls(choice, "logprobs")
+        move_refusal_to_content(holder, (*path, part), ctx)
+        drop_empty(holder)
 
-    return each_choice(body, part, rewrite)
+    return rewrite_choices(body, part, rewrite)
 
 
-def write_stream(ctx: Context) -> RenderingWriter:
+def write_stream(ctx: Context) -> RenderingStreamWriter:
     def render(chunk: JsonObject) -> JsonObject:
         return _written(chunk, "delta", ctx)
 
     # This dialect's client overlooks error events, so the connection breaks after one.
-    return RenderingWriter(error_event, render, "beside the finish", aborts_on_fault=True)
+    return RenderingStreamWriter(error_event, render, "with the finish", aborts_on_fault=True)
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)

@@ -35,7 +35,7 @@ def flatten_content(holder: JsonObject) -> list[str]:
 
 
 def rename_reasoning(holder: JsonObject) -> bool:
-    """`reasoning` under its other name. True where something changed."""
+    """`reasoning` under its other name. True if something changed."""
     text = holder.get("reasoning")
     if not isinstance(text, str) or "reasoning_content" in holder:
         return False
@@ -44,7 +44,7 @@ def rename_reasoning(holder: JsonObject) -> bool:
 
 
 def _add_reasoning(holder: JsonObject, parts: list[JsonObject]) -> bool:
-    """False where signatures are left out: one belongs to one text, and here several became one."""
+    """False if signatures are left out: one belongs to one text, and here several became one."""
     texts = [str(text) for part in parts if (text := part.get("text") or part.get("thinking"))]
     signatures = [str(part["signature"]) for part in parts if part.get("signature")]
     if texts:

@@ -1,4 +1,4 @@
-"""Rewrites of a conversation that several dialects ask for. Each returns new messages where something changed.
+"""Rewrites of a conversation that several dialects ask for. Each returns new messages if something changed.
 
 Moves come first, whatever alters single messages after them, so that receipts name final positions.
 """
@@ -13,12 +13,12 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.paths import Path
 
 __all__ = [
-    "developer_to_system",
-    "each",
-    "join_text",
-    "refusals_as_text",
-    "results_after_calls",
-    "system_first",
+    "convert_messages",
+    "convert_refusals",
+    "join_text_parts",
+    "merge_system_messages",
+    "order_tool_results",
+    "rename_developer_role",
     "text_of",
 ]
 
@@ -27,7 +27,7 @@ Messages = list[JsonObject]
 _INSTRUCTING = ("system", "developer")
 
 
-def system_first(messages: Messages, ctx: Context) -> Messages:
+def merge_system_messages(messages: Messages, ctx: Context) -> Messages:
     """One system message, at the head: all instructions merged in their order, joined by an empty line."""
     found = [i for i, message in enumerate(messages) if message.get("role") in _INSTRUCTING]
     if not found or found == [0]:
@@ -37,19 +37,19 @@ def system_first(messages: Messages, ctx: Context) -> Messages:
     if len(found) > 1:
         head = {**head, "content": "\n\n".join(text_of(messages[i].get("content")) for i in found)}
     if len(found) > 1:
-        ctx.receipt.converted(
+        ctx.receipt.record_conversion(
             ("messages", found[0], "content"), "the other instructions are appended", after=("messages", 0, "content")
         )
     for position in found:
-        _tell_merge(messages[position], position, found[0], ctx)
-    ctx.receipt.rerouted(
+        _record_merge(messages[position], position, found[0], ctx)
+    ctx.receipt.map_paths(
         [(("messages", i), ("messages", 0)) for i in found]
         + [(("messages", i), ("messages", new)) for new, i in enumerate(others, 1)]
     )
     return [head, *(messages[i] for i in others)]
 
 
-def results_after_calls(messages: Messages, ctx: Context) -> Messages:
+def order_tool_results(messages: Messages, ctx: Context) -> Messages:
     """Each tool result directly behind the message with its call, in the order of the calls."""
     if "tool" not in [message.get("role") for message in messages]:
         return messages
@@ -58,57 +58,61 @@ def results_after_calls(messages: Messages, ctx: Context) -> Messages:
         return messages
     for new, old in enumerate(order):
         if new != old and messages[old].get("role") == "tool":
-            ctx.receipt.moved(("messages", old), ("messages", new), "a tool result follows its call")
-    ctx.receipt.rerouted([(("messages", old), ("messages", new)) for new, old in enumerate(order)])
+            ctx.receipt.record_move(("messages", old), ("messages", new), "a tool result follows its call")
+    ctx.receipt.map_paths([(("messages", old), ("messages", new)) for new, old in enumerate(order)])
     return [messages[i] for i in order]
 
 
-def developer_to_system(messages: Messages, ctx: Context) -> Messages:
+def rename_developer_role(messages: Messages, ctx: Context) -> Messages:
     """The developer role under its older name."""
 
     def convert(message: JsonObject, path: Path) -> JsonObject:
-        ctx.receipt.converted((*path, "role"), "the target calls the developer role system")
+        ctx.receipt.record_conversion((*path, "role"), "the target calls the developer role system")
         return {**message, "role": "system"}
 
-    return each(messages, lambda message: message.get("role") == "developer", convert)
+    return convert_messages(messages, lambda message: message.get("role") == "developer", convert)
 
 
-def join_text(messages: Messages, ctx: Context) -> Messages:
+def join_text_parts(messages: Messages, ctx: Context) -> Messages:
     """Content given as text parts only, as one string: the parts one after the other, nothing between them."""
 
     def convert(message: JsonObject, path: Path) -> JsonObject:
         content = message["content"]
         if not all(_is_text(part) for part in content):
             return message
-        ctx.receipt.converted((*path, "content"), "text parts joined to one string")
+        ctx.receipt.record_conversion((*path, "content"), "text parts joined to one string")
         return {**message, "content": text_of(content)}
 
-    return each(messages, lambda message: type(message.get("content")) is list, convert)
+    return convert_messages(messages, lambda message: type(message.get("content")) is list, convert)
 
 
-def refusals_as_text(messages: Messages, ctx: Context) -> Messages:
+def convert_refusals(messages: Messages, ctx: Context) -> Messages:
     """What the assistant refused to say, as what it said, for targets that have no place for refusals."""
 
     def convert(message: JsonObject, path: Path) -> JsonObject:
         if message.get("refusal"):
-            ctx.receipt.converted((*path, "refusal"), "the refusal stands in the content", after=(*path, "content"))
+            ctx.receipt.record_conversion(
+                (*path, "refusal"), "the refusal is a part of the content", after=(*path, "content")
+            )
             text = text_of(message.get("content")) + message["refusal"]
             message = {**{key: value for key, value in message.items() if key != "refusal"}, "content": text}
-            ctx.receipt.converted((*path, "content"), "the refusal is appended")
+            ctx.receipt.record_conversion((*path, "content"), "the refusal is appended")
         content = message.get("content")
         if not isinstance(content, list) or not any(_is_refusal(part) for part in content):
             return message
-        ctx.receipt.converted((*path, "content"), "refusals are text")
+        ctx.receipt.record_conversion((*path, "content"), "refusals are text")
         parts = [{"type": "text", "text": part["refusal"]} if _is_refusal(part) else part for part in content]
         return {**message, "content": parts}
 
-    return each(messages, lambda message: "refusal" in message or type(message.get("content")) is list, convert)
+    return convert_messages(
+        messages, lambda message: "refusal" in message or type(message.get("content")) is list, convert
+    )
 
 
-def each(
+def convert_messages(
     messages: Messages, concerned: Callable[[JsonObject], bool], convert: Callable[[JsonObject, Path], JsonObject]
 ) -> Messages:
-    """The messages with each concerned one converted; the same list where none is."""
+    """The messages with each concerned one converted; the same list if none is."""
     found = [i for i, message in enumerate(messages) if concerned(message)]
     if not found:
         return messages
@@ -133,16 +137,16 @@ def _is_text(part: Any) -> bool:
     return isinstance(part, dict) and part.keys() == {"type", "text"} and part["type"] == "text"
 
 
-def _tell_merge(message: JsonObject, position: int, first: int, ctx: Context) -> None:
+def _record_merge(message: JsonObject, position: int, first: int, ctx: Context) -> None:
     path: Path = ("messages", position)
     if position == first:
         if position:
-            ctx.receipt.moved(path, ("messages", 0), "the target takes one system message, first")
+            ctx.receipt.record_move(path, ("messages", 0), "the target takes one system message, first")
         return
     reason = "merged into the one system message that the target takes"
-    ctx.receipt.converted(path, reason, after=("messages", 0, "content"))
+    ctx.receipt.record_conversion(path, reason, after=("messages", 0, "content"))
     for key in message.keys() - {"role", "content"}:
-        ctx.receipt.dropped((*path, key), reason)
+        ctx.receipt.record_drop((*path, key), reason)
 
 
 def _call_order(messages: Messages) -> Iterable[int]:

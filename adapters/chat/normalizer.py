@@ -1,170 +1,187 @@
-"""Mending the chunks of one stream in chat's manner, whatever its choices hold: one envelope, usage in a chunk of its
-own. The reader decides what a chunk means for the stream; this keeps the chunks uniform.
+"""Bringing what a chat choice holds into hub form: the message of a whole reply, the delta of a chunk.
 
-All methods alter the chunk in place and return True where it was left as it came.
+One role, content as text, reasoning under one name, tool calls with ids and arguments as text, one finish reason. Of a
+stream the role comes once, and the calls have an index each.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.common.completeness import ChoiceCompleteness
-from dragoman.adapters.common.parameters import wants_usage
-from dragoman.adapters.common.repair import repair
-from dragoman.adapters.common.reply_rules import Reading
-from dragoman.adapters.common.usage import UsageTally
-from dragoman.adapters.counts import is_time
-from dragoman.adapters.faults import Fault
-from dragoman.adapters.validation import judge
+from dragoman.adapters.common.annotations import valid_annotations
+from dragoman.adapters.common.choice_normalizer import ChoiceNormalizer
+from dragoman.adapters.common.completeness import check_finish_reason
+from dragoman.adapters.common.reply_rules import ReplyRules
+from dragoman.adapters.common.reply_validation import invalid_reply
+from dragoman.adapters.common.stream_changes import ChangeRecorder
+from dragoman.adapters.paths import Path
 
-from .chunk_template import Pattern
+from .content import flatten_content, rename_reasoning
+from .toolcalls import ToolCalls, fill_arguments, normalize_calls
 
-__all__ = ["Mender"]
+__all__ = ["ChatNormalizer"]
 
-_PATIENCE = 8  # chunks of a stream that are remembered, one after the other
+_TEXT_ONLY = {"content": None}.keys()
+_OF_THE_TEXT = ("index", "delta", "logprobs")
+_PIECE: Path = ("choices", 0, "delta")  # changes of a stream have no place of their own
 
 
-class Mender(ABC):
-    """A subclass says what its chunks have: `kind` is their `object`, `prefix` begins an id that the provider left
-    out, `text` is where a choice says something. `pattern` is that of the chunk of text that came last."""
+class ChatNormalizer(ChoiceNormalizer):
+    """The ChoiceNormalizer of chat, for every dialect."""
 
-    protocol: ClassVar[str]
-    kind: ClassVar[str]
-    prefix: ClassVar[str]
-    text: ClassVar[tuple[str, ...]]
+    protocol = "chat"
+    reply_object = "chat.completion"
+    chunk_object = "chat.completion.chunk"
+    id_prefix = "chatcmpl"
+    text = ("delta", "content")
 
-    def __init__(self, reading: Reading, ctx: Context, completeness: ChoiceCompleteness) -> None:
-        self.pattern: Pattern | None = None
-        self._reading = reading
-        self._ctx = ctx
-        self._completeness = completeness
-        self._envelope: JsonObject = {}
-        self._held: JsonObject = {}
-        self._added = False  # what was held went into the chunk that was mended last
-        self._usage = self._tally(ctx)
-        self._wants_usage = wants_usage(ctx.request)
-        self._told: set[str] = set()
-        self._patience = _PATIENCE
+    def __init__(self, rules: ReplyRules, ctx: Context, changes: ChangeRecorder) -> None:
+        super().__init__(rules, ctx, changes)
+        self._choices: dict[int, _Choice] = {}
+        self._finish_beside_text = False
 
-    def remember(self, body: JsonObject, raw: bytes, same: bool) -> None:
-        """Note a valid chunk, mended from `raw` (`same`: without a change). Whatever made it valid, and mended it, does
-        the same for the next one, if that is of its pattern; most chunks of a stream are."""
-        if self._patience and not self._added and len(body["choices"]) == 1 and self._is_text(body["choices"][0]):
-            self.pattern = Pattern.of(body, raw, same, self.text)
-            self._patience -= 1
+    def normalize_whole(self, body: JsonObject, choice: JsonObject, position: int) -> None:
+        message = choice.get("message")
+        if not isinstance(message, dict):
+            raise invalid_reply(f"choices[{position}] has no message")
+        path: Path = ("choices", position, "message")
+        self._set_role(message, _Choice(self._ctx, self._rules), path)
+        self._set_content(message, path)
+        message.setdefault("content", None)
+        message.setdefault("refusal", None)
+        if "annotations" in message:
+            self._drop_invalid_annotations(message, path)
+        called = self._set_whole_calls(message, path)
+        check_finish_reason(choice)
+        word = self.set_finish_reason(body, choice, path[:-1], called=called)
+        if word == "tool_calls" and fill_arguments(message.get("tool_calls")):
+            self._changes.record_fill((*path, "tool_calls"), "a call without arguments has an empty object")
 
-    @abstractmethod
-    def _is_text(self, choice: JsonObject) -> bool:
-        """True for a choice that holds nothing beside its text that the next one might not have."""
+    def normalize_piece(self, body: JsonObject, choice: JsonObject, index: int) -> bool:
+        state = self._choices.get(index)
+        if state is None:
+            state = self._choices[index] = _Choice(self._ctx, self._rules)
+        delta = choice.get("delta")
+        same = isinstance(delta, dict)
+        if not isinstance(delta, dict):
+            delta = choice["delta"] = {}
+            self._changes.record_conversion(_PIECE, "a choice without delta gets an empty one")
+        same &= self._set_role(delta, state, _PIECE)
+        same &= self._set_content(delta, _PIECE)
+        if "tool_calls" in delta:
+            same &= self._set_call_pieces(delta, state)
+        return self._finish_piece(body, choice, delta, state) and same
 
-    @abstractmethod
-    def _choice(self, body: JsonObject, choice: JsonObject) -> bool:
-        """Mend one choice, and tell of it to `_completeness`. Raises Fault."""
+    def is_only_text(self, choice: JsonObject) -> bool:
+        return bool(choice["delta"].keys() == _TEXT_ONLY) and not choice.get("finish_reason")
 
-    def _tally(self, ctx: Context) -> UsageTally:
-        return UsageTally()
+    def split_endings(self, body: JsonObject) -> list[JsonObject]:
+        if not self._finish_beside_text:
+            return []
+        self._finish_beside_text = False
+        endings = []
+        for choice in body["choices"]:
+            if choice["finish_reason"] is not None and _holds_text(choice["delta"]):
+                end = {key: value for key, value in choice.items() if key not in _OF_THE_TEXT}
+                for key in end:
+                    del choice[key]
+                choice["finish_reason"] = None
+                endings.append({"index": choice["index"], "delta": {}, **end})
+        self._changes.record_conversion(_PIECE, "a finish reason comes after the last piece, in a chunk of its own")
+        return endings
 
-    def mend(self, body: JsonObject) -> bool:
-        """Bring a chunk with choices into hub form. Raises Fault where a finish reason tells of one."""
-        same = self._same_envelope(body)
-        for choice in _indexed(body):
-            same &= self._choice(body, choice)
-        same &= self._same_usage(body)
-        self._added = bool(self._held)
-        if self._held:
-            body.update({key: value for key, value in self._held.items() if key not in body})
-            self._held, same = {}, False
+    # The same for a message and a delta
+
+    def _set_role(self, holder: JsonObject, state: _Choice, path: Path) -> bool:
+        if state.has_role:
+            if "role" not in holder:
+                return True
+            del holder["role"]
+            self._changes.record_drop((*path, "role"), "the role comes once, in the first delta", "form")
+            return False
+        state.has_role = True
+        if holder.get("role") == "assistant":
+            return True
+        holder["role"] = "assistant"
+        self._changes.record_fill((*path, "role"), "the role of a reply is assistant")
+        return False
+
+    def _set_content(self, holder: JsonObject, path: Path) -> bool:
+        same = True
+        if isinstance(holder.get("content"), list):
+            same = False
+            place = (*path, "content")
+            for kind in flatten_content(holder):
+                self._changes.record_drop(place, f"content of type {kind} has no place in a chat message")
+            self._changes.record_conversion(place, "content blocks become text and reasoning_content")
+        if "reasoning" in holder and rename_reasoning(holder):
+            same = False
+            after = (*path, "reasoning_content")
+            self._changes.record_conversion((*path, "reasoning"), "the hub's name for it", after=after)
         return same
 
-    def watch(self, body: JsonObject) -> bool:
-        """Only follow which choices have finished, for policies that leave replies as they are. Raises Fault."""
-        for choice in _indexed(body):
-            index = choice.get("index", 0)
-            self._completeness.see(index)
-            if choice.get("finish_reason"):
-                self._reading.finish_reason(body, choice, self._ctx)
-                self._completeness.finish(index)
-        return True
+    # A whole message
 
-    def repair(self, body: JsonObject) -> bool:
-        """Last resort for a chunk that the hub's schema does not accept. Raises Fault where it can't be mended."""
-        violation = repair(body, judge(f"hub/{self.protocol}.event"))
-        if violation is not None:
-            message = f"the provider sent an event that cannot be mended: {violation.message}"
-            raise Fault("upstream_invalid_response", message, code="upstream_invalid_event")
-        self._tell("keys that may be null are filled, nulls that may not be are left out")
-        return False
+    def _drop_invalid_annotations(self, message: JsonObject, path: Path) -> None:
+        given = message["annotations"]
+        message["annotations"] = valid_annotations(given)
+        if given and given != message["annotations"]:
+            reason = "annotations of kinds that chat has not, or without their place"
+            self._changes.record_drop((*path, "annotations"), reason)
 
-    def ending(self, body: JsonObject) -> JsonObject | None:
-        """What the chunk that was mended last tells of choices' ends, taken out of it where it stands beside something
-        else; None where nothing is to be taken out."""
-        return None
-
-    def keep(self, body: JsonObject) -> None:
-        """An event without choices: its usage is tallied, other keys go out with the next chunk."""
-        self._usage.note(body.pop("usage", None), [])
-        body.pop("choices", None)
-        for key in ("id", "object", "created", "model"):
-            body.pop(key, None)
-        if body and not self._completeness.is_complete:
-            self._held.update(body)
-            self.pattern = None
-
-    def last(self) -> JsonObject | None:
-        """The chunk with the usage that ends the stream, where the client asked for it and the provider told it."""
-        usage = self._usage.total()
-        if usage is None or not self._wants_usage:
-            return None
-        return {**self._envelope, "choices": [], "usage": usage}
-
-    def _same_envelope(self, body: JsonObject) -> bool:
-        envelope = self._envelope
-        if not envelope:
-            envelope = self._envelope = self._first_envelope(body)
-        if (
-            body.get("id") == envelope["id"]
-            and body.get("created") == envelope["created"]
-            and body.get("object") == self.kind
-            and body.get("model") == envelope["model"]
-        ):
+    def _set_whole_calls(self, message: JsonObject, path: Path) -> bool:
+        """True if the message has calls."""
+        calls: Any = message.get("tool_calls")
+        if calls:
+            if isinstance(calls, list) and normalize_calls(calls, self._ctx):
+                self._changes.record_conversion((*path, "tool_calls"), "id and type filled, arguments as text")
             return True
-        body.update(envelope)
-        self._tell("id, created, object and model are the same in every chunk")
+        if "tool_calls" in message:
+            self._drop_empty_calls(message, path)
         return False
 
-    def _first_envelope(self, body: JsonObject) -> JsonObject:
-        created = body.get("created")
-        return {
-            "id": body.get("id") or self._ctx.new_id(self.prefix),
-            "object": self.kind,
-            "created": int(created) if is_time(created) else int(self._ctx.clock()),
-            "model": body.get("model") or self._ctx.target.model,
-        }
+    def _drop_empty_calls(self, holder: JsonObject, path: Path) -> None:
+        del holder["tool_calls"]
+        self._changes.record_drop((*path, "tool_calls"), "an empty list of tool calls is left out", "form")
 
-    def _same_usage(self, body: JsonObject) -> bool:
-        usage: Any = body.get("usage")
-        if usage is not None:
-            self._usage.note(usage, body["choices"])
-        if self._wants_usage:
-            same = usage is None and "usage" in body
-            body["usage"] = None
+    # A delta
+
+    def _set_call_pieces(self, delta: JsonObject, state: _Choice) -> bool:
+        pieces = delta["tool_calls"]
+        if not pieces:
+            self._drop_empty_calls(delta, _PIECE)
+            return False
+        state.has_calls = True
+        if not isinstance(pieces, list) or not state.calls.normalize(pieces):
+            return True
+        self._changes.record_conversion(_PIECE, "tool calls have one index each; id, type and name come once")
+        return False
+
+    def _finish_piece(self, body: JsonObject, choice: JsonObject, delta: JsonObject, state: _Choice) -> bool:
+        native = choice.get("finish_reason")
+        if not native:
+            same = native is None and "finish_reason" in choice
+            choice["finish_reason"] = None
             return same
-        return "usage" not in body or body.pop("usage", self) is self
+        word = self.set_finish_reason(body, choice, _PIECE[:-1], called=state.has_calls)
+        leftovers = state.calls.leftovers() if word == "tool_calls" else []
+        if leftovers:
+            delta["tool_calls"] = [*delta.get("tool_calls", ()), *leftovers]
+        self._finish_beside_text |= _holds_text(delta)
+        return word == native and not leftovers
 
-    def _tell(self, reason: str, loss: bool = False) -> None:
-        """Into the receipt, once per stream: the same mending happens to chunk after chunk."""
-        if reason not in self._told:
-            self._told.add(reason)
-            self._ctx.receipt.converted(("choices",), reason, "loss" if loss else "form")
+
+def _holds_text(delta: JsonObject) -> bool:
+    return any(value for key, value in delta.items() if key != "role")
 
 
-def _indexed(body: JsonObject) -> list[JsonObject]:
-    """The choices, once it is sure that they can be told apart."""
-    choices: list[JsonObject] = body["choices"]
-    for choice in choices:
-        if type(choice) is not dict or type(choice.get("index", 0)) is not int:
-            message = f"the provider sent an event with a choice that is none: {str(choice)[:100]}"
-            raise Fault("upstream_invalid_response", message, code="upstream_invalid_event")
-    return choices
+class _Choice:
+    """What one choice has shown so far."""
+
+    __slots__ = ("calls", "has_calls", "has_role")
+
+    def __init__(self, ctx: Context, rules: ReplyRules) -> None:
+        self.has_role = False
+        self.has_calls = False
+        self.calls = ToolCalls(ctx, rules.empty_arguments_come_first)

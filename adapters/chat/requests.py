@@ -1,24 +1,21 @@
-"""Judging a client's chat request by its own dialect: the rules that hold whatever the dialect."""
+"""Validating a client's chat request by its own dialect: what is the same in every dialect."""
 
 from __future__ import annotations
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.changes import Receipt
 from dragoman.adapters.refused import refuse_steering
 from dragoman.adapters.user_schemas import check_user_schemas
-from dragoman.adapters.validation import Judge
+from dragoman.adapters.validation import Validator
 
 from .coherence import check_coherence
 
 __all__ = ["check_request"]
 
 
-def check_request(body: JsonObject, judge: Judge, receipt: Receipt | None = None) -> None:
+def check_request(body: JsonObject, validator: Validator) -> None:
     """The bounds of hostile input, the dialect's schema, then what no schema says. Raises Fault, its path as the client
-    wrote it. The receipt remembers whose schema it was."""
+    wrote it."""
     refuse_steering(body)
     check_user_schemas(body)
-    judge.check(body)
-    if receipt is not None:
-        receipt.accepted_by = judge
+    validator.check(body)
     check_coherence(body)

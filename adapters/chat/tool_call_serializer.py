@@ -1,8 +1,9 @@
-"""The pieces of parallel tool calls, one call after the other, as OpenAI streams them.
+"""Serializing the pieces of parallel tool calls: one call after the other, as OpenAI streams them.
 
-Some providers send the pieces of several calls in turns. Clients that take a call for whole as soon as the next one
+Some providers interleave the pieces of several calls. Clients that take a call for complete as soon as the next one
 begins, as OpenAI's streaming helper does, would then read half of its arguments. So a call that begins while the
-arguments of the one before it are no JSON text yet waits, until they are or the choice finishes. Nothing is left out.
+arguments of the one before it are no complete JSON text is held, until they are or the choice finishes. Nothing is
+lost.
 """
 
 from __future__ import annotations
@@ -14,48 +15,48 @@ import orjson
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.streams import Chunk
 
-__all__ = ["CallsInTurn"]
+__all__ = ["ToolCallSerializer"]
 
 
-class CallsInTurn:
-    """One stream's. Chunks come and go in hub form."""
+class ToolCallSerializer:
+    """The serializer of one stream. Takes and returns chunks in hub form."""
 
     def __init__(self) -> None:
-        self._turns: dict[int, _Turn] = {}
+        self._choices: dict[int, _ChoiceCalls] = {}
 
-    def take(self, chunk: Chunk) -> Chunk | None:
-        """The chunk with the pieces whose turn it is, the very same where nothing waits; None where nothing is left."""
+    def serialize(self, chunk: Chunk) -> Chunk | None:
+        """The chunk with the pieces that may be sent now, the very same if none is held; None if nothing is left."""
         made = chunk
         for position, choice in enumerate(chunk.body.get("choices") or ()):
             pieces = _delta(choice).get("tool_calls") or []
-            turn = self._turns.get(choice.get("index"))
-            if pieces and turn is None:
-                turn = self._turns[choice.get("index")] = _Turn()
-            if turn is not None:
-                now = turn.take(pieces, last=choice.get("finish_reason") is not None)
+            calls = self._choices.get(choice.get("index"))
+            if pieces and calls is None:
+                calls = self._choices[choice.get("index")] = _ChoiceCalls()
+            if calls is not None:
+                now = calls.release(pieces, last=choice.get("finish_reason") is not None)
                 made = made if now == pieces else Chunk(_with(made.body, position, now))
-        return chunk if made is chunk else made if _says(made.body) else None
+        return chunk if made is chunk else made if _is_meaningful(made.body) else None
 
 
-class _Turn:
-    """The calls of one choice: the current one's arguments so far, and the pieces of those that wait."""
+class _ChoiceCalls:
+    """The calls of one choice: the arguments of the current one so far, and the held pieces of the others."""
 
     def __init__(self) -> None:
         self._current: int | None = None
         self._arguments = ""
-        self._waiting: dict[int, list[JsonObject]] = {}
+        self._held: dict[int, list[JsonObject]] = {}
 
-    def take(self, pieces: list[JsonObject], last: bool) -> list[JsonObject]:
-        """The pieces that may go out now: all that there are with the last chunk."""
+    def release(self, pieces: list[JsonObject], last: bool) -> list[JsonObject]:
+        """The pieces that may be sent now, of these and the held ones; all with the last chunk."""
         for piece in pieces:
-            self._waiting.setdefault(piece.get("index", 0), []).append(piece)
+            self._held.setdefault(piece.get("index", 0), []).append(piece)
         now: list[JsonObject] = []
-        while self._waiting:
-            if self._current not in self._waiting:
+        while self._held:
+            if self._current not in self._held:
                 if not (last or self._current is None or _is_json(self._arguments)):
                     break
-                self._current, self._arguments = next(iter(self._waiting)), ""
-            for piece in self._waiting.pop(self._current):
+                self._current, self._arguments = next(iter(self._held)), ""
+            for piece in self._held.pop(self._current):
                 self._arguments += _arguments(piece)
                 now.append(piece)
         return now
@@ -75,7 +76,7 @@ def _delta(choice: JsonObject) -> JsonObject:
     return delta if isinstance(delta, dict) else {}
 
 
-def _says(body: JsonObject) -> bool:
+def _is_meaningful(body: JsonObject) -> bool:
     return any(_delta(choice) or choice.get("finish_reason") for choice in body["choices"]) or bool(body.get("usage"))
 
 

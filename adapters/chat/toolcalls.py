@@ -13,34 +13,28 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 
-__all__ = ["ToolCalls", "fill_arguments", "mend_calls"]
+__all__ = ["ToolCalls", "fill_arguments", "normalize_calls"]
 
 _NONE = "{}"
 
 
-def mend_calls(calls: list[JsonObject], ctx: Context) -> bool:
-    """Whole calls: an id and a type on each, arguments as text, no index. True where something changed."""
+def normalize_calls(calls: list[JsonObject], ctx: Context) -> bool:
+    """Whole calls: an id and a type on each, arguments as text, no index. True if something changed."""
     changed = False
     for call in calls:
         if not isinstance(call, dict):
-            continue  # the schema says so
+            continue  # the schema refuses it
+        changed |= _set_head(call, call.get("id") or ctx.new_id("call"))
+        changed |= call.pop("index", None) is not None
         function = call.get("function")
-        if not call.get("id"):
-            call["id"] = ctx.new_id("call")
-            changed = True
-        if call.get("type") is None:
-            call["type"] = "function"
-            changed = True
-        if call.pop("index", None) is not None:
-            changed = True
         if isinstance(function, dict) and not isinstance(function.get("arguments"), str):
-            function["arguments"] = _text(function.get("arguments"))
+            function["arguments"] = _encode(function.get("arguments"))
             changed = True
     return changed
 
 
 def fill_arguments(calls: Any) -> bool:
-    """The arguments of whole calls that have none. True where something changed."""
+    """Give `{}` to whole calls that have no arguments. True if something changed."""
     functions = [_function(call) for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     bare = [function for function in functions if function.get("arguments") == ""]
     for function in bare:
@@ -57,25 +51,25 @@ class ToolCalls:
         self._open: list[_Open] = []
         self._by_index: dict[int, _Open] = {}
 
-    def mend(self, pieces: list[JsonObject]) -> bool:
-        """Alter the pieces of one delta into hub form. True where something changed."""
+    def normalize(self, pieces: list[JsonObject]) -> bool:
+        """Alter the pieces of one delta into hub form. True if something changed."""
         changed = False
         for piece in pieces:
-            changed |= isinstance(piece, dict) and self._mend(piece)
+            changed |= isinstance(piece, dict) and self._normalize(piece)
         return changed
 
     def leftovers(self) -> list[JsonObject]:
-        """At the finish of whole calls: the arguments of those that told none, or a placeholder."""
+        """At the finish, the pieces with the arguments of calls that have had none, or a placeholder."""
         bare = [call for call in self._open if call.bare]
         for call in bare:
             call.bare = False
         return [{"index": call.index, "function": {"arguments": _NONE}} for call in bare]
 
-    def _mend(self, piece: JsonObject) -> bool:
+    def _normalize(self, piece: JsonObject) -> bool:
         call, new = self._find(piece)
         changed = piece.get("index") != call.index
         piece["index"] = call.index
-        changed |= self._introduce(piece, call) if new else _strip(piece, call)
+        changed |= _set_head(piece, call.id) if new else _strip(piece, call)
         function = piece.get("function")
         if isinstance(function, dict):
             call.bare |= new
@@ -86,7 +80,7 @@ class ToolCalls:
         index, call_id = piece.get("index"), piece.get("id") or None
         known = self._by_index.get(index) if isinstance(index, int) else self._by_id(call_id)
         if known is not None and call_id is not None and call_id != known.id:
-            known = self._by_id(call_id)  # calls that share an index are told apart by their ids
+            known = self._by_id(call_id)  # calls that share an index differ in their ids
         if known is not None:
             if isinstance(index, int):
                 self._by_index[index] = known
@@ -102,17 +96,11 @@ class ToolCalls:
             return self._open[-1] if self._open else None
         return next((call for call in self._open if call.id == call_id), None)
 
-    def _introduce(self, piece: JsonObject, call: _Open) -> bool:
-        changed = bool(piece.get("id") != call.id or not piece.get("type"))
-        piece["id"] = call.id
-        piece["type"] = piece.get("type") or "function"
-        return changed
-
     def _arguments(self, function: JsonObject, call: _Open, new: bool) -> bool:
         given = function.get("arguments")
         if given is None:
             return False
-        text = given if isinstance(given, str) else _text(given)
+        text = given if isinstance(given, str) else _encode(given)
         if new and self._placeholder and text == _NONE:
             text = ""
         elif text:
@@ -128,11 +116,19 @@ class _Open:
         self.index = index
         self.id = call_id
         self.name = name
-        self.bare = False  # a call of a function that has told no arguments yet
+        self.bare = False  # a call of a function that has had no arguments yet
+
+
+def _set_head(call: JsonObject, call_id: Any) -> bool:
+    """The id and the type of a call. True if something changed."""
+    changed = bool(call.get("id") != call_id or not call.get("type"))
+    call["id"] = call_id
+    call["type"] = call.get("type") or "function"
+    return changed
 
 
 def _strip(piece: JsonObject, call: _Open) -> bool:
-    """Take what was said before out of a later piece."""
+    """Take what an earlier piece said out of a later one."""
     changed = False
     for key in ("id", "type"):
         if key in piece:
@@ -150,5 +146,5 @@ def _function(piece: JsonObject) -> JsonObject:
     return function if isinstance(function, dict) else {}
 
 
-def _text(arguments: Any) -> str:
+def _encode(arguments: Any) -> str:
     return "" if arguments is None else orjson.dumps(arguments).decode()

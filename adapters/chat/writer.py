@@ -12,19 +12,19 @@ from dragoman.adapters.common.stream_writer import StreamWriterBase
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, DeltaRun
 
-from .tool_call_serializer import CallsInTurn
+from .tool_call_serializer import ToolCallSerializer
 
-__all__ = ["EventWriter", "RenderingWriter", "UsagePlace"]
+__all__ = ["ChatStreamWriter", "RenderingStreamWriter", "UsagePlace"]
 
-UsagePlace: TypeAlias = Literal["beside the finish", "nowhere"]
+UsagePlace: TypeAlias = Literal["with the finish", "nowhere"]
 
 _DONE = b"data: [DONE]\n\n"
 _EVENT = b"data: %b%b%b\n\n"
 
 
-class EventWriter(StreamWriterBase):
-    """`write_stream` of chat. `fault_event` gives the object that tells a client of a failure; no `[DONE]` follows it,
-    so that no client takes a broken stream for a whole one."""
+class ChatStreamWriter(StreamWriterBase):
+    """`write_stream` of chat. `fault_event` gives the object that reports a failure to a client; no `[DONE]` follows
+    it, so that no client takes a broken stream for a whole one."""
 
     def __init__(self, fault_event: Callable[[Fault], JsonObject], *, aborts_on_fault: bool = False) -> None:
         super().__init__()
@@ -32,10 +32,10 @@ class EventWriter(StreamWriterBase):
         self._aborts_on_fault = aborts_on_fault
         self._run_body: JsonObject | None = None  # whose runs are written with `_frame`
         self._frame = b"", b""
-        self._calls = CallsInTurn()
+        self._calls = ToolCallSerializer()
 
     def _chunk(self, chunk: Chunk) -> bytes:
-        now = self._calls.take(chunk)
+        now = self._calls.serialize(chunk)
         return b"" if now is None else self._write_chunk(now)
 
     def _delta_run(self, run: DeltaRun) -> bytes:
@@ -57,15 +57,15 @@ class EventWriter(StreamWriterBase):
         return b"data: " + (chunk.raw or orjson.dumps(chunk.body)) + b"\n\n"
 
     def _rest(self) -> bytes:
-        """What was held back until the stream's end."""
+        """The bytes held back until the stream's end."""
         return b""
 
 
-class RenderingWriter(EventWriter):
+class RenderingStreamWriter(ChatStreamWriter):
     """For dialects whose chunks differ from the hub's: `render` alters each chunk into the dialect's form.
 
-    The hub has usage in a last chunk of its own. These dialects have it beside the finish reason, for which a chunk
-    with a finish reason waits until the next output, or nowhere.
+    The hub has usage in a last chunk of its own. These dialects have it in the chunk with the finish reason, which
+    is therefore held until the next output, or nowhere.
     """
 
     def __init__(

@@ -55,7 +55,8 @@ class Completeness(ABC):
 
     @property
     @abstractmethod
-    def is_complete(self) -> bool: ...
+    def is_complete(self) -> bool:
+        """True if the answer has said how it ended."""
 
     def conclude(self, cut: Fault | None = None, *, torn: bool = False) -> End | Fault:
         """The terminal of a stream that has shown a sign of its end. `cut` says how the bytes ended, if not cleanly;
@@ -84,9 +85,10 @@ class ChoiceCompleteness(Completeness):
         return bool(self._seen) and not self._unfinished
 
     def see(self, index: int) -> None:
-        """The stream has shown this choice, for the first time or again; it has not finished."""
-        self._seen.add(index)
-        self._unfinished.add(index)
+        """The stream has shown this choice; it has not finished if this is the first time."""
+        if index not in self._seen:
+            self._seen.add(index)
+            self._unfinished.add(index)
 
     def finish(self, index: int) -> None:
         """This choice has its finish reason."""
@@ -104,7 +106,7 @@ class ResponseCompleteness(Completeness):
 
     __slots__ = ("_has_terminal",)
 
-    missing = "the response did: no event told how it ended"
+    missing = "the response did: no event said how it ended"
 
     def __init__(self) -> None:
         self._has_terminal = False

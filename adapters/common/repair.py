@@ -4,27 +4,39 @@ from __future__ import annotations
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.edits import remove, replace
+from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import lookup
-from dragoman.adapters.validation import Judge, Violation
+from dragoman.adapters.validation import Validator, Violation
 
-__all__ = ["repair"]
+__all__ = ["REPAIRED", "repair", "repair_event"]
+
+REPAIRED = "keys that may be null are filled, nulls that may not be are left out"
+"""The reason of the change, for receipts."""
 
 _ROUNDS = 3
 
 
-def repair(body: JsonObject, judge: Judge) -> Violation | None:
-    """Alter `body` until the judge accepts it; the violation that stands in the way, or None."""
+def repair(body: JsonObject, validator: Validator) -> Violation | None:
+    """Alter `body` until the validator accepts it; the violation that remains, or None."""
     for _ in range(_ROUNDS):
-        violations = list(judge.violations(body))
+        violations = list(validator.violations(body))
         if not violations:
             return None
         for violation in violations:
-            if not _mend(body, violation):
+            if not _repair_violation(body, violation):
                 return violation
-    return next(judge.violations(body), None)
+    return next(validator.violations(body), None)
 
 
-def _mend(body: JsonObject, violation: Violation) -> bool:
+def repair_event(body: JsonObject, validator: Validator) -> None:
+    """The same for an event of a stream. Raises Fault if a violation remains."""
+    violation = repair(body, validator)
+    if violation is not None:
+        message = f"the provider sent an event that cannot be repaired: {violation.message}"
+        raise Fault("upstream_invalid_response", message, code="upstream_invalid_event")
+
+
+def _repair_violation(body: JsonObject, violation: Violation) -> bool:
     path = violation.path
     if violation.keyword == "required":
         rule = violation.rule.get("properties", {}).get(path[-1], {})

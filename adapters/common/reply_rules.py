@@ -9,33 +9,33 @@ from typing import TypeAlias
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.native_errors import Words
 
-__all__ = ["CHAT_WORDS", "FinishRule", "Reading"]
+__all__ = ["CHAT_FINISH_REASONS", "FinishRule", "ReplyRules"]
 
 FinishRule: TypeAlias = str | Callable[[JsonObject, JsonObject, Context], str]
 
-CHAT_WORDS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
+CHAT_FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What to know of a dialect's replies.
+class ReplyRules:
+    """How to read a dialect's replies.
 
-    `words` are its error codes, for error objects where a reply should be. `finish` maps its finish reasons to the
-    hub's; a rule that is a function gets (body, choice, ctx) and may raise Fault. `known` are the hub's own.
-    `mend` alters an event of Responses, or `{"response": ...}` for a whole one, where the dialect has other forms than
-    the hub; True where it did.
+    `words` are its error codes, for error objects in place of a reply. `finish` maps its finish reasons to the hub's; a
+    rule that is a function gets (body, choice, ctx) and may raise Fault. `known` are the hub's own.
+    `to_hub_forms` alters an event of Responses, or `{"response": ...}` for a whole response, if the dialect has other
+    forms than the hub; it returns True if it altered anything.
     `empty_arguments_come_first`: a tool call's first delta may carry `{}` before the real arguments.
     """
 
     dialect: str
     words: Words = field(default_factory=dict)
     finish: Mapping[str, FinishRule] = field(default_factory=dict)
-    known: frozenset[str] = CHAT_WORDS
+    known: frozenset[str] = CHAT_FINISH_REASONS
     empty_arguments_come_first: bool = False
-    mend: Callable[[JsonObject], bool] | None = None
+    to_hub_forms: Callable[[JsonObject], bool] | None = None
 
     def finish_reason(self, body: JsonObject, choice: JsonObject, ctx: Context) -> str:
-        """The hub's word for the choice's finish reason; a word that nobody knows reads as `stop`. Raises Fault."""
+        """The hub's word for the choice's finish reason; a word that no table has reads as `stop`. Raises Fault."""
         native = str(choice["finish_reason"])
         rule = self.finish.get(native)
         if callable(rule):

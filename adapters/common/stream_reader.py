@@ -1,7 +1,7 @@
 """What the readers of all protocols' streams share: from bytes to items, and the ways in which a stream ends.
 
 Theory of operation. A reader frames the bytes into items and hands each to its protocol's `_item`. Most of a stream is
-chunks that differ in nothing but their text. A protocol that can tell them by their bytes sets `_template`; then all
+chunks that differ in nothing but their text. A protocol that recognizes them by their bytes sets `_template`; then all
 that come in one read are one DeltaRun, and are not framed. A read may hold a whole stream: its first events are taken
 one by one, until there is a template.
 
@@ -20,10 +20,10 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object, read_stray_text
 from dragoman.adapters.sse import FIELDS, Framer, Item, Stray, TooLong
 from dragoman.adapters.streams import Chunk, DeltaRun, Output
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 from .completeness import Completeness
-from .reply_rules import Reading
+from .reply_rules import ReplyRules
 
 __all__ = ["StreamReaderBase"]
 
@@ -44,17 +44,17 @@ class StreamReaderBase(ABC):
 
     wrong_event: ClassVar[str]
 
-    def __init__(self, reading: Reading, ctx: Context, events: str, completeness: Completeness) -> None:
+    def __init__(self, rules: ReplyRules, ctx: Context, events: str, completeness: Completeness) -> None:
         """`events` names the schema of the provider's own events."""
         self.ended = False
         self._ctx = ctx
-        self._reading = reading
+        self._rules = rules
         self._completeness = completeness
         self._framer = Framer()
         self._template: _Template | None = None
-        self._native = judge(events, ctx.profile)
-        self._mends = ctx.target.policy.replies in ("repair", "strict")
-        self._judges_natively = ctx.target.policy.replies in ("report", "strict")
+        self._native = load_validator(events, ctx.profile)
+        self._normalizes = ctx.target.policy.replies in ("repair", "strict")
+        self._validates_natively = ctx.target.policy.replies in ("report", "strict")
 
     def receive(self, data: bytes) -> list[Output]:
         """The outputs that these bytes complete, however the stream is cut into reads."""
@@ -125,7 +125,7 @@ class StreamReaderBase(ABC):
 
     def _fail(self, fault: Fault) -> list[Output]:
         self.ended = True
-        fault.located(self._ctx.receipt)
+        fault.locate(self._ctx.receipt)
         return [fault]
 
     def _too_long(self, error: TooLong) -> list[Output]:
@@ -135,7 +135,7 @@ class StreamReaderBase(ABC):
         return self._fail(read_stray_text(text))
 
     def _error(self, body: JsonObject, raw: bytes | None) -> list[Output]:
-        return self._fail(read_error_object(body, 200, self._reading.words))
+        return self._fail(read_error_object(body, 200, self._rules.words))
 
     def _broken(self, text: bytes, raw: bytes | None) -> list[Output]:
         shown = text[:200].decode("utf-8", "replace")
@@ -145,9 +145,10 @@ class StreamReaderBase(ABC):
     def _done(self, _body: None, _raw: bytes | None) -> list[Output]:
         return self._conclude()
 
-    def _violated(self, body: JsonObject) -> None:
+    def _record_violation(self, body: JsonObject) -> None:
+        """Count a violation of the provider's own schema. Raises Fault under the policy `strict`."""
         self._ctx.receipt.violations += 1
-        if self._mends:
+        if self._normalizes:
             message = next(self._native.violations(body)).message
             text = f"the provider sent an event that its dialect does not allow: {message}"
             raise Fault("upstream_invalid_response", text, code=_UNREADABLE)

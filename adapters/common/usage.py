@@ -7,16 +7,16 @@ from typing import Any
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.counts import is_count
 
-__all__ = ["UsageTally", "hub_usage", "summed"]
+__all__ = ["UsageTally", "normalize_usage", "sum_usage"]
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _DETAILS = ("prompt_tokens_details", "completion_tokens_details")
 _OTHER_NAMES = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
 
 
-def hub_usage(reported: Any) -> JsonObject | None:
+def normalize_usage(reported: Any) -> JsonObject | None:
     """The three counts and their details, nulls and details that are no counts left out, a missing count computed
-    from the other two; None where the counts cannot be known. Databricks' flat `reasoning_tokens` moves into
+    from the other two; None if the counts cannot be known. Databricks' flat `reasoning_tokens` moves into
     `completion_tokens_details`."""
     if not isinstance(reported, dict):
         return None
@@ -40,31 +40,31 @@ def hub_usage(reported: Any) -> JsonObject | None:
     return usage
 
 
-def summed(usages: list[JsonObject]) -> JsonObject:
+def sum_usage(usages: list[JsonObject]) -> JsonObject:
     """The counts of several replies together, details included; of what is no count the latest holds."""
     total: JsonObject = {}
     for usage in usages:
         for name, value in usage.items():
             before = total.get(name)
             if isinstance(value, dict):
-                total[name] = summed([before, value] if isinstance(before, dict) else [value])
+                total[name] = sum_usage([before, value] if isinstance(before, dict) else [value])
             else:
                 total[name] = value + (before or 0) if _count(value) is not None else value
     return total
 
 
 class UsageTally:
-    """Usage seen in a stream: counts that stand beside choices are per choice, the latest of each holding; counts in
-    an event of their own are the whole. `of_each_prompt` is how many choices a prompt has, where there may be several
-    prompts."""
+    """Usage seen in a stream: counts in a chunk with choices are per choice, and the latest of each holds; counts in an
+    event of their own are for all. `of_each_prompt` is how many choices a prompt has, if there may be several."""
 
     def __init__(self, of_each_prompt: int | None = None) -> None:
         self._of_each_prompt = of_each_prompt
         self._whole: JsonObject | None = None
         self._by_choice: dict[int, JsonObject] = {}
 
-    def note(self, reported: Any, choices: list[JsonObject]) -> None:
-        usage = hub_usage(reported)
+    def add(self, reported: Any, choices: list[JsonObject]) -> None:
+        """Take the usage that an event with these choices reports, in any form. Unknown forms are ignored."""
+        usage = normalize_usage(reported)
         if usage is None:
             return
         if choices:

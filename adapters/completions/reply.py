@@ -1,40 +1,30 @@
-"""Reading a provider's whole completions reply, and its stream, into hub form."""
+"""Reading a provider's completions reply, and its stream, into hub form."""
 
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.chat.reply import Form, mend_finish, read_whole
-from dragoman.adapters.chat.stream import ChatReader
-from dragoman.adapters.common.reply_rules import Reading
-from dragoman.adapters.faults import Fault
+from dragoman.adapters.common.choice_reply import read_choices
+from dragoman.adapters.common.choice_stream import ChoiceStreamReader
+from dragoman.adapters.common.reply_rules import ReplyRules
 
-from .chunk_normalizer import TextMender
+from .normalizer import TextNormalizer
+from .requests import count_choices
 
-__all__ = ["WORDS", "CompletionsReader", "read_text"]
+__all__ = ["FINISH_REASONS", "CompletionsStreamReader", "read_completions_reply"]
 
-WORDS = frozenset({"stop", "length", "content_filter"})
-"""The hub's finish reasons."""
+FINISH_REASONS = frozenset({"stop", "length", "content_filter"})
+"""The hub's own."""
 
 
-class CompletionsReader(ChatReader):
+class CompletionsStreamReader(ChoiceStreamReader):
     """`read_stream` of completions, for every dialect."""
 
-    mender = TextMender
+    protocol = TextNormalizer
+
+    def choices_per_prompt(self, request: JsonObject) -> int | None:
+        return count_choices(request)
 
 
-def read_text(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
+def read_completions_reply(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject:
     """The reply in hub form, as the policy `replies` asks. Alters and returns `reply.body`. Raises Fault."""
-    return read_whole(reply, reading, ctx, _TEXT)
-
-
-def _mend_choice(body: JsonObject, choice: JsonObject, position: int, reading: Reading, ctx: Context) -> None:
-    if "text" not in choice:
-        text = f"the provider sent a reply that is not valid: choices[{position}] has no text"
-        raise Fault("upstream_invalid_response", text, code="upstream_invalid_response")
-    if choice["text"] is None:
-        choice["text"] = ""
-        ctx.receipt.filled(("choices", position, "text"), "the provider said null")
-    mend_finish(body, choice, position, reading, ctx)
-
-
-_TEXT = Form("completions", "text_completion", "cmpl", _mend_choice)
+    return read_choices(reply, rules, ctx, TextNormalizer)

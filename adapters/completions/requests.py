@@ -1,23 +1,23 @@
-"""Judging a client's completions request by its own dialect, and what such a request asks for."""
+"""Validating a client's completions request by its own dialect, and what such a request asks for."""
 
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.refused import refuse_steering
-from dragoman.adapters.validation import Judge
+from dragoman.adapters.validation import Validator
 
-__all__ = ["check_request", "choices_of", "prompts_of", "without_idle_best_of"]
+__all__ = ["check_request", "count_choices", "count_prompts", "drop_idle_best_of"]
 
 
-def check_request(body: JsonObject, judge: Judge) -> None:
+def check_request(body: JsonObject, validator: Validator) -> None:
     """The dialect's schema, then what no schema says. Raises Fault, its path as the client wrote it."""
     refuse_steering(body)
-    judge.check(body)
+    validator.check(body)
     _check_best_of(body)
 
 
-def prompts_of(request: JsonObject) -> int:
+def count_prompts(request: JsonObject) -> int:
     """How many prompts a request has: a list of tokens is one, so is none at all."""
     prompt = request.get("prompt")
     if not isinstance(prompt, list) or not prompt or isinstance(prompt[0], int):
@@ -25,26 +25,26 @@ def prompts_of(request: JsonObject) -> int:
     return len(prompt)
 
 
-def choices_of(request: JsonObject) -> int:
+def count_choices(request: JsonObject) -> int:
     """How many choices a request wants for each prompt."""
     return request.get("n") or 1
 
 
-def without_idle_best_of(body: JsonObject, ctx: Context) -> None:
+def drop_idle_best_of(body: JsonObject, ctx: Context) -> None:
     """Drop a `best_of` that leaves nothing to choose. Alters the writer's own body."""
-    if body.get("best_of") == choices_of(body):
+    if body.get("best_of") == count_choices(body):
         del body["best_of"]
-        ctx.receipt.dropped(("best_of",), "no more candidates than choices: none is left out", "form")
+        ctx.receipt.record_drop(("best_of",), "no more candidates than choices: none is left out", "form")
 
 
 def _check_best_of(body: JsonObject) -> None:
-    best_of, choices = body.get("best_of"), choices_of(body)
+    best_of, choices = body.get("best_of"), count_choices(body)
     if not isinstance(best_of, int) or best_of <= 1 == choices:
         return
     if best_of < choices:
         text = f"best_of must be at least n, which is {choices}"
     elif body.get("stream") and best_of > choices:
-        text = "a stream cannot tell the best of several before they are complete: with stream, best_of is at most n"
+        text = "a stream cannot wait for the best of several candidates: with stream, best_of is at most n"
     else:
         return
     raise Fault("invalid_request", text, ("best_of",), best_of, code="invalid_value")

@@ -29,13 +29,13 @@ def input_items(items: list[JsonObject], ctx: Context) -> list[JsonObject]:
             piece = item
             if run and content[run[0]].get("type") in _AUTHORS:
                 piece, old = content[run[0]], (*old, "content", run[0])
-                ctx.receipt.converted(old, "calls and their outputs are items of their own", after=new)
+                ctx.receipt.record_conversion(old, "calls and their outputs are items of their own", after=new)
             elif run:
                 piece = {**item, "content": [content[j] for j in run]}
                 places += [((*old, "content", j), (*new, "content", k)) for k, j in enumerate(run)]
             made.append(piece)
             places.append((old, new))
-    ctx.receipt.rerouted(places)
+    ctx.receipt.map_paths(places)
     return [_with_text(item, ("input", i), ctx) for i, item in enumerate(made)]
 
 
@@ -52,7 +52,7 @@ def _with_text(item: JsonObject, path: Path, ctx: Context) -> JsonObject:
     key = _OBJECTS.get(str(item.get("type")))
     if key is None or not isinstance(item.get(key), dict):
         return item
-    ctx.receipt.converted((*path, key), "an object is JSON text")
+    ctx.receipt.record_conversion((*path, key), "an object is JSON text")
     return {**item, key: orjson.dumps(item[key]).decode()}
 
 
@@ -68,8 +68,8 @@ def _message(item: JsonObject, path: Path, ctx: Context) -> JsonObject:
     block = _call_block(item) if kind == "function_call" else {key: item[key] for key in ("type", "call_id", "output")}
     if kind == "function_call_output" and isinstance(block["output"], list) and _is_text(block["output"]):
         block["output"] = "".join(part["text"] for part in block["output"])
-    ctx.receipt.converted(path, "calls and their outputs are blocks of messages", after=(*path, "content", 0))
-    ctx.receipt.rerouted([(path, (*path, "content", 0))])
+    ctx.receipt.record_conversion(path, "calls and their outputs are blocks of messages", after=(*path, "content", 0))
+    ctx.receipt.map_paths([(path, (*path, "content", 0))])
     return {"role": _AUTHORS[kind], "content": [block]}
 
 
@@ -77,7 +77,7 @@ def _plain_message(item: JsonObject, path: Path, ctx: Context) -> JsonObject:
     content = item.get("content")
     if not isinstance(content, list) or not any(part.get("type") == "refusal" for part in content):
         return item
-    ctx.receipt.converted((*path, "content"), "a refusal is what the assistant said")
+    ctx.receipt.record_conversion((*path, "content"), "a refusal is what the assistant said")
     return {**item, "content": [said_part(part) for part in content]}
 
 
@@ -112,7 +112,7 @@ def output_messages(output: list[JsonObject], ctx: Context) -> list[JsonObject]:
     for i, item in enumerate(output):
         message = output_message(item)
         if message is None:
-            ctx.receipt.dropped(("output", i), f"the documented output has no place for {item.get('type')} items")
+            ctx.receipt.record_drop(("output", i), f"the documented output has no place for {item.get('type')} items")
         else:
             made.append(message)
     return made

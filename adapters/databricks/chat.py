@@ -10,17 +10,22 @@ from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.changes import Weight
-from dragoman.adapters.chat.messages import developer_to_system as developers
-from dragoman.adapters.chat.messages import each, join_text, refusals_as_text, results_after_calls, system_first
-from dragoman.adapters.chat.reply import read_completion
-from dragoman.adapters.chat.stream import ChatReader
-from dragoman.adapters.common.parameters import begin, nearest_effort, token_limit, without_stream_options
-from dragoman.adapters.common.reply_rules import Reading
+from dragoman.adapters.chat.messages import (
+    convert_messages,
+    convert_refusals,
+    join_text_parts,
+    merge_system_messages,
+    order_tool_results,
+)
+from dragoman.adapters.chat.messages import rename_developer_role as developers
+from dragoman.adapters.chat.reply import ChatStreamReader, read_chat_reply
+from dragoman.adapters.common.parameters import clamp_effort, copy_request, drop_stream_options, rename_token_limit
+from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.dialect import Called
 from dragoman.adapters.edits import remove, replace
-from dragoman.adapters.fit import fit, settle_unsupported
+from dragoman.adapters.fit import drop_or_reject, fit
 from dragoman.adapters.paths import Path
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 from .endpoint import invocations, say_stream
 from .faults import WORDS, read_fault
@@ -28,7 +33,7 @@ from .finish import FINISH
 
 __all__ = ["CALLED"]
 
-READING = Reading(
+REPLY_RULES = ReplyRules(
     "databricks",
     words=WORDS,
     finish=FINISH,
@@ -39,16 +44,16 @@ _NO_PARAMETERS = {"type": "object", "properties": {}}
 
 
 def write_request(request: JsonObject, ctx: Context) -> Call:
-    rules = judge("databricks/chat.request", ctx.profile)
-    body = begin(request, ctx)
+    rules = load_validator("databricks/chat.request", ctx.profile)
+    body = copy_request(request, ctx)
     if "model" in body:
         del body["model"]
-        ctx.receipt.moved(("model",), (), "the endpoint's name stands in the address")
-    token_limit(body, ctx)
-    without_stream_options(body, ctx)
-    nearest_effort(body, rules, ctx)
+        ctx.receipt.record_move(("model",), (), "the endpoint's name stands in the address")
+    rename_token_limit(body, ctx)
+    drop_stream_options(body, ctx)
+    clamp_effort(body, rules, ctx)
     if "n" in body and ctx.target.kind != "provisioned-throughput":
-        settle_unsupported(body, ("n",), ctx, "only provisioned throughput endpoints take it")
+        drop_or_reject(body, ("n",), ctx, "only provisioned throughput endpoints take it")
     body["messages"] = _messages(body["messages"], ctx)
     _write_tools(body, ctx)
     fit(body, rules, ctx, extras="drop")
@@ -57,9 +62,9 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
 
 
 def _messages(messages: list[JsonObject], ctx: Context) -> list[JsonObject]:
-    messages = results_after_calls(system_first(messages, ctx), ctx)
-    messages = join_text(refusals_as_text(developers(messages, ctx), ctx), ctx)
-    return each(messages, _has_a_past, lambda message, path: _message(message, path, ctx))
+    messages = order_tool_results(merge_system_messages(messages, ctx), ctx)
+    messages = join_text_parts(convert_refusals(developers(messages, ctx), ctx), ctx)
+    return convert_messages(messages, _has_a_past, lambda message, path: _message(message, path, ctx))
 
 
 def _has_a_past(message: JsonObject) -> bool:
@@ -68,7 +73,7 @@ def _has_a_past(message: JsonObject) -> bool:
 
 def _message(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
     if message.get("tool_calls") and message.get("content") in (None, "") and "content" in message:
-        ctx.receipt.dropped((*path, "content"), "empty beside tool calls", "form")
+        ctx.receipt.record_drop((*path, "content"), "empty beside tool calls", "form")
         message = {key: value for key, value in message.items() if key != "content"}
     if message.get("reasoning_signature") and ctx.profile == "actual":
         message = _with_reasoning(message, path, ctx)
@@ -87,8 +92,8 @@ def _with_reasoning(message: JsonObject, path: Path, ctx: Context) -> JsonObject
     blocks = content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
     message["content"] = [{"type": "reasoning", "summary": [summary]}, *blocks]
     for name in ("content", "reasoning_content", "reasoning_signature"):
-        ctx.receipt.converted((*path, name), "signed reasoning stands in the content", after=(*path, "content"))
-    ctx.receipt.rerouted(
+        ctx.receipt.record_conversion((*path, name), "signed reasoning stands in the content", after=(*path, "content"))
+    ctx.receipt.map_paths(
         [((*path, "content", i), (*path, "content", i + 1)) for i in range(len(blocks))]
         if isinstance(content, list)
         else [((*path, "content"), (*path, "content", 1, "text"))]
@@ -107,20 +112,20 @@ def _write_tools(body: JsonObject, ctx: Context) -> None:
 def _write_function(body: JsonObject, function: JsonObject, path: Path, ctx: Context) -> None:
     for name, default in (("description", ""), ("parameters", _NO_PARAMETERS)):
         if function.get(name) is None:
-            ctx.receipt.filled((*path, name), "the service requires it")
+            ctx.receipt.record_fill((*path, name), "the service requires it")
             replace(body, (*path, name), default)
     if "strict" in function and "gpt" not in ctx.target.model.lower():
         weight: Weight = "loss" if function["strict"] else "form"
-        ctx.receipt.dropped((*path, "strict"), "only GPT models take it on Databricks", weight)
+        ctx.receipt.record_drop((*path, "strict"), "only GPT models take it on Databricks", weight)
         remove(body, (*path, "strict"))
 
 
 def read_reply(reply: Reply, ctx: Context) -> JsonObject:
-    return read_completion(reply, READING, ctx)
+    return read_chat_reply(reply, REPLY_RULES, ctx)
 
 
-def read_stream(ctx: Context) -> ChatReader:
-    return ChatReader(READING, ctx)
+def read_stream(ctx: Context) -> ChatStreamReader:
+    return ChatStreamReader(REPLY_RULES, ctx)
 
 
 CALLED = Called(write_request, read_reply, read_stream, read_fault)

@@ -11,49 +11,48 @@ from collections import Counter
 from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.answers import flat_reasoning_tokens, without_nulls, written_finish
-from dragoman.adapters.chat.writer import RenderingWriter
-from dragoman.adapters.common.parameters import begin, without_stream_options
-from dragoman.adapters.common.reply_rules import Reading
-from dragoman.adapters.completions.reply import WORDS as FINISH_WORDS
-from dragoman.adapters.completions.reply import CompletionsReader, read_text
-from dragoman.adapters.completions.requests import check_request, choices_of, without_idle_best_of
+from dragoman.adapters.chat.reply_rewrites import drop_nulls, flatten_reasoning_tokens, write_finish_reason
+from dragoman.adapters.chat.writer import RenderingStreamWriter
+from dragoman.adapters.common.parameters import copy_request, drop_stream_options
+from dragoman.adapters.common.reply_rules import ReplyRules
+from dragoman.adapters.completions.reply import FINISH_REASONS, CompletionsStreamReader, read_completions_reply
+from dragoman.adapters.completions.requests import check_request, count_choices, drop_idle_best_of
 from dragoman.adapters.dialect import Called, Served
-from dragoman.adapters.fit import HUB_COMPLETIONS, fit, settle_unsupported
+from dragoman.adapters.fit import HUB_COMPLETIONS, drop_or_reject, fit
 from dragoman.adapters.paths import Path
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
+from .choice_serializer import ChoiceSerializer
 from .endpoint import invocations, name_endpoint, say_stream, settle_stream
 from .faults import WORDS, error_event, read_fault, write_fault
 from .finish import FINISH
-from .in_turn import InTurnWriter
 
 __all__ = ["CALLED", "SERVED"]
 
-READING = Reading(
+REPLY_RULES = ReplyRules(
     "databricks",
     words=WORDS,
     finish=FINISH,
-    known=FINISH_WORDS,
+    known=FINISH_REASONS,
 )
 
 
 def write_request(request: JsonObject, ctx: Context) -> Call:
-    body = begin(request, ctx, HUB_COMPLETIONS)
+    body = copy_request(request, ctx, HUB_COMPLETIONS)
     if "model" in body:
         del body["model"]
-        ctx.receipt.moved(("model",), (), "the endpoint's name stands in the address")
-    without_stream_options(body, ctx)
-    without_idle_best_of(body, ctx)
+        ctx.receipt.record_move(("model",), (), "the endpoint's name stands in the address")
+    drop_stream_options(body, ctx)
+    drop_idle_best_of(body, ctx)
     _of_kind(
         body, "n", ctx, ctx.target.kind == "provisioned-throughput", "only provisioned throughput endpoints take it"
     )
     _of_kind(
         body, "error_behavior", ctx, ctx.target.kind != "provisioned-throughput", "only pay-per-token endpoints take it"
     )
-    fit(body, judge("databricks/completions.request", ctx.profile), ctx, "drop", HUB_COMPLETIONS)
-    if body.get("stream") and choices_of(body) > 1:
-        ctx.receipt.converted(
+    fit(body, load_validator("databricks/completions.request", ctx.profile), ctx, "drop", HUB_COMPLETIONS)
+    if body.get("stream") and count_choices(body) > 1:
+        ctx.receipt.record_conversion(
             ("stream",), "the choices of one prompt cannot be told apart in a stream: asked for whole"
         )
         body["stream"] = False
@@ -63,40 +62,40 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
 
 def _of_kind(body: JsonObject, name: str, ctx: Context, taken: bool, why: str) -> None:
     if name in body and not taken:
-        settle_unsupported(body, (name,), ctx, why, HUB_COMPLETIONS)
+        drop_or_reject(body, (name,), ctx, why, HUB_COMPLETIONS)
 
 
 def read_reply(reply: Reply, ctx: Context) -> JsonObject:
-    hub = read_text(reply, READING, ctx)
+    hub = read_completions_reply(reply, REPLY_RULES, ctx)
     _count_choices(hub.get("choices"), ctx)
     return hub
 
 
 def _count_choices(choices: Any, ctx: Context) -> None:
     """Give each choice a number of its own where several share that of their prompt, whatever the policy for replies:
-    a client could not tell them apart. Replies that nobody mended may hold anything."""
+    a client could not tell them apart. Replies that were not normalized may hold anything."""
     if not isinstance(choices, list) or not all(_is_numbered(choice) for choice in choices):
         return
     if len({choice["index"] for choice in choices}) == len(choices):
         return
-    wanted, seen = choices_of(ctx.request), Counter[int]()
+    wanted, seen = count_choices(ctx.request), Counter[int]()
     for choice in choices:
         prompt = choice["index"]
         choice["index"] = prompt * wanted + seen[prompt]
         seen[prompt] += 1
-    ctx.receipt.converted(("choices",), "choices are counted, instead of prompts")
+    ctx.receipt.record_conversion(("choices",), "choices are counted, instead of prompts")
 
 
 def _is_numbered(choice: Any) -> bool:
     return isinstance(choice, dict) and isinstance(choice.get("index"), int)
 
 
-def read_stream(ctx: Context) -> CompletionsReader:
-    return CompletionsReader(READING, ctx)
+def read_stream(ctx: Context) -> CompletionsStreamReader:
+    return CompletionsStreamReader(REPLY_RULES, ctx)
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
-    check_request(call.body, judge("databricks/completions.request", ctx.profile))
+    check_request(call.body, load_validator("databricks/completions.request", ctx.profile))
     body = dict(call.body)
     name_endpoint(body, call, ctx)
     settle_stream(body, ctx)
@@ -107,32 +106,32 @@ def write_reply(reply: JsonObject, ctx: Context) -> Reply:
     return Reply(200, _written(reply, ctx))
 
 
-def write_stream(ctx: Context) -> RenderingWriter:
+def write_stream(ctx: Context) -> RenderingStreamWriter:
     def render(chunk: JsonObject) -> JsonObject:
         return _written(chunk, ctx)
 
-    if choices_of(ctx.request) > 1:
-        return InTurnWriter(error_event, render)
-    return RenderingWriter(error_event, render, "beside the finish")
+    if count_choices(ctx.request) > 1:
+        return ChoiceSerializer(error_event, render)
+    return RenderingStreamWriter(error_event, render, "with the finish")
 
 
 def _written(body: JsonObject, ctx: Context) -> JsonObject:
-    wanted = choices_of(ctx.request)
+    wanted = count_choices(ctx.request)
     if wanted > 1:
-        ctx.receipt.converted(("choices",), "prompts are counted, instead of choices")
+        ctx.receipt.record_conversion(("choices",), "prompts are counted, instead of choices")
     choices = [_choice(choice, wanted, ("choices", i), ctx) for i, choice in enumerate(body["choices"])]
     body = {**body, "choices": choices}
     if ctx.profile == "documented" and body.pop("model", None) is not None:
-        ctx.receipt.dropped(("model",), "the documented reply has no model: the request names it", "form")
+        ctx.receipt.record_drop(("model",), "the documented reply has no model: the request names it", "form")
     if body.get("usage"):
-        body["usage"] = flat_reasoning_tokens(body["usage"])
+        body["usage"] = flatten_reasoning_tokens(body["usage"])
     return body
 
 
 def _choice(choice: JsonObject, wanted: int, path: Path, ctx: Context) -> JsonObject:
     choice = {**choice, "index": choice.get("index", 0) // wanted}
-    written_finish(choice, {}, path, ctx)
-    without_nulls(choice, "logprobs")
+    write_finish_reason(choice, {}, path, ctx)
+    drop_nulls(choice, "logprobs")
     return choice
 
 

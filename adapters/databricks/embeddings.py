@@ -9,52 +9,52 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.common.parameters import begin
-from dragoman.adapters.common.reply_rules import Reading
+from dragoman.adapters.common.parameters import copy_request
+from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.dialect import Called, Served
 from dragoman.adapters.embeddings.batches import batching
 from dragoman.adapters.embeddings.reply import read_embeddings
-from dragoman.adapters.embeddings.requests import HUB_EMBEDDINGS, check_request, not_streamed, without_encoding
+from dragoman.adapters.embeddings.requests import HUB_EMBEDDINGS, check_request, drop_encoding_format, refuse_stream
 from dragoman.adapters.fit import fit
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 from .faults import WORDS, read_fault, write_fault
 from .invocations import endpoint_of
 
 __all__ = ["CALLED", "SERVED"]
 
-READING = Reading("databricks", words=WORDS)
+REPLY_RULES = ReplyRules("databricks", words=WORDS)
 
 _SCHEMA = "databricks/embeddings.request"
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
-    check_request(call.body, judge(_SCHEMA, ctx.profile))
+    check_request(call.body, load_validator(_SCHEMA, ctx.profile))
     body = dict(call.body)
     if (endpoint := endpoint_of(call.path)) is not None:
         if "model" in body:
-            ctx.receipt.dropped(("model",), "the address names the endpoint", "form")
+            ctx.receipt.record_drop(("model",), "the address names the endpoint", "form")
         body["model"] = endpoint
     return body
 
 
 def write_request(request: JsonObject, ctx: Context) -> Call:
-    body = begin(request, ctx, HUB_EMBEDDINGS)
+    body = copy_request(request, ctx, HUB_EMBEDDINGS)
     if "model" in body:
         del body["model"]
-        ctx.receipt.moved(("model",), (), "the endpoint's name stands in the address")
-    without_encoding(body, ctx)
-    fit(body, judge(_SCHEMA, ctx.profile), ctx, "drop", HUB_EMBEDDINGS)
+        ctx.receipt.record_move(("model",), (), "the endpoint's name stands in the address")
+    drop_encoding_format(body, ctx)
+    fit(body, load_validator(_SCHEMA, ctx.profile), ctx, "drop", HUB_EMBEDDINGS)
     return Call("POST", f"/serving-endpoints/{quote(ctx.target.model, safe='')}/invocations", body)
 
 
 def read_reply(reply: Reply, ctx: Context) -> JsonObject:
-    return read_embeddings(reply, READING, ctx)
+    return read_embeddings(reply, REPLY_RULES, ctx)
 
 
 def write_reply(reply: JsonObject, ctx: Context) -> Reply:
     return Reply(200, reply if reply.get("id") else {"id": ctx.new_id("emb"), **reply})
 
 
-SERVED = Served(read_request, write_reply, not_streamed, write_fault)
-CALLED = Called(write_request, read_reply, not_streamed, read_fault, batching(_SCHEMA))
+SERVED = Served(read_request, write_reply, refuse_stream, write_fault)
+CALLED = Called(write_request, read_reply, refuse_stream, read_fault, batching(_SCHEMA))

@@ -21,7 +21,7 @@ def invocations(name: str) -> str:
 def say_stream(body: JsonObject, ctx: Context) -> None:
     """Toward a provider it is always said whether to stream."""
     if body.get("stream") is None:
-        note = ctx.receipt.converted if "stream" in body else ctx.receipt.filled
+        note = ctx.receipt.record_conversion if "stream" in body else ctx.receipt.record_fill
         note(("stream",), "the documented default differs from OpenAI's")
         body["stream"] = False
 
@@ -30,16 +30,16 @@ def name_endpoint(body: JsonObject, call: Call, ctx: Context) -> None:
     """The model of a client's request is the endpoint that its address names, where it names one."""
     if (endpoint := endpoint_of(call.path)) is not None:
         if "model" in body:
-            ctx.receipt.dropped(("model",), "the address names the endpoint", "form")
+            ctx.receipt.record_drop(("model",), "the address names the endpoint", "form")
         body["model"] = endpoint
 
 
 def settle_stream(body: JsonObject, ctx: Context) -> None:
     """What a client's request leaves out about streaming: the documented default, and that streams tell the usage."""
     if body.get("stream") is None and ctx.profile == "documented":
-        note = ctx.receipt.converted if "stream" in body else ctx.receipt.filled
+        note = ctx.receipt.record_conversion if "stream" in body else ctx.receipt.record_fill
         note(("stream",), "the documented default")
         body["stream"] = True
     if body.get("stream") and "stream_options" not in body:
-        ctx.receipt.filled(("stream_options",), "streams of this dialect report usage")
+        ctx.receipt.record_fill(("stream_options",), "streams of this dialect report usage")
         body["stream_options"] = {"include_usage": True}

@@ -43,7 +43,7 @@ class DocumentedEvents:
             kept = sum(place is not None for place in self._places.values())
             self._places[index] = None if item is None else kept
             if item is None:
-                self._ctx.receipt.dropped(("output", index), "the documented output has messages only")
+                self._ctx.receipt.record_drop(("output", index), "the documented output has messages only")
 
 
 def _without_refusal(event: JsonObject) -> JsonObject:

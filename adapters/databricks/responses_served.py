@@ -13,8 +13,8 @@ from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.dialect import Served
 from dragoman.adapters.responses.requests import check_request
-from dragoman.adapters.responses.writer import ResponsesWriter
-from dragoman.adapters.validation import judge
+from dragoman.adapters.responses.writer import ResponsesStreamWriter
+from dragoman.adapters.validation import load_validator
 from dragoman.schemas import load
 
 from .blocks import input_items, output_messages
@@ -29,7 +29,7 @@ __all__ = ["SERVED"]
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
     body = _named(call, ctx)
-    check_request(body, judge("databricks/responses.request", ctx.profile))
+    check_request(body, load_validator("databricks/responses.request", ctx.profile))
     _flatten(body, ctx)
     if isinstance(body["input"], list):
         body["input"] = input_items(body["input"], ctx)
@@ -44,7 +44,7 @@ def _named(call: Call, ctx: Context) -> JsonObject:
     if endpoint is None or (ctx.profile == "documented" and "model" not in body):
         return body
     if "model" in body:
-        ctx.receipt.dropped(("model",), "the address names the endpoint", "form")
+        ctx.receipt.record_drop(("model",), "the address names the endpoint", "form")
     body["model"] = endpoint
     return body
 
@@ -56,25 +56,25 @@ def _flatten(body: JsonObject, ctx: Context) -> None:
         body["tools"] = [flat_tool(tool) for tool in tools]
         for i, tool in enumerate(tools):
             if "function" in tool:
-                ctx.receipt.converted(("tools", i), "tools are flat in the hub")
-                ctx.receipt.rerouted([(("tools", i, "function"), ("tools", i))])
+                ctx.receipt.record_conversion(("tools", i), "tools are flat in the hub")
+                ctx.receipt.map_paths([(("tools", i, "function"), ("tools", i))])
     choice: Any = body.get("tool_choice")
     if isinstance(choice, dict) and "function" in choice:
         body["tool_choice"] = flat_choice(choice)
-        ctx.receipt.converted(("tool_choice",), "flat in the hub")
-        ctx.receipt.rerouted([(("tool_choice", "function"), ("tool_choice",))])
+        ctx.receipt.record_conversion(("tool_choice",), "flat in the hub")
+        ctx.receipt.map_paths([(("tool_choice", "function"), ("tool_choice",))])
     text: Any = body.get("text")
     form = text.get("format") if isinstance(text, dict) else None
     if isinstance(form, dict) and "json_schema" in form:
         body["text"] = {**text, "format": flat_format(form)}
-        ctx.receipt.converted(("text", "format"), "flat in the hub")
-        ctx.receipt.rerouted([(("text", "format", "json_schema"), ("text", "format"))])
+        ctx.receipt.record_conversion(("text", "format"), "flat in the hub")
+        ctx.receipt.map_paths([(("text", "format", "json_schema"), ("text", "format"))])
 
 
 def _without_usage_option(body: JsonObject, ctx: Context) -> None:
     options = body.get("stream_options")
     if isinstance(options, dict) and "include_usage" in options:
-        ctx.receipt.dropped(("stream_options", "include_usage"), "a hub stream always tells the usage", "form")
+        ctx.receipt.record_drop(("stream_options", "include_usage"), "a hub stream always tells the usage", "form")
         body["stream_options"] = {key: value for key, value in options.items() if key != "include_usage"} or None
 
 
@@ -89,7 +89,7 @@ def _response(reply: JsonObject, ctx: Context) -> JsonObject:
         kind = _ERROR_TYPES.get(str(error.get("code")), "invalid_request_error")
         body["error"] = {"param": None, "type": kind, **error}
     counted = isinstance(usage, dict) and {"input_tokens", "output_tokens", "total_tokens"} <= usage.keys()
-    if usage is not None and counted:  # replies that nobody mended may lack anything
+    if usage is not None and counted:  # replies that were not normalized may lack anything
         body["usage"] = _counts(usage) if ctx.profile == "documented" else {**usage, **_counts(usage)}
     if ctx.profile != "documented":
         return body
@@ -124,7 +124,7 @@ def _counts(usage: JsonObject) -> JsonObject:
     return {**counts, "reasoning_tokens": reasoning} if reasoning else counts
 
 
-def write_stream(ctx: Context) -> ResponsesWriter:
+def write_stream(ctx: Context) -> ResponsesStreamWriter:
     documented = DocumentedEvents(ctx) if ctx.profile == "documented" else None
     tells_usage = documented is None or wants_usage(ctx.call.body)
 
@@ -136,7 +136,7 @@ def write_stream(ctx: Context) -> ResponsesWriter:
             return {**event, "response": response}
         return event if documented is None else documented.render(event)
 
-    return ResponsesWriter(error_event, render)
+    return ResponsesStreamWriter(error_event, render)
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)

@@ -21,14 +21,14 @@ def in_the_input(body: JsonObject, ctx: Context) -> None:
         return
     items = body["input"]
     if not isinstance(items, list):
-        ctx.receipt.rerouted([(("input",), ("input", 0, "content"))])
+        ctx.receipt.map_paths([(("input",), ("input", 0, "content"))])
         items = [{"role": "user", "content": items}]
     at = _last_turn(items)
     item = {"type": "reasoning", "summary": [], "encrypted_content": sealed}
     body["input"] = [*items[:at], item, *items[at:]]
-    ctx.receipt.converted(_PLACE, "sealed reasoning is an item of the conversation", after=("input", at))
+    ctx.receipt.record_conversion(_PLACE, "sealed reasoning is an item of the conversation", after=("input", at))
     shifted = [(("input", i), ("input", i + 1)) for i in range(at, len(items))]
-    ctx.receipt.rerouted([*shifted, (_PLACE, ("input", at, "encrypted_content"))])
+    ctx.receipt.map_paths([*shifted, (_PLACE, ("input", at, "encrypted_content"))])
 
 
 def _last_turn(items: list[JsonObject]) -> int:
@@ -55,11 +55,11 @@ def beside_the_input(body: JsonObject, ctx: Context) -> None:
     last = next((i for i in reversed(thoughts) if items[i].get("encrypted_content")), None)
     for i in thoughts:
         if i == last:
-            ctx.receipt.converted(("input", i), "sealed reasoning stands beside the input", after=_PLACE)
+            ctx.receipt.record_conversion(("input", i), "sealed reasoning stands beside the input", after=_PLACE)
             body["reasoning"] = {**(body.get("reasoning") or {}), "encrypted_content": items[i]["encrypted_content"]}
         else:
-            ctx.receipt.dropped(("input", i), "the documented input has no place for reasoning")
+            ctx.receipt.record_drop(("input", i), "the documented input has no place for reasoning")
     kept = [i for i, item in enumerate(items) if item.get("type") != "reasoning"]
     moved = [] if last is None else [(("input", last, "encrypted_content"), _PLACE)]
-    ctx.receipt.rerouted([*((("input", i), ("input", new)) for new, i in enumerate(kept)), *moved])
+    ctx.receipt.map_paths([*((("input", i), ("input", new)) for new, i in enumerate(kept)), *moved])
     body["input"] = [items[i] for i in kept]

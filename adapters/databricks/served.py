@@ -10,20 +10,20 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.answers import (
-    each_choice,
-    flat_reasoning_tokens,
-    without_empty,
-    without_nulls,
-    without_refusal,
-    written_finish,
-)
 from dragoman.adapters.chat.content import flatten_content
+from dragoman.adapters.chat.reply_rewrites import (
+    drop_empty,
+    drop_nulls,
+    flatten_reasoning_tokens,
+    move_refusal_to_content,
+    rewrite_choices,
+    write_finish_reason,
+)
 from dragoman.adapters.chat.requests import check_request
-from dragoman.adapters.chat.writer import RenderingWriter
+from dragoman.adapters.chat.writer import RenderingStreamWriter
 from dragoman.adapters.dialect import Served
 from dragoman.adapters.paths import Path
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 from .endpoint import name_endpoint, settle_stream
 from .faults import error_event, write_fault
@@ -34,7 +34,7 @@ _FINISH = {"function_call": "tool_calls"}
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
-    check_request(call.body, judge("databricks/chat.request", ctx.profile), ctx.receipt)
+    check_request(call.body, load_validator("databricks/chat.request", ctx.profile))
     body = dict(call.body)
     name_endpoint(body, call, ctx)
     settle_stream(body, ctx)
@@ -48,9 +48,9 @@ def _message(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
         return message
     message = dict(message)
     for kind in flatten_content(message):
-        ctx.receipt.dropped((*path, "content"), f"content of type {kind} has no place beside reasoning")
+        ctx.receipt.record_drop((*path, "content"), f"content of type {kind} has no place beside reasoning")
     message.setdefault("content", None)
-    ctx.receipt.converted((*path, "content"), "reasoning blocks stand beside the content", after=path)
+    ctx.receipt.record_conversion((*path, "content"), "reasoning blocks stand beside the content", after=path)
     return message
 
 
@@ -63,15 +63,15 @@ def write_reply(reply: JsonObject, ctx: Context) -> Reply:
 
 def _written(body: JsonObject, part: str, ctx: Context) -> JsonObject:
     def rewrite(choice: JsonObject, holder: JsonObject, path: Path) -> None:
-        written_finish(choice, _FINISH, path, ctx)
-        without_nulls(choice, "logprobs")
-        without_refusal(holder, (*path, part), ctx)
-        without_empty(holder)
+        write_finish_reason(choice, _FINISH, path, ctx)
+        drop_nulls(choice, "logprobs")
+        move_refusal_to_content(holder, (*path, part), ctx)
+        drop_empty(holder)
         _reasoning(holder, (*path, part), ctx)
 
-    body = each_choice(body, part, rewrite)
+    body = rewrite_choices(body, part, rewrite)
     if body.get("usage"):
-        body["usage"] = flat_reasoning_tokens(body["usage"])
+        body["usage"] = flatten_reasoning_tokens(body["usage"])
     return body
 
 
@@ -81,7 +81,7 @@ def _reasoning(holder: JsonObject, path: Path, ctx: Context) -> None:
         return
     if ctx.profile == "documented":
         for name in ("reasoning_content", "reasoning_signature"):
-            ctx.receipt.dropped((*path, name), "the documented message has no place for it")
+            ctx.receipt.record_drop((*path, name), "the documented message has no place for it")
         return
     summary: JsonObject = {"type": "summary_text", "text": text or ""}
     if signature:
@@ -92,11 +92,11 @@ def _reasoning(holder: JsonObject, path: Path, ctx: Context) -> None:
     holder["content"] = blocks
 
 
-def write_stream(ctx: Context) -> RenderingWriter:
+def write_stream(ctx: Context) -> RenderingStreamWriter:
     def render(chunk: JsonObject) -> JsonObject:
         return _written(chunk, "delta", ctx)
 
-    return RenderingWriter(error_event, render, "beside the finish")
+    return RenderingStreamWriter(error_event, render, "with the finish")
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)

@@ -1,4 +1,4 @@
-"""Many inputs in several calls: a request is split where its provider takes fewer inputs at once, and the replies are
+"""Many inputs in several calls: a request is split if its provider takes fewer inputs at once, and the replies are
 joined in order, as if there had been one."""
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.common.usage import summed
+from dragoman.adapters.common.usage import sum_usage
 from dragoman.adapters.dialect import Batching
 from dragoman.adapters.faults import Fault
 from dragoman.schemas import load
@@ -25,7 +25,7 @@ def batching(schema: str) -> Batching:
 
 def split(ctx: Context, most: int | None) -> list[Context]:
     """One context for each call of at most that many inputs, its request a part of the whole; paths of the part lead
-    back to those of the whole. Raises Fault where there would be more than MOST_PARTS."""
+    back to those of the whole. Raises Fault if there would be more than MOST_PARTS."""
     given: Any = ctx.request.get("input")
     if most is None or not isinstance(given, list) or len(given) <= most or isinstance(given[0], int):
         return [ctx]
@@ -50,7 +50,7 @@ def join(replies: list[JsonObject], _ctx: Context) -> JsonObject:
         if len(item["embedding"]) != length:
             text = "the provider sent vectors of different lengths for one request"
             raise Fault("upstream_invalid_response", text, ("input", index), code="upstream_invalid_response")
-    return {**replies[0], "data": data, "usage": summed([reply["usage"] for reply in replies])}
+    return {**replies[0], "data": data, "usage": sum_usage([reply["usage"] for reply in replies])}
 
 
 def _split_by(ctx: Context, schema: str) -> list[Context]:
@@ -61,5 +61,5 @@ def _split_by(ctx: Context, schema: str) -> list[Context]:
 
 def _part(ctx: Context, given: list[Any], start: int, end: int) -> Context:
     receipt = ctx.receipt.fork()
-    receipt.rerouted([(("input", start + i), ("input", i)) for i in range(end - start)])
+    receipt.map_paths([(("input", start + i), ("input", i)) for i in range(end - start)])
     return ctx._replace(request={**ctx.request, "input": given[start:end]}, receipt=receipt)

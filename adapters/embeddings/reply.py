@@ -1,6 +1,6 @@
-"""Reading a provider's embeddings into hub form: one vector for each input, in their order, in the format asked for.
+"""ReplyRules a provider's embeddings into hub form: one vector for each input, in their order, in the format asked for.
 
-What a vector cannot be trusted with is never mended: a wrong count, a missing or doubled index, lengths that differ and
+Vectors are never repaired: a wrong count, a missing or doubled index, lengths that differ and
 values that are no finite numbers are faults, each with the input that it concerns.
 """
 
@@ -9,38 +9,38 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.chat.reply import judge_natively
-from dragoman.adapters.common.reply_rules import Reading
+from dragoman.adapters.common.reply_rules import ReplyRules
+from dragoman.adapters.common.reply_validation import validate_natively
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.paths import Path
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
-from .vectors import as_base64, as_floats, check_packed, check_plain
+from .vectors import check_packed, check_plain, decode_vector, encode_vector
 
-__all__ = ["input_count", "read_embeddings"]
+__all__ = ["count_inputs", "read_embeddings"]
 
 _COUNTS = ("prompt_tokens", "total_tokens")
 
 
-def read_embeddings(reply: Reply, reading: Reading, ctx: Context) -> JsonObject:
+def read_embeddings(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject:
     """The reply in hub form, as the policy `replies` asks; vectors come in the format asked for under every policy.
     Alters `reply.body`.
 
-    Raises Fault: an error where embeddings should be, or a reply that can't be mended.
+    Raises Fault: an error in place of embeddings, or a reply that cannot be normalized.
     """
     body, mode = reply.body, ctx.target.policy.replies
     if body.get("error") or body.get("data") is None:
-        raise read_error_object(body, reply.status, reading.words)
+        raise read_error_object(body, reply.status, rules.words)
     if mode in ("strict", "report"):
-        judge_natively(_outline(body), judge(f"{reading.dialect}/embeddings.reply", ctx.profile), ctx)
-    if mode in ("off", "report") and _is_as_asked(body, ctx.request):
+        validate_natively(_outline(body), load_validator(f"{rules.dialect}/embeddings.reply", ctx.profile), ctx)
+    if mode in ("off", "report") and _has_requested_format(body, ctx.request):
         return body
-    return _mended(body, ctx)
+    return _normalize(body, ctx)
 
 
-def input_count(request: JsonObject) -> int | None:
-    """How many inputs a request in hub form has; None where it does not say."""
+def count_inputs(request: JsonObject) -> int | None:
+    """How many inputs a request in hub form has; None if it does not say."""
     given: Any = request.get("input")
     if isinstance(given, list) and given:
         return 1 if isinstance(given[0], int) else len(given)
@@ -48,7 +48,7 @@ def input_count(request: JsonObject) -> int | None:
 
 
 def _outline(body: JsonObject) -> JsonObject:
-    """The body with the first number of each vector, for schemas to judge."""
+    """The body with the first number of each vector, for schemas to validator."""
     data = body.get("data")
     if not isinstance(data, list):
         return body
@@ -60,7 +60,7 @@ def _first_number(item: Any) -> Any:
     return {**item, "embedding": vector[:1]} if isinstance(vector, list | str) else item
 
 
-def _is_as_asked(body: JsonObject, request: JsonObject) -> bool:
+def _has_requested_format(body: JsonObject, request: JsonObject) -> bool:
     """Whether the vectors need no conversion, as far as there are any."""
     data = body["data"]
     asked = request.get("encoding_format") or "float"
@@ -69,36 +69,36 @@ def _is_as_asked(body: JsonObject, request: JsonObject) -> bool:
     return wrong is None or not any(isinstance(item, dict) and type(item.get("embedding")) is wrong for item in items)
 
 
-def _mended(body: JsonObject, ctx: Context) -> JsonObject:
+def _normalize(body: JsonObject, ctx: Context) -> JsonObject:
     body = {key: value for key, value in body.items() if value is not None}
-    _mend_envelope(body, ctx)
-    outline, hub = _outline(body), judge("hub/embeddings.reply")
-    if not hub.ok(outline):
+    _set_envelope(body, ctx)
+    outline, hub = _outline(body), load_validator("hub/embeddings.reply")
+    if not hub.accepts(outline):
         violation = next(hub.violations(outline))
-        raise _invalid(violation.message, _concerned(violation.path, ctx.request))
+        raise _invalid(violation.message, _find_input(violation.path, ctx.request))
     _set_order(body, ctx)
     _write_vectors(body["data"], ctx)
     return body
 
 
-def _mend_envelope(body: JsonObject, ctx: Context) -> None:
+def _set_envelope(body: JsonObject, ctx: Context) -> None:
     if body.get("object") != "list":
         body["object"] = "list"
-        ctx.receipt.converted(("object",), "the hub's name for it")
+        ctx.receipt.record_conversion(("object",), "the hub's name for it")
     if not body.get("model"):
         body["model"] = ctx.target.model
-        ctx.receipt.filled(("model",), "the provider gave none")
+        ctx.receipt.record_fill(("model",), "the provider gave none")
     if not body.get("id", "some"):
         del body["id"]
     if isinstance(body["data"], dict):
         body["data"] = [body["data"]]
-        ctx.receipt.converted(("data",), "a list of one")
+        ctx.receipt.record_conversion(("data",), "a list of one")
     body["usage"] = _usage(body.get("usage"), ctx)
     if isinstance(body["data"], list):
         for item in body["data"]:
             if isinstance(item, dict) and item.get("object") != "embedding":
                 item["object"] = "embedding"
-                ctx.receipt.filled(("data",), "the name of an embedding")
+                ctx.receipt.record_fill(("data",), "the name of an embedding")
 
 
 def _usage(reported: Any, ctx: Context) -> JsonObject:
@@ -107,13 +107,13 @@ def _usage(reported: Any, ctx: Context) -> JsonObject:
     usage.pop("completion_tokens", None)
     known = [usage[name] for name in _COUNTS if name in usage]
     if len(known) < len(_COUNTS):
-        ctx.receipt.filled(("usage",), "the provider told no tokens, 0 stands for that" if not known else "one count")
+        ctx.receipt.record_fill(("usage",), "the provider gave no counts, so they are 0" if not known else "one count")
     return {**usage, **{name: usage.get(name, known[0] if known else 0) for name in _COUNTS}}
 
 
 def _set_order(body: JsonObject, ctx: Context) -> None:
     data: list[JsonObject] = body["data"]
-    count = input_count(ctx.request) or len(data)
+    count = count_inputs(ctx.request) or len(data)
     if len(data) != count:
         raise _invalid(f"it has {len(data)} embeddings for {count} inputs")
     found = [item["index"] for item in data]
@@ -123,15 +123,15 @@ def _set_order(body: JsonObject, ctx: Context) -> None:
     if missing is not None:
         raise _invalid(f"the embedding with index {missing} is missing", _input(missing, ctx.request))
     data.sort(key=lambda item: item["index"])
-    ctx.receipt.converted(("data",), "in the order of the inputs")
+    ctx.receipt.record_conversion(("data",), "in the order of the inputs")
 
 
 def _write_vectors(data: list[JsonObject], ctx: Context) -> None:
     asked = ctx.request.get("encoding_format") or "float"
-    length = _asked_length(asked, ctx)
+    length = _requested_length(asked, ctx)
     for index, item in enumerate(data):
         try:
-            item["embedding"], found = _written(item["embedding"], asked)
+            item["embedding"], found = _convert(item["embedding"], asked)
         except ValueError as error:
             raise _invalid(str(error), _input(index, ctx.request)) from None
         length = length or found
@@ -139,25 +139,25 @@ def _write_vectors(data: list[JsonObject], ctx: Context) -> None:
             raise _invalid(f"a vector has {found} values instead of {length}", _input(index, ctx.request))
 
 
-def _asked_length(asked: str, ctx: Context) -> int | None:
-    """The length that the client asked for, where the target was told."""
+def _requested_length(asked: str, ctx: Context) -> int | None:
+    """The length that the client asked for, if the target got the request for it."""
     wanted: int | None = ctx.request.get("dimensions")
-    return wanted if asked in ("float", "base64") and not ctx.receipt.lost(("dimensions",)) else None
+    return wanted if asked in ("float", "base64") and not ctx.receipt.is_lost(("dimensions",)) else None
 
 
-def _written(vector: Any, asked: str) -> tuple[Any, int]:
+def _convert(vector: Any, asked: str) -> tuple[Any, int]:
     """The vector in the format asked for, and its length. Raises ValueError."""
     if isinstance(vector, list):
         if asked != "base64":
             return vector, check_plain(vector)
-        return as_base64(vector), len(vector)
+        return encode_vector(vector), len(vector)
     if asked == "float":
-        plain = as_floats(vector)
+        plain = decode_vector(vector)
         return plain, len(plain)
     return vector, check_packed(vector) if asked == "base64" else len(vector)
 
 
-def _concerned(path: Path, request: JsonObject) -> Path:
+def _find_input(path: Path, request: JsonObject) -> Path:
     """The input that a place in the reply is about, going by the order of the embeddings."""
     if path[:1] == ("data",) and len(path) > 1 and isinstance(path[1], int):
         return _input(path[1], request)

@@ -7,28 +7,28 @@ from typing import NoReturn
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.refused import refuse_steering
-from dragoman.adapters.validation import Judge
+from dragoman.adapters.validation import Validator
 
-__all__ = ["HUB_EMBEDDINGS", "check_request", "not_streamed", "without_encoding"]
+__all__ = ["HUB_EMBEDDINGS", "check_request", "drop_encoding_format", "refuse_stream"]
 
 HUB_EMBEDDINGS = "hub/embeddings.request"
 
 _MADE_HERE = ("float", "base64")
 
 
-def check_request(body: JsonObject, judge: Judge) -> None:
-    """Judge a client's request by its own dialect. Raises Fault, its path as the client wrote it."""
+def check_request(body: JsonObject, validator: Validator) -> None:
+    """Validator a client's request by its own dialect. Raises Fault, its path as the client wrote it."""
     refuse_steering(body)
-    judge.check(body)
+    validator.check(body)
 
 
-def without_encoding(body: JsonObject, ctx: Context) -> None:
-    """Take `encoding_format` away where dragoman makes the format itself, from the numbers that are sent unasked."""
+def drop_encoding_format(body: JsonObject, ctx: Context) -> None:
+    """Take `encoding_format` away if dragoman makes the format itself, from the numbers that are sent unasked."""
     if body.get("encoding_format") in _MADE_HERE:
         del body["encoding_format"]
-        ctx.receipt.dropped(("encoding_format",), "dragoman writes the vectors in this format itself", "form")
+        ctx.receipt.record_drop(("encoding_format",), "dragoman writes the vectors in this format itself", "form")
 
 
-def not_streamed(_ctx: Context) -> NoReturn:
-    """What stands for the verbs of streams, which embeddings do not have. Raises Fault."""
+def refuse_stream(_ctx: Context) -> NoReturn:
+    """Takes the place of the verbs of streams, which embeddings do not have. Raises Fault."""
     raise Fault("unsupported_parameter", "embeddings are not streamed", ("stream",), code="unsupported_parameter")

@@ -1,7 +1,7 @@
 """Vectors as lists of numbers and as base64 of little-endian 32-bit floats, whole vectors at a time: no function here
 looks at one number after the other in Python.
 
-A JSON text has no words for NaN and infinity, so in a list only what is no number stands for them; in base64 they can.
+JSON cannot express NaN and infinity, so in a list any value that is no number is refused; in base64 they can occur.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from array import array
 from base64 import b64decode, b64encode
 from typing import Any
 
-__all__ = ["as_base64", "as_floats", "check_packed", "check_plain"]
+__all__ = ["check_packed", "check_plain", "decode_vector", "encode_vector"]
 
 _NUMBERS = frozenset({float, int})
 
 
-def as_floats(packed: str) -> list[float]:
+def decode_vector(packed: str) -> list[float]:
     """The numbers of a base64 text, exactly. Raises ValueError."""
     return _unpacked(packed).tolist()
 
 
-def as_base64(vector: list[Any]) -> str:
+def encode_vector(vector: list[Any]) -> str:
     """A list of numbers as base64; each becomes the nearest 32-bit float. Raises ValueError."""
     check_plain(vector)
     try:

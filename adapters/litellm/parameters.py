@@ -7,7 +7,7 @@ knows go there, and no advisory ones: a vendor that lacks such a parameter refus
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.fit import hub_annotations, settle_extra, settle_unsupported
+from dragoman.adapters.fit import drop_or_reject, hub_annotations, resolve_extra
 from dragoman.schemas import Schema
 
 __all__ = ["settle_parameters"]
@@ -20,9 +20,9 @@ def settle_parameters(body: JsonObject, ctx: Context, hub: str) -> None:
     for name in body.keys() - {"model", "stream"}:
         hint = hub_annotations(hub).get((name,))
         if hint is None:
-            settle_extra(body, (name,), ctx, hub=hub)
+            resolve_extra(body, (name,), ctx, hub=hub)
         elif _is_neutral_or_advisory(body[name], hint):
-            settle_unsupported(body, (name,), ctx, _REASON, hub)
+            drop_or_reject(body, (name,), ctx, _REASON, hub)
 
 
 def _is_neutral_or_advisory(value: object, hint: Schema) -> bool:

@@ -10,15 +10,14 @@ from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.changes import Weight
-from dragoman.adapters.chat.messages import developer_to_system, join_text, refusals_as_text
-from dragoman.adapters.chat.reply import read_completion
-from dragoman.adapters.chat.stream import ChatReader
-from dragoman.adapters.common.parameters import begin, token_limit, without_stream_options
-from dragoman.adapters.common.reply_rules import Reading
+from dragoman.adapters.chat.messages import convert_refusals, join_text_parts, rename_developer_role
+from dragoman.adapters.chat.reply import ChatStreamReader, read_chat_reply
+from dragoman.adapters.common.parameters import copy_request, drop_stream_options, rename_token_limit
+from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.dialect import Called
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.fit import fit
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 from .faults import WORDS, read_fault
 
@@ -49,7 +48,7 @@ def _invalid_flag(body: JsonObject, choice: JsonObject, ctx: Context) -> str:
     return "stop"
 
 
-READING = Reading(
+REPLY_RULES = ReplyRules(
     "mindie",
     words=WORDS,
     finish={
@@ -62,14 +61,14 @@ READING = Reading(
 
 
 def write_request(request: JsonObject, ctx: Context) -> Call:
-    rules = judge("mindie/chat.request", ctx.profile)
-    body = begin(request, ctx)
+    rules = load_validator("mindie/chat.request", ctx.profile)
+    body = copy_request(request, ctx)
     body["model"] = ctx.target.model
-    token_limit(body, ctx)
-    without_stream_options(body, ctx)
+    rename_token_limit(body, ctx)
+    drop_stream_options(body, ctx)
     if "chat_template_kwargs" in rules.known:
         _write_thinking(body, ctx)
-    body["messages"] = join_text(refusals_as_text(developer_to_system(body["messages"], ctx), ctx), ctx)
+    body["messages"] = join_text_parts(convert_refusals(rename_developer_role(body["messages"], ctx), ctx), ctx)
     fit(body, rules, ctx)
     return Call("POST", "/v1/chat/completions", body)
 
@@ -82,16 +81,16 @@ def _write_thinking(body: JsonObject, ctx: Context) -> None:
     del body["reasoning_effort"]
     after = ("chat_template_kwargs", "enable_thinking")
     weight: Weight = "form" if effort == "none" else "loss"
-    ctx.receipt.converted(("reasoning_effort",), "the server only knows thinking or not", weight, after)
+    ctx.receipt.record_conversion(("reasoning_effort",), "the server only knows thinking or not", weight, after)
     body["chat_template_kwargs"] = {"enable_thinking": effort != "none", **given}
 
 
 def read_reply(reply: Reply, ctx: Context) -> JsonObject:
-    return read_completion(reply, READING, ctx)
+    return read_chat_reply(reply, REPLY_RULES, ctx)
 
 
-def read_stream(ctx: Context) -> ChatReader:
-    return ChatReader(READING, ctx)
+def read_stream(ctx: Context) -> ChatStreamReader:
+    return ChatStreamReader(REPLY_RULES, ctx)
 
 
 CALLED = Called(write_request, read_reply, read_stream, read_fault)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.error_replies import located, reply
+from dragoman.adapters.error_replies import describe_with_param, reply
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.jsontext import SYNTAX_CODES
 from dragoman.adapters.native_errors import Words
@@ -87,7 +87,7 @@ def write_fault(fault: Fault, ctx: Context) -> Reply:
 
 def error_body(fault: Fault) -> JsonObject:
     """The body of an error, and of an error event in a stream."""
-    said, text = _sentence(fault), located(fault)
+    said, text = _sentence(fault), describe_with_param(fault)
     text = f"{said} {text}" if said and said not in text else text
     return {"error": text, "error_type": _WRITTEN[fault.kind][1]}
 

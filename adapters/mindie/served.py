@@ -7,20 +7,26 @@ no usage, and messages hold a role and text, nothing else.
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.answers import each_choice, without_nulls, without_refusal, written_finish
 from dragoman.adapters.chat.messages import text_of
+from dragoman.adapters.chat.reply_rewrites import (
+    drop_nulls,
+    move_refusal_to_content,
+    rewrite_choices,
+    write_finish_reason,
+)
 from dragoman.adapters.chat.requests import check_request
-from dragoman.adapters.chat.writer import RenderingWriter
+from dragoman.adapters.chat.writer import RenderingStreamWriter
 from dragoman.adapters.dialect import Served
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
-from dragoman.adapters.validation import Judge, judge
+from dragoman.adapters.validation import Validator, load_validator
+from dragoman.schemas import inherit_rows
 
 from .faults import error_body, write_fault
 
 __all__ = ["SERVED"]
 
-_FINISH = {
+_ROWS = {
     "documented": {
         "stop": "eos_token",
         "tool_calls": "eos_token",
@@ -29,23 +35,23 @@ _FINISH = {
     },
     "actual": {"content_filter": "stop_sequence", "function_call": "tool_calls"},
 }
-_FINISH["native"] = _FINISH["actual"]
+_FINISH = inherit_rows("mindie", _ROWS)
 
 _BEYOND_DOCUMENTED = ("tool_calls", "reasoning_content", "reasoning_signature", "annotations", "audio", "function_call")
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
-    rules = judge("mindie/chat.request", ctx.profile)
-    check_request(call.body, rules, ctx.receipt)
+    rules = load_validator("mindie/chat.request", ctx.profile)
+    check_request(call.body, rules)
     _check_length(call.body["messages"], rules)
     body = dict(call.body)
     if body.get("stream") and ctx.profile != "documented" and "stream_options" not in body:
-        ctx.receipt.filled(("stream_options",), "streams of this dialect report usage")
+        ctx.receipt.record_fill(("stream_options",), "streams of this dialect report usage")
         body["stream_options"] = {"include_usage": True}
     return body
 
 
-def _check_length(messages: list[JsonObject], rules: Judge) -> None:
+def _check_length(messages: list[JsonObject], rules: Validator) -> None:
     most = rules.schema["properties"]["messages"].get("x-max-characters")
     if most is None:
         return
@@ -60,26 +66,26 @@ def write_reply(reply: JsonObject, ctx: Context) -> Reply:
         _choice(choice, message, (*path, "message"), ctx)
         if message.get("content") is None:
             message["content"] = ""
-            ctx.receipt.filled((*path, "message", "content"), "a message has text here, be it empty")
+            ctx.receipt.record_fill((*path, "message", "content"), "a message has text here, be it empty")
         if ctx.profile != "documented":
             message.setdefault("tool_calls", [])
 
-    return Reply(200, each_choice(reply, "message", rewrite))
+    return Reply(200, rewrite_choices(reply, "message", rewrite))
 
 
 def _choice(choice: JsonObject, holder: JsonObject, path: Path, ctx: Context) -> None:
-    written_finish(choice, _FINISH[ctx.profile], path[:-1], ctx)
-    without_refusal(holder, path, ctx)
+    write_finish_reason(choice, _FINISH[ctx.profile], path[:-1], ctx)
+    move_refusal_to_content(holder, path, ctx)
     if ctx.profile != "documented":
         return
-    without_nulls(choice, "logprobs")
+    drop_nulls(choice, "logprobs")
     for name in _BEYOND_DOCUMENTED:
         if name in holder:
-            ctx.receipt.dropped((*path, name), "the documented message has no place for it")
+            ctx.receipt.record_drop((*path, name), "the documented message has no place for it")
             del holder[name]
 
 
-def write_stream(ctx: Context) -> RenderingWriter:
+def write_stream(ctx: Context) -> RenderingStreamWriter:
     def rewrite(choice: JsonObject, delta: JsonObject, path: Path) -> None:
         _choice(choice, delta, (*path, "delta"), ctx)
         if delta or choice["finish_reason"] is None:
@@ -87,9 +93,9 @@ def write_stream(ctx: Context) -> RenderingWriter:
             delta["content"] = delta.get("content") or ""
 
     def render(chunk: JsonObject) -> JsonObject:
-        return each_choice(chunk, "delta", rewrite)
+        return rewrite_choices(chunk, "delta", rewrite)
 
-    return RenderingWriter(error_body, render, "nowhere" if ctx.profile == "documented" else "beside the finish")
+    return RenderingStreamWriter(error_body, render, "nowhere" if ctx.profile == "documented" else "with the finish")
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)

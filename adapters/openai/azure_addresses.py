@@ -55,7 +55,7 @@ def _received(call: Call, ctx: Context) -> Call:
         return call
     model = unquote(found["deployment"])
     if call.body.get("model", model) != model:
-        ctx.receipt.dropped(("model",), "the address names the deployment", "form")
+        ctx.receipt.record_drop(("model",), "the address names the deployment", "form")
     return call._replace(body={**call.body, "model": model})
 
 

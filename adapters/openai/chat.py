@@ -3,50 +3,49 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.reply import read_completion
+from dragoman.adapters.chat.reply import ChatStreamReader, read_chat_reply
 from dragoman.adapters.chat.requests import check_request
-from dragoman.adapters.chat.stream import ChatReader
-from dragoman.adapters.chat.writer import EventWriter
-from dragoman.adapters.common.parameters import begin
-from dragoman.adapters.common.reply_rules import Reading
+from dragoman.adapters.chat.writer import ChatStreamWriter
+from dragoman.adapters.common.parameters import copy_request
+from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.dialect import Called, Served
 from dragoman.adapters.fit import fit
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 from .faults import read_fault, write_fault
 
 __all__ = ["CALLED", "SERVED"]
 
-READING = Reading("openai", finish={"end_turn": "stop", "max_tokens": "length", "tool_use": "tool_calls"})
+REPLY_RULES = ReplyRules("openai", finish={"end_turn": "stop", "max_tokens": "length", "tool_use": "tool_calls"})
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
-    """Judge the body as OpenAI would; it is in hub form already."""
-    check_request(call.body, judge("openai/chat.request", ctx.profile), ctx.receipt)
+    """Validator the body as OpenAI would; it is in hub form already."""
+    check_request(call.body, load_validator("openai/chat.request", ctx.profile))
     return call.body
 
 
 def write_request(request: JsonObject, ctx: Context) -> Call:
-    body = begin(request, ctx)
+    body = copy_request(request, ctx)
     body["model"] = ctx.target.model
-    fit(body, judge("openai/chat.request", ctx.profile), ctx, extras="keep-extensions")
+    fit(body, load_validator("openai/chat.request", ctx.profile), ctx, extras="keep-extensions")
     return Call("POST", "/chat/completions", body)
 
 
 def read_reply(reply: Reply, ctx: Context) -> JsonObject:
-    return read_completion(reply, READING, ctx)
+    return read_chat_reply(reply, REPLY_RULES, ctx)
 
 
 def write_reply(reply: JsonObject, ctx: Context) -> Reply:
     return Reply(200, reply)
 
 
-def read_stream(ctx: Context) -> ChatReader:
-    return ChatReader(READING, ctx)
+def read_stream(ctx: Context) -> ChatStreamReader:
+    return ChatStreamReader(REPLY_RULES, ctx)
 
 
-def write_stream(ctx: Context) -> EventWriter:
-    return EventWriter(lambda fault: write_fault(fault, ctx).body)
+def write_stream(ctx: Context) -> ChatStreamWriter:
+    return ChatStreamWriter(lambda fault: write_fault(fault, ctx).body)
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.error_replies import native, reply, sentence
+from dragoman.adapters.error_replies import describe, native, reply
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.native_errors import read_fault as read_native
 
@@ -48,7 +48,7 @@ def write_fault(fault: Fault, ctx: Context) -> Reply:
 def error_body(fault: Fault) -> JsonObject:
     """The body of an error, and of an error event in a stream."""
     kind, word = _WORDS[fault.kind]
-    error: JsonObject = {"message": sentence(fault), "type": kind, "param": fault.param, "code": fault.code or word}
+    error: JsonObject = {"message": describe(fault), "type": kind, "param": fault.param, "code": fault.code or word}
     if details := native(fault):
         error["details"] = details
     return {"error": error}

@@ -16,7 +16,7 @@ import orjson
 from dragoman.adapters.call import Context, Headers, JsonObject
 from dragoman.adapters.changes import HEADER, Receipt
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.responses.writer import ResponsesWriter
+from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.routes import Route
 from dragoman.adapters.streams import Chunk, DeltaRun, End, StreamWriter
 from dragoman.adapters.streams import Output as StreamOutput
@@ -210,7 +210,8 @@ class Attempt:
         target = self._target.canonical if bridge is not None or self._keeps else self._target.target
         first = bridge is not None and bridge.needs_first_choice
         request, clock, new_id = client.request, client.clock, client.new_id
-        return Context(target.profile, client.call, receipt, target, request, clock, new_id, first)
+        accepted_by = client.accepted_by
+        return Context(target.profile, client.call, receipt, target, request, clock, new_id, first, accepted_by)
 
     def _add_reader(self, ctx: Context) -> ReplyReader:
         self._readers.append(ReplyReader(self._plan, self._target.provider, ctx, self._client.request))
@@ -223,7 +224,7 @@ class Attempt:
                 ctx = ctx._replace(request=plan.bridge.request(ctx.request, ctx))
             call = plan.called.write_request(ctx.request, ctx)
         except Fault as fault:
-            raise fault.located(ctx.receipt) from None
+            raise fault.locate(ctx.receipt) from None
         self._add_reader(ctx)
         return PlannedCall(len(self._readers) - 1, call, call.body.get("stream") is True, ctx.receipt)
 
@@ -315,7 +316,7 @@ class Attempt:
         self.outcome = Outcome("failed", fault)
         writer = self._open_writer()
         data = writer.write(fault)
-        failed = writer.failed if isinstance(writer, ResponsesWriter) and self._keeps else None
+        failed = writer.failed if isinstance(writer, ResponsesStreamWriter) and self._keeps else None
         if failed is None or self._conversation is None:
             return Output(data)
         return Output(data, self._conversation.create_record(failed))

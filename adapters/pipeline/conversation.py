@@ -167,15 +167,15 @@ class Conversation:
             _record_omissions(record, [item], [item], provider, ("input",), ctx)
         new, first = self._new_items(provider), len(before)
         if self._referred:
-            ctx.receipt.converted(("input",), "references to items are replaced by the items")
+            ctx.receipt.record_conversion(("input",), "references to items are replaced by the items")
         if before:
-            ctx.receipt.converted(PREVIOUS, "what came before is sent in the input", after=("input",))
+            ctx.receipt.record_conversion(PREVIOUS, "what came before is sent in the input", after=("input",))
         places: list[tuple[Path, Path]] = [(PREVIOUS, ("input", i)) for i in range(first)]
         if isinstance(self._request.get("input"), str):
             places += [(("input",), ("input", first)), (("input",), ("input", first, "content"))]
         else:
             places += [(("input", i), ("input", first + now)) for now, (i, _) in enumerate(new)]
-        ctx.receipt.rerouted(places)
+        ctx.receipt.map_paths(places)
         return [*before, *(item for _, item in new)]
 
 
@@ -184,9 +184,9 @@ def _record_omissions(
 ) -> None:
     """Record what a provider does not get of a response's items; `output` are those that the response added."""
     if record.provider != provider and any(map(is_sealed, items)):
-        ctx.receipt.converted(path, "content that another provider encrypted is left out", "loss")
+        ctx.receipt.record_conversion(path, "content that another provider encrypted is left out", "loss")
     if any(map(is_cut_off, output)):
-        ctx.receipt.dropped(path, "a call that was cut off is left out")
+        ctx.receipt.record_drop(path, "a call that was cut off is left out")
 
 
 def _refuse_unsupported_state(request: JsonObject) -> None:

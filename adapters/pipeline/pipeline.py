@@ -26,6 +26,7 @@ from dragoman.adapters.jsontext import BOM, read_object
 from dragoman.adapters.responses.stored import StoredResponse
 from dragoman.adapters.routes import Route
 from dragoman.adapters.streams import StreamWriter
+from dragoman.adapters.validation import request_validator
 
 from .attempt import Attempt
 from .conversation import Conversation, Recall
@@ -102,7 +103,7 @@ class Pipeline:
         Returns the canonical request. Raises Fault, its path the client's.
         """
         if body.startswith(BOM):
-            self.receipt.dropped((), "a byte order mark preceded the body", "form")
+            self.receipt.record_drop((), "a byte order mark preceded the body", "form")
         return self.receive_object(read_object(body), task)
 
     def receive_object(self, body: JsonObject, task: Callable[[str], str | None] = _no_task) -> JsonObject:
@@ -112,7 +113,9 @@ class Pipeline:
         self.route = route = self.route.asked_by(call, task)
         ctx = self._ctx = self._create_context(call, {})
         hub = route.served.read_request(call, ctx)
-        self._ctx = self._create_context(call, hub)
+        self._ctx = self._create_context(
+            call, hub, request_validator(route.dialect.name, route.protocol, route.profile)
+        )
         return hub
 
     def start_conversation(self) -> Recall | None:
@@ -142,8 +145,9 @@ class Pipeline:
         attempt.expect_reply()
         return attempt
 
-    def _create_context(self, call: Call, request: JsonObject) -> Context:
-        return Context(self.route.profile, call, self._receipt, _NO_TARGET, request, self._clock, self._new_id)
+    def _create_context(self, call: Call, request: JsonObject, accepted_by: object = None) -> Context:
+        profile, receipt, clock, new_id = self.route.profile, self._receipt, self._clock, self._new_id
+        return Context(profile, call, receipt, _NO_TARGET, request, clock, new_id, accepted_by=accepted_by)
 
     def _create_attempt(self, plan: TargetPlan) -> Attempt:
         guard = UnexpectedErrorGuard(plan.provider, self._report)

@@ -115,7 +115,7 @@ class ReplyReader:
         try:
             self.reply = self._read_body(b"".join(self._parts))
         except Fault as fault:
-            raise fault.located(self._ctx.receipt) from None
+            raise fault.locate(self._ctx.receipt) from None
         finally:
             self._parts = []
         return []

@@ -1,8 +1,8 @@
 """Adding up a Responses stream: the response object that its events amount to.
 
-Items stand in the order of their `output_index`. Texts are kept in pieces and joined when the object is asked for. What
-a `done` event says wins over the pieces before it; an item that was never done reads `incomplete`. Events that do not
-fit what came before, or that nobody knows, count for nothing: adding never fails.
+Items are in the order of their `output_index`. Texts are joined when the object is asked for. A `done` event wins over
+the deltas before it; an item that was never done has the status `incomplete`. Events that do not fit what came before,
+and unknown ones, are ignored: adding never fails.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.pieces import Pieces
+from dragoman.adapters.text_buffer import TextBuffer
 
 from .events import BEGINNINGS, BY_DELTA, BY_DONE, OUTPUT_TEXT, TERMINALS, TextKind, new_part
 
@@ -21,6 +21,8 @@ _NEVER_INCOMPLETE = frozenset({"web_search_call", "image_generation_call"})  # t
 
 
 class Accumulator:
+    """The response of one stream, so far."""
+
     def __init__(self) -> None:
         self._base: JsonObject = {}
         self._items: dict[int, _Item] = {}
@@ -32,11 +34,11 @@ class Accumulator:
         return bool(self._base)
 
     def has_item(self, event: JsonObject) -> bool:
-        """True where the item that the event speaks of has been added."""
+        """True if the item that the event speaks of has been added."""
         return self._item(event) is not None
 
     def has_part(self, kind: TextKind, event: JsonObject) -> bool:
-        """True where the part that the event speaks of has been added."""
+        """True if the part that the event speaks of has been added."""
         item = self._item(event)
         return item is not None and _position(event, kind.index) in item.parts.get(kind.place, ())
 
@@ -51,14 +53,14 @@ class Accumulator:
             return
         item = self._item(event)
         if item is not None and type(event.get("delta")) is str:
-            item.pieces(kind, event).add(event["delta"])
+            item.buffer(kind, event).add(event["delta"])
             if kind is OUTPUT_TEXT and event.get("logprobs"):
                 item.part(kind, event).logprobs += _list(event["logprobs"])
 
-    def pieces(self, delta: JsonObject) -> Pieces:
+    def buffer(self, delta: JsonObject) -> TextBuffer:
         """Where the text of such a delta is added, until another event is."""
         kind, item = BY_DELTA.get(delta["type"]), self._item(delta)
-        return Pieces() if kind is None or item is None else item.pieces(kind, delta)
+        return TextBuffer() if kind is None or item is None else item.buffer(kind, delta)
 
     def output(self, unfinished: str = "incomplete") -> list[JsonObject]:
         """The items so far, in order; `unfinished` is the status of those that were not done."""
@@ -123,25 +125,25 @@ class _Item:
     def __init__(self, body: JsonObject, done: bool) -> None:
         self.body = body
         self.done = done
-        self.texts: dict[str, Pieces] = {}
+        self.texts: dict[str, TextBuffer] = {}
         self.parts: dict[str, dict[int, _Part]] = {}
 
-    def pieces(self, kind: TextKind, event: JsonObject) -> Pieces:
+    def buffer(self, kind: TextKind, event: JsonObject) -> TextBuffer:
         if kind.place:
             return self.part(kind, event).pieces
         found = self.texts.get(kind.key)
         if found is None:
-            found = self.texts[kind.key] = Pieces()
+            found = self.texts[kind.key] = TextBuffer()
         return found
 
     def whole(self, kind: TextKind, event: JsonObject) -> None:
         if kind.place:
             part = self.part(kind, event)
-            part.pieces = Pieces(event[kind.key])
+            part.pieces = TextBuffer(event[kind.key])
             if kind is OUTPUT_TEXT and event.get("logprobs"):
                 part.logprobs = [*_list(event["logprobs"])]
         else:
-            self.texts[kind.key] = Pieces(event[kind.key])
+            self.texts[kind.key] = TextBuffer(event[kind.key])
 
     def part(self, kind: TextKind, event: JsonObject) -> _Part:
         parts = self.parts.get(kind.place)
@@ -175,7 +177,7 @@ class _Part:
 
     def __init__(self, body: JsonObject) -> None:
         self.body = body
-        self.pieces = Pieces()
+        self.pieces = TextBuffer()
         self.annotations: list[Any] = []
         self.logprobs: list[Any] = []
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from dragoman.adapters.call import JsonObject
 
-__all__ = ["FAILURES", "in_progress", "responses_usage", "whole_settings"]
+__all__ = ["FAILURES", "fill_settings", "new_response", "to_responses_usage"]
 
 FAILURES = frozenset({"failed", "cancelled"})
-"""What the status of a response that tells of an error may be."""
+"""The statuses that a response with an error may have."""
 
 _ECHOED: JsonObject = {
     "instructions": None,
@@ -34,10 +34,10 @@ _ECHOED: JsonObject = {
 """The settings that a response repeats, and what it says of those that the request left out."""
 
 
-def in_progress(request: JsonObject, response_id: str, model: str, created_at: int) -> JsonObject:
+def new_response(request: JsonObject, response_id: str, model: str, created_at: int) -> JsonObject:
     """A response that has just begun, for a Responses request in hub form."""
     echoed = {key: default if request.get(key) is None else request[key] for key, default in _ECHOED.items()}
-    whole_settings(echoed)
+    fill_settings(echoed)
     reasoning = request.get("reasoning")
     return {
         "id": response_id,
@@ -50,15 +50,15 @@ def in_progress(request: JsonObject, response_id: str, model: str, created_at: i
         "incomplete_details": None,
         "model": model,
         "output": [],
-        "store": False,  # whoever keeps it says so
+        "store": False,  # set to true when it is kept
         "reasoning": None if reasoning is None else {"effort": None, "summary": None, **reasoning},
         "usage": None,
         **echoed,
     }
 
 
-def whole_settings(response: JsonObject) -> None:
-    """Fill the keys that formats and tools always have where a response repeats them. Alters the response."""
+def fill_settings(response: JsonObject) -> None:
+    """Fill the keys that formats and tools always have if a response repeats them. Alters the response."""
     if isinstance(response["text"], dict):
         response["text"] = _text(response["text"])
     if isinstance(response["tools"], list):
@@ -78,7 +78,7 @@ def _tool(tool: Any) -> Any:
     return {"description": None, "parameters": None, "strict": None, **tool}
 
 
-def responses_usage(usage: JsonObject | None) -> JsonObject | None:
+def to_responses_usage(usage: JsonObject | None) -> JsonObject | None:
     """Chat's usage under the names of Responses; details that are not known are 0."""
     if usage is None:
         return None

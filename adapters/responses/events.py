@@ -22,6 +22,7 @@ __all__ = [
     "SUMMARY_TEXT",
     "TERMINALS",
     "TextKind",
+    "add_token_bytes",
     "annotation_added",
     "error_event",
     "item_added",
@@ -32,7 +33,6 @@ __all__ = [
     "part_done",
     "text_delta",
     "text_done",
-    "with_bytes",
 ]
 
 BEGINNINGS = frozenset({"response.created", "response.queued", "response.in_progress"})
@@ -43,8 +43,8 @@ TERMINALS = frozenset({"response.completed", "response.incomplete", "response.fa
 class TextKind:
     """A text that streams in pieces.
 
-    `holder` is the type of the part, or of the item, that holds the whole under `key`. A part stands in the item's list
-    `place`, and events name its position `index`; both are empty where the item itself holds the text.
+    `holder` is the type of the part, or of the item, that holds the whole under `key`. A part is in the item's list
+    `place`, and events name its position `index`; both are empty if the item itself holds the text.
     """
 
     holder: str
@@ -87,14 +87,17 @@ def lifecycle(word: str, response: JsonObject) -> JsonObject:
 
 
 def item_added(output_index: int, item: JsonObject) -> JsonObject:
+    """An item of the output begins."""
     return {"type": "response.output_item.added", "output_index": output_index, "item": item}
 
 
 def item_done(output_index: int, item: JsonObject) -> JsonObject:
+    """An item of the output is complete."""
     return {"type": "response.output_item.done", "output_index": output_index, "item": item}
 
 
 def part_added(kind: TextKind, item_id: str, output_index: int, index: int, part: JsonObject) -> JsonObject:
+    """A part of an item begins; `index` is its position in the item's list."""
     return {
         "type": kind.part_added,
         "item_id": item_id,
@@ -105,6 +108,7 @@ def part_added(kind: TextKind, item_id: str, output_index: int, index: int, part
 
 
 def part_done(kind: TextKind, item_id: str, output_index: int, index: int, part: JsonObject) -> JsonObject:
+    """A part of an item is complete; `index` is its position in the item's list."""
     return {
         "type": kind.part_done,
         "item_id": item_id,
@@ -139,6 +143,7 @@ def text_done(
 
 
 def annotation_added(item_id: str, output_index: int, index: int, position: int, annotation: JsonObject) -> JsonObject:
+    """An annotation to the text of a part; `position` counts those of the part."""
     return {
         "type": "response.output_text.annotation.added",
         "item_id": item_id,
@@ -159,15 +164,16 @@ def error_event(error: JsonObject) -> JsonObject:
 def new_part(
     kind: TextKind, text: str = "", annotations: list[Any] | None = None, logprobs: list[Any] | None = None
 ) -> JsonObject:
+    """A part of that kind. Annotations and log probabilities count only for output text."""
     part: JsonObject = {"type": kind.holder, kind.key: text}
     if kind is OUTPUT_TEXT:
         part.update(annotations=annotations or [], logprobs=logprobs or [])
     return part
 
 
-def with_bytes(tokens: list[Any]) -> list[Any]:
-    """Log probabilities in the form of Responses, where the bytes of a token are always told. What is no token stays
-    as it is."""
+def add_token_bytes(tokens: list[Any]) -> list[Any]:
+    """Log probabilities in the form of Responses, which always has the bytes of a token. What is no token stays as
+    it is."""
     return [
         _with_bytes(token, top_logprobs=_alternatives(token)) if isinstance(token, dict) else token for token in tokens
     ]
@@ -181,5 +187,5 @@ def _alternatives(token: JsonObject) -> Any:
 def _with_bytes(token: Any, **more: Any) -> Any:
     if not isinstance(token, dict):
         return token
-    told = isinstance(token.get("token"), str) and token.get("bytes") is None
-    return {**token, **({"bytes": list(token["token"].encode())} if told else {}), **more}
+    lacks_bytes = isinstance(token.get("token"), str) and token.get("bytes") is None
+    return {**token, **({"bytes": list(token["token"].encode())} if lacks_bytes else {}), **more}

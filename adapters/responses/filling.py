@@ -8,15 +8,16 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 
-from .events import BY_DELTA, BY_DONE, OUTPUT_TEXT, with_bytes
+from .events import BY_DELTA, BY_DONE, OUTPUT_TEXT, add_token_bytes
 
-__all__ = ["fill_event", "fill_item", "new_item_id"]
+__all__ = ["fill_event", "fill_output", "new_item_id"]
 
 _PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
 _CARRIED = {"function_call": "arguments", "custom_tool_call": "input"}
 
 
 def new_item_id(item: JsonObject, ctx: Context) -> str:
+    """An id with the prefix of the item's type."""
     return ctx.new_id(_PREFIXES.get(str(item.get("type")), "item"))
 
 
@@ -29,8 +30,13 @@ def fill_event(body: JsonObject, ctx: Context) -> None:
         _default(body, {"logprobs": []})
     fill_part(body.get("part"))
     fill_item(body.get("item"), ctx, "in_progress" if body["type"].endswith(".added") else "completed")
-    response = body.get("response")
-    for item in _list(response.get("output")) if isinstance(response, dict) else ():
+    if isinstance(body.get("response"), dict):
+        fill_output(body["response"], ctx)
+
+
+def fill_output(response: JsonObject, ctx: Context) -> None:
+    """Alters the items of a response's output."""
+    for item in _list(response.get("output")):
         fill_item(item, ctx)
 
 
@@ -62,7 +68,7 @@ def fill_part(part: Any) -> None:
     if isinstance(part, dict) and part.get("type") == "output_text":
         _default(part, {"text": "", "annotations": []})
         if isinstance(part.get("logprobs"), list):
-            part["logprobs"] = with_bytes(part["logprobs"])
+            part["logprobs"] = add_token_bytes(part["logprobs"])
 
 
 def _default(body: JsonObject, values: JsonObject) -> None:

@@ -63,7 +63,7 @@ def _item(item: JsonObject, index: int) -> Iterator[JsonObject]:
 def _part(part: JsonObject, item_id: str, index: int, position: int) -> Iterator[JsonObject]:
     kind = _PARTS.get(part["type"])
     if kind is None:
-        return  # told with the item
+        return  # it comes with the item
     text, logprobs = part[kind.key], part.get("logprobs")
     yield part_added(kind, item_id, index, position, new_part(kind))
     if text:

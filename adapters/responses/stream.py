@@ -1,4 +1,4 @@
-"""Reading a provider's Responses stream: bytes in, hub events out, and exactly one terminal.
+"""ReplyRules a provider's Responses stream: bytes in, hub events out, and exactly one terminal.
 
 Theory of operation. Each item that the framer finds is first *classified*:
 
@@ -14,7 +14,8 @@ stream's end, for which `completeness` has the terminal. Nothing follows it.
     empty    the response has not begun        -> open. What comes without an opening gets one
     open     the response is in progress
 
-Mending happens event by event (policy `replies: repair` and `strict`). An event that needed none keeps its bytes.
+Under the policies `repair` and `strict` events are normalized one by one. An event that needed no change keeps its
+bytes.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ from typing import Any, Literal, TypeAlias
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.reply import reports_error
 from dragoman.adapters.common.completeness import ResponseCompleteness
-from dragoman.adapters.common.reply_rules import Reading
+from dragoman.adapters.common.reply_rules import ReplyRules
+from dragoman.adapters.common.reply_validation import reports_error
 from dragoman.adapters.common.stream_reader import StreamReaderBase
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import Event, Item
 from dragoman.adapters.streams import Chunk, Output
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
+from .event_normalizer import ResponsesEventNormalizer
 from .events import BEGINNINGS, TERMINALS
-from .normalizer import EventMender
 
-__all__ = ["ResponsesReader"]
+__all__ = ["ResponsesStreamReader"]
 
 State: TypeAlias = Literal["empty", "open"]
 Class: TypeAlias = Literal["opening", "event", "last", "done", "error", "text", "broken"]
@@ -45,16 +46,16 @@ Class: TypeAlias = Literal["opening", "event", "last", "done", "error", "text", 
 _DONE = b"[DONE]"
 
 
-class ResponsesReader(StreamReaderBase):
+class ResponsesStreamReader(StreamReaderBase):
     """`read_stream` of Responses, for every dialect: see the module's docstring."""
 
     wrong_event = "something that is no event of a response"
     _completeness: ResponseCompleteness
 
-    def __init__(self, reading: Reading, ctx: Context) -> None:
-        super().__init__(reading, ctx, f"{reading.dialect}/responses.event", ResponseCompleteness())
+    def __init__(self, rules: ReplyRules, ctx: Context) -> None:
+        super().__init__(rules, ctx, f"{rules.dialect}/responses.event", ResponseCompleteness())
         self._state: State = "empty"
-        self._mender = EventMender(judge("hub/responses.event"), reading, ctx)
+        self._normalizer = ResponsesEventNormalizer(load_validator("hub/responses.event"), rules, ctx)
 
     def _item(self, item: Item) -> list[Output]:
         data, name = (item.data, item.event) if isinstance(item, Event) else (item.text.strip(), None)
@@ -64,7 +65,7 @@ class ResponsesReader(StreamReaderBase):
             body = None
         # A payload over several data lines holds line ends, which would tear the event apart when written again.
         raw = data if name is not None and b"\n" not in data else None
-        if raw is not None and self._state == "open" and self._mender.repeats(body):
+        if raw is not None and self._state == "open" and self._normalizer.repeats(body):
             return [Chunk(body, raw)]
         if name and isinstance(body, dict) and body.get("type") is None:
             body["type"], raw = name.decode("utf-8", "replace"), None
@@ -81,13 +82,13 @@ class ResponsesReader(StreamReaderBase):
         return self._event(body, raw)
 
     def _event(self, body: JsonObject, raw: bytes | None) -> list[Output]:
-        if self._judges_natively and not self._native.ok(body):
-            self._violated(body)
-        if not self._mends:
+        if self._validates_natively and not self._native.accepts(body):
+            self._record_violation(body)
+        if not self._normalizes:
             return [Chunk(body, raw)]
         if not body["type"].startswith("response."):
-            return []  # a sign of life
-        return [*self._mender.chunks(body, raw, remember=not self._judges_natively)]
+            return []  # a keep-alive
+        return [*self._normalizer.normalize(body, raw, remember=not self._validates_natively)]
 
     def _last(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         outputs = self._event(body, raw)
@@ -95,15 +96,15 @@ class ResponsesReader(StreamReaderBase):
         return outputs + self._conclude()
 
     def _unopened(self, body: JsonObject, raw: bytes | None) -> list[Output]:
-        if self._mends and not body["type"].startswith("response."):
+        if self._normalizes and not body["type"].startswith("response."):
             return []
-        opening = self._mender.opening(body) if self._mends else []
+        opening = self._normalizer.make_opening(body) if self._normalizes else []
         self._state = "open"
         return [*opening, *(self._last if body["type"] in TERMINALS else self._event)(body, raw)]
 
 
 def _classify(data: bytes, body: Any, name: bytes | None) -> tuple[Class, Any]:
-    """The class of an item, and what its handler gets. `body` is its parsed JSON, None where it is none; `name` is the
+    """The class of an item, and what its handler gets. `body` is its parsed JSON, None if it is none; `name` is the
     name that an event came with, None for a bare line."""
     if data == _DONE:
         return "done", None
@@ -119,18 +120,22 @@ def _classify(data: bytes, body: Any, name: bytes | None) -> tuple[Class, Any]:
     return ("event", body) if isinstance(word, str) and word else ("broken", data)
 
 
-_Handler: TypeAlias = Callable[[ResponsesReader, Any, bytes | None], list[Output]]
+_Handler: TypeAlias = Callable[[ResponsesStreamReader, Any, bytes | None], list[Output]]
 
 _OPEN: dict[Class, _Handler] = {
-    "opening": ResponsesReader._opening,
-    "event": ResponsesReader._event,
-    "last": ResponsesReader._last,
-    "done": ResponsesReader._done,
-    "error": ResponsesReader._error,
-    "text": ResponsesReader._text,
-    "broken": ResponsesReader._broken,
+    "opening": ResponsesStreamReader._opening,
+    "event": ResponsesStreamReader._event,
+    "last": ResponsesStreamReader._last,
+    "done": ResponsesStreamReader._done,
+    "error": ResponsesStreamReader._error,
+    "text": ResponsesStreamReader._text,
+    "broken": ResponsesStreamReader._broken,
 }
-_EMPTY: dict[Class, _Handler] = {**_OPEN, "event": ResponsesReader._unopened, "last": ResponsesReader._unopened}
+_EMPTY: dict[Class, _Handler] = {
+    **_OPEN,
+    "event": ResponsesStreamReader._unopened,
+    "last": ResponsesStreamReader._unopened,
+}
 
 _TABLE: dict[tuple[State, Class], _Handler] = {
     **{("empty", kind): handler for kind, handler in _EMPTY.items()},

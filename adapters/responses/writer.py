@@ -22,23 +22,23 @@ import orjson
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.common.stream_writer import StreamWriterBase
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.pieces import Pieces
 from dragoman.adapters.streams import Chunk, DeltaRun
+from dragoman.adapters.text_buffer import TextBuffer
 
 from .accumulator import Accumulator
 from .events import error_event, lifecycle
 
-__all__ = ["ResponsesWriter"]
+__all__ = ["ResponsesStreamWriter"]
 
 _DONE = b"data: [DONE]\n\n"
 
 Render: TypeAlias = Callable[[JsonObject], JsonObject | None]
 
 
-class ResponsesWriter(StreamWriterBase):
+class ResponsesStreamWriter(StreamWriterBase):
     """`write_stream` of Responses. `error_body` gives the body of an error, whose `error` the events repeat, and whose
-    other keys the `error` event has too. `render` gives an event in the dialect's form, the very same where the two
-    agree, or None to leave it out. `failed` is the response of a stream that a fault has ended, where one had begun.
+    other keys the `error` event has too. `render` gives an event in the dialect's form, the very same if the two
+    agree, or None to leave it out. `failed` is the response of a stream that a fault has ended, if one had begun.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class ResponsesWriter(StreamWriterBase):
         self._render = render
         self._accumulator = Accumulator()
         self._number = 0
-        self._run_body: JsonObject | None = None  # whose runs are written with `_delta` and added to `_pieces`
+        self._run_body: JsonObject | None = None  # whose runs are written with `_delta` and added to `_buffer`
         self._delta = b""
-        self._pieces = Pieces()
+        self._buffer = TextBuffer()
 
     def _chunk(self, chunk: Chunk) -> bytes:
         self._run_body = None
@@ -64,7 +64,7 @@ class ResponsesWriter(StreamWriterBase):
             return super()._delta_run(run)
         if run.body is not self._run_body:
             self._begin_run(run)
-        self._pieces.add_insides(run.texts)
+        self._buffer.add_fragments(run.texts)
         texts, first = run.encoded_texts(), self._number
         self._number += len(texts)
         return b"".join([self._delta % (text, number) for number, text in enumerate(texts, first)])
@@ -72,7 +72,7 @@ class ResponsesWriter(StreamWriterBase):
     def _begin_run(self, run: DeltaRun) -> None:
         before, after = (part.replace(b"%", b"%%") for part in run.frame())
         self._delta = _head(run.body["type"]) + before + b"%b" + after[:-1] + b',"sequence_number":%d}\n\n'
-        self._pieces = self._accumulator.pieces(run.body)
+        self._buffer = self._accumulator.buffer(run.body)
         self._run_body = run.body
 
     def _end(self) -> bytes:
@@ -81,8 +81,8 @@ class ResponsesWriter(StreamWriterBase):
     def _fault(self, fault: Fault) -> bytes:
         body = self._error_body(fault)
         error = body["error"] if isinstance(body.get("error"), dict) else {**body, "message": fault.message}
-        beside = {key: value for key, value in body.items() if key not in ("error", "message")}
-        written = self._event({**beside, **error_event(error)})
+        others = {key: value for key, value in body.items() if key not in ("error", "message")}
+        written = self._event({**others, **error_event(error)})
         if self._accumulator.begun:
             reason = {"code": _code(fault), "message": error["message"]}
             self.failed = self._accumulator.response("failed", reason)

@@ -1,4 +1,4 @@
-"""Bridges: what stands between a client that speaks one protocol and a provider that speaks another."""
+"""Bridges: the translation between a client that speaks one protocol and a provider that speaks another."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.dialect import Batching
-from dragoman.adapters.responses.base import in_progress
+from dragoman.adapters.responses.base import new_response
 from dragoman.adapters.streams import StreamTranslator
 
 from .chat_to_completions import ChatToCompletions
 from .chat_to_responses import ChatToResponses
-from .prompts import chat_of_prompt, text_reply
-from .replies import chat_reply, responses_reply
-from .requests import chat_request, responses_request
+from .prompt_batching import BATCHING
+from .prompts import prompt_to_chat_request, to_text_reply
+from .replies import to_chat_reply, to_responses_reply
+from .requests import to_chat_request, to_responses_request
 from .responses_to_chat import ResponsesToChat
-from .several import BATCHING
-from .tools import originals
+from .tools import map_tool_names
 
 __all__ = ["Bridge", "bridges"]
 
@@ -38,17 +38,17 @@ class Bridge:
 
 
 def _from_chat(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
-    return responses_reply(reply, request, ctx.new_id("resp"), ctx)
+    return to_responses_reply(reply, request, ctx.new_id("resp"), ctx)
 
 
 def _stream_from_chat(request: JsonObject, ctx: Context) -> StreamTranslator:
     created = int(ctx.clock())
-    base = in_progress(request, ctx.new_id("resp"), ctx.target.model, created)
-    return ChatToResponses(base, ctx, summary=ctx.target.summarised_reasoning, names=originals(request))
+    base = new_response(request, ctx.new_id("resp"), ctx.target.model, created)
+    return ChatToResponses(base, ctx, summary=ctx.target.summarised_reasoning, names=map_tool_names(request))
 
 
 def _to_chat_reply(response: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
-    return chat_reply(response, ctx)
+    return to_chat_reply(response, ctx)
 
 
 def _stream_to_chat(request: JsonObject, ctx: Context) -> StreamTranslator:
@@ -60,8 +60,8 @@ def _stream_to_text(request: JsonObject, ctx: Context) -> StreamTranslator:
 
 
 bridges: Mapping[str, tuple[Bridge, ...]] = {
-    "responses": (Bridge("chat", chat_request, _from_chat, _stream_from_chat, needs_first_choice=True),),
-    "chat": (Bridge("responses", responses_request, _to_chat_reply, _stream_to_chat),),
-    "completions": (Bridge("chat", chat_of_prompt, text_reply, _stream_to_text, BATCHING),),
+    "responses": (Bridge("chat", to_chat_request, _from_chat, _stream_from_chat, needs_first_choice=True),),
+    "chat": (Bridge("responses", to_responses_request, _to_chat_reply, _stream_to_chat),),
+    "completions": (Bridge("chat", prompt_to_chat_request, to_text_reply, _stream_to_text, BATCHING),),
 }
 """The protocol that a client speaks -> its bridges to other protocols, in the order of preference."""

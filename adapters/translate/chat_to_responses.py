@@ -3,7 +3,7 @@
 Theory of operation. The first chunk begins the response: `response.created`, `response.in_progress`. Then each delta
 writes into the open item, or opens the one that it needs:
 
-    delta               with no turn open   with reasoning open     with a message open     tool calls
+    delta               nothing is open     with reasoning open     with a message open     tool calls
     ------------------  ------------------  ----------------------  ----------------------  ----------------------
     reasoning           opens reasoning     is written              closes it, opens anew   stay open
     content, refusal    opens a message     closes it, opens one    is written              stay open
@@ -14,8 +14,8 @@ writes into the open item, or opens the one that it needs:
 
 A signature ends the reasoning that it belongs to: more of it is a new item. An item takes the next free `output_index`
 when it opens, so text after a call is a new message behind it. Calls that stream side by side stay open until the
-finish. What is empty opens nothing. The End brings the last event, with the usage that came beside the finish or after
-it. Only choice 0 is translated; that a complete stream has one, the reader has made sure.
+finish. What is empty opens nothing. The End brings the last event, with the usage that came with the finish or after
+it. Only choice 0 is translated; the reader has made sure that a complete stream has one.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.annotations import whole_annotations
+from dragoman.adapters.common.annotations import valid_annotations
 from dragoman.adapters.common.stream_translator import StreamTranslatorBase
-from dragoman.adapters.responses.base import responses_usage
+from dragoman.adapters.responses.base import to_responses_usage
 from dragoman.adapters.responses.events import (
     ARGUMENTS,
     INPUT,
@@ -34,28 +34,29 @@ from dragoman.adapters.responses.events import (
     REASONING_TEXT,
     REFUSAL,
     SUMMARY_TEXT,
+    add_token_bytes,
     lifecycle,
-    with_bytes,
 )
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 
-from .annotations import NO_ANNOTATION, flat_annotation
-from .open_items import OpenCall, OpenTurn
+from .annotations import NO_ANNOTATION, to_responses_annotation
+from .open_items import OpenCall, OpenContent
 from .replies import MORE_CHOICES, NO_AUDIO
-from .tools import Original
+from .tools import OriginalTool
 
 __all__ = ["ChatToResponses"]
 
-_CONTENT = ("choices", 0, "delta", "content")
+_TEXT_PATH = ("choices", 0, "delta", "content")
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
-_NO_NAMES: Mapping[str, Original] = {}
+_NO_NAMES: Mapping[str, OriginalTool] = {}
 
 
 class ChatToResponses(StreamTranslatorBase):
     """Hub chat outputs in, hub Responses outputs out.
 
     `base` is the response in progress, complete but for its output. `summary` says that reasoning is a summary of it.
-    `names` tells which functions stand for another tool. The call of one that takes free text is told when it is whole.
+    `names` maps names of functions to the tools that they replace. The call of one that takes free text is written when
+    it is whole.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class ChatToResponses(StreamTranslatorBase):
         ctx: Context,
         *,
         summary: bool = False,
-        names: Mapping[str, Original] = _NO_NAMES,
+        names: Mapping[str, OriginalTool] = _NO_NAMES,
     ) -> None:
         super().__init__()
         self._base = base
@@ -72,7 +73,7 @@ class ChatToResponses(StreamTranslatorBase):
         self._thought = SUMMARY_TEXT if summary else REASONING_TEXT
         self._names = names
         self._began = False
-        self._turn: OpenTurn | None = None
+        self._content: OpenContent | None = None
         self._run_body: JsonObject | None = None  # whose runs are more of the open text
         self._calls: dict[int, OpenCall] = {}
         self._next = 0
@@ -82,15 +83,15 @@ class ChatToResponses(StreamTranslatorBase):
 
     def _delta_run(self, run: DeltaRun) -> list[Output]:
         """If a text is open already, texts are a run of its deltas."""
-        turn = self._turn
-        if turn is None or not (run.body is self._run_body or self._is_more_of(turn, run)):
+        content = self._content
+        if content is None or not (run.body is self._run_body or self._is_more_of(content, run)):
             return super()._delta_run(run)
         self._run_body = run.body
-        return turn.write_run(run)
+        return content.write_run(run)
 
-    def _is_more_of(self, turn: OpenTurn, run: DeltaRun) -> bool:
+    def _is_more_of(self, content: OpenContent, run: DeltaRun) -> bool:
         choice = run.body["choices"][0]
-        return turn.has_text and run.place == _CONTENT and not choice["index"] and not choice.get("logprobs")
+        return content.has_text and run.place == _TEXT_PATH and not choice["index"] and not choice.get("logprobs")
 
     def _chunk(self, body: JsonObject) -> list[Output]:
         self._run_body = None
@@ -101,7 +102,7 @@ class ChatToResponses(StreamTranslatorBase):
             if choice["index"] == 0:
                 self._choice(choice, out)
             else:
-                self._ctx.receipt.dropped(("choices", choice["index"]), MORE_CHOICES)
+                self._ctx.receipt.record_drop(("choices", choice["index"]), MORE_CHOICES)
         return out
 
     def _begin(self) -> list[Output]:
@@ -131,29 +132,29 @@ class ChatToResponses(StreamTranslatorBase):
             self._reasoning(out).signature = delta["reasoning_signature"]
 
     def _text_with_tokens(self, text: str, tokens: list[JsonObject], out: list[Output]) -> None:
-        writes_on = self._turn is not None and self._turn.has_text
+        writes_on = self._content is not None and self._content.has_text
         if text or (tokens and writes_on):  # a token may be a part of a character, and show no text of its own
-            self._message(out).write(OUTPUT_TEXT, text, with_bytes(tokens), out)
+            self._message(out).write(OUTPUT_TEXT, text, add_token_bytes(tokens), out)
 
     def _rest(self, delta: JsonObject, out: list[Output]) -> None:
         if delta.get("refusal"):
             self._message(out).write(REFUSAL, delta["refusal"], [], out)
         if delta.get("audio"):
-            self._ctx.receipt.dropped(("choices", 0, "delta", "audio"), NO_AUDIO)
+            self._ctx.receipt.record_drop(("choices", 0, "delta", "audio"), NO_AUDIO)
         if delta.get("annotations"):
             self._annotations(delta["annotations"], out)
         for piece in delta.get("tool_calls") or _legacy_call(delta):
             self._call(piece, out)
 
     def _annotations(self, given: Any, out: list[Output]) -> None:
-        whole = whole_annotations(given)
+        whole = valid_annotations(given)
         if whole != given:
-            self._ctx.receipt.dropped(("choices", 0, "delta", "annotations"), NO_ANNOTATION)
+            self._ctx.receipt.record_drop(("choices", 0, "delta", "annotations"), NO_ANNOTATION)
         for annotation in whole:
-            if self._turn is None or not self._turn.has_text:
-                self._ctx.receipt.dropped(("choices", 0), "an annotation to no text")
+            if self._content is None or not self._content.has_text:
+                self._ctx.receipt.record_drop(("choices", 0), "an annotation to no text")
             else:
-                self._turn.annotate(flat_annotation(annotation), out)
+                self._content.annotate(to_responses_annotation(annotation), out)
 
     def _call(self, piece: JsonObject, out: list[Output]) -> None:
         custom = piece.get("custom")
@@ -163,7 +164,7 @@ class ChatToResponses(StreamTranslatorBase):
             call = self._calls[position]
             if said.get("name"):
                 call.said += said["name"]
-                call.name(self._original(call.said).named())
+                call.set_name(self._original(call.said).named())
         else:
             call = self._open_call(position, piece, said, custom is not None, out)
         text = said.get("input") if custom else said.get("arguments")
@@ -173,7 +174,7 @@ class ChatToResponses(StreamTranslatorBase):
     def _open_call(
         self, position: int, piece: JsonObject, said: JsonObject, custom: bool, out: list[Output]
     ) -> OpenCall:
-        self._close_turn(out)
+        self._close_content(out)
         new_id, name = self._ctx.new_id, said.get("name") or ""
         original = self._original(name)
         free = custom or original.free
@@ -188,41 +189,41 @@ class ChatToResponses(StreamTranslatorBase):
         self._next += 1
         return call
 
-    def _original(self, name: str) -> Original:
-        return self._names.get(name) or Original(name)
+    def _original(self, name: str) -> OriginalTool:
+        return self._names.get(name) or OriginalTool(name)
 
-    def _reasoning(self, out: list[Output]) -> OpenTurn:
-        if self._turn is not None and self._turn.type == "reasoning" and self._turn.signature is None:
-            return self._turn
-        return self._open_turn({"type": "reasoning", "id": self._ctx.new_id("rs"), "summary": []}, out)
+    def _reasoning(self, out: list[Output]) -> OpenContent:
+        if self._content is not None and self._content.type == "reasoning" and self._content.signature is None:
+            return self._content
+        return self._open_content({"type": "reasoning", "id": self._ctx.new_id("rs"), "summary": []}, out)
 
-    def _message(self, out: list[Output]) -> OpenTurn:
-        if self._turn is not None and self._turn.type == "message":
-            return self._turn
+    def _message(self, out: list[Output]) -> OpenContent:
+        if self._content is not None and self._content.type == "message":
+            return self._content
         item = {"type": "message", "id": self._ctx.new_id("msg"), "role": "assistant", "content": []}
-        return self._open_turn(item, out)
+        return self._open_content(item, out)
 
-    def _open_turn(self, item: JsonObject, out: list[Output]) -> OpenTurn:
-        self._close_turn(out)
-        turn = self._turn = OpenTurn(item, self._next, out)
+    def _open_content(self, item: JsonObject, out: list[Output]) -> OpenContent:
+        self._close_content(out)
+        content = self._content = OpenContent(item, self._next, out)
         self._next += 1
-        return turn
+        return content
 
-    def _close_turn(self, out: list[Output]) -> None:
-        if self._turn is not None:
-            self._output[self._turn.index] = self._turn.close("completed", out)
-            self._turn = None
+    def _close_content(self, out: list[Output]) -> None:
+        if self._content is not None:
+            self._output[self._content.index] = self._content.close("completed", out)
+            self._content = None
 
     def _close(self, out: list[Output]) -> None:
         """Close what is open, in order; the last item of an incomplete response is incomplete itself."""
-        open_items: list[OpenTurn | OpenCall] = [*self._calls.values()]
-        if self._turn is not None:
-            open_items.append(self._turn)
+        open_items: list[OpenContent | OpenCall] = [*self._calls.values()]
+        if self._content is not None:
+            open_items.append(self._content)
         for item in sorted(open_items, key=lambda item: item.index):
             last = item.index == self._next - 1
             status = "incomplete" if last and self._finish in _INCOMPLETE else "completed"
             self._output[item.index] = item.close(status, out)
-        self._turn, self._calls = None, {}
+        self._content, self._calls = None, {}
 
     def _complete(self, end: End) -> list[Output]:
         out: list[Output] = [] if self._began else self._begin()
@@ -235,7 +236,7 @@ class ChatToResponses(StreamTranslatorBase):
             "completed_at": None if reason else int(self._ctx.clock()),
             "incomplete_details": {"reason": reason} if reason else None,
             "output": [self._output[index] for index in range(self._next)],
-            "usage": responses_usage(self._usage),
+            "usage": to_responses_usage(self._usage),
         }
         return [*out, Chunk(lifecycle(status, response)), end]
 

@@ -13,8 +13,8 @@ from dragoman.adapters.chat.messages import text_of
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
 
-from .parts import responses_parts
-from .unused import tell_unused
+from .parts import to_responses_parts
+from .unused import record_unused
 
 __all__ = ["items_of"]
 
@@ -27,13 +27,13 @@ _USED = {
 
 
 def items_of(messages: list[JsonObject], ctx: Context) -> tuple[str | None, list[JsonObject]]:
-    """Chat messages as instructions (the first message, where it instructs) and Responses items. Raises Fault."""
+    """Chat messages as instructions (the first message, if it instructs) and Responses items. Raises Fault."""
     instructions: str | None = None
     items: list[JsonObject] = []
     places: list[tuple[Path, Path]] = []
     for i, message in enumerate(_with_ids(messages, ctx)):
         path: Path = ("messages", i)
-        tell_unused(message, _USED.get(str(message.get("role")), _SAID), path, ctx, _PROTOCOL)
+        record_unused(message, _USED.get(str(message.get("role")), _SAID), path, ctx, _PROTOCOL)
         if i == 0 and message.get("role") in ("system", "developer"):
             instructions = _instructions(message.get("content"), (*path, "content"), ctx)
             places.append((path, ("instructions",)))
@@ -41,10 +41,12 @@ def items_of(messages: list[JsonObject], ctx: Context) -> tuple[str | None, list
         for item in _items(message, path, ctx):
             places.append((path, ("input", len(items))))
             items.append(item)
-    ctx.receipt.converted(("messages",), "messages are items in Responses", after=("input",))
+    ctx.receipt.record_conversion(("messages",), "messages are items in Responses", after=("input",))
     if instructions is not None:
-        ctx.receipt.converted(("messages", 0), "the first instructions stand beside the input", after=("instructions",))
-    ctx.receipt.rerouted(places)
+        ctx.receipt.record_conversion(
+            ("messages", 0), "the first instructions are a parameter of their own", after=("instructions",)
+        )
+    ctx.receipt.map_paths(places)
     return instructions, items
 
 
@@ -56,7 +58,7 @@ def _with_ids(messages: list[JsonObject], ctx: Context) -> Iterator[JsonObject]:
         if message.get("function_call"):
             call_id = ctx.new_id("call")
             call = {"id": call_id, "type": "function", "function": message["function_call"]}
-            ctx.receipt.converted(("messages", i, "function_call"), "a call with an id")
+            ctx.receipt.record_conversion(("messages", i, "function_call"), "a call with an id")
             yield {**kept, "tool_calls": [*(message.get("tool_calls") or ()), call]}
         elif message.get("role") == "function":
             if call_id is None:
@@ -70,7 +72,7 @@ def _with_ids(messages: list[JsonObject], ctx: Context) -> Iterator[JsonObject]:
 
 def _instructions(content: Any, path: Path, ctx: Context) -> str:
     for i, part in enumerate(content if isinstance(content, list) else ()):
-        tell_unused(part, ("type", "text"), (*path, i), ctx, _PROTOCOL)
+        record_unused(part, ("type", "text"), (*path, i), ctx, _PROTOCOL)
     return text_of(content)
 
 
@@ -78,7 +80,7 @@ def _items(message: JsonObject, path: Path, ctx: Context) -> list[JsonObject]:
     role, content = message.get("role"), message.get("content")
     if role == "assistant":
         return _assistant_items(message, path, ctx)
-    parts = responses_parts(content, (*path, "content"), ctx) if isinstance(content, list) else content
+    parts = to_responses_parts(content, (*path, "content"), ctx) if isinstance(content, list) else content
     if role == "tool":
         return [{"type": "function_call_output", "call_id": message.get("tool_call_id"), "output": parts}]
     return [{"type": "message", "role": role, "content": parts}]
@@ -109,7 +111,7 @@ def _said(content: Any, path: Path, ctx: Context) -> list[JsonObject]:
     parts: list[JsonObject] = []
     for i, part in enumerate(given):
         key = "refusal" if part.get("type") == "refusal" else "text"
-        tell_unused(part, ("type", key), (*path, i), ctx, _PROTOCOL)
+        record_unused(part, ("type", key), (*path, i), ctx, _PROTOCOL)
         if part.get(key) and key == "refusal":
             parts.append({"type": key, key: part[key]})
         elif part.get(key):
@@ -121,7 +123,7 @@ def _responses_call(call: JsonObject, path: Path, ctx: Context) -> JsonObject:
     kind = "custom" if call.get("type") == "custom" else "function"
     key = "input" if kind == "custom" else "arguments"
     said = call[kind]
-    tell_unused(call, ("id", "type", "index", kind), path, ctx, _PROTOCOL)
-    tell_unused(said, ("name", key), (*path, kind), ctx, _PROTOCOL)
+    record_unused(call, ("id", "type", "index", kind), path, ctx, _PROTOCOL)
+    record_unused(said, ("name", key), (*path, kind), ctx, _PROTOCOL)
     item_type = "custom_tool_call" if kind == "custom" else "function_call"
     return {"type": item_type, "call_id": call["id"], "name": said["name"], key: said[key]}

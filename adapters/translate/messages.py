@@ -11,16 +11,16 @@ from typing import Any
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.messages import results_after_calls, text_of
+from dragoman.adapters.chat.messages import order_tool_results, text_of
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, dotted
 
-from .parts import chat_parts
+from .parts import to_chat_parts
 from .reasoning import join_reasoning
-from .tools import ADDITIONAL, boxed, flat_name
-from .unused import tell_unused
+from .tools import ADDITIONAL, box_text, flat_name
+from .unused import record_unused
 
-__all__ = ["messages_of"]
+__all__ = ["to_messages"]
 
 _CALLS = {"function_call", "custom_tool_call"}
 _OUTPUTS = {"function_call_output", "custom_tool_call_output"}
@@ -38,19 +38,19 @@ _USED = {
 _BETWEEN = "\n\n"  # two messages of one turn
 
 
-def messages_of(items: str | list[JsonObject], ctx: Context) -> list[JsonObject]:
+def to_messages(items: str | list[JsonObject], ctx: Context) -> list[JsonObject]:
     """A Responses input as chat messages. Raises Fault, its path as the client wrote it."""
     if isinstance(items, str):
-        ctx.receipt.converted(("input",), "the input is one user message", after=("messages",))
-        ctx.receipt.rerouted([(("input",), ("messages",)), (("input",), ("messages", 0, "content"))])
+        ctx.receipt.record_conversion(("input",), "the input is one user message", after=("messages",))
+        ctx.receipt.map_paths([(("input",), ("messages",)), (("input",), ("messages", 0, "content"))])
         return [{"role": "user", "content": items}]
     conversation = _Conversation(ctx)
     for i, item in enumerate(items):
         conversation.add(item, ("input", i))
     conversation.close()
-    ctx.receipt.converted(("input",), "items are messages in chat", after=("messages",))
-    ctx.receipt.rerouted([(("input",), ("messages",)), *conversation.places])
-    return results_after_calls(conversation.messages, ctx)
+    ctx.receipt.record_conversion(("input",), "items are messages in chat", after=("messages",))
+    ctx.receipt.map_paths([(("input",), ("messages",)), *conversation.places])
+    return order_tool_results(conversation.messages, ctx)
 
 
 class _Conversation:
@@ -67,7 +67,7 @@ class _Conversation:
     def add(self, item: JsonObject, path: Path) -> None:
         kind = item.get("type") or ("message" if "role" in item else "item_reference")
         if kind in _USED:
-            tell_unused(item, _USED[kind], path, self._ctx, "chat")
+            record_unused(item, _USED[kind], path, self._ctx, "chat")
         if kind == "reasoning":
             self._turn = None
             self._thoughts.append((item, path))
@@ -83,7 +83,7 @@ class _Conversation:
             text = f"{dotted(path)} refers to a stored item, which the model's provider cannot look up"
             raise Fault("unsupported_parameter", text, path, code="unsupported_parameter")
         elif isinstance(kind, str) and (kind.endswith("_call") or kind in _TOLD_ELSEWHERE):
-            self._ctx.receipt.dropped(path, f"chat has no place for {kind} items")
+            self._ctx.receipt.record_drop(path, f"chat has no place for {kind} items")
         else:
             text = f"{dotted(path)}.type {kind!r} is not known"
             raise Fault("invalid_request", text, (*path, "type"), kind, code="invalid_value")
@@ -91,7 +91,7 @@ class _Conversation:
     def close(self) -> None:
         """Leave out reasoning that led to nothing: chat has no message of that kind."""
         for _, path in self._thoughts:
-            self._ctx.receipt.dropped(path, "chat has no place for reasoning without an answer or a call")
+            self._ctx.receipt.record_drop(path, "chat has no place for reasoning without an answer or a call")
         self._thoughts = []
 
     def _push(self, message: JsonObject, path: Path) -> None:
@@ -106,7 +106,7 @@ class _Conversation:
 
     def _content(self, item: JsonObject, path: Path) -> Any:
         content = item.get("content")
-        return chat_parts(content, (*path, "content"), self._ctx) if isinstance(content, list) else content
+        return to_chat_parts(content, (*path, "content"), self._ctx) if isinstance(content, list) else content
 
     def _join_turn(self, kind: str, item: JsonObject, path: Path) -> None:
         turn = self._turn
@@ -124,7 +124,7 @@ class _Conversation:
         content = item.get("content")
         parts = content if isinstance(content, list) else [{"type": "output_text", "text": content or ""}]
         for i, part in enumerate(parts):
-            tell_unused(part, ("type", "text", "refusal"), (*path, "content", i), self._ctx, "chat")
+            record_unused(part, ("type", "text", "refusal"), (*path, "content", i), self._ctx, "chat")
         text = "".join(str(part.get("text", "")) for part in parts if part.get("type") != "refusal")
         refusal = "".join(str(part.get("refusal", "")) for part in parts if part.get("type") == "refusal")
         if text or not refusal:
@@ -148,19 +148,21 @@ class _Conversation:
             raise Fault("invalid_request", text, (*path, "call_id"), call_id, code="invalid_value")
         output = item.get("output")
         if isinstance(output, list):
-            content: Any = chat_parts(output, (*path, "output"), self._ctx)
+            content: Any = to_chat_parts(output, (*path, "output"), self._ctx)
         else:
             content = output if isinstance(output, str) else orjson.dumps(output).decode()
         shown = [part for part in content if part["type"] != "text"] if isinstance(content, list) else []
         text = (text_of(content) or _SHOWN) if shown else content
         self._push({"role": "tool", "tool_call_id": call_id, "content": text}, path)
         if shown:
-            self._ctx.receipt.converted((*path, "output"), "tools say only text in chat: what they show comes behind")
+            self._ctx.receipt.record_conversion(
+                (*path, "output"), "tools say only text in chat: what they show comes behind"
+            )
             self._push({"role": "user", "content": shown}, path)
 
 
 def _chat_call(item: JsonObject) -> JsonObject:
     name = flat_name(item.get("namespace"), str(item.get("name")))
-    arguments = boxed(item.get("input")) if item.get("type") == "custom_tool_call" else item.get("arguments")
+    arguments = box_text(item.get("input")) if item.get("type") == "custom_tool_call" else item.get("arguments")
     text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
     return {"id": item.get("call_id"), "type": "function", "function": {"name": name, "arguments": text}}

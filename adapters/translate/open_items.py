@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.pieces import Pieces
 from dragoman.adapters.responses.events import (
     OUTPUT_TEXT,
     TextKind,
@@ -19,26 +18,27 @@ from dragoman.adapters.responses.events import (
     text_done,
 )
 from dragoman.adapters.streams import Chunk, DeltaRun, Output
+from dragoman.adapters.text_buffer import TextBuffer
 
-from .tools import unboxed
+from .tools import unbox_text
 
-__all__ = ["OpenCall", "OpenTurn"]
+__all__ = ["OpenCall", "OpenContent"]
 
 _DELTA = ("delta",)
 
 
-class OpenTurn:
+class OpenContent:
     """A message or a reasoning item: parts, of which the last one is open."""
 
     __slots__ = (
         "_annotations",
+        "_buffer",
         "_delta",
         "_id",
         "_item",
         "_kind",
         "_lists",
         "_logprobs",
-        "_pieces",
         "index",
         "signature",
         "type",
@@ -51,7 +51,7 @@ class OpenTurn:
         self._lists: dict[str, list[JsonObject]] = {}
         self._kind: TextKind | None = None
         self._delta: JsonObject = {}  # the event for a piece of the open part, but for its text
-        self._pieces = Pieces()
+        self._buffer = TextBuffer()
         self._logprobs: list[Any] = []
         self._annotations: list[JsonObject] = []
         self.type: str = item["type"]
@@ -70,7 +70,7 @@ class OpenTurn:
             self._kind = kind
             out.append(Chunk(part_added(kind, self._id, self.index, self._position, new_part(kind))))
             self._delta = text_delta(kind, self._id, self.index, self._position, "")
-        self._pieces.add(text)
+        self._buffer.add(text)
         delta = {**self._delta, "delta": text}
         if logprobs:
             self._logprobs += logprobs
@@ -78,9 +78,9 @@ class OpenTurn:
         out.append(Chunk(delta))
 
     def write_run(self, run: DeltaRun) -> list[Output]:
-        """Pieces for the open part, without log probabilities. An empty one is none."""
+        """TextBuffer for the open part, without log probabilities. An empty one is none."""
         texts = run.texts if all(run.texts) else [text for text in run.texts if text]
-        self._pieces.add_insides(texts)
+        self._buffer.add_fragments(texts)
         return [DeltaRun(self._delta, _DELTA, texts)] if texts else []
 
     def annotate(self, annotation: JsonObject, out: list[Output]) -> None:
@@ -90,6 +90,7 @@ class OpenTurn:
         out.append(Chunk(annotation_added(self._id, self.index, self._position, place, annotation)))
 
     def close(self, status: str, out: list[Output]) -> JsonObject:
+        """Append the events that close the open part and the item. Returns the whole item."""
         self._close_part(out)
         item = {**self._item, "status": status, **self._lists}
         if self.signature is not None:
@@ -99,26 +100,26 @@ class OpenTurn:
 
     @property
     def _position(self) -> int:
-        """Where the open part stands in its list."""
+        """The position of the open part in its list."""
         return len(self._lists.get(self._kind.place, ())) if self._kind else 0
 
     def _close_part(self, out: list[Output]) -> None:
         kind = self._kind
         if kind is None:
             return
-        text, at = self._pieces.text(), self._position
+        text, at = self._buffer.text(), self._position
         part = new_part(kind, text, self._annotations, self._logprobs)
         out.append(Chunk(text_done(kind, self._id, self.index, at, text, self._logprobs)))
         out.append(Chunk(part_done(kind, self._id, self.index, at, part)))
         self._lists.setdefault(kind.place, []).append(part)
-        self._kind, self._pieces, self._logprobs, self._annotations = None, Pieces(), [], []
+        self._kind, self._buffer, self._logprobs, self._annotations = None, TextBuffer(), [], []
 
 
 class OpenCall:
     """A call of a tool; `kind` is what it carries, arguments or free input. `said` is its name in chat, as far as it
-    was told. What is `boxed` are arguments that hold the input, which shows when they are whole."""
+    was received. If the call is `boxed`, its arguments hold the input, which is known when they are whole."""
 
-    __slots__ = ("_boxed", "_id", "_item", "_kind", "_pieces", "index", "said")
+    __slots__ = ("_boxed", "_buffer", "_id", "_item", "_kind", "index", "said")
 
     def __init__(
         self, item: JsonObject, kind: TextKind, index: int, out: list[Output], said: str = "", *, boxed: bool = False
@@ -129,27 +130,29 @@ class OpenCall:
         self._boxed = boxed
         self.said = said
         self.index = index
-        self._pieces = Pieces()
+        self._buffer = TextBuffer()
         out.append(Chunk(item_added(index, {**item, kind.key: "", "status": "in_progress"})))
 
-    def name(self, names: JsonObject) -> None:
-        """The name, where it was told late."""
+    def set_name(self, names: JsonObject) -> None:
+        """Set the name, which came late."""
         self._item.update(names)
 
     def write(self, text: str, out: list[Output]) -> None:
-        self._pieces.add(text)
+        """A piece of the arguments or of the free input."""
+        self._buffer.add(text)
         if not self._boxed:
-            self._tell(text, out)
+            self._write_delta(text, out)
 
     def close(self, status: str, out: list[Output]) -> JsonObject:
-        text = self._pieces.text()
+        """Append the events that close the call. Returns the whole item."""
+        text = self._buffer.text()
         if self._boxed:
-            text = unboxed(text)
-            self._tell(text, out)
+            text = unbox_text(text)
+            self._write_delta(text, out)
         item = {**self._item, self._kind.key: text, "status": status}
         out.append(Chunk(text_done(self._kind, self._id, self.index, 0, text)))
         out.append(Chunk(item_done(self.index, item)))
         return item
 
-    def _tell(self, text: str, out: list[Output]) -> None:
+    def _write_delta(self, text: str, out: list[Output]) -> None:
         out.append(Chunk(text_delta(self._kind, self._id, self.index, 0, text)))

@@ -8,9 +8,9 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, dotted
 
-from .unused import tell_unused
+from .unused import record_unused
 
-__all__ = ["chat_parts", "responses_parts"]
+__all__ = ["to_chat_parts", "to_responses_parts"]
 
 _FILE_KEYS = ("file_id", "file_data", "filename")
 _TEXTS = ("input_text", "output_text", "text")
@@ -23,7 +23,7 @@ _CHAT_USES = {
 _RESPONSES_USES = {"image_url": ("url", "detail"), "file": _FILE_KEYS}
 
 
-def chat_parts(parts: list[JsonObject], path: Path, ctx: Context) -> str | list[JsonObject]:
+def to_chat_parts(parts: list[JsonObject], path: Path, ctx: Context) -> str | list[JsonObject]:
     """Parts of a Responses item in chat's form; text only, as one string. Raises Fault."""
     made = [_chat_part(part, (*path, i), ctx) for i, part in enumerate(parts)]
     if all(part["type"] == "text" for part in made):
@@ -31,7 +31,7 @@ def chat_parts(parts: list[JsonObject], path: Path, ctx: Context) -> str | list[
     return made
 
 
-def responses_parts(parts: list[JsonObject], path: Path, ctx: Context) -> list[JsonObject]:
+def to_responses_parts(parts: list[JsonObject], path: Path, ctx: Context) -> list[JsonObject]:
     """Parts of a chat message in the form of Responses. Raises Fault."""
     return [_responses_part(part, (*path, i), ctx) for i, part in enumerate(parts)]
 
@@ -39,7 +39,7 @@ def responses_parts(parts: list[JsonObject], path: Path, ctx: Context) -> list[J
 def _chat_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
     kind = part.get("type")
     neutral = ("detail",) if part.get("detail") == "auto" else ()
-    tell_unused(part, ("type", *_CHAT_USES.get(str(kind), ()), *neutral), path, ctx, "chat")
+    record_unused(part, ("type", *_CHAT_USES.get(str(kind), ()), *neutral), path, ctx, "chat")
     if kind in _TEXTS:
         return {"type": "text", "text": str(part.get("text", ""))}
     if kind == "input_image" and isinstance(part.get("image_url"), str):
@@ -56,10 +56,10 @@ def _chat_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
 
 def _responses_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
     kind = part.get("type")
-    tell_unused(part, ("type", str(kind)), path, ctx, "Responses")
+    record_unused(part, ("type", str(kind)), path, ctx, "Responses")
     inner = part.get(str(kind))
     if isinstance(inner, dict):
-        tell_unused(inner, _RESPONSES_USES.get(str(kind), ()), (*path, str(kind)), ctx, "Responses")
+        record_unused(inner, _RESPONSES_USES.get(str(kind), ()), (*path, str(kind)), ctx, "Responses")
     if kind == "text":
         return {"type": "input_text", "text": part["text"]}
     if kind == "image_url":

@@ -1,6 +1,6 @@
 """Completions over chat, in hub form: the prompt is what a user says, and what the assistant answers is the text.
 
-A chat model answers a prompt, it does not go on with it, so this is a loss, and it happens only where the policy
+A chat model answers a prompt, it does not go on with it, so this is a loss, and it happens only if the policy
 `emulate_completions` asks for it. A prompt of text becomes one message; several are several calls (`several.py`). What
 has no place in chat follows the policy for unsupported fields (`adapters/fit.py`).
 """
@@ -8,13 +8,13 @@ has no place in chat follows the policy for unsupported fields (`adapters/fit.py
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.completions.requests import without_idle_best_of
+from dragoman.adapters.completions.requests import drop_idle_best_of
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.fit import HUB_COMPLETIONS, settle_extra, settle_unsupported
+from dragoman.adapters.fit import HUB_COMPLETIONS, drop_or_reject, resolve_extra
 from dragoman.adapters.paths import Path
 from dragoman.schemas import load
 
-__all__ = ["chat_of_prompt", "text_choice", "text_reply"]
+__all__ = ["prompt_to_chat_request", "to_text_choice", "to_text_reply"]
 
 _SAME = frozenset(
     {
@@ -49,23 +49,25 @@ _MESSAGE = ("messages", 0, "content")
 _FINISH = {"tool_calls": "stop", "function_call": "stop"}  # what completions do not have
 
 
-def chat_of_prompt(request: JsonObject, ctx: Context) -> JsonObject:
+def prompt_to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     """A completions request as a chat request. Raises Fault, its path as the client wrote it."""
     if not ctx.target.policy.emulate_completions:
-        text = "the model's provider does not serve completions; the policy emulate_completions would let chat stand in"
+        text = "the model's provider does not serve completions; the policy emulate_completions lets chat serve them"
         raise Fault("unsupported_parameter", text, ("model",), code="unsupported_protocol")
     body = dict(request)
     path, prompt = _only_prompt(body.pop("prompt", None))
-    without_idle_best_of(body, ctx)
+    drop_idle_best_of(body, ctx)
     known = load(HUB_COMPLETIONS)["properties"]
     for name in [name for name in body if name not in _SAME]:
         if name in known:
-            settle_unsupported(body, (name,), ctx, "chat, which stands in for completions, lacks it", HUB_COMPLETIONS)
+            drop_or_reject(body, (name,), ctx, "a chat model serves the request, and chat lacks it", HUB_COMPLETIONS)
         else:
-            settle_extra(body, (name,), ctx, hub=HUB_COMPLETIONS)
+            resolve_extra(body, (name,), ctx, hub=HUB_COMPLETIONS)
     body["messages"] = [{"role": "user", "content": prompt}]
-    ctx.receipt.converted(path, "said to a chat model, which answers it instead of going on with it", "loss", _MESSAGE)
-    ctx.receipt.rerouted([(path, _MESSAGE)])
+    ctx.receipt.record_conversion(
+        path, "said to a chat model, which answers it instead of going on with it", "loss", _MESSAGE
+    )
+    ctx.receipt.map_paths([(path, _MESSAGE)])
     return body
 
 
@@ -76,23 +78,23 @@ def _only_prompt(prompt: object) -> tuple[Path, str]:
     if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str):
         return ("prompt", 0), prompt[0]
     what = "no prompt" if prompt is None else "a prompt of tokens"
-    text = f"{what} cannot be served: a chat model stands in for completions, and takes prompts of text"
+    text = f"{what} cannot be served: a chat model serves completions here, and takes prompts of text"
     raise Fault("unsupported_parameter", text, ("prompt",), code="unsupported_parameter")
 
 
-def text_reply(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
+def to_text_reply(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
     """A chat reply as a completions reply."""
     kept: JsonObject = {key: reply[key] for key in _ENVELOPE if key in reply}
-    choices = [text_choice(choice, "message", ctx) for choice in reply["choices"]]
+    choices = [to_text_choice(choice, "message", ctx) for choice in reply["choices"]]
     return {**kept, "object": "text_completion", "choices": choices}
 
 
-def text_choice(choice: JsonObject, part: str, ctx: Context) -> JsonObject:
+def to_text_choice(choice: JsonObject, part: str, ctx: Context) -> JsonObject:
     """A choice of a chat reply, or of a chunk, in the form of completions. `part` names its message or delta."""
     said, finish = choice[part], choice.get("finish_reason")
     for name in _NOT_TEXT:
         if said.get(name):
-            ctx.receipt.dropped(("choices", part, name), "completions have no place for it")
+            ctx.receipt.record_drop(("choices", part, name), "completions have no place for it")
     return {
         "index": choice["index"],
         "text": (said.get("content") or "") + (said.get("refusal") or ""),

@@ -19,12 +19,14 @@ def join_reasoning(message: JsonObject, items: list[tuple[JsonObject, Path]], ct
     for item, path in items:
         content, summary = _joined(item.get("content")), _joined(item.get("summary"))
         if content and summary:
-            ctx.receipt.dropped((*path, "summary"), "chat has one text of reasoning, which is the content")
+            ctx.receipt.record_drop((*path, "summary"), "chat has one text of reasoning, which is the content")
         if content or summary:
             message["reasoning_content"] = message.get("reasoning_content", "") + (content or summary)
         sealed = item.get("encrypted_content")
         if sealed and several:
-            ctx.receipt.dropped((*path, "encrypted_content"), "chat has one seal, and here reasoning of several items")
+            ctx.receipt.record_drop(
+                (*path, "encrypted_content"), "chat has one seal, and here reasoning of several items"
+            )
         elif sealed:
             message["reasoning_signature"] = sealed
 

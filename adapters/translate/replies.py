@@ -6,25 +6,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.common.usage import hub_usage
+from dragoman.adapters.common.usage import normalize_usage
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.paths import Path
-from dragoman.adapters.responses.base import in_progress, responses_usage
-from dragoman.adapters.responses.events import with_bytes
+from dragoman.adapters.responses.base import new_response, to_responses_usage
+from dragoman.adapters.responses.events import add_token_bytes
 
-from .annotations import NO_ANNOTATION, chat_annotation, flat_annotation
+from .annotations import NO_ANNOTATION, to_chat_annotation, to_responses_annotation
 from .reasoning import join_reasoning
-from .tools import Original, originals, unboxed
+from .tools import OriginalTool, map_tool_names, unbox_text
 
 __all__ = [
     "MORE_CHOICES",
     "NO_AUDIO",
-    "chat_reply",
-    "chat_usage",
-    "failure",
-    "output_of",
-    "responses_reply",
+    "read_failure",
+    "to_chat_reply",
+    "to_chat_usage",
+    "to_output",
+    "to_responses_reply",
 ]
 
 MORE_CHOICES = "a response has one answer"
@@ -34,21 +34,21 @@ _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"
 _FINISH = {reason: finish for finish, reason in _INCOMPLETE.items()}
 
 
-def responses_reply(reply: JsonObject, request: JsonObject, response_id: str, ctx: Context) -> JsonObject:
+def to_responses_reply(reply: JsonObject, request: JsonObject, response_id: str, ctx: Context) -> JsonObject:
     """A chat reply as a response to `request`, the Responses request in hub form."""
     choice = _first(reply["choices"], ctx)
     finish = choice["finish_reason"]
     status = "incomplete" if finish in _INCOMPLETE else "completed"
-    output = output_of(choice, originals(request), ctx)
+    output = to_output(choice, map_tool_names(request), ctx)
     if output and status == "incomplete":
         output[-1]["status"] = "incomplete"
     return {
-        **in_progress(request, response_id, reply["model"], reply["created"]),
+        **new_response(request, response_id, reply["model"], reply["created"]),
         "status": status,
         "completed_at": int(ctx.clock()) if status == "completed" else None,
         "incomplete_details": {"reason": _INCOMPLETE[finish]} if finish in _INCOMPLETE else None,
         "output": output,
-        "usage": responses_usage(reply.get("usage")),
+        "usage": to_responses_usage(reply.get("usage")),
     }
 
 
@@ -57,11 +57,11 @@ def _first(choices: list[JsonObject], ctx: Context) -> JsonObject:
     first = next(choice for choice in choices if choice["index"] == 0)
     for position, choice in enumerate(choices):
         if choice is not first:
-            ctx.receipt.dropped(("choices", position), MORE_CHOICES)
+            ctx.receipt.record_drop(("choices", position), MORE_CHOICES)
     return first
 
 
-def output_of(choice: JsonObject, names: Mapping[str, Original], ctx: Context) -> list[JsonObject]:
+def to_output(choice: JsonObject, names: Mapping[str, OriginalTool], ctx: Context) -> list[JsonObject]:
     """The items that a chat choice's message holds: its reasoning, its text, its calls."""
     message = choice["message"]
     items: list[JsonObject] = []
@@ -73,7 +73,7 @@ def output_of(choice: JsonObject, names: Mapping[str, Original], ctx: Context) -
             {"type": "message", "id": ctx.new_id("msg"), "status": "completed", "role": "assistant", "content": parts}
         )
     if message.get("audio"):
-        ctx.receipt.dropped(("choices", 0, "message", "audio"), NO_AUDIO)
+        ctx.receipt.record_drop(("choices", 0, "message", "audio"), NO_AUDIO)
     return items + [_call(call, names, ctx) for call in message.get("tool_calls") or _legacy_call(message, ctx)]
 
 
@@ -92,8 +92,8 @@ def _reasoning(message: JsonObject, ctx: Context) -> JsonObject:
 def _parts(message: JsonObject, logprobs: Any) -> list[JsonObject]:
     parts: list[JsonObject] = []
     if message.get("content"):
-        found = with_bytes((logprobs or {}).get("content") or [])
-        annotations = [flat_annotation(one) for one in message.get("annotations") or ()]
+        found = add_token_bytes((logprobs or {}).get("content") or [])
+        annotations = [to_responses_annotation(one) for one in message.get("annotations") or ()]
         parts.append({"type": "output_text", "text": message["content"], "annotations": annotations, "logprobs": found})
     if message.get("refusal"):
         parts.append({"type": "refusal", "refusal": message["refusal"]})
@@ -106,22 +106,22 @@ def _legacy_call(message: JsonObject, ctx: Context) -> list[JsonObject]:
     return [{"id": ctx.new_id("call"), "function": function}] if function else []
 
 
-def _call(call: JsonObject, names: Mapping[str, Original], ctx: Context) -> JsonObject:
+def _call(call: JsonObject, names: Mapping[str, OriginalTool], ctx: Context) -> JsonObject:
     said = call["custom"] if call.get("type") == "custom" else call["function"]
-    original = names.get(said["name"]) or Original(said["name"])
+    original = names.get(said["name"]) or OriginalTool(said["name"])
     if "input" in said or original.free:
-        text = said["input"] if "input" in said else unboxed(said["arguments"])
+        text = said["input"] if "input" in said else unbox_text(said["arguments"])
         item = {"type": "custom_tool_call", "id": ctx.new_id("ctc"), "input": text}
     else:
         item = {"type": "function_call", "id": ctx.new_id("fc"), "arguments": said["arguments"]}
     return {**item, **original.named(), "call_id": call["id"], "status": "completed"}
 
 
-def chat_reply(response: JsonObject, ctx: Context) -> JsonObject:
+def to_chat_reply(response: JsonObject, ctx: Context) -> JsonObject:
     """A response as a chat reply. Raises Fault for one that failed."""
     status = response.get("status")
     if status not in ("completed", "incomplete"):
-        raise failure(response)
+        raise read_failure(response)
     message = _message(response.get("output") or [], ctx)
     reason = (response.get("incomplete_details") or {}).get("reason")
     finish = _FINISH.get(str(reason), "length") if status == "incomplete" else "stop"
@@ -135,19 +135,19 @@ def chat_reply(response: JsonObject, ctx: Context) -> JsonObject:
         "model": response["model"],
         "choices": [{"index": 0, "message": message, "logprobs": logprobs, "finish_reason": finish}],
     }
-    usage = chat_usage(response.get("usage"))
+    usage = to_chat_usage(response.get("usage"))
     return reply if usage is None else {**reply, "usage": usage}
 
 
-def failure(response: JsonObject) -> Fault:
-    """The fault that a response tells of which neither completed nor stopped early."""
+def read_failure(response: JsonObject) -> Fault:
+    """The fault of a response that neither completed nor stopped early."""
     error = response.get("error") or {}
     text = error.get("message") or f"the provider's response has the status {response.get('status')}"
     code = error.get("native_code") or error.get("code")
     return read_error_object({"error": {**error, "message": text, "code": code}})
 
 
-def chat_usage(usage: Any) -> JsonObject | None:
+def to_chat_usage(usage: Any) -> JsonObject | None:
     """The usage of a response under chat's names."""
     if not isinstance(usage, dict):
         return None
@@ -156,7 +156,7 @@ def chat_usage(usage: Any) -> JsonObject | None:
         details = usage.get(f"{theirs}_tokens_details")
         if details:
             named[f"{ours}_tokens_details"] = details
-    return hub_usage(named)
+    return normalize_usage(named)
 
 
 def _message(output: list[JsonObject], ctx: Context) -> JsonObject:
@@ -171,7 +171,7 @@ def _message(output: list[JsonObject], ctx: Context) -> JsonObject:
         elif kind in ("function_call", "custom_tool_call"):
             message.setdefault("tool_calls", []).append(_chat_call(item))
         else:
-            ctx.receipt.dropped(("output", i), f"chat has no place for {kind} items")
+            ctx.receipt.record_drop(("output", i), f"chat has no place for {kind} items")
     join_reasoning(message, thoughts, ctx)
     return message
 
@@ -183,8 +183,8 @@ def _add_parts(message: JsonObject, parts: list[JsonObject], path: Path, ctx: Co
             continue
         message["content"] = (message["content"] or "") + str(part.get("text", ""))
         for annotation in part.get("annotations") or ():
-            if (found := chat_annotation(annotation)) is None:
-                ctx.receipt.dropped((*path, k, "annotations"), NO_ANNOTATION)
+            if (found := to_chat_annotation(annotation)) is None:
+                ctx.receipt.record_drop((*path, k, "annotations"), NO_ANNOTATION)
             else:
                 message.setdefault("annotations", []).append(found)
         if part.get("logprobs"):

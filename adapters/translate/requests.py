@@ -11,16 +11,16 @@ from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.fit import HUB_CHAT, HUB_RESPONSES, settle_extra, settle_unsupported
+from dragoman.adapters.fit import HUB_CHAT, HUB_RESPONSES, drop_or_reject, resolve_extra
 from dragoman.adapters.paths import Path
 from dragoman.schemas import load
 
 from .items import items_of
-from .messages import messages_of
-from .tools import chat_choice, chat_tools, offered, responses_choice, responses_tools
-from .unused import tell_unused
+from .messages import to_messages
+from .tools import list_tools, to_chat_tool_choice, to_chat_tools, to_responses_tool_choice, to_responses_tools
+from .unused import record_unused
 
-__all__ = ["chat_request", "responses_request"]
+__all__ = ["to_chat_request", "to_responses_request"]
 
 _SAME = (
     "model",
@@ -45,17 +45,17 @@ _LOGPROBS = "message.output_text.logprobs"
 _SEALED = "reasoning.encrypted_content"
 
 
-def chat_request(request: JsonObject, ctx: Context) -> JsonObject:
+def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     """A Responses request as a chat request. Raises Fault, its path as the client wrote it.
 
-    `previous_response_id` has been followed before: what it names stands in `input`.
+    `previous_response_id` was resolved before: the items that it names are in `input`.
     """
     left = dict(request)
     made = _kept(left)
     instructions = left.pop("instructions", None)
-    made["messages"] = messages_of(left.pop("input", None) or [], ctx)
+    made["messages"] = to_messages(left.pop("input", None) or [], ctx)
     if instructions:
-        ctx.receipt.converted(("instructions",), "instructions are the first message", after=("messages", 0))
+        ctx.receipt.record_conversion(("instructions",), "instructions are the first message", after=("messages", 0))
         _shift_messages(made["messages"], ctx)
         made["messages"] = [{"role": "system", "content": instructions}, *made["messages"]]
     _rename(left, made, ("max_output_tokens",), "max_completion_tokens", ctx)
@@ -65,29 +65,29 @@ def chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     _chat_logprobs(left, made, ctx)
     choice = left.pop("tool_choice", None)
     left.pop("tools", None)
-    if tools := offered(request):
-        made["tools"] = chat_tools(tools, choice, ctx)
+    if tools := list_tools(request):
+        made["tools"] = to_chat_tools(tools, choice, ctx)
     if choice is not None and made.get("tools"):
-        made["tools"], made["tool_choice"] = chat_choice(choice, made["tools"], ctx)
+        made["tools"], made["tool_choice"] = to_chat_tool_choice(choice, made["tools"], ctx)
     elif choice is not None:
-        ctx.receipt.dropped(("tool_choice",), "there is no tool left to choose", "form")
+        ctx.receipt.record_drop(("tool_choice",), "there is no tool left to choose", "form")
     if not made.get("tools"):
         made.pop("tools", None)
         if made.pop("parallel_tool_calls", None) is not None:
-            ctx.receipt.dropped(("parallel_tool_calls",), "there is no tool left to call", "form")
+            ctx.receipt.record_drop(("parallel_tool_calls",), "there is no tool left to call", "form")
     if left.pop("store", None) is not None:
-        ctx.receipt.dropped(("store",), "dragoman keeps responses itself", "form")
-    _settle_rest(left, HUB_RESPONSES, "chat", ctx)
+        ctx.receipt.record_drop(("store",), "dragoman keeps responses itself", "form")
+    _resolve_rest(left, HUB_RESPONSES, "chat", ctx)
     if not made["messages"]:
         text = "input is empty, and the model's provider needs at least one message"
         raise Fault("invalid_request", text, ("input",), code="empty_input")
     if made.get("stream"):
-        ctx.receipt.filled(("stream_options",), "a Responses stream ends with the usage")
+        ctx.receipt.record_fill(("stream_options",), "a Responses stream ends with the usage")
         made["stream_options"] = {"include_usage": True}
     return made
 
 
-def responses_request(request: JsonObject, ctx: Context) -> JsonObject:
+def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
     """A chat request as a Responses request. Raises Fault, its path as the client wrote it."""
     left = dict(request)
     made = _kept(left)
@@ -100,19 +100,19 @@ def responses_request(request: JsonObject, ctx: Context) -> JsonObject:
         _rename(left, made, ("max_tokens",), "max_output_tokens", ctx)
     made["store"] = left.pop("store", None)
     if made["store"] is None:
-        ctx.receipt.filled(("store",), "chat keeps nothing unless it is asked to, Responses does")
+        ctx.receipt.record_fill(("store",), "chat keeps nothing unless it is asked to, Responses does")
         made["store"] = False
     _nest(left, made, "reasoning_effort", ("reasoning", "effort"), ctx)
     _nest(left, made, "verbosity", ("text", "verbosity"), ctx)
     _responses_format(left, made, ctx)
     _responses_logprobs(left, made, ctx)
     if tools := left.pop("tools", None):
-        made["tools"] = responses_tools(tools, ctx)
+        made["tools"] = to_responses_tools(tools, ctx)
     if (choice := left.pop("tool_choice", None)) is not None:
-        made["tool_choice"] = responses_choice(choice, ctx)
+        made["tool_choice"] = to_responses_tool_choice(choice, ctx)
     if left.pop("stream_options", None) is not None:
-        ctx.receipt.dropped(("stream_options",), "a Responses stream always ends with the usage", "form")
-    _settle_rest(left, HUB_CHAT, "Responses", ctx)
+        ctx.receipt.record_drop(("stream_options",), "a Responses stream always ends with the usage", "form")
+    _resolve_rest(left, HUB_CHAT, "Responses", ctx)
     return made
 
 
@@ -124,7 +124,7 @@ def _rename(left: JsonObject, made: JsonObject, before: Path, after: str, ctx: C
     value = left.pop(str(before[0]), None)
     if value is not None:
         made[after] = value
-        ctx.receipt.renamed(before, (after,), "the other protocol's name for it")
+        ctx.receipt.record_rename(before, (after,), "the other protocol's name for it")
 
 
 def _move(left: JsonObject, made: JsonObject, before: tuple[str, str], after: str, ctx: Context) -> None:
@@ -133,7 +133,7 @@ def _move(left: JsonObject, made: JsonObject, before: tuple[str, str], after: st
     if isinstance(holder, dict) and holder.get(before[1]) is not None:
         left[before[0]] = {key: value for key, value in holder.items() if key != before[1]}
         made[after] = holder[before[1]]
-        ctx.receipt.renamed(before, (after,), "the other protocol's place for it")
+        ctx.receipt.record_rename(before, (after,), "the other protocol's place for it")
 
 
 def _nest(left: JsonObject, made: JsonObject, before: str, after: tuple[str, str], ctx: Context) -> None:
@@ -141,7 +141,7 @@ def _nest(left: JsonObject, made: JsonObject, before: str, after: tuple[str, str
     value = left.pop(before, None)
     if value is not None:
         made.setdefault(after[0], {})[after[1]] = value
-        ctx.receipt.renamed((before,), after, "the other protocol's place for it")
+        ctx.receipt.record_rename((before,), after, "the other protocol's place for it")
 
 
 def _chat_format(left: JsonObject, made: JsonObject, ctx: Context) -> None:
@@ -153,21 +153,21 @@ def _chat_format(left: JsonObject, made: JsonObject, ctx: Context) -> None:
     if form.get("type") == "json_schema":
         described = {key: value for key, value in form.items() if key != "type"}
         made["response_format"] = {"type": "json_schema", "json_schema": described}
-        ctx.receipt.rerouted([(("text", "format"), ("response_format", "json_schema"))])
+        ctx.receipt.map_paths([(("text", "format"), ("response_format", "json_schema"))])
     else:
         made["response_format"] = form
-    ctx.receipt.converted(("text", "format"), "the other protocol's place for it", after=("response_format",))
+    ctx.receipt.record_conversion(("text", "format"), "the other protocol's place for it", after=("response_format",))
 
 
 def _responses_format(left: JsonObject, made: JsonObject, ctx: Context) -> None:
     form = left.pop("response_format", None)
     if form is None:
         return
-    tell_unused(form, ("type", "json_schema"), ("response_format",), ctx, "Responses")
+    record_unused(form, ("type", "json_schema"), ("response_format",), ctx, "Responses")
     flat = {"type": form["type"], **(form.get("json_schema") or {})}
     made.setdefault("text", {})["format"] = flat
-    ctx.receipt.converted(("response_format",), "the other protocol's place for it", after=("text", "format"))
-    ctx.receipt.rerouted([(("response_format", "json_schema"), ("text", "format"))])
+    ctx.receipt.record_conversion(("response_format",), "the other protocol's place for it", after=("text", "format"))
+    ctx.receipt.map_paths([(("response_format", "json_schema"), ("text", "format"))])
 
 
 def _chat_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> None:
@@ -175,12 +175,12 @@ def _chat_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> None:
     top = left.pop("top_logprobs", None)
     for i, wanted in enumerate(include):
         if wanted == _SEALED:
-            ctx.receipt.dropped(("include", i), "what the provider seals comes unasked", "form")
+            ctx.receipt.record_drop(("include", i), "what the provider seals comes unasked", "form")
         elif wanted != _LOGPROBS:
-            ctx.receipt.dropped(("include", i), "chat has no such addition")
+            ctx.receipt.record_drop(("include", i), "chat has no such addition")
     if _LOGPROBS in include or top:
         made["logprobs"] = True
-        ctx.receipt.converted(("include",), "log probabilities are a switch in chat", after=("logprobs",))
+        ctx.receipt.record_conversion(("include",), "log probabilities are a switch in chat", after=("logprobs",))
         if top is not None:
             made["top_logprobs"] = top
 
@@ -190,23 +190,25 @@ def _responses_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> Non
     if wanted:
         made["include"] = [_LOGPROBS]
         made["top_logprobs"] = top or 0
-        ctx.receipt.converted(("logprobs",), "log probabilities are an addition in Responses", after=("include",))
+        ctx.receipt.record_conversion(
+            ("logprobs",), "log probabilities are an addition in Responses", after=("include",)
+        )
 
 
 def _shift_messages(messages: list[JsonObject], ctx: Context) -> None:
-    ctx.receipt.rerouted([(("messages", i), ("messages", i + 1)) for i in range(len(messages))])
-    ctx.receipt.rerouted([(("instructions",), ("messages", 0, "content"))])
+    ctx.receipt.map_paths([(("messages", i), ("messages", i + 1)) for i in range(len(messages))])
+    ctx.receipt.map_paths([(("instructions",), ("messages", 0, "content"))])
 
 
-def _settle_rest(left: JsonObject, hub: str, protocol: str, ctx: Context) -> None:
+def _resolve_rest(left: JsonObject, hub: str, protocol: str, ctx: Context) -> None:
     """What is left has no place in the other protocol."""
     known, why = load(hub)["properties"], f"{protocol} has no place for it"
     for name in list(left):
         value: Any = left[name]
         if name in _HOLDERS and isinstance(value, dict):
             for member in list(value):
-                settle_unsupported(left, (name, member), ctx, why, hub)
+                drop_or_reject(left, (name, member), ctx, why, hub)
         elif name in known:
-            settle_unsupported(left, (name,), ctx, why, hub)
+            drop_or_reject(left, (name,), ctx, why, hub)
         else:
-            settle_extra(left, (name,), ctx, hub=hub)
+            resolve_extra(left, (name,), ctx, hub=hub)

@@ -1,17 +1,17 @@
 """A Responses stream as a chat stream, in hub form.
 
 Theory of operation. What an event says becomes a chunk with one delta; a table gives the handler for each type, and
-events that chat has no place for say nothing:
+events without a place in chat are left out:
 
     response.created, or whatever comes first      the role, and empty content
     a piece of output text, refusal, reasoning     content, refusal, reasoning_content
     a call is added; a piece of its arguments      tool_calls, counted from 0
     a text, an item is done                        nothing, if its pieces came; else the whole, as one piece
-    completed, incomplete                          what no event before has told of its output; the finish, and the
-                                                   usage where the client asked for it
+    completed, incomplete                          the output that no event before has shown; the finish, and the
+                                                   usage if the client asked for it
     failed, cancelled                              a fault
 
-Reasoning comes as it is or as a summary: of an item that tells both, the kind that came first counts. A response that
+Reasoning comes as it is or as a summary: if an item has both, the kind that came first counts. A response that
 failed is an error in chat, so its last event ends the stream with a fault; the End behind it is dropped.
 """
 
@@ -37,8 +37,8 @@ from dragoman.adapters.responses.events import (
 )
 from dragoman.adapters.streams import Chunk, Output
 
-from .annotations import NO_ANNOTATION, chat_annotation
-from .replies import chat_usage, failure
+from .annotations import NO_ANNOTATION, to_chat_annotation
+from .replies import read_failure, to_chat_usage
 
 __all__ = ["ResponsesToChat"]
 
@@ -100,7 +100,7 @@ class ResponsesToChat(StreamTranslatorBase):
     def _piece(self, kind: TextKind, event: JsonObject, text: str, out: list[Output]) -> None:
         index = event["output_index"]
         if kind in _KEYS:
-            if self._told_otherwise(kind, index):
+            if self._is_other_kind(kind, index):
                 return
             if text:
                 self._said.add((index, kind, event.get(kind.index, 0)))
@@ -143,7 +143,7 @@ class ResponsesToChat(StreamTranslatorBase):
                 self._sealed.add(index)
                 out.append(self._delta({"reasoning_signature": item["encrypted_content"]}))
         else:
-            self._ctx.receipt.dropped(("output", index), f"chat has no place for {item['type']} items")
+            self._ctx.receipt.record_drop(("output", index), f"chat has no place for {item['type']} items")
 
     def _part_done(self, index: int, position: int, part: JsonObject, out: list[Output]) -> None:
         kind = _BY_PART.get(part["type"])
@@ -159,8 +159,8 @@ class ResponsesToChat(StreamTranslatorBase):
         if not isinstance(annotation, dict):
             return
         self._noted[event["output_index"], event.get("content_index", 0)] += 1
-        if (made := chat_annotation(annotation)) is None:
-            self._ctx.receipt.dropped(("output", event["output_index"]), NO_ANNOTATION)
+        if (made := to_chat_annotation(annotation)) is None:
+            self._ctx.receipt.record_drop(("output", event["output_index"]), NO_ANNOTATION)
         else:
             out.append(self._delta({"annotations": [made]}))
 
@@ -174,21 +174,21 @@ class ResponsesToChat(StreamTranslatorBase):
         else:
             word = "tool_calls" if self._calls else "stop"
         out.append(self._delta({}, finish=word))
-        usage = chat_usage(response.get("usage"))
+        usage = to_chat_usage(response.get("usage"))
         if self._wants_usage and usage is not None:
             out.append(Chunk({**self._envelope, "choices": [], "usage": usage}))
         self._finished = True
 
     def _failed(self, event: JsonObject, out: list[Output]) -> None:
         status = event["type"].removeprefix("response.")
-        out[:] = [failure({**event["response"], "status": status}).located(self._ctx.receipt)]
+        out[:] = [read_failure({**event["response"], "status": status}).locate(self._ctx.receipt)]
         self._ended = True
 
     # Helpers
 
     def _placed(self, output: list[JsonObject]) -> list[tuple[int, JsonObject]]:
-        """The items of the last event, each with the output index that the events before gave it, or a free one. Where
-        those told of an item that is not in it, the one in that place is taken for the same under another id."""
+        """The items of the last event, each with the output index that the events before gave it, or a free one. If an
+        item of those events is not in it, the one in its place is taken for the same under another id."""
         ids = {item.get("id") for item in output}
         renamed = {index for known, index in self._places.items() if known not in ids}
         free = max(self._places.values(), default=-1) + 1
@@ -199,8 +199,8 @@ class ResponsesToChat(StreamTranslatorBase):
             if index is not None or position not in renamed
         ]
 
-    def _told_otherwise(self, kind: TextKind, index: int) -> bool:
-        """True for reasoning of an item that has told it in the other kind."""
+    def _is_other_kind(self, kind: TextKind, index: int) -> bool:
+        """True for reasoning of an item that has shown the other kind."""
         if kind is not REASONING_TEXT and kind is not SUMMARY_TEXT:
             return False
         return self._thoughts.setdefault(index, kind) is not kind

@@ -3,11 +3,11 @@
 Responses has tools that chat providers have not, and each finds a form there:
 
     function                        a function
-    custom, a call with free text   a function with one text, `input`; a grammar is told in the description
+    custom, a call with free text   a function with one text, `input`; its description has the grammar
     namespace of such tools         its tools, under flat names: `namespace__name`
     any other, run by the provider  left out, if the choice among the rest is free
 
-`originals` gives the way back for names in calls. Tools stand in `tools`, or in the input as `additional_tools`.
+`map_tool_names` gives the way back for names in calls. Tools are in `tools`, or in the input as `additional_tools`.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, dotted
 
-from .unused import tell_unused
+from .unused import record_unused
 
 __all__ = [
     "ADDITIONAL",
-    "Original",
-    "boxed",
-    "chat_choice",
-    "chat_tools",
+    "OriginalTool",
+    "box_text",
     "flat_name",
-    "offered",
-    "originals",
-    "responses_choice",
-    "responses_tools",
-    "unboxed",
+    "list_tools",
+    "map_tool_names",
+    "to_chat_tool_choice",
+    "to_chat_tools",
+    "to_responses_tool_choice",
+    "to_responses_tools",
+    "unbox_text",
 ]
 
 ADDITIONAL = "additional_tools"
@@ -52,8 +52,8 @@ _FREE_TEXT = {
 }
 
 
-class Original(NamedTuple):
-    """What a function in chat stands for. `free` where the tool takes free text."""
+class OriginalTool(NamedTuple):
+    """The tool that a function in chat replaces. `free` is true if it takes free text."""
 
     name: str
     namespace: str | None = None
@@ -73,7 +73,7 @@ def flat_name(namespace: str | None, name: str) -> str:
     return f"{flat[: _LONGEST_NAME - len(digest) - 1]}_{digest}"
 
 
-def offered(request: JsonObject) -> list[tuple[Path, JsonObject]]:
+def list_tools(request: JsonObject) -> list[tuple[Path, JsonObject]]:
     """Every tool of a Responses request, with its path: those of `tools`, then those that its input adds."""
     found: list[tuple[Path, JsonObject]] = [(("tools", i), tool) for i, tool in enumerate(request.get("tools") or ())]
     items = request.get("input")
@@ -83,23 +83,23 @@ def offered(request: JsonObject) -> list[tuple[Path, JsonObject]]:
     return found
 
 
-def originals(request: JsonObject) -> Mapping[str, Original]:
+def map_tool_names(request: JsonObject) -> Mapping[str, OriginalTool]:
     """Name of a function in chat -> the tool, for those that are another in the Responses request."""
-    known: dict[str, Original] = {}
-    for _, tool in offered(request):
+    known: dict[str, OriginalTool] = {}
+    for _, tool in list_tools(request):
         for _, space, one in _members(tool):
             free = one.get("type") == "custom"
             if space is not None or free:
-                known[flat_name(space, one["name"])] = Original(one["name"], space, free)
+                known[flat_name(space, one["name"])] = OriginalTool(one["name"], space, free)
     return known
 
 
-def boxed(text: Any) -> str:
-    """The arguments that stand for free text."""
+def box_text(text: Any) -> str:
+    """The arguments of a function for free text."""
     return orjson.dumps({"input": text}).decode()
 
 
-def unboxed(arguments: str) -> str:
+def unbox_text(arguments: str) -> str:
     """The free text in a function's arguments, none in `{}`; what is no such arguments is the text itself."""
     try:
         found = orjson.loads(arguments)
@@ -111,8 +111,8 @@ def unboxed(arguments: str) -> str:
     return text if isinstance(text, str) else arguments
 
 
-def chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Context) -> list[JsonObject]:
-    """Tools of a Responses request in chat's form. Raises Fault where a tool of the provider's cannot be left out."""
+def to_chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Context) -> list[JsonObject]:
+    """Tools of a Responses request in chat's form. Raises Fault if a tool of the provider's cannot be left out."""
     made: list[JsonObject] = []
     places: list[tuple[Path, Path]] = []
     hosted: list[tuple[Path, Any]] = []
@@ -123,44 +123,44 @@ def chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Context) 
             for inside, space, one in _members(tool)
         ]
         if tool.get("type") == "namespace":
-            tell_unused(tool, ("type", "name", "tools"), path, ctx, "chat")
-            ctx.receipt.converted(path, "the namespace is part of the names", after=("tools", len(made)))
+            record_unused(tool, ("type", "name", "tools"), path, ctx, "chat")
+            ctx.receipt.record_conversion(path, "the namespace is part of the names", after=("tools", len(made)))
             hosted += [((*path, "tools", k), one.get("type")) for k, one in _strangers(tool)]
         elif not own:
             hosted.append((path, tool.get("type")))
         places += [(path, ("tools", len(made) + k)) for k in range(len(own))]
         made += own
-    _settle_hosted(hosted, made, choice, ctx)
-    ctx.receipt.converted(("tools",), "tools in chat's form")
-    ctx.receipt.rerouted(places)
+    _drop_hosted(hosted, made, choice, ctx)
+    ctx.receipt.record_conversion(("tools",), "tools in chat's form")
+    ctx.receipt.map_paths(places)
     return made
 
 
-def responses_tools(tools: list[JsonObject], ctx: Context) -> list[JsonObject]:
+def to_responses_tools(tools: list[JsonObject], ctx: Context) -> list[JsonObject]:
     """Tools of a chat request in the form of Responses, where `strict` is always said."""
-    ctx.receipt.converted(("tools",), "tools in the form of Responses")
+    ctx.receipt.record_conversion(("tools",), "tools in the form of Responses")
     return [_responses_tool(tool, ("tools", i), ctx) for i, tool in enumerate(tools)]
 
 
-def chat_choice(choice: Any, tools: list[JsonObject], ctx: Context) -> tuple[list[JsonObject], Any]:
+def to_chat_tool_choice(choice: Any, tools: list[JsonObject], ctx: Context) -> tuple[list[JsonObject], Any]:
     """The tools to offer in chat, and the choice among them. Raises Fault for what the model's provider lacks."""
     if not isinstance(choice, dict):
         return tools, choice
     if choice.get("type") == "allowed_tools":
         return _allowed(choice, tools, ctx)
-    ctx.receipt.converted(("tool_choice",), "in chat's form")
+    ctx.receipt.record_conversion(("tool_choice",), "in chat's form")
     return tools, {"type": "function", "function": {"name": _chosen(choice)}}
 
 
 def _allowed(choice: JsonObject, tools: list[JsonObject], ctx: Context) -> tuple[list[JsonObject], Any]:
-    """Most chat servers know no list of allowed tools: no other is offered."""
+    """Most chat servers know no list of allowed tools, so only those are offered."""
     names = {_chosen(one) for one in choice.get("tools") or () if one.get("type") in _CLIENTS}
     allowed = [k for k, tool in enumerate(tools) if tool["function"]["name"] in names]
     if not allowed:
         text = "tool_choice allows only tools that the model's provider does not have or the request does not offer"
         raise Fault("unsupported_parameter", text, ("tool_choice",), choice, code="unsupported_parameter")
-    ctx.receipt.converted(("tool_choice",), "only the allowed tools are offered")
-    ctx.receipt.rerouted([(("tools", k), ("tools", place)) for place, k in enumerate(allowed)])
+    ctx.receipt.record_conversion(("tool_choice",), "only the allowed tools are offered")
+    ctx.receipt.map_paths([(("tools", k), ("tools", place)) for place, k in enumerate(allowed)])
     return [tools[k] for k in allowed], choice.get("mode", "auto")
 
 
@@ -172,17 +172,18 @@ def _chosen(choice: JsonObject) -> str:
     return flat_name(choice.get("namespace"), choice["name"])
 
 
-def responses_choice(choice: Any, ctx: Context) -> Any:
+def to_responses_tool_choice(choice: Any, ctx: Context) -> Any:
+    """A choice among the tools of a chat request in the form of Responses."""
     if not isinstance(choice, dict):
         return choice
     kind = choice.get("type")
-    ctx.receipt.converted(("tool_choice",), "in the form of Responses")
+    ctx.receipt.record_conversion(("tool_choice",), "in the form of Responses")
     if kind == "allowed_tools":
         allowed = choice["allowed_tools"]
         return {
             "type": kind,
             "mode": allowed["mode"],
-            "tools": [responses_choice(one, ctx) for one in allowed["tools"]],
+            "tools": [to_responses_tool_choice(one, ctx) for one in allowed["tools"]],
         }
     return {"type": kind, "name": choice[kind]["name"]} if kind in ("function", "custom") else choice
 
@@ -197,7 +198,7 @@ def _members(tool: JsonObject) -> Iterator[tuple[Path, str | None, JsonObject]]:
 
 
 def _check_names(tools: list[tuple[Path, JsonObject]]) -> None:
-    """Raises Fault where tools of two namespaces would have one name in chat: nobody could tell whose call it is."""
+    """Raise Fault if tools of two namespaces would have one name in chat: calls could not be assigned."""
     spaces: dict[str, str | None] = {}
     for path, tool in tools:
         for inside, space, one in _members(tool):
@@ -220,37 +221,39 @@ def _runs_here(tool: JsonObject) -> bool:
 def _chat_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> JsonObject:
     if tool.get("type") == "custom":
         return _free_function(tool, name, path, ctx)
-    tell_unused(tool, ("type", *_FUNCTION_KEYS), path, ctx, "chat")
+    record_unused(tool, ("type", *_FUNCTION_KEYS), path, ctx, "chat")
     function = {key: tool[key] for key in _FUNCTION_KEYS if tool.get(key) is not None}
     return {"type": "function", "function": {**function, "name": name}}
 
 
 def _free_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> JsonObject:
-    tell_unused(tool, ("type", "name", "description", "format"), path, ctx, "chat")
+    record_unused(tool, ("type", "name", "description", "format"), path, ctx, "chat")
     form = tool.get("format") or {}
-    told = [tool["description"]] if tool.get("description") else []
+    texts = [tool["description"]] if tool.get("description") else []
     if form.get("definition"):
-        told.append(f"`input` follows this {form.get('syntax', '')} grammar:\n{form['definition']}")
-        ctx.receipt.converted(path, "free text is a function's in chat, its grammar told but not enforced", "loss")
+        texts.append(f"`input` follows this {form.get('syntax', '')} grammar:\n{form['definition']}")
+        ctx.receipt.record_conversion(
+            path, "free text is a function's argument in chat; its grammar is described but not enforced", "loss"
+        )
     else:
-        ctx.receipt.converted(path, "free text is a function's in chat")
-    described = {"description": "\n\n".join(told)} if told else {}
+        ctx.receipt.record_conversion(path, "free text is a function's argument in chat")
+    described = {"description": "\n\n".join(texts)} if texts else {}
     return {"type": "function", "function": {"name": name, **described, "parameters": _FREE_TEXT}}
 
 
 def _responses_tool(tool: JsonObject, path: Path, ctx: Context) -> JsonObject:
-    tell_unused(tool, ("type", tool["type"]), path, ctx, "Responses")
+    record_unused(tool, ("type", tool["type"]), path, ctx, "Responses")
     if tool.get("type") == "custom":
         return {"type": "custom", **tool["custom"]}
     function = tool["function"]
-    tell_unused(function, _FUNCTION_KEYS, (*path, "function"), ctx, "Responses")
+    record_unused(function, _FUNCTION_KEYS, (*path, "function"), ctx, "Responses")
     made = {"type": "function", "name": function["name"], "parameters": function.get("parameters")}
     if function.get("description") is not None:
         made["description"] = function["description"]
     return {**made, "strict": bool(function.get("strict"))}
 
 
-def _settle_hosted(hosted: list[tuple[Path, Any]], made: list[JsonObject], choice: Any, ctx: Context) -> None:
+def _drop_hosted(hosted: list[tuple[Path, Any]], made: list[JsonObject], choice: Any, ctx: Context) -> None:
     """Tools that run at the provider are left out while the model stays free to do without them, and has others; the
     policy may drop them all."""
     forced = choice == "required" or isinstance(choice, dict)
@@ -258,4 +261,4 @@ def _settle_hosted(hosted: list[tuple[Path, Any]], made: list[JsonObject], choic
         if not made and (forced or ctx.target.policy.unsupported != "drop"):
             text = f"the model's provider does not have the tool {kind}, and nothing else remains to choose from"
             raise Fault("unsupported_parameter", text, path, kind, code="unsupported_parameter")
-        ctx.receipt.dropped(path, f"the model's provider does not have the tool {kind}")
+        ctx.receipt.record_drop(path, f"the model's provider does not have the tool {kind}")

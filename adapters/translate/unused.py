@@ -1,4 +1,4 @@
-"""Keys of a message, a part or a tool that a conversion had no use for: each is a loss, and told."""
+"""Keys of a message, a part or a tool that a conversion did not use: each is recorded as a loss."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.paths import Path
 
-__all__ = ["tell_unused"]
+__all__ = ["record_unused"]
 
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
 
 
-def tell_unused(holder: JsonObject, used: Container[str], path: Path, ctx: Context, protocol: str) -> None:
+def record_unused(holder: JsonObject, used: Container[str], path: Path, ctx: Context, protocol: str) -> None:
     """`used` are the keys that the conversion of `holder` has looked at."""
     for key, value in holder.items():
         if key not in used and value not in _NOTHING:
-            ctx.receipt.dropped((*path, key), f"{protocol} has no place for it")
+            ctx.receipt.record_drop((*path, key), f"{protocol} has no place for it")

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 from dragoman.local_engine.generation import SamplingParams
 
 __all__ = [
@@ -42,7 +42,7 @@ MAX_BIAS = 100.0
 
 def check_request(request: JsonObject, schema: str, supported: Collection[str]) -> None:
     """Validate a request with a hub schema, and reject fields that are not supported here. Raises Fault."""
-    validator = judge(schema)
+    validator = load_validator(schema)
     validator.check(request)
     for key, value in request.items():
         rule = validator.schema["properties"].get(key)

@@ -13,7 +13,7 @@ from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
 
 from dragoman.adapters.call import Call
-from dragoman.adapters.extras import extra_parameters
+from dragoman.adapters.extras import read_extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Pipeline
 from dragoman.adapters.routes import Route
@@ -106,7 +106,7 @@ class Exchange:
         deployment = pipeline.deployment
         record.model = model = state.model(pipeline.request.get("model"), deployment)
         record.stream = pipeline.wants_stream
-        candidates = state.candidates(model, caller, extra_parameters(headers), deployment)
+        candidates = state.candidates(model, caller, read_extra_parameters(headers), deployment)
         await self._continue_conversation(caller.name or "")
         self._answer = create_answer(ctx)
         await try_targets(ctx, candidates, self._answer)

@@ -5,14 +5,14 @@ from dragoman.adapters.changes import Receipt
 
 def test_unmap_walks_renames_back() -> None:
     receipt = Receipt()
-    receipt.renamed(("max_completion_tokens",), ("max_tokens",), "the target's name for it")
+    receipt.record_rename(("max_completion_tokens",), ("max_tokens",), "the target's name for it")
     assert receipt.unmap(("max_tokens",)) == ("max_completion_tokens",)
     assert receipt.unmap(("temperature",)) == ("temperature",)
 
 
 def test_unmap_of_a_permutation_takes_effect_at_once() -> None:
     receipt = Receipt()
-    receipt.rerouted(
+    receipt.map_paths(
         [(("messages", 2), ("messages", 0)), (("messages", 0), ("messages", 1)), (("messages", 1), ("messages", 2))]
     )
     assert [receipt.unmap(("messages", i, "content"))[1] for i in range(3)] == [2, 0, 1]
@@ -20,15 +20,15 @@ def test_unmap_of_a_permutation_takes_effect_at_once() -> None:
 
 def test_unmap_goes_through_the_steps_from_the_last_to_the_first() -> None:
     receipt = Receipt()
-    receipt.rerouted([(("messages", 1), ("messages", 0)), (("messages", 0), ("messages", 1))])
-    receipt.renamed(("messages", 0, "content"), ("messages", 0, "text"), "another name")
+    receipt.map_paths([(("messages", 1), ("messages", 0)), (("messages", 0), ("messages", 1))])
+    receipt.record_rename(("messages", 0, "content"), ("messages", 0, "text"), "another name")
     assert receipt.unmap(("messages", 0, "text", 3)) == ("messages", 1, "content", 3)
 
 
 def test_changes_show_the_path_that_the_client_wrote() -> None:
     receipt = Receipt()
-    receipt.rerouted([(("messages", 1), ("messages", 0)), (("messages", 0), ("messages", 1))])
-    receipt.dropped(("messages", 0, "name"), "not known")
+    receipt.map_paths([(("messages", 1), ("messages", 0)), (("messages", 0), ("messages", 1))])
+    receipt.record_drop(("messages", 0, "name"), "not known")
     assert receipt.changes[0].public() == {
         "action": "dropped",
         "weight": "loss",
@@ -39,9 +39,9 @@ def test_changes_show_the_path_that_the_client_wrote() -> None:
 
 def test_a_fork_keeps_what_was_and_shares_nothing() -> None:
     receipt = Receipt()
-    receipt.dropped(("user",), "only advises")
+    receipt.record_drop(("user",), "only advises")
     fork = receipt.fork()
-    fork.renamed(("a",), ("b",), "x")
+    fork.record_rename(("a",), ("b",), "x")
     assert len(receipt.changes) == 1
     assert receipt.unmap(("b",)) == ("b",)
     assert fork.unmap(("b",)) == ("a",)
@@ -49,10 +49,10 @@ def test_a_fork_keeps_what_was_and_shares_nothing() -> None:
 
 def test_the_header_lists_losses_only() -> None:
     receipt = Receipt()
-    receipt.filled(("stream",), "always explicit")
+    receipt.record_fill(("stream",), "always explicit")
     assert receipt.header() is None
-    receipt.dropped(("seed",), "the target's API does not have it")
-    receipt.dropped(("messages", 0, 'na"me\n'), "odd")
+    receipt.record_drop(("seed",), "the target's API does not have it")
+    receipt.record_drop(("messages", 0, 'na"me\n'), "odd")
     assert receipt.header() == (
         'dropped;path="seed";reason="the target%27s API does not have it", '
         'dropped;path="messages[0].na%22me%0A";reason="odd"'
@@ -62,14 +62,14 @@ def test_the_header_lists_losses_only() -> None:
 def test_the_header_is_bounded_and_says_how_much_is_left_out() -> None:
     receipt = Receipt()
     for i in range(50):
-        receipt.dropped((f"field{i}",), "because")
+        receipt.record_drop((f"field{i}",), "because")
     header = receipt.header()
     assert header is not None
     assert header.endswith(", more;count=30")
     assert len(header) <= 2048
     receipt = Receipt()
     for i in range(5):
-        receipt.dropped(("x" * 900, i), "because")
+        receipt.record_drop(("x" * 900, i), "because")
     header = receipt.header()
     assert header is not None
     assert header.endswith("more;count=3")
@@ -78,10 +78,10 @@ def test_the_header_is_bounded_and_says_how_much_is_left_out() -> None:
 
 def test_what_a_fork_has_more_is_taken_over_once() -> None:
     receipt = Receipt()
-    receipt.dropped(("user",), "it only advises")
+    receipt.record_drop(("user",), "it only advises")
     forks = [receipt.fork(), receipt.fork()]
     for fork in forks:
-        fork.dropped(("input", 0), "x")
+        fork.record_drop(("input", 0), "x")
         fork.violations = 2
         receipt.absorb(fork)
     assert [change.before for change in receipt.changes] == [("user",), ("input", 0)]
@@ -90,10 +90,10 @@ def test_what_a_fork_has_more_is_taken_over_once() -> None:
 
 def test_what_is_lost() -> None:
     receipt = Receipt()
-    receipt.dropped(("user",), "it only advises")
-    receipt.dropped(("n",), "the same as none", "form")
-    receipt.clamped(("dimensions",), "at least 1")
-    assert receipt.lost(("user",))
-    assert receipt.lost(("dimensions",))
-    assert not receipt.lost(("n",))
-    assert not receipt.lost(("temperature",))
+    receipt.record_drop(("user",), "it only advises")
+    receipt.record_drop(("n",), "the same as none", "form")
+    receipt.record_clamp(("dimensions",), "at least 1")
+    assert receipt.is_lost(("user",))
+    assert receipt.is_lost(("dimensions",))
+    assert not receipt.is_lost(("n",))
+    assert not receipt.is_lost(("temperature",))

@@ -14,7 +14,7 @@ from dragoman.adapters.databricks import faults as databricks
 from dragoman.adapters.faults import KINDS, Fault, Kind
 from dragoman.adapters.mindie import faults as mindie
 from dragoman.adapters.openai import faults as openai
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 CTX = Context("actual", Call("POST", "/chat/completions", {}), Receipt(), clock=lambda: 0.0)
 DOCUMENTED = Context("documented", Call("POST", "/chat/completions", {}), Receipt())
@@ -145,7 +145,7 @@ def test_mindie(kind: Kind) -> None:
 def test_bodies_fit_the_documented_schema(dialect: str, kind: Kind) -> None:
     for path, value in (((), None), (("messages", 0, "role"), "wizard"), (("n",), [1, {"a": None}])):
         written = DIALECTS[dialect].write_fault(Fault(kind, "Said so", path, value), DOCUMENTED)
-        assert list(judge(f"{dialect}/chat.error").violations(written.body)) == []
+        assert list(load_validator(f"{dialect}/chat.error").violations(written.body)) == []
 
 
 @pytest.mark.parametrize("code", ["empty_body", "invalid_json", "duplicate_key", "invalid_utf8"])

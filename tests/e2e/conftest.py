@@ -17,7 +17,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from dragoman.adapters import dialects
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 from dragoman.contract.fakes import FakeProvider
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import Running, start
@@ -172,7 +172,7 @@ class Client:
         """By the schema of the profile in which the dialect is served."""
         found = [
             f"{v.path}: {v.message}"
-            for v in judge(f"{self.dialect}/{self.protocol}.{side}", self.profile).violations(body)
+            for v in load_validator(f"{self.dialect}/{self.protocol}.{side}", self.profile).violations(body)
         ]
         assert found == [], (side, body)
 

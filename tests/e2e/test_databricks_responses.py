@@ -17,7 +17,7 @@ from databricks.sdk import WorkspaceClient
 from databricks.sdk.config import Config as WorkspaceConfig
 from openai import AsyncOpenAI
 
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
 
@@ -82,7 +82,7 @@ class Endpoint:
         return found
 
     def check(self, body: Any, side: str) -> None:
-        found = [v.message for v in judge(f"databricks/responses.{side}", self.profile).violations(body)]
+        found = [v.message for v in load_validator(f"databricks/responses.{side}", self.profile).violations(body)]
         assert found == [], body
 
 
@@ -125,7 +125,7 @@ async def test_r12_the_whole_object(endpoint: Endpoint, model: str) -> None:
     settings = {"instructions": "be brief", "max_output_tokens": 50, "tools": TOOLS, "metadata": {"k": "v"}}
     for way in range(len(WAYS)):
         reply = await endpoint.ask(model, way=way, **settings)
-        assert judge("databricks/responses.reply", "documented").known <= reply.keys()
+        assert load_validator("databricks/responses.reply", "documented").known <= reply.keys()
         assert texts(reply).startswith("The dragoman bows")
         assert {key: reply[key] for key in settings} == settings
         usage = reply["usage"]

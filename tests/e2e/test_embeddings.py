@@ -19,7 +19,7 @@ from azure.core.credentials import AzureKeyCredential
 from azure.core.exceptions import HttpResponseError
 from databricks.sdk import WorkspaceClient, errors
 
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 from dragoman.contract.fakes.embeddings import make_vector
 
 PROVIDERS = ("openai", "databricks", "azure")
@@ -102,7 +102,7 @@ async def test_every_client_over_every_provider(house: Any, dialect: str, provid
         status, headers, body = await post(house, path, {"model": provider, "input": TEXTS})
         assert status == 200, body
         assert headers["content-type"] == "application/json"
-        assert [v.message for v in judge(f"{dialect}/embeddings.reply").violations(body)] == []
+        assert [v.message for v in load_validator(f"{dialect}/embeddings.reply").violations(body)] == []
         assert [item["embedding"] for item in body["data"]] == [make_vector(text) for text in TEXTS]
 
 
@@ -244,7 +244,7 @@ async def test_vectors_that_cannot_be_trusted(house: Any, provider: str) -> None
             told = (behaviour, encoding, body)
             assert (status, body["error"]["type"]) == (502, "server_error"), told
             assert said in body["error"]["message"], told
-            assert [v.message for v in judge("openai/embeddings.error").violations(body)] == []
+            assert [v.message for v in load_validator("openai/embeddings.error").violations(body)] == []
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -257,7 +257,7 @@ async def test_what_is_mended(house: Any, client: Any, provider: str) -> None:
             wanted: list[Any] = [make_vector(text) for text in texts]
             assert found == (wanted if encoding == "float" else list(map(packed, wanted))), behaviour
             judged = reply.model_dump(exclude_none=True, warnings=False)
-            assert [v.message for v in judge("hub/embeddings.reply").violations(judged)] == []
+            assert [v.message for v in load_validator("hub/embeddings.reply").violations(judged)] == []
     one = await client.embeddings.create(model=provider, input="fake:vectors-single")
     assert one.data[0].embedding == make_vector("fake:vectors-single")
 

@@ -20,7 +20,7 @@ from azure.core.exceptions import HttpResponseError
 from databricks.sdk import WorkspaceClient, errors
 from databricks.sdk.config import Config
 
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 KEYS = [
     {"name": "all", "key": "sk-all"},
@@ -120,7 +120,7 @@ async def test_databricks_client_asks_about_the_host_before_it_has_a_key(house: 
         assert (status, json.loads(raw)) == (200, {})
     status, headers, raw = await ask(house, "/.well-known/databricks-config", None, "POST")
     assert (status, headers["Allow"]) == (405, "GET, HEAD, OPTIONS")
-    assert judge("databricks/chat.error").ok(json.loads(raw))
+    assert load_validator("databricks/chat.error").accepts(json.loads(raw))
 
 
 @pytest.mark.parametrize("client", [ChatCompletionsClient, EmbeddingsClient])
@@ -142,7 +142,7 @@ async def test_azure_info(house: Any, build: Any) -> None:
     ):
         found, headers, raw = await ask(house, path)
         assert (found, headers["x-ms-error-code"]) == (status, code), raw
-        assert judge("azure/chat.error").ok(json.loads(raw))
+        assert load_validator("azure/chat.error").accepts(json.loads(raw))
     async with ChatCompletionsClient(
         endpoint=house.proxy.url, credential=AzureKeyCredential("sk-all"), retry_total=0
     ) as client:
@@ -186,11 +186,11 @@ async def test_errors_are_native(house: Any, path: str) -> None:
     for method in ("POST", "PUT", "DELETE"):
         status, headers, raw = await ask(house, path, method=method)
         assert (status, headers["Allow"]) == (405, "GET, HEAD, OPTIONS")
-        assert judge(f"{dialect}/chat.error", profile).ok(json.loads(raw)), raw
+        assert load_validator(f"{dialect}/chat.error", profile).accepts(json.loads(raw)), raw
     for key in (None, "sk-wrong"):
         status, _, raw = await ask(house, path, key)
         assert status == 401
-        assert judge(f"{dialect}/chat.error", profile).ok(json.loads(raw)), raw
+        assert load_validator(f"{dialect}/chat.error", profile).accepts(json.loads(raw)), raw
     assert (await ask(house, path, method="OPTIONS"))[0] == 204
     status, _, raw = await ask(house, path, method="HEAD")
     assert status == (400 if "info?" in path else 200)
@@ -215,7 +215,7 @@ async def test_unknown_and_forbidden_are_the_same(house: Any, path: str) -> None
 async def test_names_that_no_model_can_have(house: Any, name: str) -> None:
     status, _, raw = await ask(house, f"/v1/models/{name}")
     assert status == 404, raw
-    assert judge("openai/chat.error").ok(json.loads(raw))
+    assert load_validator("openai/chat.error").accepts(json.loads(raw))
 
 
 async def test_what_is_asked_is_logged(house: Any) -> None:

@@ -15,7 +15,7 @@ import aiohttp
 import jsonschema_rs
 import pytest
 
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
 TOOLS = [
@@ -105,13 +105,13 @@ def published_judge(name: str) -> jsonschema_rs.Draft202012Validator:
 
 def check(body: Any, side: str) -> None:
     name = {"reply": "CreateChatCompletionResponse", "event": "CreateChatCompletionStreamResponse"}[side]
-    assert [v.message for v in judge(f"hub/chat.{side}").violations(body)] == []
-    assert [v.message for v in judge(f"openai/chat.{side}").violations(body)] == []
+    assert [v.message for v in load_validator(f"hub/chat.{side}").violations(body)] == []
+    assert [v.message for v in load_validator(f"openai/chat.{side}").violations(body)] == []
     assert [error.message for error in published_judge(name).iter_errors(body)] == []
 
 
 def check_error(body: Any) -> None:
-    assert [v.message for v in judge("openai/chat.error").violations(body)] == []
+    assert [v.message for v in load_validator("openai/chat.error").violations(body)] == []
     assert body["error"]["message"]
 
 

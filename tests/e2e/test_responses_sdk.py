@@ -15,7 +15,7 @@ from openai import AsyncOpenAI
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import BaseModel, TypeAdapter
 
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 from dragoman.contract.fakes import FakeProvider
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
@@ -184,14 +184,14 @@ async def test_every_event_is_valid_and_numbered(house: Any, dialect: str, behav
     found = await events(house, dialect, behaviour)
     assert [event["sequence_number"] for event in found] == list(range(len(found)))
     for event in found:
-        assert [v.message for v in judge("hub/responses.event").violations(event)] == []
+        assert [v.message for v in load_validator("hub/responses.event").violations(event)] == []
         EVENT.validate_python(event)
     terminal = found[-1]
     incomplete = behaviour in ("length", "content-filter")
     assert terminal["type"] == ("response.incomplete" if incomplete else "response.completed")
     done = [event["item"] for event in found if event["type"] == "response.output_item.done"]
     assert terminal["response"]["output"] == done
-    assert [v.message for v in judge("hub/responses.reply").violations(terminal["response"])] == []
+    assert [v.message for v in load_validator("hub/responses.reply").violations(terminal["response"])] == []
     Response.model_validate(terminal["response"])
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 from tiny_models import END, SEED, SPECS
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 from dragoman.local_engine.engine import Engine, EngineOptions
 from dragoman.local_engine.event_streams import EventStreams
 from dragoman.local_engine.export.decoder_graph import ExportOptions
@@ -63,14 +63,14 @@ async def stream_chat(service: EngineService, **request: Any) -> list[JsonObject
     """Send a chat request; return its chunks, each checked with the hub's schema."""
     chunks = [chunk async for chunk in service.chat({"model": "m", "messages": HI, **request})]
     for chunk in chunks:
-        judge("hub/chat.event").check(chunk)
+        load_validator("hub/chat.event").check(chunk)
     return chunks
 
 
 async def send_chat(service: EngineService, **request: Any) -> JsonObject:
     """Send a chat request; return its reply, checked with the hub's schema."""
     reply = collect_reply(await stream_chat(service, **request))
-    judge("hub/chat.reply").check(reply)
+    load_validator("hub/chat.reply").check(reply)
     return reply
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.common.completeness import Completeness
-from dragoman.adapters.common.reply_rules import Reading
+from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.stream_reader import StreamReaderBase
 from dragoman.adapters.common.stream_writer import StreamWriterBase
 from dragoman.adapters.dialect import Called, Dialect, Served
@@ -64,7 +64,7 @@ def _write_request(request: JsonObject, ctx: Context) -> Call:
     for name in ctx.target.lacks & body.keys():
         raise Fault("unsupported_parameter", f"{name} is not supported", (name,), code="unsupported_parameter")
     if ctx.target.policy.extra_parameters == "drop" and body.pop("extra", None):
-        ctx.receipt.dropped(("extra",), "the target does not know it")
+        ctx.receipt.record_drop(("extra",), "the target does not know it")
     return Call("POST", "/chat/completions", body)
 
 
@@ -93,7 +93,7 @@ class _Reader(StreamReaderBase):
     _completeness: _Completeness
 
     def __init__(self, ctx: Context) -> None:
-        super().__init__(Reading("openai"), ctx, "openai/chat.event", _Completeness())
+        super().__init__(ReplyRules("openai"), ctx, "openai/chat.event", _Completeness())
 
     def _item(self, item: Item) -> list[Output]:
         data = item.data if isinstance(item, Event) else item.text

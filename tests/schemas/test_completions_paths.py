@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 from dragoman.schemas import Schema, load, profiles
 
 from .conftest import FindErrors
@@ -46,7 +46,7 @@ def test_a_mistake_is_an_error_at_its_own_place(
     ],
 )
 def test_a_broken_rule_has_a_message(name: str, body: Schema, said: str) -> None:
-    violation = next(judge(f"{name}/completions.request").violations({"model": "m", **body}))
+    violation = next(load_validator(f"{name}/completions.request").violations({"model": "m", **body}))
     assert said in violation.message
 
 

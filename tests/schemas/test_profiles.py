@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.schemas import Schema, load
+from dragoman.schemas import Schema, inherit_rows, lineage, load, profiles
 
 from .conftest import Compile
 
@@ -205,3 +205,33 @@ def test_an_error_is_valid_in_these_profiles(dialect: str, body: Schema, wanted:
     name = f"{dialect}/chat.error"
     taken = [p for p in ("documented", "actual", "native") if compiled(name, p).is_valid(body) and _has(dialect, p)]
     assert taken == wanted.split()
+
+
+def test_a_profile_may_be_based_on_another() -> None:
+    for side in ("reply", "event", "error"):
+        assert load(f"mindie/chat.{side}", "native") == load(f"mindie/chat.{side}", "actual")
+        assert profiles(f"mindie/chat.{side}") == ("documented", "actual", "native")
+    actual, native = (_without_sources(load("mindie/chat.request", profile)) for profile in ("actual", "native"))
+    for name in ("response_format", "json_schema", "single_types"):
+        assert name not in native["$defs"]
+        del actual["$defs"][name]
+    assert "response_format" not in native["properties"]
+    del actual["properties"]["response_format"]
+    assert native["properties"]["top_k"] == {"type": ["integer", "null"], "minimum": 0, "maximum": 2147483647}
+    assert actual["properties"].pop("top_k") != native["properties"].pop("top_k")
+    assert native == actual
+
+
+def test_a_table_by_profile_is_completed() -> None:
+    assert lineage("mindie", "native") == ("native", "actual", "documented")
+    assert lineage("databricks", "actual") == ("actual", "documented")
+    assert inherit_rows("mindie", {"documented": 1, "actual": 2}) == {"documented": 1, "actual": 2, "native": 2}
+    assert inherit_rows("mindie", {"documented": 1}) == {"documented": 1, "native": 1}
+    assert inherit_rows("mindie", {"documented": 1, "native": 3}) == {"documented": 1, "native": 3}
+    assert inherit_rows("azure", {"documented": 1, "actual": 2}) == {"documented": 1, "actual": 2}
+
+
+def _without_sources(rule: Any) -> Any:
+    if isinstance(rule, dict):
+        return {key: _without_sources(value) for key, value in rule.items() if key != "x-source"}
+    return [_without_sources(one) for one in rule] if isinstance(rule, list) else rule

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 from dragoman.schemas import Schema, load, profiles
 
 from .conftest import FindErrors
@@ -66,7 +66,9 @@ RULES: list[tuple[str, str, Schema, str]] = [
 
 @pytest.mark.parametrize(("dialect", "profile", "change", "message"), RULES)
 def test_a_broken_rule_has_a_message(dialect: str, profile: str, change: Schema, message: str) -> None:
-    [violation] = judge(f"{dialect}/responses.request", profile).violations({"model": "m", "input": "x", **change})
+    [violation] = load_validator(f"{dialect}/responses.request", profile).violations(
+        {"model": "m", "input": "x", **change}
+    )
     assert violation.path == (next(reversed(change)),)
     assert violation.message.endswith(f"is not valid: {message}")
 

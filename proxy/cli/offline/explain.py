@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, JsonObject, Reply
 from dragoman.adapters.changes import Change
-from dragoman.adapters.extras import extra_parameters
+from dragoman.adapters.extras import read_extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_object
 from dragoman.adapters.pipeline import Attempt, Pipeline
@@ -151,7 +151,7 @@ async def _fill(plan: Plan, config: Config, state: RouterState, pipeline: Pipeli
     deployment = pipeline.deployment
     plan.model = state.model(pipeline.request.get("model"), deployment)
     plan.entry = match(config.models, plan.model)
-    candidates = state.candidates(plan.model, caller, extra_parameters(pipeline.call.headers), deployment)
+    candidates = state.candidates(plan.model, caller, read_extra_parameters(pipeline.call.headers), deployment)
     plan.stops = _with_chances([_stop(config, plan, candidate, pipeline) for candidate in candidates])
     chosen = plan.chosen
     if chosen is None:

@@ -16,7 +16,7 @@ import orjson
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Headers, JsonObject, Reply
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.extras import extra_parameters
+from dragoman.adapters.extras import read_extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any, read_object
 from dragoman.adapters.pipeline import SSE, Attempt, Pipeline, find_bridge
@@ -183,7 +183,7 @@ def _candidate(task: Task, model: str, call: Call | None = None) -> Candidate:
     provider |= {"profile": task.provider.profile} if task.provider.profile else {}
     config = Config.model_validate({"providers": {"provider": provider}, "models": {"model": {"targets": [target]}}})
     state = RouterState(config, dialects, create_upstream=_Nowhere)
-    candidate = next(state.candidates("model", ANYONE, extra_parameters(call.headers) if call else None))
+    candidate = next(state.candidates("model", ANYONE, read_extra_parameters(call.headers) if call else None))
     return replace(candidate, plan=candidate.plan.with_target(replace(candidate.target, model=model)))
 
 

@@ -16,7 +16,7 @@ from dragoman.adapters.jsontext import read_any, read_object
 from dragoman.adapters.paths import dotted, lookup
 from dragoman.adapters.responses.requests import check_request as check_responses
 from dragoman.adapters.sse import Event, Framer, Stray, TooLong
-from dragoman.adapters.validation import Judge, Violation, judge
+from dragoman.adapters.validation import Validator, Violation, load_validator
 from dragoman.proxy.config.models import PolicyChoice
 from dragoman.schemas import names
 
@@ -29,7 +29,7 @@ __all__ = ["Finding", "Subject", "validate"]
 
 _STREAM = "stream"
 _DONE = b"[DONE]"
-_BEYOND_SCHEMAS: Mapping[str, Callable[[JsonObject, Judge], None]] = {
+_BEYOND_SCHEMAS: Mapping[str, Callable[[JsonObject, Validator], None]] = {
     "chat.request": check_chat,
     "responses.request": check_responses,
     "embeddings.request": check_embeddings,
@@ -85,7 +85,7 @@ class Subject:
 
 def validate(data: bytes, subject: Subject) -> list[Finding]:
     """Everything that is wrong with the payload."""
-    rules = judge(subject.schema, subject.profile)
+    rules = load_validator(subject.schema, subject.profile)
     if subject.side == _STREAM:
         return [*_events(data, rules), *_completeness(data, subject)]
     try:
@@ -103,7 +103,7 @@ def _is_of_stream(name: str) -> bool:
     return dialect in dialects and side.endswith(".event")
 
 
-def _beyond(body: JsonObject, subject: Subject, rules: Judge) -> list[Finding]:
+def _beyond(body: JsonObject, subject: Subject, rules: Validator) -> list[Finding]:
     check = _BEYOND_SCHEMAS.get(f"{subject.protocol}.{subject.side}")
     try:
         if check is not None:
@@ -113,7 +113,7 @@ def _beyond(body: JsonObject, subject: Subject, rules: Judge) -> list[Finding]:
     return []
 
 
-def _events(data: bytes, rules: Judge) -> Iterator[Finding]:
+def _events(data: bytes, rules: Validator) -> Iterator[Finding]:
     framer = Framer()
     try:
         items = [*framer.feed(data), *framer.close()]
@@ -128,7 +128,7 @@ def _events(data: bytes, rules: Judge) -> Iterator[Finding]:
             yield from _event(item, number, rules)
 
 
-def _event(item: Event, number: int, rules: Judge) -> Iterator[Finding]:
+def _event(item: Event, number: int, rules: Validator) -> Iterator[Finding]:
     try:
         body = read_any(item.data)
     except ValueError:
@@ -147,6 +147,6 @@ def _completeness(data: bytes, subject: Subject) -> list[Finding]:
     return [] if fault is None else [Finding("", fault.message)]
 
 
-def _finding(violation: Violation, rules: Judge, event: int | None = None) -> Finding:
+def _finding(violation: Violation, rules: Validator, event: int | None = None) -> Finding:
     source = source_of(violation, rules.schema)
     return Finding(dotted(violation.path), violation.message, violation.value, source, event)

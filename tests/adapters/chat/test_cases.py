@@ -144,7 +144,7 @@ def test_r04_invalid_flag_is_a_failure_when_strict_else_a_recorded_stop(context:
     ctx = context("documented")
     reply = read("mindie", ctx, completion("invalid flag"))
     assert reply["choices"][0]["finish_reason"] == "stop"
-    assert "'invalid flag' reads 'stop'" in [change.reason for change in ctx.receipt.changes]
+    assert "finish reason 'invalid flag' reads 'stop'" in [change.reason for change in ctx.receipt.changes]
 
 
 def test_r05_databricks_plural_object_and_extra_fields(context: MakeContext) -> None:
@@ -261,3 +261,19 @@ def test_mindie_takes_no_list_of_types(context: MakeContext) -> None:
 @pytest.mark.parametrize("profile", ["documented", "actual"])
 def test_toward_databricks_stream_is_always_said(given: dict[str, Any], profile: str, context: MakeContext) -> None:
     assert write("databricks", context(profile, request(**given))).body["stream"] is False
+
+
+@pytest.mark.parametrize(("index", "created"), [({}, 1), ({"index": 0}, 1.0), ({"index": 0}, None)])
+def test_whole_and_streamed_answers_get_the_same_envelope(index: Any, created: Any, context: MakeContext) -> None:
+    told = {"id": "", "created": created, "model": None}
+    message = {"role": "assistant", "content": "a"}
+    whole = {**told, "object": "x", "choices": [{**index, "message": message, "finish_reason": "stop"}]}
+    reply = dialects["openai"].called["chat"].read_reply(Reply(200, whole), context("actual", request()))
+    delta = {**index, "delta": message, "finish_reason": None}
+    raw = b"data: " + orjson.dumps({**told, "object": "x", "choices": [delta]}) + b"\n\n"
+    [chunk] = stream("openai", context("actual", request(stream=True)), raw)[:1]
+    wanted = {"id": "chatcmpl-1", "created": 1 if created else 1_700_000_000, "model": "upstream-model"}
+    for body in (reply, chunk.body):
+        assert {key: body[key] for key in wanted} == wanted and type(body["created"]) is int
+        assert body["choices"][0]["index"] == 0
+    assert chunk.raw is None

@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from dragoman.adapters.call import Call, Context
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.chat.messages import developer_to_system, join_text, results_after_calls, system_first
+from dragoman.adapters.chat.messages import (
+    join_text_parts,
+    merge_system_messages,
+    order_tool_results,
+    rename_developer_role,
+)
 
 MakeContext = Callable[..., Context]
 
@@ -25,7 +30,7 @@ def fresh() -> Context:
 @given(MESSAGES)
 def test_system_first_loses_no_text_and_every_path_leads_back(messages: list[dict[str, str]]) -> None:
     ctx, before = fresh(), copy.deepcopy(messages)
-    after = system_first(messages, ctx)
+    after = merge_system_messages(messages, ctx)
     assert messages == before
     assert all(message["role"] not in ("system", "developer") for message in after[1:])
     texts = "\n\n".join(message["content"] for message in after).split("\n\n")
@@ -39,14 +44,14 @@ def test_system_first_loses_no_text_and_every_path_leads_back(messages: list[dic
 def test_system_first_keeps_the_order_of_the_others(context: MakeContext) -> None:
     ctx = context()
     messages = [{"role": "user", "content": "a"}, {"role": "system", "content": "s"}, {"role": "user", "content": "b"}]
-    assert [m["content"] for m in system_first(messages, ctx)] == ["s", "a", "b"]
+    assert [m["content"] for m in merge_system_messages(messages, ctx)] == ["s", "a", "b"]
     assert [change.public()["action"] for change in ctx.receipt.changes] == ["moved"]
     assert not ctx.receipt.losses
 
 
 def test_merging_a_named_system_message_tells_what_is_lost(context: MakeContext) -> None:
     ctx = context()
-    system_first([{"role": "system", "content": "a"}, {"role": "system", "content": "b", "name": "n"}], ctx)
+    merge_system_messages([{"role": "system", "content": "a"}, {"role": "system", "content": "b", "name": "n"}], ctx)
     assert [change.public()["before"] for change in ctx.receipt.losses] == ["messages[1].name"]
 
 
@@ -61,7 +66,7 @@ def result(call_id: str, content: str = "") -> dict[str, object]:
 def test_results_follow_their_calls_in_the_order_of_the_calls(context: MakeContext) -> None:
     ctx = context()
     messages = [call("a", "b"), {"role": "user"}, result("b"), result("a")]
-    after = results_after_calls(messages, ctx)
+    after = order_tool_results(messages, ctx)
     assert after == [call("a", "b"), result("a"), result("b"), {"role": "user"}]
     assert [ctx.receipt.unmap(("messages", i))[1] for i in range(4)] == [0, 3, 2, 1]
 
@@ -69,20 +74,20 @@ def test_results_follow_their_calls_in_the_order_of_the_calls(context: MakeConte
 def test_results_in_order_are_left_alone(context: MakeContext) -> None:
     ctx = context()
     messages = [call("a"), result("a"), call("a"), result("a", "second")]
-    assert results_after_calls(messages, ctx) is messages
+    assert order_tool_results(messages, ctx) is messages
     assert not ctx.receipt.changes
 
 
 def test_an_orphan_stays_where_it_is(context: MakeContext) -> None:
     messages = [{"role": "user"}, result("nobody"), {"role": "user"}]
-    assert results_after_calls(messages, context()) is messages
+    assert order_tool_results(messages, context()) is messages
 
 
 @given(st.lists(st.sampled_from(["user", "call", "result"]), max_size=8), st.randoms())
 def test_results_after_calls_only_permutes(kinds: list[str], random: object) -> None:
     messages = [{"user": {"role": "user"}, "call": call("a", "b"), "result": result("a")}[kind] for kind in kinds]
     ctx = fresh()
-    after = results_after_calls(messages, ctx)
+    after = order_tool_results(messages, ctx)
     assert sorted(map(repr, after)) == sorted(map(repr, messages))
     assert [messages[ctx.receipt.unmap(("messages", i))[1]] for i in range(len(after))] == after  # type: ignore[index]
 
@@ -92,7 +97,7 @@ def test_text_parts_become_one_string_and_others_stay(context: MakeContext) -> N
     image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
     texts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     messages = [{"role": "user", "content": texts}, {"role": "user", "content": [*texts, image]}]
-    after = join_text(messages, ctx)
+    after = join_text_parts(messages, ctx)
     assert after == [{"role": "user", "content": "ab"}, messages[1]]
     assert [change.public()["before"] for change in ctx.receipt.changes] == ["messages[0].content"]
 
@@ -100,6 +105,6 @@ def test_text_parts_become_one_string_and_others_stay(context: MakeContext) -> N
 def test_developer_becomes_system(context: MakeContext) -> None:
     ctx = context()
     messages = [{"role": "developer", "content": "d"}, {"role": "user", "content": "u"}]
-    assert developer_to_system(messages, ctx)[0] == {"role": "system", "content": "d"}
+    assert rename_developer_role(messages, ctx)[0] == {"role": "system", "content": "d"}
     assert messages[0]["role"] == "developer"
     assert [change.public()["before"] for change in ctx.receipt.changes] == ["messages[0].role"]

@@ -15,7 +15,7 @@ from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import lookup
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 CALLED = [(name, profile) for name, dialect in dialects.items() for profile in dialect.profiles]
 TEXT = st.sampled_from(["hello", "a", "é ü 漢字", 'quote " and \\'])
@@ -108,13 +108,13 @@ def test_a_request_loses_exactly_what_its_receipt_says(
     try:
         call = dialects[dialect].called["chat"].write_request(request, ctx)
     except Fault as fault:
-        path = fault.located(ctx.receipt).path
+        path = fault.locate(ctx.receipt).path
         assert fault.owner == "client"
         assert lookup(before, path[:-1]) is not None, f"{path} leads nowhere in the client's request"
         return
     finally:
         assert request == before, "the client's request was altered"
-    assert judge(f"{dialect}/chat.request", profile).ok(call.body)
+    assert load_validator(f"{dialect}/chat.request", profile).accepts(call.body)
     assert differences(before, call.body, ctx.receipt) == []
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 Json = dict[str, Any]
 Served = tuple[str, str]
@@ -344,7 +344,7 @@ def test_requests(dialect: str, examples: int, differences: Differences) -> None
         onward = Context(profile, ctx.call, ctx.receipt.fork(), target, hub)
         written = called.write_request(hub, onward)
         assert body == before, "the client's request was altered"
-        assert judge(f"{dialect}/chat.request", profile).ok(written.body)
+        assert load_validator(f"{dialect}/chat.request", profile).accepts(written.body)
         assert differences(before, written.body, onward.receipt) == []
 
     hold(profiled(dialect, requests), law, examples)
@@ -357,12 +357,12 @@ def test_replies(dialect: str, examples: int, differences: Differences) -> None:
 
     def law(made: tuple[str, Json]) -> None:
         profile, body = made
-        rules = judge(f"{dialect}/chat.reply", profile)
-        assert rules.ok(body), list(rules.violations(body))
+        rules = load_validator(f"{dialect}/chat.reply", profile)
+        assert rules.accepts(body), list(rules.violations(body))
         request = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
         ctx = Context(profile, call_of(dialect, request), Receipt(), Target("m", profile), request)
         hub = called.read_reply(Reply(200, json.loads(json.dumps(body))), ctx)  # the reader may alter it
-        assert judge("hub/chat.reply").ok(hub)
+        assert load_validator("hub/chat.reply").accepts(hub)
         before = copy.deepcopy(hub)
         written = served.write_reply(hub, ctx)
         assert hub == before, "the hub reply was altered"

@@ -11,7 +11,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_fault
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 MakeContext = Callable[..., Context]
 HELLO = [{"role": "user", "content": "hello"}]
@@ -48,7 +48,7 @@ def ask(dialect: str, call: Call, ctx: Context) -> dict[str, Any] | Reply:
         return served.read_request(call, ctx)
     except Fault as fault:
         reply = served.write_fault(fault, ctx)
-        assert [v.message for v in judge(f"{dialect}/chat.error", ctx.profile).violations(reply.body)] == []
+        assert [v.message for v in load_validator(f"{dialect}/chat.error", ctx.profile).violations(reply.body)] == []
         return reply
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Context, Reply
-from dragoman.adapters.chat.toolcalls import ToolCalls, mend_calls
+from dragoman.adapters.chat.toolcalls import ToolCalls, normalize_calls
 from dragoman.adapters.sse import encode
 
 MakeContext = Callable[..., Context]
@@ -41,7 +41,7 @@ def added_up(deltas: list[list[Piece]]) -> list[Piece]:
 
 def stream(context: MakeContext, deltas: list[list[Piece]], placeholder: bool = False) -> tuple[list[Piece], bool]:
     calls = ToolCalls(context(), placeholder)
-    changed = [calls.mend(delta) for delta in deltas]
+    changed = [calls.normalize(delta) for delta in deltas]
     leftovers = calls.leftovers()
     return added_up([*deltas, *([leftovers] if leftovers else [])]), any(changed)
 
@@ -127,7 +127,7 @@ def test_a_call_that_told_no_arguments_has_an_empty_object(context: MakeContext)
     assert [call["arguments"] for call in calls] == ["{}", "{}", "[]"]
     custom = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "f", "input": ""}}
     tools = ToolCalls(context(), False)
-    tools.mend([custom])
+    tools.normalize([custom])
     assert tools.leftovers() == []
 
 
@@ -153,6 +153,6 @@ def test_whole_calls_get_what_they_lack(context: MakeContext) -> None:
         {"function": {"name": "f", "arguments": {"x": 1}}, "index": 0},
         {"id": "b", "type": "function", "function": {"name": "g", "arguments": "{}"}},
     ]
-    assert mend_calls(calls, context())
+    assert normalize_calls(calls, context())
     assert calls[0] == {"id": "call-1", "type": "function", "function": {"name": "f", "arguments": '{"x":1}'}}
-    assert not mend_calls(calls, context())
+    assert not normalize_calls(calls, context())

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 Json = dict[str, Any]
 Differences = Callable[[Any, Any, Receipt], list[str]]
@@ -88,7 +88,7 @@ def test_requests(dialect: str, profile: str, examples: int, differences: Differ
         onward = Context(profile, ctx.call, ctx.receipt.fork(), target, hub)
         written = called.write_request(hub, onward)
         assert body == before, "the client's request was altered"
-        assert judge(f"{dialect}/completions.request", profile).ok(written.body)
+        assert load_validator(f"{dialect}/completions.request", profile).accepts(written.body)
         assert differences(before, written.body, onward.receipt) == []
 
     settings(max_examples=examples, deadline=None)(given(requests(dialect))(law))()
@@ -125,15 +125,15 @@ def replies(dialect: str, profile: str, prompts: int, wanted: int) -> st.SearchS
 @pytest.mark.parametrize(("dialect", "profile"), PAIRS)
 def test_replies(dialect: str, profile: str, prompts: int, wanted: int, differences: Differences) -> None:
     served, called = (getattr(dialects[dialect], side)["completions"] for side in ("served", "called"))
-    rules = judge(f"{dialect}/completions.reply", profile)
+    rules = load_validator(f"{dialect}/completions.reply", profile)
     request = {"model": "m", "prompt": ["x"] * prompts, "n": wanted}
 
     def law(body: Json) -> None:
-        assert rules.ok(body), list(rules.violations(body))
+        assert rules.accepts(body), list(rules.violations(body))
         ctx = Context(profile, call_of(dialect, request), Receipt(), Target("m", profile), request)
         hub = called.read_reply(Reply(200, json.loads(json.dumps(body))), ctx)
         assert [one["index"] for one in hub["choices"]] == list(range(prompts * wanted))
-        assert judge("hub/completions.reply").ok(hub)
+        assert load_validator("hub/completions.reply").accepts(hub)
         before = copy.deepcopy(hub)
         written = served.write_reply(hub, ctx)
         assert hub == before, "the hub reply was altered"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.chat.chunk_template import Pattern
+from dragoman.adapters.common.chunk_template import ChunkTemplate
 
 STREAMS = sorted((Path(__file__).parent / "fixtures" / "streams").glob("*.sse"))
 CLIENTS = ["openai", "databricks"]
@@ -63,14 +63,14 @@ def test_the_short_way_of_chunks_that_differ_in_their_text_is_as_good(
 ) -> None:
     raw = path.read_bytes()
     short = relay(path, client, [raw])
-    monkeypatch.setattr(Pattern, "of", lambda *_: None)
+    monkeypatch.setattr(ChunkTemplate, "learn", lambda *_: None)
     assert relay(path, client, [raw]) == short
 
 
 def test_most_chunks_go_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
     matched = []
-    match = Pattern.match_run
-    monkeypatch.setattr(Pattern, "match_run", lambda self, *at: matched.append(match(self, *at)) or matched[-1])
+    match = ChunkTemplate.match_run
+    monkeypatch.setattr(ChunkTemplate, "match_run", lambda self, *at: matched.append(match(self, *at)) or matched[-1])
     for name in ("openai_text", "databricks_text"):
         path = STREAMS[0].parent / f"{name}.sse"
         relay(path, "openai", [path.read_bytes()])

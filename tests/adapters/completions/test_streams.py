@@ -14,7 +14,7 @@ from dragoman.adapters.call import Context
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import Event, Framer
 from dragoman.adapters.streams import Chunk, End, Output, expand
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 MakeContext = Callable[..., Context]
 STREAMS = Path(__file__).parent / "fixtures" / "streams"
@@ -62,7 +62,7 @@ def test_whole_streams(name: str, context: MakeContext) -> None:
     assert isinstance(outputs[-1], End)
     chunks = [output.body for output in outputs if isinstance(output, Chunk)]
     for chunk in chunks:
-        assert [v.message for v in judge("hub/completions.event").violations(chunk)] == []
+        assert [v.message for v in load_validator("hub/completions.event").violations(chunk)] == []
     assert len({(chunk["id"], chunk["created"], chunk["model"]) for chunk in chunks}) == 1
 
 
@@ -147,7 +147,7 @@ def test_databricks_clients_get_usage_beside_the_finish(profile: str, context: M
     assert done == b"[DONE]"
     assert [event.get("usage") for event in events] == [None] * (len(events) - 1) + [USAGE]
     for event in events:
-        assert [v.message for v in judge("databricks/completions.event", profile).violations(event)] == []
+        assert [v.message for v in load_validator("databricks/completions.event", profile).violations(event)] == []
         assert ("model" in event) == (profile == "actual")
 
 

@@ -12,7 +12,7 @@ import pytest
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 MakeContext = Callable[..., Context]
 USAGE = {"prompt_tokens": 2, "completion_tokens": 4, "total_tokens": 6}
@@ -162,7 +162,7 @@ def test_v18_databricks_replies_get_a_model_and_indexes_of_their_own(context: Ma
     hub = read("databricks", ctx, native)
     assert [(one["index"], one["text"]) for one in hub["choices"]] == [(0, "a0"), (1, "a1"), (2, "b0"), (3, "b1")]
     assert hub["model"] == "llama"
-    assert [v.message for v in judge("hub/completions.reply").violations(hub)] == []
+    assert [v.message for v in load_validator("hub/completions.reply").violations(hub)] == []
     assert ctx.receipt.header() is None
 
 
@@ -294,7 +294,7 @@ def test_v18_databricks_clients_get_the_index_of_the_prompt(profile: str, contex
     assert body["object"] == "text_completion"
     assert ("model" in body) == (profile == "actual")
     assert "logprobs" not in body["choices"][0]
-    assert [v.message for v in judge("databricks/completions.reply", profile).violations(body)] == []
+    assert [v.message for v in load_validator("databricks/completions.reply", profile).violations(body)] == []
 
 
 def test_reasoning_tokens_are_flat_toward_databricks_clients(context: MakeContext) -> None:
@@ -307,7 +307,7 @@ def test_reasoning_tokens_are_flat_toward_databricks_clients(context: MakeContex
 def test_faults_are_the_dialects_own(context: MakeContext) -> None:
     fault = Fault("invalid_request", "no", ("prompt", 0), code="invalid_value")
     error = dialects["openai"].served["completions"].write_fault(fault, context())
-    assert [v.message for v in judge("openai/completions.error").violations(error.body)] == []
+    assert [v.message for v in load_validator("openai/completions.error").violations(error.body)] == []
     assert error.body["error"]["param"] == "prompt[0]"
     error = dialects["databricks"].served["completions"].write_fault(fault, context())
-    assert [v.message for v in judge("databricks/completions.error").violations(error.body)] == []
+    assert [v.message for v in load_validator("databricks/completions.error").violations(error.body)] == []

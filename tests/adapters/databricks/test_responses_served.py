@@ -14,7 +14,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.restream import restream_response
 from dragoman.adapters.sse import encode
 from dragoman.adapters.streams import Chunk, End
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 DATABRICKS = dialects["databricks"]
 SERVED = DATABRICKS.served["responses"]
@@ -35,7 +35,7 @@ def read(body: dict[str, Any], profile: str = "actual", path: str = PATH) -> tup
     whole = {"model": "gpt", "input": "hello", **body}
     ctx = context(profile, {key: value for key, value in whole.items() if value is not ...}, path)
     hub = SERVED.read_request(ctx.call, ctx)
-    assert [v.message for v in judge("hub/responses.request").violations(hub)] == []
+    assert [v.message for v in load_validator("hub/responses.request").violations(hub)] == []
     return hub, ctx
 
 
@@ -43,7 +43,7 @@ def refused(body: dict[str, Any], profile: str = "actual", path: str = PATH) -> 
     with pytest.raises(Fault) as caught:
         read(body, profile, path)
     reply = SERVED.write_fault(caught.value, context(profile))
-    assert [v.message for v in judge("databricks/responses.error", profile).violations(reply.body)] == []
+    assert [v.message for v in load_validator("databricks/responses.error", profile).violations(reply.body)] == []
     return reply
 
 
@@ -78,7 +78,7 @@ def test_v07_nested_forms_go_flat_to_openai(profile: str) -> None:
     assert call.body["text"] == {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA, "strict": True}}
     assert call.body["tools"] == [FLAT_TOOL]
     assert call.body["tool_choice"] == {"type": "function", "name": "f"}
-    assert judge("openai/responses.request").ok(call.body)
+    assert load_validator("openai/responses.request").accepts(call.body)
     assert ctx.receipt.header() is None
     assert ctx.receipt.unmap(("tools", 0, "parameters")) == ("tools", 0, "function", "parameters")
     assert ctx.receipt.unmap(("text", "format", "schema")) == ("text", "format", "json_schema", "schema")
@@ -132,7 +132,7 @@ def test_nulls_that_clients_made_from_openais_send_back() -> None:
     call = {**CALL, "arguments": "{}", "caller": None, "namespace": None, "status": "completed"}
     hub, ctx = read({"input": [{"role": "user", "content": "go"}, call]})
     sent = DATABRICKS.called["responses"].write_request(hub, ctx._replace(request=hub))
-    assert judge("databricks/responses.request", "actual").ok(sent.body)
+    assert load_validator("databricks/responses.request", "actual").accepts(sent.body)
     assert ctx.receipt.header() is None
     assert "input[0].namespace" in refused({"input": [{**call, "namespace": "n"}]}).body["message"]
 
@@ -151,7 +151,7 @@ def test_c08_toward_a_documented_provider_they_are_blocks_with_ids() -> None:
     request = {"model": "m", "input": items}
     ctx = Context("documented", Call("POST", "/v1/responses", request), Receipt(), Target("m", "documented"), request)
     call = DATABRICKS.called["responses"].write_request(request, ctx)
-    assert judge("databricks/responses.request").ok(call.body)
+    assert load_validator("databricks/responses.request").accepts(call.body)
     block = {"type": "function_call", "id": "c1", "call_id": "c1", "name": "f", "arguments": "{}"}
     assert call.body["input"] == [
         {"role": "user", "content": "go"},
@@ -266,11 +266,11 @@ def response(request: dict[str, Any], *output: dict[str, Any], **other: Any) -> 
 def written(hub: dict[str, Any], profile: str, request: dict[str, Any] | None = None) -> tuple[dict[str, Any], Context]:
     ctx = context(profile, request)
     body = SERVED.write_reply(hub, ctx).body
-    assert [v.message for v in judge("databricks/responses.reply", profile).violations(body)] == []
+    assert [v.message for v in load_validator("databricks/responses.reply", profile).violations(body)] == []
     return body, ctx
 
 
-DOCUMENTED = set(judge("databricks/responses.reply").known)
+DOCUMENTED = set(load_validator("databricks/responses.reply").known)
 ASKED = {
     "tools": [NESTED_TOOL],
     "tool_choice": {"type": "function", "function": {"name": "f"}},
@@ -353,7 +353,7 @@ def stream(hub: dict[str, Any], profile: str, request: dict[str, Any] | None = N
     assert [block.split("\n")[0] for block in blocks] == [f"event: {event['type']}" for event in events]
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
     for event in events:
-        assert [v.message for v in judge("databricks/responses.event", profile).violations(event)] == []
+        assert [v.message for v in load_validator("databricks/responses.event", profile).violations(event)] == []
     return events
 
 
@@ -407,7 +407,7 @@ def test_what_is_served_is_read_back(profile: str, replies: str) -> None:
     body, _ = written(wanted, profile, ASKED)
     hub, ctx = called(body, profile, replies)
     assert ctx.receipt.violations == 0
-    assert [v.message for v in judge("hub/responses.reply").violations(hub)] == []
+    assert [v.message for v in load_validator("hub/responses.reply").violations(hub)] == []
     assert (hub["output"], hub["tools"]) == (wanted["output"], wanted["tools"])
     assert hub["tool_choice"] == wanted["tool_choice"]
 
@@ -426,7 +426,7 @@ def test_what_is_streamed_is_read_back(profile: str) -> None:
     assert isinstance(outputs[-1], End)
     events = [output.body for output in outputs[:-1] if isinstance(output, Chunk)]
     for event in events:
-        assert [v.message for v in judge("hub/responses.event").violations(event)] == []
+        assert [v.message for v in load_validator("hub/responses.event").violations(event)] == []
     assert events[-1]["response"]["output"] == wanted["output"]
     done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
     assert done == wanted["output"]

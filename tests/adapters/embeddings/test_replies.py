@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Context, Reply
-from dragoman.adapters.embeddings.vectors import as_base64
+from dragoman.adapters.embeddings.vectors import encode_vector
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 MakeContext = Callable[..., Context]
 DIALECTS = ("openai", "databricks", "azure")
@@ -45,7 +45,7 @@ def test_whole_replies_pass_as_they_are(context: MakeContext, dialect: str) -> N
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_formats(context: MakeContext, dialect: str) -> None:
-    packed = [as_base64(vector) for vector in VECTORS]
+    packed = [encode_vector(vector) for vector in VECTORS]
     for sent in (VECTORS, packed):
         for asked, wanted in (("base64", packed), ("float", VECTORS), (None, VECTORS)):
             found = read(reply(sent), asking(context, encoding_format=asked), dialect)
@@ -70,7 +70,7 @@ def test_untouched_replies(context: MakeContext, mode: str) -> None:
     assert read(odd, documented) == odd
     assert documented.receipt.violations == (2 if mode == "report" else 0)
     found = read(odd, asking(context, policy={"replies": mode}, encoding_format="base64"))
-    assert [item["embedding"] for item in found["data"]] == [as_base64(vector) for vector in VECTORS]
+    assert [item["embedding"] for item in found["data"]] == [encode_vector(vector) for vector in VECTORS]
 
 
 def test_strict(context: MakeContext) -> None:
@@ -160,7 +160,7 @@ def test_dimensions(context: MakeContext) -> None:
     with pytest.raises(Fault, match="2 values instead of 3"):
         read(reply(), asking(context, dimensions=3))
     ctx = asking(context, dimensions=3)
-    ctx.receipt.dropped(("dimensions",), "the target does not have it")
+    ctx.receipt.record_drop(("dimensions",), "the target does not have it")
     assert read(reply(), ctx), "nobody told the target"
 
 
@@ -189,7 +189,7 @@ def test_what_clients_get_is_in_their_form(context: MakeContext, dialect: str, p
     hub = reply()
     del hub["id"]
     written = dialects[dialect].served["embeddings"].write_reply(hub, asking(context)._replace(profile=profile))
-    assert [v.message for v in judge(f"{dialect}/embeddings.reply").violations(written.body)] == []
+    assert [v.message for v in load_validator(f"{dialect}/embeddings.reply").violations(written.body)] == []
     assert written.body["data"] == hub["data"]
     assert ("id" in written.body) == (dialect != "openai")
     assert dialects[dialect].served["embeddings"].write_reply(reply(), asking(context)).body == reply()

@@ -12,7 +12,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 MakeContext = Callable[..., Context]
 DIALECTS = ("openai", "databricks", "azure")
@@ -36,7 +36,7 @@ def test_the_plain_request(context: MakeContext, client: str, provider: str) -> 
     call = write(provider, ctx)
     assert call.body["input"] == ["one", "two"]
     assert call.body.get("model") == (None if provider == "databricks" else "upstream-model")
-    assert judge(f"{provider}/embeddings.request", "actual").ok(call.body)
+    assert load_validator(f"{provider}/embeddings.request", "actual").accepts(call.body)
     assert hub == body, "the request is not altered"
     assert not receipt.losses
 
@@ -90,7 +90,7 @@ def test_what_cannot_be_served(context: MakeContext, dialect: str, more: dict[st
 def test_what_the_lenient_policy_drops(context: MakeContext, dialect: str, more: dict[str, Any], path: str) -> None:
     ctx = context(request={"model": "m", "input": ["x"], **more}, policy={"unsupported": "drop"})
     assert write(dialect, ctx).body == {"input": ["x"]}
-    assert ctx.receipt.lost((path,))
+    assert ctx.receipt.is_lost((path,))
 
 
 @pytest.mark.parametrize(

@@ -8,20 +8,20 @@ import orjson
 import pytest
 
 from dragoman.adapters.call import Context
-from dragoman.adapters.common.reply_rules import Reading
+from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.responses.base import in_progress
-from dragoman.adapters.responses.stream import ResponsesReader
+from dragoman.adapters.responses.base import new_response
+from dragoman.adapters.responses.stream import ResponsesStreamReader
 from dragoman.adapters.sse import encode
 from dragoman.adapters.streams import Chunk, End, Output
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 MakeContext = Callable[..., Context]
 STREAMS = Path(__file__).parent / "fixtures" / "streams"
 
 
 def read(name: str, ctx: Context) -> list[Output]:
-    reader = ResponsesReader(Reading(name.split("_")[0]), ctx)
+    reader = ResponsesStreamReader(ReplyRules(name.split("_")[0]), ctx)
     outputs = [*reader.receive((STREAMS / f"{name}.sse").read_bytes()), *reader.close()]
     assert reader.ended
     return outputs
@@ -41,8 +41,8 @@ def event(body: dict[str, Any], name: bytes = b"") -> bytes:
     return encode(orjson.dumps(body), name)
 
 
-def reader_after_opening(ctx: Context) -> ResponsesReader:
-    reader = ResponsesReader(Reading("openai"), ctx)
+def reader_after_opening(ctx: Context) -> ResponsesStreamReader:
+    reader = ResponsesStreamReader(ReplyRules("openai"), ctx)
     reader.receive(event({"type": "response.created", "response": {"id": "resp_1"}}))
     return reader
 
@@ -67,10 +67,10 @@ def test_a_failed_response_is_a_complete_stream(context: MakeContext) -> None:
 
 @pytest.mark.parametrize("said", [{"status": "failed"}, {}, {"error": {}}])
 def test_a_failure_without_a_reason_gets_one(said: dict[str, Any], context: MakeContext) -> None:
-    response = in_progress({"model": "m"}, "resp_1", "m", 1) | said
+    response = new_response({"model": "m"}, "resp_1", "m", 1) | said
     [chunk, _] = reader_after_opening(context()).receive(event({"type": "response.failed", "response": response}))
     assert isinstance(chunk, Chunk)
-    told = {"code": "server_error", "message": "the provider told no reason"}
+    told = {"code": "server_error", "message": "the provider gave no reason"}
     assert (chunk.body["response"]["status"], chunk.body["response"]["error"]) == ("failed", told)
 
 
@@ -80,7 +80,7 @@ def test_a_response_that_tells_of_an_error_has_failed_whatever_its_event_is_call
     word: str, said: dict[str, Any], context: MakeContext
 ) -> None:
     error = {"code": "server_error", "message": "boom"}
-    response = in_progress({"model": "m"}, "resp_1", "m", 1) | said | {"error": error}
+    response = new_response({"model": "m"}, "resp_1", "m", 1) | said | {"error": error}
     chunk, end = reader_after_opening(context()).receive(event({"type": f"response.{word}", "response": response}))
     assert isinstance(chunk, Chunk) and isinstance(end, End)
     assert (chunk.body["type"], chunk.body["response"]["status"]) == ("response.failed", "failed")
@@ -153,7 +153,7 @@ def test_a_loose_stream_is_put_right(context: MakeContext) -> None:
         "output_item.done",
         "completed",
     ]
-    assert all(judge("hub/responses.event").ok(one) for one in events)
+    assert all(load_validator("hub/responses.event").accepts(one) for one in events)
     ids = {one.get("item_id") or one["item"]["id"] for one in events[1:-1]}
     assert len(ids) == 1
     assert {events[0]["response"]["id"], events[-1]["response"]["id"]} == {"enc_1"}
@@ -173,10 +173,10 @@ def test_untouched_where_the_policy_says_so(context: MakeContext) -> None:
 def test_violations_are_counted_or_refused(context: MakeContext) -> None:
     broken = event({"type": "response.output_item.done", "output_index": 0})
     reporting, strict = context("report"), context("strict")
-    reader = ResponsesReader(Reading("openai"), reporting)
+    reader = ResponsesStreamReader(ReplyRules("openai"), reporting)
     assert isinstance(reader.receive(broken)[0], Chunk)
     assert reporting.receipt.violations == 1
-    found = fault(ResponsesReader(Reading("openai"), strict).receive(broken))
+    found = fault(ResponsesStreamReader(ReplyRules("openai"), strict).receive(broken))
     assert found.code == "upstream_invalid_event" and strict.receipt.violations == 1
 
 
@@ -184,7 +184,7 @@ def test_a_stream_without_an_opening_gets_one(context: MakeContext) -> None:
     ctx = context()
     delta = {"item_id": "i", "output_index": 0, "content_index": 0, "delta": "a"}
     found = bodies(
-        ResponsesReader(Reading("openai"), ctx).receive(event({"type": "response.output_text.delta", **delta}))
+        ResponsesStreamReader(ReplyRules("openai"), ctx).receive(event({"type": "response.output_text.delta", **delta}))
     )
     assert [one["type"].removeprefix("response.") for one in found] == [
         "created",
@@ -193,7 +193,7 @@ def test_a_stream_without_an_opening_gets_one(context: MakeContext) -> None:
         "output_text.delta",
     ]
     last = event({"type": "response.completed", "response": {"id": "resp_9", "status": "completed", "output": []}})
-    first, completed, end = ResponsesReader(Reading("openai"), ctx).receive(last)
+    first, completed, end = ResponsesStreamReader(ReplyRules("openai"), ctx).receive(last)
     assert isinstance(first, Chunk) and isinstance(completed, Chunk) and isinstance(end, End)
     assert first.body["response"]["id"] == completed.body["response"]["id"] == "resp_9"
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dragoman.adapters.responses.accumulator import Accumulator
-from dragoman.adapters.responses.base import in_progress
+from dragoman.adapters.responses.base import new_response
 from dragoman.adapters.responses.restream import restream_response
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 TOKEN = {"token": "h", "logprob": -0.1, "bytes": [104], "top_logprobs": []}
 CITATION = {"type": "url_citation", "url": "http://a", "title": "a", "start_index": 0, "end_index": 1}
@@ -39,14 +39,14 @@ def response(*items: dict[str, Any], **other: Any) -> dict[str, Any]:
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": 2,
     }
-    base = in_progress({"model": "m", "input": "x"}, "resp_1", "m", 1)
+    base = new_response({"model": "m", "input": "x"}, "resp_1", "m", 1)
     return {**base, "status": "completed", "completed_at": 2, "output": list(items), "usage": usage, **other}
 
 
 def events(whole: dict[str, Any]) -> list[dict[str, Any]]:
     found = restream_response(whole)
     for number, event in enumerate(found):
-        violations = judge("hub/responses.event").violations({**event, "sequence_number": number})
+        violations = load_validator("hub/responses.event").violations({**event, "sequence_number": number})
         assert [v.message for v in violations] == [], event
     return found
 

@@ -14,10 +14,10 @@ from pydantic import TypeAdapter
 
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.common.reply_rules import Reading
+from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.openai.faults import error_body
-from dragoman.adapters.responses.stream import ResponsesReader
-from dragoman.adapters.responses.writer import ResponsesWriter
+from dragoman.adapters.responses.stream import ResponsesStreamReader
+from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.sse import Event, Framer
 
 STREAMS = sorted((Path(__file__).parent / "fixtures" / "streams").glob("*.sse"))
@@ -31,7 +31,7 @@ def relay(dialect: str, reads: list[bytes], replies: Any = "repair") -> bytes:
     target = Target("up", policy=Policy(replies=replies))
     call = Call("POST", "/", request)
     ctx = Context("actual", call, Receipt(), target, request, lambda: 1.7e9, lambda prefix: f"{prefix}_{next(counter)}")
-    reader, writer = ResponsesReader(Reading(dialect), ctx), ResponsesWriter(error_body)
+    reader, writer = ResponsesStreamReader(ReplyRules(dialect), ctx), ResponsesStreamWriter(error_body)
     outputs = [output for read in reads for output in reader.receive(read)] + reader.close()
     written = b"".join(map(writer.write, outputs))
     assert writer.dropped == 0

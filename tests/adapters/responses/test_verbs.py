@@ -12,7 +12,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Policy, Reply, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 SCHEMA = {"type": "object", "properties": {}}
 
@@ -53,7 +53,7 @@ def test_v08_openai_to_databricks() -> None:
     assert call.body["tools"] == [{"type": "function", "function": function}]
     assert call.body["tool_choice"] == {"type": "function", "function": {"name": "f"}}
     assert call.body.keys().isdisjoint({"store", "background", "conversation", "service_tier"})
-    assert judge("databricks/responses.request", "actual").ok(call.body)
+    assert load_validator("databricks/responses.request", "actual").accepts(call.body)
     assert ctx.receipt.unmap(("input", 0, "content")) == ("input", 1, "content")
     assert ctx.receipt.header() is None
 
@@ -86,7 +86,7 @@ def test_a_bare_response_becomes_whole(dialect: str) -> None:
         "usage": usage,
     }
     made = read(dialect, body, {"model": "m", "input": "x", "temperature": 0.5})
-    assert [v.message for v in judge("hub/responses.reply").violations(made)] == []
+    assert [v.message for v in load_validator("hub/responses.reply").violations(made)] == []
     assert made["temperature"] == 0.5
     assert made["usage"]["output_tokens_details"] == {"reasoning_tokens": 4}
     assert made["usage"]["input_tokens"] == 9
@@ -112,7 +112,7 @@ def test_items_are_filled() -> None:
         {"type": "reasoning"},
     ]
     made = read("openai", {**BARE, "status": "completed", "output": items}, {"model": "m", "input": "x"})
-    assert [v.message for v in judge("hub/responses.reply").violations(made)] == []
+    assert [v.message for v in load_validator("hub/responses.reply").violations(made)] == []
     message, call, thought = made["output"]
     assert message["content"] == [{"type": "output_text", "text": "hi", "annotations": []}]
     assert (call["arguments"], thought["summary"]) == ('{"a":1}', [])
@@ -133,7 +133,7 @@ def test_items_are_filled() -> None:
 )
 def test_failures_are_in_the_words_of_openai(error: dict[str, Any] | None, code: str, native: str | None) -> None:
     made = read("openai", {**BARE, "status": "failed", "output": [], "error": error}, {"model": "m", "input": "x"})
-    assert [v.message for v in judge("hub/responses.reply").violations(made)] == []
+    assert [v.message for v in load_validator("hub/responses.reply").violations(made)] == []
     assert (made["error"]["code"], made["error"].get("native_code")) == (code, native)
     assert made["error"]["message"]
     if error and error.get("message"):
@@ -175,7 +175,7 @@ def test_a_response_that_has_not_ended_is_a_fault_whatever_the_policy(status: st
 def test_a_whole_response_that_leaves_its_status_out_has_ended(dialect: str, told: dict[str, Any], status: str) -> None:
     made = read(dialect, {"object": "response", "output": [], **told}, {"model": "m", "input": "x"})
     assert made["status"] == status
-    assert [v.message for v in judge("hub/responses.reply").violations(made)] == []
+    assert [v.message for v in load_validator("hub/responses.reply").violations(made)] == []
 
 
 @pytest.mark.parametrize("odd", [None, -1, 1.5, "7", True])
@@ -198,7 +198,7 @@ def test_settings_that_a_provider_repeats_in_part_become_whole() -> None:
     form = {"type": "json_schema", "name": "n", "schema": SCHEMA}
     told = {"text": {"format": form}, "tools": [{"type": "function", "name": "f"}]}
     made = read("openai", {**BARE, "status": "completed", "output": [], **told}, {"model": "m", "input": "x"})
-    assert [v.message for v in judge("hub/responses.reply").violations(made)] == []
+    assert [v.message for v in load_validator("hub/responses.reply").violations(made)] == []
     assert made["text"]["format"]["strict"] is False
 
 
@@ -223,4 +223,4 @@ def test_paths_lead_back_through_databricks_nesting() -> None:
     ctx = context({"model": "m", "input": "x", "tools": [{"type": "function", "name": "f", "parameters": wide}]})
     with pytest.raises(Fault) as caught:
         write("databricks", ctx)
-    assert caught.value.located(ctx.receipt).path == ("tools", 0, "parameters", "properties")
+    assert caught.value.locate(ctx.receipt).path == ("tools", 0, "parameters", "properties")

@@ -9,15 +9,15 @@ from pydantic import TypeAdapter
 
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.openai.faults import error_body
-from dragoman.adapters.responses.base import in_progress
+from dragoman.adapters.responses.base import new_response
 from dragoman.adapters.responses.events import OUTPUT_TEXT, item_added, lifecycle, text_delta
-from dragoman.adapters.responses.writer import ResponsesWriter
+from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.sse import Event, Framer
 from dragoman.adapters.streams import Chunk, End, Output
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 ORACLE: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
-BASE = in_progress({"model": "m"}, "resp_1", "m", 1)
+BASE = new_response({"model": "m"}, "resp_1", "m", 1)
 MESSAGE = {"type": "message", "id": "msg_1", "role": "assistant", "content": [], "status": "in_progress"}
 BEGUN = [
     Chunk(lifecycle("created", BASE)),
@@ -29,8 +29,8 @@ COMPLETED = Chunk(lifecycle("completed", {**BASE, "status": "completed"}))
 BROKEN = Fault("upstream_invalid_response", "It broke.", code="upstream_truncated")
 
 
-def written(*outputs: Output) -> tuple[ResponsesWriter, bytes]:
-    writer = ResponsesWriter(error_body)
+def written(*outputs: Output) -> tuple[ResponsesStreamWriter, bytes]:
+    writer = ResponsesStreamWriter(error_body)
     return writer, b"".join(writer.write(output) for output in outputs)
 
 
@@ -45,7 +45,7 @@ def events(raw: bytes) -> list[dict[str, Any]]:
         assert body["type"] == item.event.decode()
         assert body["sequence_number"] == number
         ORACLE.validate_python(body)
-        assert [one.message for one in judge("hub/responses.event").violations(body)] == []
+        assert [one.message for one in load_validator("hub/responses.event").violations(body)] == []
         found.append(body)
     return found
 
@@ -100,7 +100,7 @@ def test_the_first_terminal_closes_the_writer(terminal: Output) -> None:
 
 
 def test_an_error_body_of_another_form_still_makes_an_error_event() -> None:
-    writer = ResponsesWriter(lambda fault: {"error_code": "X", "message": "told"})
+    writer = ResponsesStreamWriter(lambda fault: {"error_code": "X", "message": "told"})
     [error] = events(writer.write(BROKEN))
     assert error["message"] == "It broke." and error["error"]["error_code"] == "X"
 

@@ -16,7 +16,7 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.sse import Event, Framer, encode
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.translate.bridge import bridges
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 PLACED = {"url": "https://a.example", "title": "A", "start_index": 0, "end_index": 2}
 FLAT = {"type": "url_citation", **PLACED}
@@ -65,11 +65,11 @@ def told_in_responses(annotations: Any, ctx: Context) -> list[Any]:
     read = [one for body in chat_stream(annotations) for one in reader.receive(encode(orjson.dumps(body)))]
     raw = b"".join(writer.write(made) for one in [*read, *reader.close()] for made in translator.feed(one))
     events = [orjson.loads(item.data) for item in Framer().feed(raw)[:-1] if isinstance(item, Event)]
-    assert all(map(judge("hub/responses.event").ok, events))
+    assert all(map(load_validator("hub/responses.event").accepts, events))
     assert events[-1]["type"] == "response.completed"
     hub = dialects["openai"].called["chat"].read_reply(Reply(200, chat_whole(annotations)), ctx)
-    whole = bridges["responses"][0].reply(hub, REQUEST, ctx)
-    assert judge("hub/responses.reply").ok(whole)
+    whole = bridges["responses"].reply(hub, REQUEST, ctx)
+    assert load_validator("hub/responses.reply").accepts(whole)
     found: list[Any] = events[-1]["response"]["output"][0]["content"][0]["annotations"]
     assert whole["output"][0]["content"][0]["annotations"] == found
     return found
@@ -98,7 +98,7 @@ def test_what_is_no_list_is_no_annotation(odd: Any) -> None:
 def test_a_chat_client_gets_the_answer_without_it(odd: Any) -> None:
     ctx = context()
     hub = dialects["openai"].called["chat"].read_reply(Reply(200, chat_whole([deepcopy(odd), NESTED])), ctx)
-    assert judge("hub/chat.reply").ok(hub)
+    assert load_validator("hub/chat.reply").accepts(hub)
     assert hub["choices"][0]["message"]["annotations"] == [NESTED]
     assert [change.weight for change in ctx.receipt.changes if change.action == "dropped"] == ["loss"]
 
@@ -111,8 +111,8 @@ def test_chat_has_citations_of_addresses_only() -> None:
     )["output"]
     message["content"][0]["annotations"] = [FLAT, FILE]
     response = {**ENVELOPE, "status": "completed", "created_at": 1, "output": [message]}
-    reply = bridges["chat"][0].reply(response, request, ctx)
-    assert judge("hub/chat.reply").ok(reply)
+    reply = bridges["chat"].reply(response, request, ctx)
+    assert load_validator("hub/chat.reply").accepts(reply)
     assert reply["choices"][0]["message"]["annotations"] == [NESTED]
     translator = bridges["chat"][0].stream(request, ctx)
     done = {"type": "response.output_item.done", "output_index": 0, "item": message}

@@ -16,17 +16,17 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.openai.faults import error_body
 from dragoman.adapters.responses.accumulator import Accumulator
-from dragoman.adapters.responses.base import in_progress
-from dragoman.adapters.responses.writer import ResponsesWriter
+from dragoman.adapters.responses.base import new_response
+from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.sse import Event, Framer
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.translate.chat_to_responses import ChatToResponses
-from dragoman.adapters.translate.tools import Original
-from dragoman.adapters.validation import judge
+from dragoman.adapters.translate.tools import OriginalTool
+from dragoman.adapters.validation import load_validator
 
 CHAT_STREAMS = Path(__file__).parent.parent / "chat" / "fixtures" / "streams"
 ORACLE: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
-BASE = in_progress({"model": "m", "input": "hello"}, "resp_1", "m", 1_700_000_000)
+BASE = new_response({"model": "m", "input": "hello"}, "resp_1", "m", 1_700_000_000)
 ENVELOPE = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 USAGE = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
 
@@ -62,7 +62,7 @@ def translated(*outputs: Output, **options: Any) -> list[Output]:
 
 def events(outputs: list[Output]) -> list[dict[str, Any]]:
     """The events as a client gets them: each valid, the last telling what they add up to."""
-    writer, accumulator = ResponsesWriter(error_body), Accumulator()
+    writer, accumulator = ResponsesStreamWriter(error_body), Accumulator()
     *items, done = Framer().feed(b"".join(map(writer.write, outputs)))
     assert done == Event(b"[DONE]") and writer.dropped == 0
     found = []
@@ -71,7 +71,7 @@ def events(outputs: list[Output]) -> list[dict[str, Any]]:
         body = orjson.loads(item.data)
         assert (body["type"], body["sequence_number"]) == (item.event.decode(), number)
         ORACLE.validate_python(body)
-        assert [one.message for one in judge("hub/responses.event").violations(body)] == []
+        assert [one.message for one in load_validator("hub/responses.event").violations(body)] == []
         found.append(body)
     for body in found[:-1]:
         accumulator.add(body)
@@ -179,7 +179,9 @@ def test_calls_side_by_side_stay_open_until_the_finish() -> None:
 def test_a_name_may_come_in_pieces_as_clients_of_chat_add_them_up(pieces: list[str]) -> None:
     first, *later = pieces
     named = [piece(0, name=name) for name in later]
-    [call] = output(piece(0, id="a", name=first), *named, piece(0, "{}"), stop(), names={"ns__f": Original("f", "ns")})
+    [call] = output(
+        piece(0, id="a", name=first), *named, piece(0, "{}"), stop(), names={"ns__f": OriginalTool("f", "ns")}
+    )
     assert (call["name"], call["namespace"], call["arguments"]) == ("f", "ns", "{}")
 
 
@@ -296,7 +298,7 @@ def test_log_probabilities_ride_on_the_deltas_with_their_bytes() -> None:
 
 def test_names_that_stand_for_a_namespace_are_taken_apart() -> None:
     [call] = output(
-        piece(0, "{}", id="c", name="files__read"), stop(), names={"files__read": Original("read", "files")}
+        piece(0, "{}", id="c", name="files__read"), stop(), names={"files__read": OriginalTool("read", "files")}
     )
     assert (call["namespace"], call["name"]) == ("files", "read")
 
@@ -316,7 +318,7 @@ def test_a_free_form_call() -> None:
 )
 def test_a_function_that_stands_for_free_text_is_told_as_such(arguments: str, text: str) -> None:
     pieces = [piece(0, arguments[:4], id="c", name="patch"), piece(0, arguments[4:])]
-    found = events(translated(*pieces, stop(), End(), names={"patch": Original("patch", free=True)}))
+    found = events(translated(*pieces, stop(), End(), names={"patch": OriginalTool("patch", free=True)}))
     [call] = found[-1]["response"]["output"]
     assert (call["type"], call["input"], call["name"]) == ("custom_tool_call", text, "patch")
     told = [event["delta"] for event in found if event["type"] == "response.custom_tool_call_input.delta"]

@@ -16,7 +16,7 @@ from dragoman.adapters.completions.restream import restream_text
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, End
 from dragoman.adapters.translate.bridge import bridges
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 BRIDGE = bridges["completions"][0]
 
@@ -36,7 +36,7 @@ def test_the_prompt_is_what_a_user_says(prompt: Any, path: tuple[str | int, ...]
     body = BRIDGE.request(asked(prompt=prompt, stop=["a"], n=2, top_k=4, seed=1, best_of=2), ctx)
     said = [{"role": "user", "content": "hello"}]
     assert body == {"model": "m", "messages": said, "stop": ["a"], "n": 2, "top_k": 4, "seed": 1}
-    assert judge("hub/chat.request").ok(body)
+    assert load_validator("hub/chat.request").accepts(body)
     assert [(change.before, change.after) for change in ctx.receipt.losses] == [(path, ("messages", 0, "content"))]
     assert ctx.receipt.unmap(("messages", 0, "content")) == path
 
@@ -103,7 +103,7 @@ def test_a_reply() -> None:
         (1, "ho", "stop"),
     ]
     assert made["usage"] == USAGE
-    assert judge("hub/completions.reply").ok(made)
+    assert load_validator("hub/completions.reply").accepts(made)
     assert ctx.receipt.changes == []
 
 
@@ -133,7 +133,7 @@ def test_a_stream() -> None:
     translator = BRIDGE.stream(asked(n=2), context())
     made = [one for output in outputs for one in translator.feed(output)]
     chunks = [one.body for one in made if isinstance(one, Chunk)]
-    assert all(judge("hub/completions.event").ok(chunk) for chunk in chunks)
+    assert all(load_validator("hub/completions.event").accepts(chunk) for chunk in chunks)
     said = [(one["index"], one["text"], one["finish_reason"]) for chunk in chunks for one in chunk["choices"]]
     assert said == [(0, "hi", None), (0, "", "stop"), (1, "ho", None), (1, "", "stop")]
     assert [chunk["usage"] for chunk in chunks] == [None] * 4 + [USAGE]

@@ -10,8 +10,8 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.translate.replies import chat_reply, responses_reply
-from dragoman.adapters.validation import judge
+from dragoman.adapters.translate.replies import to_chat_reply, to_responses_reply
+from dragoman.adapters.validation import load_validator
 
 USAGE = {"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21}
 CALL = {"id": "call_JwmTNF3O", "type": "function", "function": {"name": "f", "arguments": '{"x":  1}'}}
@@ -37,7 +37,7 @@ def completion(finish: str = "stop", **message: Any) -> dict[str, Any]:
 
 
 def translated(reply: dict[str, Any], request: dict[str, Any] | None = None, **target: Any) -> dict[str, Any]:
-    made = responses_reply(reply, request or {"model": "m", "input": "x"}, "resp_1", context(**target))
+    made = to_responses_reply(reply, request or {"model": "m", "input": "x"}, "resp_1", context(**target))
     Response.model_validate(made, strict=False)
     return made
 
@@ -85,8 +85,8 @@ def test_r07_from_the_content_that_databricks_sends() -> None:
     }
     ctx = context(summarised_reasoning=True)
     hub = dialects["databricks"].called["chat"].read_reply(Reply(200, body), ctx)
-    made = responses_reply(hub, {"model": "m", "input": "x"}, "resp_1", ctx)
-    assert [v.message for v in judge("hub/responses.reply").violations(made)] == []
+    made = to_responses_reply(hub, {"model": "m", "input": "x"}, "resp_1", ctx)
+    assert [v.message for v in load_validator("hub/responses.reply").violations(made)] == []
     assert made["output"][0]["summary"] == [{"type": "summary_text", "text": "thinking"}]
     assert made["output"][1]["content"][0]["text"] == "answer"
     assert made["usage"] == {
@@ -116,14 +116,14 @@ def test_r09_a_call_is_one_item_and_its_arguments_are_untouched() -> None:
 def test_a_flattened_name_goes_back_into_its_namespace() -> None:
     call = {**CALL, "function": {"name": "mcp__f", "arguments": "{}"}}
     request = {"model": "m", "input": "x", "tools": [{"type": "namespace", "name": "mcp", "tools": [{"name": "f"}]}]}
-    made = responses_reply(completion("tool_calls", tool_calls=[call]), request, "resp_1", context())
+    made = to_responses_reply(completion("tool_calls", tool_calls=[call]), request, "resp_1", context())
     assert (made["output"][0]["namespace"], made["output"][0]["name"]) == ("mcp", "f")
 
 
 def test_a_function_that_stands_for_free_text_is_told_as_such() -> None:
     call = {**CALL, "function": {"name": "patch", "arguments": '{"input": "*** Begin"}'}}
     request = {"model": "m", "input": "x", "tools": [{"type": "custom", "name": "patch"}]}
-    [item] = responses_reply(completion("tool_calls", tool_calls=[call]), request, "resp_1", context())["output"]
+    [item] = to_responses_reply(completion("tool_calls", tool_calls=[call]), request, "resp_1", context())["output"]
     assert (item["type"], item["input"], item["name"]) == ("custom_tool_call", "*** Begin", "patch")
 
 
@@ -141,7 +141,7 @@ def test_a_call_in_the_old_form_is_a_call() -> None:
 
 def test_audio_in_a_reply_is_a_loss() -> None:
     ctx = context()
-    made = responses_reply(completion(content="a", audio={"id": "x"}), {"model": "m", "input": "x"}, "resp_1", ctx)
+    made = to_responses_reply(completion(content="a", audio={"id": "x"}), {"model": "m", "input": "x"}, "resp_1", ctx)
     assert len(made["output"]) == 1
     assert [change.public()["before"] for change in ctx.receipt.losses] == ["choices[0].message.audio"]
 
@@ -151,7 +151,7 @@ def test_a_response_tells_the_choice_with_index_0() -> None:
     second = {**reply["choices"][0], "index": 1, "message": {"role": "assistant", "content": "second"}}
     ctx = context()
     both = {**reply, "choices": [second, reply["choices"][0]]}
-    made = responses_reply(both, {"model": "m", "input": "x"}, "resp_1", ctx)
+    made = to_responses_reply(both, {"model": "m", "input": "x"}, "resp_1", ctx)
     assert made["output"][0]["content"][0]["text"] == "first"
     assert [change.public()["before"] for change in ctx.receipt.losses] == ["choices[0]"]
 
@@ -181,8 +181,8 @@ def said(*texts: str) -> dict[str, Any]:
 
 
 def test_r11_parts_are_concatenated_and_usage_renamed() -> None:
-    made = chat_reply(response([said("a", "b"), said("c")]), context())
-    assert [v.message for v in judge("hub/chat.reply").violations(made)] == []
+    made = to_chat_reply(response([said("a", "b"), said("c")]), context())
+    assert [v.message for v in load_validator("hub/chat.reply").violations(made)] == []
     choice = made["choices"][0]
     assert (choice["message"]["content"], choice["finish_reason"], made["id"]) == ("abc", "stop", "resp_9")
     assert made["usage"] == {
@@ -195,7 +195,7 @@ def test_r11_parts_are_concatenated_and_usage_renamed() -> None:
 def test_calls_and_reasoning_come_back() -> None:
     reasoning = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "s"}], "encrypted_content": "e"}
     call = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
-    made = chat_reply(response([reasoning, call, {"type": "web_search_call"}]), context())
+    made = to_chat_reply(response([reasoning, call, {"type": "web_search_call"}]), context())
     message = made["choices"][0]["message"]
     assert (message["reasoning_content"], message["reasoning_signature"]) == ("s", "e")
     assert message["tool_calls"] == [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
@@ -208,7 +208,7 @@ def test_of_reasoning_in_several_items_the_texts_are_joined_and_the_seals_a_loss
         for text in ("a", "b")
     ]
     ctx = context()
-    message = chat_reply(response([thoughts[0], said("x"), thoughts[1]]), ctx)["choices"][0]["message"]
+    message = to_chat_reply(response([thoughts[0], said("x"), thoughts[1]]), ctx)["choices"][0]["message"]
     assert (message["reasoning_content"], "reasoning_signature" in message) == ("ab", False)
     lost = [change.public()["before"] for change in ctx.receipt.losses]
     assert lost == ["output[0].encrypted_content", "output[2].encrypted_content"]
@@ -216,14 +216,14 @@ def test_of_reasoning_in_several_items_the_texts_are_joined_and_the_seals_a_loss
 
 @pytest.mark.parametrize(("reason", "finish"), [("max_output_tokens", "length"), ("content_filter", "content_filter")])
 def test_incomplete_is_a_finish_reason(reason: str, finish: str) -> None:
-    made = chat_reply(response([said("a")], "incomplete", incomplete_details={"reason": reason}), context())
+    made = to_chat_reply(response([said("a")], "incomplete", incomplete_details={"reason": reason}), context())
     assert made["choices"][0]["finish_reason"] == finish
 
 
 @pytest.mark.parametrize("status", ["failed", "cancelled", "in_progress", "queued"])
 def test_what_did_not_end_well_is_a_fault(status: str) -> None:
     with pytest.raises(Fault) as caught:
-        chat_reply(response([], status, error={"code": "server_error", "message": "boom"}), context())
+        to_chat_reply(response([], status, error={"code": "server_error", "message": "boom"}), context())
     assert (caught.value.status, caught.value.message) == (502, "boom")
 
 
@@ -237,10 +237,10 @@ def test_what_did_not_end_well_is_a_fault(status: str) -> None:
 )
 def test_a_failure_keeps_its_kind(code: str, kind: str) -> None:
     with pytest.raises(Fault) as caught:
-        chat_reply(response([], "failed", error={"code": code, "message": "boom"}), context())
+        to_chat_reply(response([], "failed", error={"code": code, "message": "boom"}), context())
     assert (caught.value.kind, caught.value.provider_code) == (kind, code)
     with pytest.raises(Fault) as native:
-        chat_reply(
+        to_chat_reply(
             response([], "failed", error={"code": "server_error", "message": "boom", "native_code": code}), context()
         )
     assert (native.value.kind, native.value.provider_code) == (kind, code)
@@ -252,7 +252,7 @@ def test_chat_to_responses_and_back_is_the_identity(finish: str) -> None:
     if finish == "tool_calls":
         message["tool_calls"] = [CALL]  # type: ignore[assignment]
     reply = completion(finish, **message)
-    back = chat_reply(responses_reply(reply, {"model": "m", "input": "x"}, "resp_1", context()), context())
+    back = to_chat_reply(to_responses_reply(reply, {"model": "m", "input": "x"}, "resp_1", context()), context())
     cached = {"cached_tokens": 0, "cache_write_tokens": 0}
     details = {"prompt_tokens_details": cached, "completion_tokens_details": {"reasoning_tokens": 0}}
     assert back == {**reply, "id": "resp_1", "usage": {**USAGE, **details}}
@@ -267,5 +267,5 @@ def test_the_settings_that_a_response_repeats_are_whole() -> None:
         "reasoning": {"effort": "low"},
     }
     made = translated(completion(content="hi"), request)
-    assert [v.message for v in judge("hub/responses.reply").violations(made)] == []
+    assert [v.message for v in load_validator("hub/responses.reply").violations(made)] == []
     assert made["reasoning"] == {"effort": "low", "summary": None}

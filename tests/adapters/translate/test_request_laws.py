@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Change, Receipt
 from dragoman.adapters.paths import lookup
-from dragoman.adapters.translate.requests import chat_request, responses_request
-from dragoman.adapters.validation import judge
+from dragoman.adapters.translate.requests import to_chat_request, to_responses_request
+from dragoman.adapters.validation import load_validator
 
 EXAMPLES = [300, pytest.param(20_000, marks=pytest.mark.heavy)]
 TEXT = st.text(min_size=1, max_size=5)
@@ -172,11 +172,11 @@ def test_there_and_back_a_request_is_the_same_but_for_what_the_receipt_tells(exa
     def law(request: dict[str, Any]) -> None:
         before = copy.deepcopy(request)
         there = context(request)
-        told = responses_request(request, there)
-        assert [one.message for one in judge("hub/responses.request").violations(told)] == []
+        told = to_responses_request(request, there)
+        assert [one.message for one in load_validator("hub/responses.request").violations(told)] == []
         back = context(told)
-        again = chat_request(told, back)
-        assert [one.message for one in judge("hub/chat.request").violations(again)] == []
+        again = to_chat_request(told, back)
+        assert [one.message for one in load_validator("hub/chat.request").violations(again)] == []
         assert request == before, "the client's request was altered"
         assert back.receipt.losses == [], "what Responses could say, chat can say again"
         for change in there.receipt.losses:

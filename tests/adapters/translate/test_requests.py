@@ -9,8 +9,8 @@ import pytest
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.translate.requests import chat_request, responses_request
-from dragoman.adapters.validation import judge
+from dragoman.adapters.translate.requests import to_chat_request, to_responses_request
+from dragoman.adapters.validation import load_validator
 
 WEATHER = {"type": "function", "name": "get_weather", "description": "d", "parameters": {"type": "object"}}
 CALL = {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": '{"city": "Oslo"}'}
@@ -25,18 +25,18 @@ def context(request: dict[str, Any], **policy: Any) -> Context:
 def to_chat(ctx_policy: dict[str, Any] | None = None, **request: Any) -> tuple[dict[str, Any], Context]:
     full = {"model": "m", **request}
     before, ctx = copy.deepcopy(full), context(full, **(ctx_policy or {}))
-    made = chat_request(full, ctx)
+    made = to_chat_request(full, ctx)
     assert full == before, "the client's request was altered"
-    assert [v.message for v in judge("hub/chat.request").violations(made)] == []
+    assert [v.message for v in load_validator("hub/chat.request").violations(made)] == []
     return made, ctx
 
 
 def to_responses(**request: Any) -> tuple[dict[str, Any], Context]:
     full = {"model": "m", "messages": [ASK], **request}
     before, ctx = copy.deepcopy(full), context(full)
-    made = responses_request(full, ctx)
+    made = to_responses_request(full, ctx)
     assert full == before, "the client's request was altered"
-    assert [v.message for v in judge("hub/responses.request").violations(made)] == []
+    assert [v.message for v in load_validator("hub/responses.request").violations(made)] == []
     return made, ctx
 
 
@@ -44,8 +44,8 @@ def refused(path: str, **request: Any) -> Fault:
     full = {"model": "m", "input": "x", **request}
     ctx = context(full)
     with pytest.raises(Fault) as caught:
-        chat_request(full, ctx)
-    assert caught.value.located(ctx.receipt).param == path
+        to_chat_request(full, ctx)
+    assert caught.value.locate(ctx.receipt).param == path
     return caught.value
 
 
@@ -338,10 +338,10 @@ def test_chat_is_kept_by_nobody_unless_it_asks_for_it() -> None:
 def test_what_responses_has_no_place_for_is_refused_by_default(field: dict[str, Any]) -> None:
     request = {"model": "m", "messages": [ASK], **field}
     with pytest.raises(Fault) as caught:
-        responses_request(request, context(request))
+        to_responses_request(request, context(request))
     assert caught.value.param == next(iter(field))
     ctx = context(request, unsupported="drop")
-    made = responses_request(request, ctx)
+    made = to_responses_request(request, ctx)
     assert made.keys().isdisjoint(field)
     assert [change.public()["before"] for change in ctx.receipt.losses] == list(field)
 
@@ -385,7 +385,7 @@ def test_a_call_in_the_old_form_and_its_result_share_an_id() -> None:
     assert lost(ctx) == []
     full = {"model": "m", "messages": [ASK, {"role": "function", "name": "f", "content": "r"}]}
     with pytest.raises(Fault) as caught:
-        responses_request(full, context(full))
+        to_responses_request(full, context(full))
     assert caught.value.param == "messages[1].name"
 
 

@@ -9,9 +9,9 @@ from openai.types.chat import ChatCompletionChunk
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.common.reply_rules import Reading
+from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.responses.base import in_progress
+from dragoman.adapters.responses.base import new_response
 from dragoman.adapters.responses.events import (
     ARGUMENTS,
     OUTPUT_TEXT,
@@ -25,13 +25,13 @@ from dragoman.adapters.responses.events import (
     text_delta,
     text_done,
 )
-from dragoman.adapters.responses.stream import ResponsesReader
+from dragoman.adapters.responses.stream import ResponsesStreamReader
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.translate.responses_to_chat import ResponsesToChat
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 STREAMS = Path(__file__).parent.parent / "responses" / "fixtures" / "streams"
-BASE = in_progress({"model": "m"}, "resp_1", "gpt", 1_700_000_000)
+BASE = new_response({"model": "m"}, "resp_1", "gpt", 1_700_000_000)
 USAGE = {"input_tokens": 3, "input_tokens_details": {"cached_tokens": 1}, "output_tokens": 4}
 USAGE.update(output_tokens_details={"reasoning_tokens": 2}, total_tokens=7)
 CALL = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{}"}
@@ -57,7 +57,7 @@ def checked(outputs: list[Output]) -> list[dict[str, Any]]:
     for one in outputs[:-1]:
         assert isinstance(one, Chunk)
         ChatCompletionChunk.model_validate(one.body)
-        assert [each.message for each in judge("hub/chat.event").violations(one.body)] == []
+        assert [each.message for each in load_validator("hub/chat.event").violations(one.body)] == []
         found.append(one.body)
     return found
 
@@ -269,7 +269,7 @@ def test_items_that_chat_has_no_place_for_are_a_loss() -> None:
 @pytest.mark.parametrize("path", sorted(STREAMS.glob("*.sse")), ids=lambda path: path.stem)
 def test_every_known_stream_makes_a_valid_one(path: Path) -> None:
     ctx = make_context()
-    reader = ResponsesReader(Reading(path.stem.split("_")[0]), ctx)
+    reader = ResponsesStreamReader(ReplyRules(path.stem.split("_")[0]), ctx)
     translator, writer = ResponsesToChat(ctx), dialects["openai"].served["chat"].write_stream(ctx)
     read = [*reader.receive(path.read_bytes()), *reader.close()]
     made = [one for output in read for one in translator.feed(output)]

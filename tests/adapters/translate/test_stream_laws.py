@@ -13,23 +13,23 @@ from pydantic import TypeAdapter
 
 from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.chat.stream import ChatReader
-from dragoman.adapters.common.reply_rules import Reading
+from dragoman.adapters.chat.reply import ChatStreamReader
+from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.openai.faults import error_body
 from dragoman.adapters.responses.accumulator import Accumulator
-from dragoman.adapters.responses.base import in_progress
-from dragoman.adapters.responses.stream import ResponsesReader
-from dragoman.adapters.responses.writer import ResponsesWriter
+from dragoman.adapters.responses.base import new_response
+from dragoman.adapters.responses.stream import ResponsesStreamReader
+from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.sse import Event, Framer
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.translate.chat_to_responses import ChatToResponses
 from dragoman.adapters.translate.responses_to_chat import ResponsesToChat
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 ORACLE: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 ENVELOPE = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-BASE = in_progress({"model": "m"}, "resp_1", "m", 1)
+BASE = new_response({"model": "m"}, "resp_1", "m", 1)
 USAGE = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
 REQUEST = {"model": "m", "messages": [], "stream": True, "stream_options": {"include_usage": True}}
 TERMINALS = {"response.completed", "response.incomplete", "response.failed"}
@@ -121,7 +121,7 @@ def test_every_stream_ends_in_one_terminal_that_tells_what_the_events_add_up_to(
     cut = data.draw(st.none() | st.integers(0, len(chunks)))
     broken = Fault("upstream_invalid_response", "It broke.", code="upstream_truncated")
     read: list[Output] = [Chunk(body) for body in chunks[:cut]]
-    writer = ResponsesWriter(error_body)
+    writer = ResponsesStreamWriter(error_body)
     raw = b"".join(map(writer.write, as_responses([*read, End() if cut is None else broken])))
     assert writer.dropped == 0
     final = told(parsed(raw))
@@ -132,11 +132,11 @@ def test_every_stream_ends_in_one_terminal_that_tells_what_the_events_add_up_to(
 def told(events: list[dict[str, Any]]) -> dict[str, Any] | None:
     """The response in the one terminal event, which is what the other events add up to; None where an error came first.
     The events are valid, and numbered without a gap."""
-    accumulator, hub = Accumulator(), judge("hub/responses.event")
+    accumulator, hub = Accumulator(), load_validator("hub/responses.event")
     for number, body in enumerate(events):
         assert body["sequence_number"] == number
         ORACLE.validate_python(body)
-        assert hub.ok(body)
+        assert hub.accepts(body)
         if body["type"] not in TERMINALS:
             accumulator.add(body)
     ends = [body for body in events if body["type"] in TERMINALS]
@@ -165,7 +165,7 @@ def test_wherever_the_bytes_end_there_is_one_terminal(chunks: list[dict[str, Any
 @settings(max_examples=300, deadline=None)
 @given(chunks=streams())
 def test_there_and_back_again_a_client_hears_the_same(chunks: list[dict[str, Any]]) -> None:
-    writer = ResponsesWriter(error_body)
+    writer = ResponsesStreamWriter(error_body)
     raw = b"".join(map(writer.write, as_responses([*(Chunk(body) for body in chunks), End()])))
     ctx = context()
     after = heard_again(raw, ctx)
@@ -177,7 +177,7 @@ def test_there_and_back_again_a_client_hears_the_same(chunks: list[dict[str, Any
 @given(chunks=streams(), first=st.integers(0, 4))
 def test_what_only_the_last_event_tells_a_client_hears_too(chunks: list[dict[str, Any]], first: int) -> None:
     """Of the items from `first` on, no event but the last tells."""
-    writer = ResponsesWriter(error_body)
+    writer = ResponsesStreamWriter(error_body)
     raw = b"".join(map(writer.write, as_responses([*(Chunk(body) for body in chunks), End()])))
     events = [body for body in parsed(raw) if body.get("output_index", -1) < first]
     assert heard_again(sse(events), context()) == heard(chunks)
@@ -185,11 +185,11 @@ def test_what_only_the_last_event_tells_a_client_hears_too(chunks: list[dict[str
 
 def heard_again(raw: bytes, ctx: Context) -> dict[str, Any]:
     """What a chat client hears of a Responses stream."""
-    reader, back = ResponsesReader(Reading("openai"), ctx), ResponsesToChat(ctx)
+    reader, back = ResponsesStreamReader(ReplyRules("openai"), ctx), ResponsesToChat(ctx)
     made = [one for output in reader.receive(raw) for one in back.feed(output)]
     assert isinstance(made[-1], End)
     returned = [one.body for one in made if isinstance(one, Chunk)]
-    assert all(judge("hub/chat.event").ok(body) for body in returned)
+    assert all(load_validator("hub/chat.event").accepts(body) for body in returned)
     return heard(returned)
 
 
@@ -207,7 +207,7 @@ def sse(chunks: list[dict[str, Any]]) -> bytes:
 
 
 def relayed(reads: list[bytes]) -> bytes:
-    reader, writer = ChatReader(Reading("openai"), context()), ResponsesWriter(error_body)
+    reader, writer = ChatStreamReader(ReplyRules("openai"), context()), ResponsesStreamWriter(error_body)
     outputs = [one for read in reads for one in reader.receive(read)] + reader.close()
     return b"".join(map(writer.write, as_responses(outputs)))
 

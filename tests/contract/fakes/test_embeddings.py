@@ -10,7 +10,7 @@ from collections.abc import Callable
 import aiohttp
 import pytest
 
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 from dragoman.contract.fakes import BEHAVIOURS, FakeProvider
 from dragoman.contract.fakes.embeddings import EMBEDDING_EDITS, make_vector
 from dragoman.contract.json_types import JsonValue
@@ -39,7 +39,7 @@ async def test_reply_has_the_dialects_form(dialect: str, profile: str) -> None:
         status, raw = await embed(fake, ["one", "two words"])
         body = json.loads(raw)
         assert status == 200, raw
-        assert [v.message for v in judge(f"{dialect}/embeddings.reply").violations(body)] == []
+        assert [v.message for v in load_validator(f"{dialect}/embeddings.reply").violations(body)] == []
         assert [item["embedding"] for item in body["data"]] == [make_vector("one"), make_vector("two words")]
         assert body["usage"] == {"prompt_tokens": 3, "total_tokens": 3}
 

@@ -10,7 +10,7 @@ from service_rig import Services
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 from dragoman.local_engine.service import EngineService, collect_reply
 
 A = {"logit_bias": {"65": 100}, "temperature": 0}
@@ -24,9 +24,9 @@ async def service(services: Services) -> EngineService:
 async def complete(service: EngineService, **request: Any) -> JsonObject:
     events = [event async for event in service.completions({"model": "m", "prompt": "hi", **request})]
     for event in events:
-        judge("hub/completions.event").check(event)
+        load_validator("hub/completions.event").check(event)
     found = collect_reply(events)
-    judge("hub/completions.reply").check(found)
+    load_validator("hub/completions.reply").check(found)
     return found
 
 

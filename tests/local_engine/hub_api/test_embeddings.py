@@ -12,7 +12,7 @@ from encoder_rig import TEXTS
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 from dragoman.local_engine.embedder import Embedder
 from dragoman.local_engine.engine import EngineOptions
 from dragoman.local_engine.service import EngineService
@@ -23,7 +23,7 @@ async def test_the_reply_has_the_hub_form(encoder: FilePath) -> None:
     service = await EngineService.load(encoder, EngineOptions(device="cpu"))
     assert (service.operations, service.name) == (("embeddings",), "table")
     found = await service.embeddings({"model": "m", "input": ["one", "x"]})
-    judge("hub/embeddings.reply").check(found)
+    load_validator("hub/embeddings.reply").check(found)
     assert found["usage"] == {"prompt_tokens": 4, "total_tokens": 4}
     wanted = Embedder.load(encoder, "cpu").embed([TEXTS[0], TEXTS[2]])
     np.testing.assert_allclose([one["embedding"] for one in found["data"]], wanted, rtol=1e-6)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 Run = Callable[..., Result]
 
@@ -39,7 +39,7 @@ def test_request(origin: str, goal: str, run: Run, fixtures: Path) -> None:
     assert body[name] == 64
     assert [message["content"] for message in body["messages"]] == ["Be brief.", "Grüß Gott"]
     assert body.get("model") == (None if goal == "databricks" else "up/stream")
-    assert judge(f"{goal}/chat.request", "actual").ok(body)
+    assert load_validator(f"{goal}/chat.request", "actual").accepts(body)
     assert result.stderr.splitlines()[:2] == [
         "note: the payload looks like a request; --side says otherwise",
         HEADS[goal],
@@ -54,7 +54,7 @@ def test_reply(origin: str, goal: str, run: Run, fixtures: Path) -> None:
     [choice] = body["choices"]
     assert choice["message"]["content"] == "Hello there"
     assert choice["finish_reason"] == ("eos_token" if goal == "mindie" else "stop")
-    assert judge(f"{goal}/chat.reply", SERVED[goal]).ok(body)
+    assert load_validator(f"{goal}/chat.reply", SERVED[goal]).accepts(body)
     assert result.stderr.splitlines()[0] == "note: the payload looks like a reply; --side says otherwise"
     assert "status 200" in result.stderr.splitlines()
 
@@ -79,7 +79,7 @@ def test_error(origin: str, goal: str, run: Run, fixtures: Path) -> None:
     assert result.exit_code == 0, result.stderr
     body = json.loads(result.stdout)
     assert "Slow down." in json.dumps(body)
-    assert judge(f"{goal}/chat.error", SERVED[goal]).ok(body)
+    assert load_validator(f"{goal}/chat.error", SERVED[goal]).accepts(body)
     unavailable = origin == "mindie"  # which has no word for too many requests
     status = 503 if goal == "mindie" or unavailable else 429
     lines = result.stderr.splitlines()
@@ -116,7 +116,7 @@ def test_receipt_and_call(run: Run) -> None:
         "form  renamed    max_completion_tokens -> max_tokens: the target's name for it\n"
         "form  moved      messages[1] -> messages[0]: the target takes one system message, first\n"
         "loss  dropped    seed: the target's API does not have it\n"
-        "loss  dropped    user: the target's API does not have it; it only advises\n"
+        "loss  dropped    user: the target's API does not have it; it is advisory\n"
         "form  dropped    frequency_penalty: the target's API does not have it; the value is the same as none\n"
         "form  filled     -> stream: the documented default differs from OpenAI's\n"
     )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from dragoman.adapters.validation import judge
+from dragoman.adapters.validation import load_validator
 
 Run = Callable[..., Result]
 
@@ -37,7 +37,7 @@ def test_a_responses_request_for_a_chat_provider(client: str, provider: str, run
     request = {"model": "m", "instructions": "Be brief.", "input": "Hello", "tools": [tool], "max_output_tokens": 50}
     result = to(run, f"{client}/responses", f"{provider}/chat", stdin=json.dumps(request))
     body = done(result)
-    assert judge(f"{provider}/chat.request", "actual").ok(body)
+    assert load_validator(f"{provider}/chat.request", "actual").accepts(body)
     assert [message["content"] for message in body["messages"]] == ["Be brief.", "Hello"]
     assert body["tools"][0]["function"]["name"] == "f"
     assert result.stderr.splitlines()[0] == "note: the payload looks like a request; --side says otherwise"
@@ -47,14 +47,14 @@ def test_a_responses_request_for_a_chat_provider(client: str, provider: str, run
 def test_a_chat_request_for_a_responses_provider(client: str, provider: str, run: Run, fixtures: Path) -> None:
     result = to(run, f"{client}/chat", f"{provider}/responses", "--model", "up", fixtures / client / "request.json")
     body = done(result)
-    assert judge(f"{provider}/responses.request", "actual").ok(body)
+    assert load_validator(f"{provider}/responses.request", "actual").accepts(body)
     assert (body["model"], body["max_output_tokens"], body["instructions"]) == ("up", 64, "Be brief.")
 
 
 @pytest.mark.parametrize(("client", "provider"), PAIRS)
 def test_a_chat_reply_for_a_responses_client(client: str, provider: str, run: Run, fixtures: Path) -> None:
     body = done(to(run, f"{provider}/chat", f"{client}/responses", fixtures / provider / "reply.json"))
-    assert judge(f"{client}/responses.reply", SERVED[client]).ok(body)
+    assert load_validator(f"{client}/responses.reply", SERVED[client]).accepts(body)
     assert (body["status"], body["output"][0]["content"][0]["text"]) == ("completed", "Hello there")
 
 
@@ -79,7 +79,7 @@ def test_replies_there_and_back(client: str, provider: str, run: Run, fixtures: 
     back = to(run, f"{client}/responses", f"{provider}/chat", stdin=there.stdout_bytes)
     assert back.stderr.splitlines()[0] == "note: the payload looks like a reply; --side says otherwise"
     body = done(back)
-    assert judge(f"{provider}/chat.reply", SERVED[provider]).ok(body)
+    assert load_validator(f"{provider}/chat.reply", SERVED[provider]).accepts(body)
     assert body["choices"][0]["message"]["content"] == "Hello there"
     assert body["usage"]["total_tokens"] == 12
 
@@ -87,7 +87,7 @@ def test_replies_there_and_back(client: str, provider: str, run: Run, fixtures: 
 @pytest.mark.parametrize(("client", "provider"), PAIRS)
 def test_errors(client: str, provider: str, run: Run, fixtures: Path) -> None:
     body = done(to(run, f"{provider}/chat", f"{client}/responses", fixtures / provider / "error.json"))
-    assert judge(f"{client}/responses.error", SERVED[client]).ok(body)
+    assert load_validator(f"{client}/responses.error", SERVED[client]).accepts(body)
     assert "Slow down." in json.dumps(body)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.chat.chunk_template import Pattern
+from dragoman.adapters.common.chunk_template import ChunkTemplate
 from dragoman.adapters.sse import encode
 from dragoman.adapters.streams import Chunk
 
@@ -48,7 +48,7 @@ def read(events: list[bytes], usage: bool, short: bool) -> tuple[list[Any], byte
     )
     with pytest.MonkeyPatch.context() as patch:
         if not short:
-            patch.setattr(Pattern, "of", lambda *_: None)
+            patch.setattr(ChunkTemplate, "learn", lambda *_: None)
         reads = [part for event in map(encode, events) for part in (event[:9], event[9:])]  # torn: no runs
         outputs = [output for part in reads for output in reader.receive(part)]
     bodies = [output.body if isinstance(output, Chunk) else str(output) for output in outputs]
@@ -82,16 +82,16 @@ def test_any_bytes_in_the_place_of_the_text(middle: bytes) -> None:
 @pytest.mark.parametrize("usage", [False, True])
 def test_most_chunks_go_the_short_way(form: str, usage: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     matched = []
-    match = Pattern.match
-    monkeypatch.setattr(Pattern, "match", lambda self, raw: matched.append(match(self, raw)) or matched[-1])
+    match = ChunkTemplate.match
+    monkeypatch.setattr(ChunkTemplate, "match", lambda self, raw: matched.append(match(self, raw)) or matched[-1])
     read([chunk(form, f"word{i}") for i in range(10)], usage, short=True)
     assert sum(one is not None for one in matched) == 8
 
 
 def test_a_stream_in_which_no_two_chunks_are_alike_is_not_remembered_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    of = Pattern.of
-    monkeypatch.setattr(Pattern, "of", lambda *words: made.append(of(*words)) or made[-1])
+    of = ChunkTemplate.learn
+    monkeypatch.setattr(ChunkTemplate, "learn", lambda *words: made.append(of(*words)) or made[-1])
     events = [chunk("plain", "a", obfuscation=f"{i:x}") for i in range(100)]
     bodies, *_ = read(events, False, short=True)
     assert (len(bodies), len(made)) == (100, 8)

@@ -8,18 +8,18 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.paths import Path
 
 __all__ = [
-    "each_choice",
-    "flat_reasoning_tokens",
-    "without_empty",
-    "without_nulls",
-    "without_refusal",
-    "written_finish",
+    "drop_empty",
+    "drop_nulls",
+    "flatten_reasoning_tokens",
+    "move_refusal_to_content",
+    "rewrite_choices",
+    "write_finish_reason",
 ]
 
 _ALWAYS = ("role", "content")
 
 
-def each_choice(body: JsonObject, part: str, rewrite: Callable[[JsonObject, JsonObject, Path], None]) -> JsonObject:
+def rewrite_choices(body: JsonObject, part: str, rewrite: Callable[[JsonObject, JsonObject, Path], None]) -> JsonObject:
     """The body with a copy of each choice and of its message (or delta), both given to `rewrite` to be altered."""
     choices = []
     for i, choice in enumerate(body["choices"]):
@@ -29,30 +29,30 @@ def each_choice(body: JsonObject, part: str, rewrite: Callable[[JsonObject, Json
     return {**body, "choices": choices}
 
 
-def without_nulls(holder: JsonObject, *names: str) -> None:
-    """Leave out keys that the dialect does not have, where they say nothing."""
+def drop_nulls(holder: JsonObject, *names: str) -> None:
+    """Leave out keys that the dialect does not have, if they say nothing."""
     for name in names:
         if name in holder and holder[name] is None:
             del holder[name]
 
 
-def without_empty(message: JsonObject) -> None:
+def drop_empty(message: JsonObject) -> None:
     """Leave out keys that say nothing, as `annotations: []`: a client sends a message back as it came, and a dialect
     that refuses unknown keys in messages would refuse those."""
     for name in [name for name, value in message.items() if value in (None, []) and name not in _ALWAYS]:
         del message[name]
 
 
-def without_refusal(holder: JsonObject, path: Path, ctx: Context) -> None:
+def move_refusal_to_content(holder: JsonObject, path: Path, ctx: Context) -> None:
     """A refusal, in dialects that have no place for it, is what the assistant said."""
     refusal = holder.pop("refusal", None)
     if refusal:
-        ctx.receipt.converted((*path, "refusal"), "the refusal stands in the content")
+        ctx.receipt.record_conversion((*path, "refusal"), "the refusal is a part of the content")
         holder["content"] = (holder.get("content") or "") + refusal
 
 
-def written_finish(choice: JsonObject, words: Mapping[str, str], path: Path, ctx: Context) -> None:
-    """The finish reason in the dialect's words; the provider's own word stays only where it says more."""
+def write_finish_reason(choice: JsonObject, words: Mapping[str, str], path: Path, ctx: Context) -> None:
+    """The finish reason in the dialect's words; the provider's own word stays only if it says more."""
     reason = choice.get("finish_reason")
     if reason is None:
         return
@@ -61,11 +61,11 @@ def written_finish(choice: JsonObject, words: Mapping[str, str], path: Path, ctx
     if native is not None and native != word:
         choice["native_finish_reason"] = native
     if word != reason:
-        ctx.receipt.converted((*path, "finish_reason"), f"{reason!r} is {word!r} here")
+        ctx.receipt.record_conversion((*path, "finish_reason"), f"{reason!r} is {word!r} here")
 
 
-def flat_reasoning_tokens(usage: JsonObject) -> JsonObject:
-    """Usage with `reasoning_tokens` beside the counts instead of inside `completion_tokens_details`."""
+def flatten_reasoning_tokens(usage: JsonObject) -> JsonObject:
+    """Usage with `reasoning_tokens` next to the counts instead of inside `completion_tokens_details`."""
     details = dict(usage.get("completion_tokens_details") or {})
     flat = {key: value for key, value in usage.items() if key != "completion_tokens_details"}
     if "reasoning_tokens" in details:

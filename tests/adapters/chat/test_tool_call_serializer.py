@@ -1,4 +1,4 @@
-"""Calls that stream in turns reach clients one after the other, whole, whatever comes between."""
+"""Calls that stream in serializer reach clients one after the other, whole, whatever comes between."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.adapters.chat.tool_call_serializer import CallsInTurn
+from dragoman.adapters.chat.tool_call_serializer import ToolCallSerializer
 from dragoman.adapters.streams import Chunk
 
 
@@ -24,8 +24,8 @@ def piece(index: int, arguments: str) -> dict[str, Any]:
 
 def told(chunks: list[Chunk]) -> list[tuple[int, str]]:
     """Index and arguments of every piece, in the order in which a client gets them."""
-    turns = CallsInTurn()
-    passed = [made for one in chunks if (made := turns.take(one)) is not None]
+    serializer = ToolCallSerializer()
+    passed = [made for one in chunks if (made := serializer.serialize(one)) is not None]
     choices = [choice for made in passed for choice in made.body["choices"]]
     pieces = [piece for choice in choices for piece in choice["delta"].get("tool_calls", ())]
     return [(piece["index"], piece["function"]["arguments"]) for piece in pieces]
@@ -39,8 +39,8 @@ def test_calls_in_order_go_on_as_they_came() -> None:
         chunk(piece(1, "}")),
         chunk(finish="stop"),
     ]
-    turns = CallsInTurn()
-    assert all(turns.take(one) is one for one in chunks)
+    serializer = ToolCallSerializer()
+    assert all(serializer.serialize(one) is one for one in chunks)
 
 
 def test_a_call_waits_until_the_one_before_it_is_whole() -> None:
@@ -60,10 +60,10 @@ def test_what_still_waits_comes_with_the_finish() -> None:
 
 
 def test_a_chunk_with_nothing_left_is_not_told_and_others_keep_the_rest() -> None:
-    turns = CallsInTurn()
-    assert turns.take(chunk(piece(0, "{"))) is not None
-    assert turns.take(chunk(piece(1, "{}"))) is None
-    beside = turns.take(chunk(piece(1, ""), content="x"))
+    serializer = ToolCallSerializer()
+    assert serializer.serialize(chunk(piece(0, "{"))) is not None
+    assert serializer.serialize(chunk(piece(1, "{}"))) is None
+    beside = serializer.serialize(chunk(piece(1, ""), content="x"))
     assert beside is not None and beside.body["choices"][0]["delta"] == {"content": "x"}
     assert beside.raw is None
 

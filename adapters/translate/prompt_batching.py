@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.common.usage import summed
-from dragoman.adapters.completions.requests import choices_of
+from dragoman.adapters.common.usage import sum_usage
+from dragoman.adapters.completions.requests import count_choices
 from dragoman.adapters.dialect import Batching
 from dragoman.adapters.faults import Fault
 
@@ -21,26 +21,28 @@ def _split(ctx: Context) -> list[Context]:
     if not all(isinstance(prompt, str) for prompt in prompts):
         return [ctx]
     if len(prompts) > _MOST:
-        text = f"a chat model stands in for completions, and takes at most {_MOST} prompts in one request"
+        text = f"a chat model serves completions here, and takes at most {_MOST} prompts in one request"
         raise Fault("unsupported_parameter", text, ("prompt",), code="unsupported_parameter")
     if ctx.request.get("stream"):
-        ctx.receipt.converted(("stream",), "several prompts are several calls to a chat model: each is asked for whole")
+        ctx.receipt.record_conversion(
+            ("stream",), "several prompts are several calls to a chat model: each is asked for whole"
+        )
     shared = {key: value for key, value in ctx.request.items() if key not in ("stream", "stream_options")}
     return [_one(ctx, shared, prompt, position) for position, prompt in enumerate(prompts)]
 
 
 def _one(ctx: Context, shared: JsonObject, prompt: str, position: int) -> Context:
     receipt = ctx.receipt.fork()
-    receipt.rerouted([(("prompt", position), ("prompt",))])
+    receipt.map_paths([(("prompt", position), ("prompt",))])
     return ctx._replace(request={**shared, "prompt": prompt}, receipt=receipt)
 
 
 def _join(replies: list[JsonObject], ctx: Context) -> JsonObject:
     """Completions replies in hub form as one: choices count on from prompt to prompt, tokens are added up. Alters them.
 
-    Raises Fault where a reply has more choices than were asked for: nobody could tell whose they are.
+    Raises Fault if a reply has more choices than were asked for: their prompts cannot be known.
     """
-    most = choices_of(ctx.request)
+    most = count_choices(ctx.request)
     for position, reply in enumerate(replies):
         for choice in reply["choices"]:
             if choice["index"] >= most:
@@ -51,7 +53,7 @@ def _join(replies: list[JsonObject], ctx: Context) -> JsonObject:
     joined = {**replies[0], "choices": [choice for reply in replies for choice in reply["choices"]]}
     joined.pop("usage", None)
     usages = [reply.get("usage") for reply in replies]
-    return {**joined, "usage": summed([usage for usage in usages if usage])} if all(usages) else joined
+    return {**joined, "usage": sum_usage([usage for usage in usages if usage])} if all(usages) else joined
 
 
 BATCHING = Batching(_split, _join)

@@ -1,11 +1,11 @@
-"""What a chunk of text looks like in bytes, so that the next one of its kind need not be parsed, mended and judged.
+"""The bytes of a chunk of text, so that the next one of its kind need not be parsed, normalized and validated.
 
-Most chunks of a stream are the same bytes but for the text. Where a JSON string stands in a JSON text, any other JSON
-string may stand, and nothing else changes: so a chunk is of the pattern when it begins and ends like the first one and
-what lies between is one JSON string. That the string is the text of the choice is tried out when the pattern is made.
+Most chunks of a stream have the same bytes but for the text. In a JSON text one JSON string can take the place of
+another, and nothing else changes: so a chunk matches the template if it begins and ends like the first one, with one
+JSON string in between. That the string is the text of the choice is tried out when the template is made.
 
-A run is such chunks one after the other, as `data: ` blocks. It is cut apart at what stands between two texts. That
-each piece is the inside of one JSON string is seen from its bytes; the pieces are not decoded unless somebody asks.
+A run is such chunks one after the other, as `data: ` blocks. It is cut apart at the bytes between two texts. That each
+part is the inside of one JSON string is seen from its bytes; the parts are not decoded until their text is needed.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from dragoman.adapters.edits import replace
 from dragoman.adapters.paths import Path, lookup
 from dragoman.adapters.streams import Chunk, DeltaRun
 
-__all__ = ["Pattern"]
+__all__ = ["ChunkTemplate"]
 
 _TRIAL = "\x00 trial"
 _HEAD, _TAIL = b"data: ", b"\n\n"  # of an event
 _INSIDE = re.compile(
     rb'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u(?:[0-9a-ce-fA-CE-F][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}))*+'
 )
-"""What may stand between the quotes of a JSON string; the halves of a surrogate pair are left to the long way. Several
-such texts with spaces between them are one, and only such: no escape goes on behind a space."""
+"""What may be between the quotes of a JSON string; the halves of a surrogate pair are left to the JSON parser. Several
+such texts joined by spaces match, and nothing else does: no escape goes on behind a space."""
 
 
-class Pattern:
-    """The bytes around a text, and the chunk in hub form that they make with one."""
+class ChunkTemplate:
+    """The bytes before and after a text, and the chunk in hub form that they make with one."""
 
     __slots__ = (
         "_after",
@@ -54,9 +54,10 @@ class Pattern:
         self._place = place
 
     @classmethod
-    def of(cls, body: JsonObject, raw: bytes, same: bool, place: tuple[str, ...]) -> Pattern | None:
-        """The pattern of a chunk of text, if it is one. `body` is the chunk in hub form, which was made from `raw`;
-        `same` says that it is the same chunk. `place` is where a choice has its text, alone in its holder."""
+    def learn(cls, body: JsonObject, raw: bytes, same: bool, place: tuple[str, ...]) -> ChunkTemplate | None:
+        """The template of a chunk of text; None if it has no text, or no place for another. `body` is the chunk in hub
+        form, which was made from `raw`; `same` says that nothing was changed. `place` is the path of the text inside
+        its choice; its holder has nothing else."""
         path: Path = ("choices", 0, *place)
         said = lookup(body, path)
         if type(said) is not str:
@@ -73,7 +74,7 @@ class Pattern:
         return cls(before, after, body, same, path) if tried == wanted else None
 
     def match(self, raw: bytes) -> Chunk | None:
-        """The chunk in these bytes, if they are of the pattern."""
+        """The chunk in these bytes, the data of one event, if they match."""
         if not (raw.startswith(self._before) and raw.endswith(self._after)):
             return None
         try:
@@ -85,7 +86,7 @@ class Pattern:
         return Chunk(body, raw if self._same else None)
 
     def match_run(self, data: bytes, at: int) -> tuple[DeltaRun, int] | None:
-        """The events of the pattern that begin at this place, as far as they go, and the place behind them."""
+        """The matching events that begin at this place, as far as they go, and the place behind them."""
         head, tail = self._head, self._tail
         if not data.startswith(head, at):
             return None
@@ -101,7 +102,7 @@ class Pattern:
         return self._run(data[at:end], texts, end)
 
     def _texts(self, blocks: list[bytes]) -> list[bytes]:
-        """What stands in the first of these JSON texts, as far as they are of the pattern."""
+        """The texts in the first of these JSON texts, as far as they match."""
         before, after = self._before, self._after
         start, end = len(before), -len(after)
         texts = []

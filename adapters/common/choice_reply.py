@@ -1,0 +1,90 @@
+"""Reading a provider's whole reply with choices into hub form: what chat and completions share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.adapters.call import Context, JsonObject, Reply
+from dragoman.adapters.native_errors import read_error_object
+from dragoman.adapters.validation import load_validator
+
+from .choice_normalizer import ENVELOPE, ChoiceNormalizer
+from .completeness import check_finish_reason, check_first_choice
+from .repair import REPAIRED, repair
+from .reply_rules import ReplyRules
+from .reply_validation import invalid_reply, reports_error, validate_natively
+from .usage import normalize_usage
+
+__all__ = ["read_choices"]
+
+
+def read_choices(reply: Reply, rules: ReplyRules, ctx: Context, protocol: type[ChoiceNormalizer]) -> JsonObject:
+    """The reply in hub form, as the policy `replies` asks. Alters and returns `reply.body`.
+
+    Raises Fault: an error inside a 200, a finish reason that reports one, an answer that is not complete, or a reply
+    that cannot be normalized.
+    """
+    body, mode = reply.body, ctx.target.policy.replies
+    if reports_error(body):
+        raise read_error_object(body, reply.status, rules.words)
+    if mode in ("strict", "report"):
+        validate_natively(body, load_validator(f"{rules.dialect}/{protocol.protocol}.reply", ctx.profile), ctx)
+    choices = _choices(body)
+    if mode in ("off", "report"):
+        for choice in choices:
+            check_finish_reason(choice)
+            rules.finish_reason(body, choice, ctx)
+        return body
+    _normalize(body, choices, ctx, protocol(rules, ctx, ctx.receipt))
+    hub = load_validator(f"hub/{protocol.protocol}.reply")
+    if not hub.accepts(body):
+        violation = repair(body, hub)
+        if violation is not None:
+            raise invalid_reply(violation.message)
+        ctx.receipt.record_conversion(("choices",), REPAIRED)
+    check_first_choice(body["choices"], ctx)
+    return body
+
+
+def _choices(body: JsonObject) -> list[JsonObject]:
+    choices = body.get("choices")
+    if not isinstance(choices, list) or not choices:
+        raise invalid_reply("it has no choices")
+    for position, choice in enumerate(choices):
+        if not isinstance(choice, dict):
+            raise invalid_reply(f"choices[{position}] is no object")
+    return choices
+
+
+def _normalize(body: JsonObject, choices: list[JsonObject], ctx: Context, normalizer: ChoiceNormalizer) -> None:
+    _set_envelope(body, normalizer.envelope(body, normalizer.reply_object), ctx)
+    if "usage" in body:
+        _set_usage(body, ctx)
+    for position, choice in enumerate(choices):
+        choice.setdefault("index", position)
+        normalizer.normalize_whole(body, choice, position)
+        choice.setdefault("logprobs", None)
+
+
+def _set_envelope(body: JsonObject, envelope: JsonObject, ctx: Context) -> None:
+    for name in ENVELOPE:
+        given = body.get(name)
+        if given == envelope[name] and type(given) is type(envelope[name]):
+            continue
+        if name == "object":
+            ctx.receipt.record_conversion((name,), "the hub's name for it")
+        else:
+            ctx.receipt.record_fill((name,), "the provider gave none" + " in whole seconds" * (name == "created"))
+        body[name] = envelope[name]
+
+
+def _set_usage(body: JsonObject, ctx: Context) -> None:
+    reported: Any = body["usage"]
+    usage = normalize_usage(reported)
+    if usage is None:
+        del body["usage"]
+        if reported is not None:
+            ctx.receipt.record_drop(("usage",), "the counts cannot be known from it")
+    elif usage != reported:
+        body["usage"] = usage
+        ctx.receipt.record_conversion(("usage",), "counts under the hub's names, nulls left out")

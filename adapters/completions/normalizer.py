@@ -1,0 +1,62 @@
+"""Bringing what a completions choice holds into hub form: a text and its log probabilities, whole or as a piece."""
+
+from __future__ import annotations
+
+from dragoman.adapters.call import JsonObject
+from dragoman.adapters.common.choice_normalizer import ChoiceNormalizer
+from dragoman.adapters.common.completeness import check_finish_reason
+from dragoman.adapters.common.reply_validation import invalid_reply
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.paths import Path
+
+__all__ = ["TextNormalizer"]
+
+_KEYS = frozenset({"index", "text", "logprobs", "finish_reason"})
+
+
+class TextNormalizer(ChoiceNormalizer):
+    """The ChoiceNormalizer of completions, for every dialect."""
+
+    protocol = "completions"
+    reply_object = "text_completion"
+    chunk_object = "text_completion"
+    id_prefix = "cmpl"
+    text = ("text",)
+
+    def normalize_whole(self, body: JsonObject, choice: JsonObject, position: int) -> None:
+        if "text" not in choice:
+            raise invalid_reply(f"choices[{position}] has no text")
+        path: Path = ("choices", position)
+        self._set_text(choice, path)
+        check_finish_reason(choice)
+        self.set_finish_reason(body, choice, path)
+
+    def normalize_piece(self, body: JsonObject, choice: JsonObject, index: int) -> bool:
+        same = choice.keys() >= _KEYS
+        if not same:
+            _fill(choice)
+        path: Path = ("choices", index)
+        same &= self._set_text(choice, path)
+        native = choice["finish_reason"]
+        if not native:
+            choice["finish_reason"] = None
+            return same and native is None
+        return self.set_finish_reason(body, choice, path) == native and same
+
+    def is_only_text(self, choice: JsonObject) -> bool:
+        return not choice.get("finish_reason")
+
+    def _set_text(self, choice: JsonObject, path: Path) -> bool:
+        if choice["text"] is not None:
+            return True
+        choice["text"] = ""
+        self._changes.record_fill((*path, "text"), "the provider said null")
+        return False
+
+
+def _fill(choice: JsonObject) -> None:
+    if "text" not in choice and not choice.get("finish_reason"):
+        message = f"the provider sent an event without text in choice {choice['index']}"
+        raise Fault("upstream_invalid_response", message, code="upstream_invalid_event")
+    for name, nothing in (("text", ""), ("logprobs", None), ("finish_reason", None)):
+        choice.setdefault(name, nothing)

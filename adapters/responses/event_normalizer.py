@@ -1,0 +1,206 @@
+"""Bringing the events of one Responses stream into hub form. The reader decides what an event means for the stream;
+this keeps them uniform: one id for the response and one for each item, every key of the response object, items and
+parts added before their text, OpenAI's names.
+
+Methods that return a bool alter the event in place, and return True if it was left as it came.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.common.repair import repair_event
+from dragoman.adapters.common.reply_rules import ReplyRules
+from dragoman.adapters.common.stream_changes import StreamChanges
+from dragoman.adapters.streams import Chunk
+from dragoman.adapters.validation import Validator
+
+from .accumulator import Accumulator
+from .base import FAILURES
+from .events import (
+    BEGINNINGS,
+    BY_DELTA,
+    REASONING_TEXT,
+    SUMMARY_TEXT,
+    TERMINALS,
+    item_added,
+    lifecycle,
+    new_part,
+    part_added,
+)
+from .filling import fill_event, new_item_id
+from .normalizer import normalize_response
+
+__all__ = ["ResponsesEventNormalizer"]
+
+_RENAMED = {  # Open Responses' names
+    "response.reasoning.delta": "response.reasoning_text.delta",
+    "response.reasoning.done": "response.reasoning_text.done",
+}
+_LIFECYCLE = BEGINNINGS | TERMINALS
+_CONSTANT = ("id", "created_at", "model")
+_VARYING = ("delta", "sequence_number", "obfuscation")
+
+
+class ResponsesEventNormalizer:
+    """One stream's. `hub` is the validator of the events that it returns."""
+
+    def __init__(self, hub: Validator, rules: ReplyRules, ctx: Context) -> None:
+        self._hub = hub
+        self._to_hub_forms = rules.to_hub_forms
+        self._changes = StreamChanges(ctx.receipt, ("output",))
+        self._ctx = ctx
+        self._sum = Accumulator()
+        self._envelope: JsonObject = {}
+        self._ids: dict[int, str] = {}
+        self._count = 0
+        self._last: JsonObject = {}
+
+    def repeats(self, body: Any) -> bool:
+        """True for a piece of text that differs from the remembered one in its text and number only: what was true of
+        that one, valid and in no need of a change, is true of this one. Most events of a stream are of this kind."""
+        last = self._last
+        if not last or type(body) is not dict or type(body.get("delta")) is not str:
+            return False
+        if type(body.get("sequence_number")) is not int or body["sequence_number"] < 0:
+            return False
+        for key in _VARYING:
+            if key in last:
+                last[key] = body.get(key)
+        if body != last:
+            return False
+        self._count += 1
+        self._sum.add(body)
+        return True
+
+    def normalize(self, body: JsonObject, raw: bytes | None, remember: bool = True) -> list[Chunk]:
+        """The event in hub form, behind those that should have come before it. Raises Fault if that cannot be."""
+        same = self._normalize(body)
+        if same and remember and body["type"] in BY_DELTA:
+            self._last = dict(body)
+        chunks = self._omitted(body)
+        self._sum.add(body)
+        return [*chunks, Chunk(body, raw if same else None)]
+
+    def make_opening(self, first: JsonObject) -> list[Chunk]:
+        """The event that a stream begins with, for a provider that began with another."""
+        given = first.get("response")
+        known = {key: given.get(key) for key in _CONSTANT} if isinstance(given, dict) else {}
+        self._record("a stream begins with response.created")
+        return self.normalize(lifecycle("created", {**known, "status": "in_progress"}), None)
+
+    def _omitted(self, body: JsonObject) -> list[Chunk]:
+        """For a piece of text: that its item is added, that its part is added."""
+        kind = BY_DELTA.get(body["type"])
+        if kind is None or not kind.place or self._sum.has_part(kind, body):
+            return []
+        item_id, output_index = body["item_id"], body["output_index"]
+        events = [part_added(kind, item_id, output_index, body[kind.index], new_part(kind))]
+        if not self._sum.has_item(body):
+            item = {"type": "reasoning" if kind in (REASONING_TEXT, SUMMARY_TEXT) else "message", "id": item_id}
+            events.insert(0, item_added(output_index, item))
+        self._record("items and parts are added before their text")
+        return [chunk for event in events for chunk in self.normalize(event, None)]
+
+    def _normalize(self, body: JsonObject) -> bool:
+        same = self._number(body)
+        if self._to_hub_forms is not None and self._to_hub_forms(body):
+            same = self._record("tools, formats and calls in the hub's forms")
+        if body["type"] in _RENAMED:
+            body["type"] = _RENAMED[body["type"]]
+            same = self._record("reasoning events have OpenAI's names")
+        if body["type"] in _LIFECYCLE:
+            same &= self._response(body)
+        elif isinstance(body.get("item"), dict):
+            same &= self._item(body)
+        elif "item_id" in body or body["type"] in BY_DELTA:
+            same &= self._item_id(body)
+        return same if self._hub.accepts(body) else self._repair(body)
+
+    def _number(self, body: JsonObject) -> bool:
+        number, self._count = self._count, self._count + 1
+        if type(body.get("sequence_number")) is int:
+            return True
+        body["sequence_number"] = number
+        return self._record("events are numbered")
+
+    def _response(self, body: JsonObject) -> bool:
+        given = body.get("response")
+        if self._is_whole(body, given):
+            return True
+        known = given if isinstance(given, dict) else {}
+        if body["type"] == "response.failed":
+            known = {**known, "status": "failed"}
+        response = normalize_response(known, self._ctx)
+        self._envelope = self._envelope or {key: response[key] for key in _CONSTANT}
+        response.update(self._envelope)
+        if body["type"] in TERMINALS:
+            if response["status"] == "failed":
+                body["type"] = "response.failed"
+            response["status"] = body["type"].removeprefix("response.")
+            self._set_output(response)
+        body["response"] = response
+        return self._record("the response object has all its keys, and one id")
+
+    def _is_whole(self, body: JsonObject, response: Any) -> bool:
+        """True for a response object that needs no change."""
+        if not self._hub.accepts(body):
+            return False
+        self._envelope = self._envelope or {key: response[key] for key in _CONSTANT}
+        if any(response[key] != value for key, value in self._envelope.items()):
+            return False
+        if body["type"] in BEGINNINGS:
+            return True
+        if bool(response.get("error")) != (str(response["status"]) in FAILURES) and response["status"] != "cancelled":
+            return False
+        has_output = response["output"] or not self._sum.output()
+        return bool(has_output) and body["type"] == f"response.{response['status']}"
+
+    def _set_output(self, response: JsonObject) -> None:
+        """Put in the items that the events before amount to, if the last event has none; else the ids that they had."""
+        output = response.get("output")
+        known = self._sum.output("completed" if response["status"] == "completed" else "incomplete")
+        if not output and known:
+            response["output"] = known
+            self._record("the output is put together from the events before")
+        elif isinstance(output, list) and len(output) == len(self._ids):
+            for item, (_, item_id) in zip(output, sorted(self._ids.items()), strict=True):
+                if isinstance(item, dict) and "id" in item:
+                    item["id"] = item_id
+
+    def _item(self, body: JsonObject) -> bool:
+        item = body["item"]
+        index, same = self._index(body, item.get("id"))
+        item_id = self._ids.get(index)
+        if item_id is None:
+            item_id = self._ids[index] = str(item.get("id") or new_item_id(item, self._ctx))
+        if item.get("id") == item_id:
+            return same
+        item["id"] = item_id
+        return self._record("each item has one id")
+
+    def _item_id(self, body: JsonObject) -> bool:
+        index, same = self._index(body, body.get("item_id"))
+        item_id = self._ids.get(index)
+        if item_id is None or body.get("item_id") == item_id:
+            return same
+        body["item_id"] = item_id
+        return self._record("each item has one id")
+
+    def _index(self, body: JsonObject, item_id: Any) -> tuple[int, bool]:
+        index = body.get("output_index")
+        if type(index) is int:
+            return index, True
+        index = next((known for known, its_id in self._ids.items() if its_id == item_id), len(self._ids))
+        body["output_index"] = index
+        return index, self._record("events have the item's position")
+
+    def _repair(self, body: JsonObject) -> bool:
+        fill_event(body, self._ctx)
+        repair_event(body, self._hub)
+        return self._record("keys that are always there are filled, nulls that may not be are left out")
+
+    def _record(self, reason: str) -> bool:
+        self._changes.record_conversion(("output",), reason)
+        return False
