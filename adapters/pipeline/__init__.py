@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .attempt import STREAM_HEADERS, Attempt
+from .answer_writer import STREAM_HEADERS
+from .attempt import Attempt
 from .conversation import INSTEAD, PREVIOUS, Recall
 from .guard import DefectReporter
 from .outcome import NOTHING, Outcome, Output, PlannedCall

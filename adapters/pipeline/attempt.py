@@ -9,41 +9,32 @@ sent: that is in `outcome`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
-import orjson
-
-from dragoman.adapters.call import Context, Headers, JsonObject
+from dragoman.adapters.call import Context, Headers
 from dragoman.adapters.changes import HEADER, Receipt
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.routes import Route
-from dragoman.adapters.streams import Chunk, DeltaRun, End, StreamWriter
+from dragoman.adapters.streams import Chunk, DeltaRun, End
 from dragoman.adapters.streams import Output as StreamOutput
 
+from .answer_writer import STREAM_HEADERS, Answer, AnswerWriter
 from .conversation import Conversation
 from .guard import UnexpectedErrorGuard
 from .outcome import COMPLETE, NOTHING, OPEN, Outcome, Output, PlannedCall
 from .plan import ProtocolPlan, TargetPlan
-from .reply_reader import SSE, ReplyReader
+from .reply_reader import ReplyReader
 from .restream import stream_reply
 from .transitions import TRANSITIONS, Action, Input, State
 
-__all__ = ["STREAM_HEADERS", "Attempt"]
-
-STREAM_HEADERS: Mapping[str, str] = {"Content-Type": SSE, "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-"""The headers of every stream to a client."""
-
-_Outputs: TypeAlias = list[StreamOutput]
-_Answer: TypeAlias = _Outputs | JsonObject  # a part of a stream, or a whole reply in canonical form
+__all__ = ["Attempt"]
 
 
 class Attempt:
     """Made by `Pipeline.prepare`.
 
-    `calls` are the first calls to make. `outcome` says how far the attempt is. `status` and `headers` are those of the
-    client's response, valid once there are bytes for it. `events` counts the events for the client, `usage` is the
-    latest usage in canonical form. `has_begun` says that there were bytes for the client.
+    `calls` are the first calls to make. `outcome` says how far the attempt is. `answer` says what the client has got:
+    `has_begun`, `status`, `events`, `usage`. `headers` are those of the client's response, once there are bytes for it.
     """
 
     __slots__ = (
@@ -55,18 +46,13 @@ class Attempt:
         "_keeps",
         "_plan",
         "_readers",
-        "_reply_headers",
         "_round",
         "_route",
         "_state",
         "_target",
-        "_writer",
+        "answer",
         "calls",
-        "events",
-        "has_begun",
         "outcome",
-        "status",
-        "usage",
         "wants_stream",
     )
 
@@ -90,16 +76,11 @@ class Attempt:
         self._state: State = "open"
         self._readers: list[ReplyReader] = []
         self._round: list[ReplyReader] = []  # those of the calls under way
-        self._held: _Answer = []
-        self._writer: StreamWriter | None = None
-        self._reply_headers: Headers = {}
+        self._held: Answer = []
         self._ctx = client
+        self.answer = AnswerWriter(route.served, client)
         self.wants_stream = client.request.get("stream") is True
-        self.has_begun = False
         self.outcome: Outcome = OPEN
-        self.status = 200
-        self.events = 0
-        self.usage: JsonObject | None = None
         self.calls: tuple[PlannedCall, ...] = ()
 
     def write_calls(self) -> None:
@@ -109,7 +90,7 @@ class Attempt:
         if conversation is not None:
             may_keep = plan.bridge is None and self._target.dialect.keeps_responses
             ctx = conversation.continue_for(ctx, self._target.provider, may_keep)
-        self._ctx = ctx
+        self._set_context(ctx)
         parts = [ctx] if plan.batching is None else plan.batching.split(ctx)
         if len(parts) > 1:
             parts = [part._replace(target=self._target.canonical) for part in parts]
@@ -118,18 +99,13 @@ class Attempt:
 
     def expect_reply(self) -> None:
         """Read one reply, number 0, without a call that asked for it."""
-        self._ctx = self._create_call_context(self._client.receipt)
+        self._set_context(self._create_call_context(self._client.receipt))
         self._round = [self._add_reader(self._ctx)]
 
     @property
     def receipt(self) -> Receipt:
         """Every change of this attempt."""
         return self._ctx.receipt
-
-    @property
-    def breaks_connection(self) -> bool:
-        """True if the client's connection must be broken off after the last bytes."""
-        return self._writer is not None and self._writer.aborts
 
     @property
     def headers(self) -> dict[str, str]:
@@ -141,7 +117,7 @@ class Attempt:
         for name in self._target.dialect.forwarded:
             if name in replied:
                 headers[name] = replied[name]
-        return {**headers, **(STREAM_HEADERS if self.wants_stream else self._reply_headers)}
+        return {**headers, **(STREAM_HEADERS if self.wants_stream else self.answer.reply_headers)}
 
     def is_reading(self, call: int) -> bool:
         """True while more of the reply to this call is wanted."""
@@ -162,7 +138,7 @@ class Attempt:
         try:
             outputs = reader.receive(data)
             if len(outputs) == 1 and self._state == "streaming" and type(outputs[0]) is DeltaRun:
-                output = self._write_run(outputs[0])
+                output = Output(self.answer.write_run(outputs[0]))  # the table's most frequent row
             else:
                 output = self._take(outputs) if outputs else NOTHING
         except Exception as error:  # noqa: BLE001 - as above
@@ -205,6 +181,14 @@ class Attempt:
 
     # Calls
 
+    def _set_context(self, ctx: Context) -> None:
+        client = self._client
+        profile, call, request, clock, new_id = client.profile, client.call, client.request, client.clock, client.new_id
+        self._ctx = ctx
+        self.answer = AnswerWriter(
+            self._route.served, Context(profile, call, ctx.receipt, ctx.target, request, clock, new_id)
+        )
+
     def _create_call_context(self, receipt: Receipt) -> Context:
         bridge, client = self._plan.bridge, self._client
         target = self._target.canonical if bridge is not None or self._keeps else self._target.target
@@ -230,7 +214,7 @@ class Attempt:
 
     # Replies
 
-    def _take(self, outputs: _Outputs) -> Output:
+    def _take(self, outputs: list[StreamOutput]) -> Output:
         """Outputs of a stream in the client's protocol. A fault or the end is the last of them."""
         last = outputs[-1]
         if isinstance(last, Fault):
@@ -248,7 +232,7 @@ class Attempt:
             self._join_receipts()
             reply = batching.join([reader.reply for reader in self._round if reader.reply is not None], self._ctx)
         assert reply is not None
-        self.usage = reply.get("usage")
+        self.answer.usage = reply.get("usage")
         if self.wants_stream:
             return self._take([*stream_reply(self._route.protocol, reply, self._client.request)])
         return self._advance("kept_end" if self._keeps else "end", reply)
@@ -263,7 +247,10 @@ class Attempt:
         fault = self._guard.as_upstream_fault(error)
         conversation = self._conversation if self._state == "open" else None
         if conversation is not None and conversation.forget_provider_id(fault):
-            return self._advance("lost")
+            try:
+                return self._advance("lost")
+            except Fault as refused:  # the target does not take the whole input
+                fault = refused
         return self._advance("fault", fault)
 
     # Actions
@@ -277,14 +264,22 @@ class Attempt:
             self._state = state
         return output
 
-    def _write(self, answer: _Answer) -> Output:
+    def _write(self, answer: Answer) -> Output:
         is_end = isinstance(answer, dict) or isinstance(answer[-1], End)
-        output = Output(self._write_answer(self._show(answer)))
+        data = self.answer.write(self._with_store_fields(answer))
         if is_end:
             self.outcome = COMPLETE
-        return output
+        return Output(data)
 
-    def _hold(self, answer: _Answer) -> Output:
+    def _with_store_fields(self, answer: Answer) -> Answer:
+        conversation = self._conversation
+        if conversation is None:
+            return answer
+        if isinstance(answer, dict):
+            return conversation.with_store_fields(answer)
+        return [*map(conversation.replace_fields, answer)]
+
+    def _hold(self, answer: Answer) -> Output:
         """Keep the end of the answer back until its record is saved."""
         conversation = self._conversation
         assert conversation is not None
@@ -298,7 +293,7 @@ class Attempt:
         return Output(record=record)
 
     def _release(self, _: None) -> Output:
-        output = Output(self._write_answer(self._held))
+        output = Output(self.answer.write(self._held))
         self.outcome = COMPLETE
         return output
 
@@ -314,80 +309,13 @@ class Attempt:
     def _write_fault(self, fault: Fault) -> Output:
         """An error event ends the stream. What was kept of the answer is kept with it."""
         self.outcome = Outcome("failed", fault)
-        writer = self._open_writer()
-        data = writer.write(fault)
-        failed = writer.failed if isinstance(writer, ResponsesStreamWriter) and self._keeps else None
-        if failed is None or self._conversation is None:
+        data, failed = self.answer.write_fault(fault), self.answer.failed_response
+        if failed is None or not self._keeps or self._conversation is None:
             return Output(data)
         return Output(data, self._conversation.create_record(failed))
 
     def _ignore(self, _: object) -> Output:
         return NOTHING
-
-    # Writing
-
-    def _show(self, answer: _Answer) -> _Answer:
-        """The answer with the fields of a kept or continued response."""
-        conversation = self._conversation
-        if conversation is None:
-            return answer
-        if isinstance(answer, dict):
-            return conversation.with_store_fields(answer)
-        return (
-            answer
-            if isinstance(answer[0], DeltaRun) and len(answer) == 1
-            else [*map(conversation.replace_fields, answer)]
-        )
-
-    def _write_answer(self, answer: _Answer) -> bytes:
-        if isinstance(answer, dict):
-            return self._write_reply(answer)
-        if self._writer is None:
-            self._open_writer()
-        data = self._write_output(answer[0]) if len(answer) == 1 else b"".join(map(self._write_output, answer))
-        self.has_begun = self.has_begun or bool(data)
-        return data
-
-    def _write_reply(self, hub: JsonObject) -> bytes:
-        reply = self._route.served.write_reply(hub, self._written_context())
-        data = orjson.dumps(reply.body)
-        self.status, self._reply_headers, self.has_begun = reply.status, reply.headers, True
-        return data
-
-    def _write_run(self, run: DeltaRun) -> Output:
-        """The most frequent transition, "outputs" in "streaming", without the detour through the table."""
-        assert self._writer is not None
-        self.events += len(run.texts)
-        return Output(self._writer.write(run))
-
-    def _write_output(self, output: StreamOutput) -> bytes:
-        if isinstance(output, DeltaRun):
-            self.events += len(output.texts)
-        elif isinstance(output, Chunk):
-            self.events += 1
-            if usage := _find_usage(output.body):
-                self.usage = usage
-        assert self._writer is not None
-        return self._writer.write(output)
-
-    def _open_writer(self) -> StreamWriter:
-        if self._writer is None:
-            self._writer = self._route.served.write_stream(self._written_context())
-        return self._writer
-
-    def _written_context(self) -> Context:
-        """What the client's dialect may look at when it writes this target's answer."""
-        client, ctx = self._client, self._ctx
-        return Context(
-            client.profile, client.call, ctx.receipt, ctx.target, client.request, client.clock, client.new_id
-        )
-
-
-def _find_usage(event: JsonObject) -> JsonObject | None:
-    """The usage in a chunk, or in the response of a Responses event."""
-    response = event.get("response")
-    usage: JsonObject | None = (response if isinstance(response, dict) else event).get("usage")
-    return usage
 
 
 _ACTIONS: Mapping[Action, Callable[[Attempt, Any], Output]] = {

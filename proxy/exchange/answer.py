@@ -63,7 +63,7 @@ class WholeAnswer(Answer):
         ctx, attempt = self._ctx, self._attempt
         assert attempt is not None
         headers = {"x-request-id": ctx.record.request_id, **attempt.headers}
-        self._response = create_response(attempt.status, data, headers)
+        self._response = create_response(attempt.answer.status, data, headers)
         ctx.record.bytes = len(data)
 
     async def end(self) -> None:
@@ -105,7 +105,7 @@ class StreamAnswer(Answer):
         ctx.record.bytes = self._stream.written
 
     async def end(self) -> None:
-        await self._stream.end(broken=self._attempt is not None and self._attempt.breaks_connection)
+        await self._stream.end(broken=self._attempt is not None and self._attempt.answer.breaks_connection)
 
     async def fail(self, fault: Fault) -> None:
         """Headers are out, but no attempt has written an error event."""

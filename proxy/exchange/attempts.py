@@ -58,8 +58,8 @@ async def _try(ctx: RequestContext, candidate: Candidate, attempt: Attempt, answ
     """None if the attempt wrote to the answer, be it an error event at the end; else why it failed."""
     answer.begin(attempt)
     await Transfer(ctx, candidate, attempt, answer).run()
-    ctx.record.usage = attempt.usage or ctx.record.usage
-    if attempt.outcome.fault is not None and not attempt.has_begun:
+    ctx.record.usage = attempt.answer.usage or ctx.record.usage
+    if attempt.outcome.fault is not None and not attempt.answer.has_begun:
         return attempt.outcome.fault
     await answer.end()
     return None

@@ -79,7 +79,7 @@ class Transfer:
         inter_token = self._candidate.provider.timeouts.inter_token
         further = await self._handle(attempt.start_reply(call, response.status, response.headers))
         while attempt.is_reading(call):
-            if attempt.has_begun:
+            if attempt.answer.has_begun:
                 deadline.enter_phase("inter_token", inter_token)
             try:
                 data = await response.read_chunk()
@@ -92,7 +92,7 @@ class Transfer:
                 await asyncio.sleep(0)  # what a few bytes decompress to must not keep others waiting
                 output = attempt.resume(call)
                 further = await self._handle(output)
-            if not attempt.has_begun and response.is_at_end and attempt.is_reading(call):
+            if not attempt.answer.has_begun and response.is_at_end and attempt.is_reading(call):
                 further = await self._handle(attempt.close(call))
         return further
 
@@ -101,11 +101,11 @@ class Transfer:
         record, attempt = self._ctx.record, self._attempt
         if output.record is not None:
             output = await self._save(output)
-        record.events = attempt.events
+        record.events = attempt.answer.events
         data = output.data
         if (fault := attempt.outcome.fault) is not None:
             data = self._ctx.mask(data)
-            if attempt.has_begun:
+            if attempt.answer.has_begun:
                 record.record_fault(fault)
         if data:
             await self._answer.write(data)

@@ -127,7 +127,7 @@ def _reply(data: bytes, task: Task) -> Translated:
     written = _feed(attempt, data, task.status or 200, headers)
     if (fault := attempt.outcome.fault) is not None:
         return Translated(attempt.receipt, fault=fault, reply=pipeline.render_fault(fault))
-    return Translated(attempt.receipt, reply=Reply(attempt.status, orjson.loads(written), attempt.headers))
+    return Translated(attempt.receipt, reply=Reply(attempt.answer.status, orjson.loads(written), attempt.headers))
 
 
 def _stream(data: bytes, task: Task) -> Translated:
@@ -135,9 +135,9 @@ def _stream(data: bytes, task: Task) -> Translated:
     pipeline, attempt = _expect(task, _ASKED)
     written = _feed(attempt, data, 200, {"content-type": SSE})
     fault = attempt.outcome.fault
-    if fault is not None and not attempt.has_begun:
+    if fault is not None and not attempt.answer.has_begun:
         return Translated(attempt.receipt, fault=fault, reply=pipeline.render_fault(fault))
-    return Translated(attempt.receipt, stream=written, fault=fault, broken_off=attempt.breaks_connection)
+    return Translated(attempt.receipt, stream=written, fault=fault, broken_off=attempt.answer.breaks_connection)
 
 
 def _error(data: bytes, task: Task) -> Translated:

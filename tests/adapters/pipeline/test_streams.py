@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Target
 from dragoman.adapters.changes import Change
-from dragoman.adapters.chat.chunk_template import Pattern
+from dragoman.adapters.common.chunk_template import ChunkTemplate
 from dragoman.adapters.pipeline import Pipeline, plan_target
 from dragoman.adapters.routes import Route
 from dragoman.adapters.streams import DeltaRun
@@ -71,21 +71,21 @@ def feed(reads: list[bytes], client: str = CLIENTS[0], dialect: str = "openai", 
         outputs += [attempt.feed(0, read) for read in reads if read and attempt.is_reading(0)]
         outputs.append(attempt.close(0))
     data = b"".join(output.data for output in outputs)
-    if attempt.outcome.fault is not None and not attempt.has_begun:
+    if attempt.outcome.fault is not None and not attempt.answer.has_begun:
         data = orjson.dumps(pipeline.render_fault(attempt.outcome.fault).body)
     return Written(data, frozenset(attempt.receipt.changes), runs)
 
 
 def _record_runs(patch: pytest.MonkeyPatch, runs: list[DeltaRun]) -> None:
     """Keep the runs that are recognized in a read."""
-    match_run = Pattern.match_run
+    match_run = ChunkTemplate.match_run
 
-    def recorded(pattern: Pattern, *given: Any) -> Any:
+    def recorded(pattern: ChunkTemplate, *given: Any) -> Any:
         found = match_run(pattern, *given)
         runs.extend(one for one in (found or ()) if isinstance(one, DeltaRun))
         return found
 
-    patch.setattr(Pattern, "match_run", recorded)
+    patch.setattr(ChunkTemplate, "match_run", recorded)
 
 
 def cut(raw: bytes, places: list[int]) -> list[bytes]:
@@ -122,7 +122,7 @@ def test_a_run_is_what_its_chunks_are(client: str, events: list[bytes], places: 
     raw = b"".join([*words(2), *events, event({}, "stop"), DONE])
     taken = feed(cut(raw, places), client, usage=usage)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Pattern, "match_run", lambda *_: None)
+        patch.setattr(ChunkTemplate, "match_run", lambda *_: None)
         assert feed([raw], client, usage=usage)[:2] == taken[:2]
 
 

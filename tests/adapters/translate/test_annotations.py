@@ -68,7 +68,7 @@ def told_in_responses(annotations: Any, ctx: Context) -> list[Any]:
     assert all(map(load_validator("hub/responses.event").accepts, events))
     assert events[-1]["type"] == "response.completed"
     hub = dialects["openai"].called["chat"].read_reply(Reply(200, chat_whole(annotations)), ctx)
-    whole = bridges["responses"].reply(hub, REQUEST, ctx)
+    whole = bridges["responses"][0].reply(hub, REQUEST, ctx)
     assert load_validator("hub/responses.reply").accepts(whole)
     found: list[Any] = events[-1]["response"]["output"][0]["content"][0]["annotations"]
     assert whole["output"][0]["content"][0]["annotations"] == found
@@ -111,7 +111,7 @@ def test_chat_has_citations_of_addresses_only() -> None:
     )["output"]
     message["content"][0]["annotations"] = [FLAT, FILE]
     response = {**ENVELOPE, "status": "completed", "created_at": 1, "output": [message]}
-    reply = bridges["chat"].reply(response, request, ctx)
+    reply = bridges["chat"][0].reply(response, request, ctx)
     assert load_validator("hub/chat.reply").accepts(reply)
     assert reply["choices"][0]["message"]["annotations"] == [NESTED]
     translator = bridges["chat"][0].stream(request, ctx)

@@ -1,0 +1,97 @@
+"""What the client gets of one attempt: its bytes, and what can be said about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import orjson
+
+from dragoman.adapters.call import Context, Headers, JsonObject
+from dragoman.adapters.dialect import Served
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.responses.writer import ResponsesStreamWriter
+from dragoman.adapters.streams import Chunk, DeltaRun, Output, StreamWriter
+
+from .reply_reader import SSE
+
+__all__ = ["STREAM_HEADERS", "Answer", "AnswerWriter"]
+
+STREAM_HEADERS: Mapping[str, str] = {"Content-Type": SSE, "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+"""The headers of every stream to a client."""
+
+Answer: TypeAlias = list[Output] | JsonObject
+"""A part of a stream, or a whole reply, in canonical form and in the client's protocol."""
+
+
+class AnswerWriter:
+    """`has_begun` says that there were bytes for the client. `status` is that of its response. `events` counts the
+    events of a stream, `usage` is the latest usage in canonical form. `reply_headers` are those of a whole reply."""
+
+    __slots__ = ("_ctx", "_served", "_stream", "events", "has_begun", "reply_headers", "status", "usage")
+
+    def __init__(self, served: Served, ctx: Context) -> None:
+        """`ctx` is what the client's dialect may look at: the client's context with the attempt's receipt and
+        target."""
+        self._served = served
+        self._ctx = ctx
+        self._stream: StreamWriter | None = None
+        self.has_begun = False
+        self.status = 200
+        self.events = 0
+        self.usage: JsonObject | None = None
+        self.reply_headers: Headers = {}
+
+    @property
+    def breaks_connection(self) -> bool:
+        """True if the client's connection must be broken off after the last bytes."""
+        return self._stream is not None and self._stream.aborts
+
+    @property
+    def failed_response(self) -> JsonObject | None:
+        """The response of a Responses stream that ended with a fault, in canonical form."""
+        return self._stream.failed if isinstance(self._stream, ResponsesStreamWriter) else None
+
+    def write(self, answer: Answer) -> bytes:
+        """The bytes of a whole reply, or of a part of a stream; there may be none."""
+        if isinstance(answer, dict):
+            return self._write_reply(answer)
+        if self._stream is None:
+            self._stream = self._served.write_stream(self._ctx)
+        data = self._write_output(answer[0]) if len(answer) == 1 else b"".join(map(self._write_output, answer))
+        self.has_begun = self.has_begun or bool(data)
+        return data
+
+    def write_run(self, run: DeltaRun) -> bytes:
+        """The bytes of coalesced deltas in a stream that has begun."""
+        assert self._stream is not None
+        self.events += len(run.texts)
+        return self._stream.write(run)
+
+    def write_fault(self, fault: Fault) -> bytes:
+        """The bytes that end a stream with a fault."""
+        if self._stream is None:
+            self._stream = self._served.write_stream(self._ctx)
+        return self._stream.write(fault)
+
+    def _write_reply(self, hub: JsonObject) -> bytes:
+        reply = self._served.write_reply(hub, self._ctx)
+        data = orjson.dumps(reply.body)
+        self.status, self.reply_headers, self.has_begun = reply.status, reply.headers, True
+        return data
+
+    def _write_output(self, output: Output) -> bytes:
+        assert self._stream is not None
+        if isinstance(output, DeltaRun):
+            return self.write_run(output)
+        if isinstance(output, Chunk):
+            self.events += 1
+            self.usage = _find_usage(output.body) or self.usage
+        return self._stream.write(output)
+
+
+def _find_usage(event: JsonObject) -> JsonObject | None:
+    """The usage in a chunk, or in the response of a Responses event."""
+    response = event.get("response")
+    usage: JsonObject | None = (response if isinstance(response, dict) else event).get("usage")
+    return usage
