@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, TypeAlias
 
-__all__ = ["DOCUMENTED", "Schema", "SchemaNotFound", "load", "merge_patch", "names", "profiles"]
+__all__ = ["DOCUMENTED", "Schema", "SchemaNotFound", "all_profiles", "load", "merge_patch", "names", "profiles"]
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -59,6 +59,12 @@ def profiles(name: str) -> tuple[str, ...]:
         if file.name.startswith(f"{stem}.") and file.name.count(".") == 3
     ]
     return (DOCUMENTED, *sorted(found))
+
+
+@lru_cache(maxsize=1)
+def all_profiles() -> tuple[str, ...]:
+    """Every profile that some schema has a file for, `documented` first."""
+    return tuple(dict.fromkeys(profile for name in names() for profile in profiles(name)))
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

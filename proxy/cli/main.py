@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 import typer
 
 from dragoman import __version__
+from dragoman.adapters.registry import NAMES
 from dragoman.contract.commands import app as contract
 
 from .chat.command import chat
@@ -184,7 +185,7 @@ def schema(
 
 @app.command(epilog="Example: dragoman fake mindie --port 9004 --behaviour rate-limit")
 def fake(
-    dialect: Annotated[str | None, typer.Argument(help="openai, databricks, azure or mindie.")] = None,
+    dialect: Annotated[str | None, typer.Argument(help=f"One of: {', '.join(NAMES)}.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
     behaviour: Annotated[str, typer.Option(help="What it does where a request does not say.")] = "as-asked",
     api_key: Annotated[str | None, typer.Option(help="The key to ask for. Default: none.")] = None,
@@ -199,7 +200,7 @@ def fake(
         print(fakes.listing())
         return
     if dialect is None and replay is None:
-        fail("name a dialect (openai, databricks, azure or mindie), or recordings (--replay FOLDER)")
+        fail(f"name a dialect ({', '.join(NAMES)}), or recordings (--replay FOLDER)")
     try:
         if replay is not None:
             fakes.run(fakes.ReplayProvider(replay, port=port), fakes.ReplayProvider.introduction)

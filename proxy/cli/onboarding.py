@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import wrap
 
 from dragoman.local_engine import embedded
 from dragoman.proxy.config.models import Config
+from dragoman.proxy.config.zero import ways_to_set
 
 __all__ = ["found", "models_told", "next_steps", "nothing"]
 
 _SHOWN = 12  # names of models in one line
 
-_PROVIDERS = """no provider in the environment.
-Write a file (dragoman init) or name one (--config FILE); or set OPENAI_API_KEY, or DATABRICKS_HOST and
-DATABRICKS_TOKEN, or AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL, or AZURE_OPENAI_ENDPOINT and
-AZURE_OPENAI_API_KEY."""
+_WIDTH = 120
 _ENGINE = f"""
 Or install the local engine, with which a small model answers at once: {embedded.INSTALL}"""
 
 
 def nothing() -> str:
     """Why there is no configuration, and ways to have one."""
-    return _PROVIDERS + _ENGINE * bool(embedded.lacking())
+    ways = f"Write a file (dragoman init) or name one (--config FILE); or set {ways_to_set()}."
+    lines = ["no provider in the environment.", *wrap(ways, _WIDTH)]
+    return "\n".join(lines) + _ENGINE * bool(embedded.lacking())
 
 
 def found(config: Config) -> str:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeAlias
 
 import typer
 
+from dragoman.schemas import all_profiles
+
 if TYPE_CHECKING:
     from dragoman.proxy.config.load import Checked
     from dragoman.proxy.config.problems import Problem
@@ -33,7 +35,10 @@ __all__ = [
 DEFAULT_FILE = Path("dragoman.yaml")
 
 Format: TypeAlias = Literal["text", "json", "github"]
-Profile: TypeAlias = Literal["documented", "actual", "native"]
+if TYPE_CHECKING:
+    Profile: TypeAlias = str
+else:
+    Profile = Literal[all_profiles()]
 
 ConfigFile = Annotated[
     Path | None,

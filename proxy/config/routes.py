@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from dragoman.adapters.registry import dialects
 from dragoman.schemas import load, names
 
 from .document import Document, Node, did_you_mean
@@ -40,9 +41,10 @@ def _judge_target(document: Document, model: str, position: int) -> None:
     known = document.mapping("providers")
     if provider is not None and provider not in known:
         _unknown(document, (*path, "provider"), "provider", "providers", known)
-    dialect = document.text("providers", provider, "dialect") if provider in known else None
-    if dialect not in (None, "azure") and document.text(*path, "deployment"):
-        message = f"deployment is for the dialect azure only; {provider}'s is {dialect}"
+    dialect = dialects.get(document.text("providers", provider, "dialect") or "") if provider in known else None
+    if dialect is not None and dialect.deployment_header is None and document.text(*path, "deployment"):
+        owners = " and ".join(name for name, one in dialects.items() if one.deployment_header)
+        message = f"deployment is for the dialect {owners} only; {provider}'s is {dialect.name}"
         document.add((*path, "deployment"), "wrong-dialect", message, hint="remove it", at_key=True)
     _judge_strip(document, path, model)
     fields = {field for name in names() if _HUB.fullmatch(name) for field in load(name)["properties"]}

@@ -15,6 +15,7 @@ from typing import Any
 from . import models
 from .models import Config
 from .values import size_text, time_text
+from .vocabulary import describe_words
 
 __all__ = ["generate", "text"]
 
@@ -26,7 +27,10 @@ def generate() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the configuration file."""
     plain = Config.model_json_schema()
     shapes = {"Config": plain, **plain["$defs"]}
+    words = describe_words()
     for model, field, said in _descriptions():
+        for placeholder, text in words.items():
+            said = said.replace(placeholder, text)
         fields = shapes[model]["properties"]
         fields[field] = dict(sorted({**fields[field], "description": said}.items()))
     schema = _edited(plain)

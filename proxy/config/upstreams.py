@@ -8,19 +8,19 @@ from urllib.parse import urlsplit
 
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.litellm import LITELLM
+from dragoman.adapters.providers import AddressForm
 from dragoman.adapters.registry import dialects
 
 from .document import Document, did_you_mean
 from .keyfile import BadKeyFile, read_key
 from .models import Timeouts
 from .problems import Severity
-from .urls import APPENDED, is_loopback, overlap
+from .urls import is_loopback
 from .values import parse_seconds
+from .vocabulary import SETTINGS, owners_of
 
 __all__ = ["judge_providers", "judge_timeouts", "place_files"]
 
-_ONLY = {"kind": "databricks", "api_version": "azure", "address": "openai"}
-_ELSE = {"api_version": " and the address azure-openai"}
 _CREDENTIALS = ("api_key", "api_key_file", "oauth")
 _KEY_FILES = (("api_key_file",), ("oauth", "client_secret_file"))
 _FILES = (("tls", "ca"), ("tls", "cert"), ("tls", "key"), ("oauth", "ca"), *_KEY_FILES)
@@ -31,8 +31,8 @@ def judge_providers(document: Document, insecure: bool) -> None:
         dialect = dialects.get(document.text("providers", name, "dialect") or "")
         if dialect is not None:
             _judge_dialect(document, name, dialect)
-            _judge_version(document, name)
-            _judge_address(document, name, document.text("providers", name, "address") or dialect.name)
+            _judge_form(document, name, dialect)
+            _judge_address(document, name, dialect)
         called = LITELLM if document.text("providers", name, "engine") == "litellm" else dialect
         if called is not None:
             _judge_protocols(document, name, called)
@@ -47,12 +47,11 @@ def judge_providers(document: Document, insecure: bool) -> None:
 
 
 def _judge_dialect(document: Document, name: str, dialect: Dialect) -> None:
-    versioned = document.text("providers", name, "address") in dialect.addresses
-    for key, owner in _ONLY.items():
-        if key == "api_version" and versioned:
-            continue
-        if document.text("providers", name, key) and dialect.name != owner:
-            message = f"{key} is for the dialect {owner}{_ELSE.get(key, '')} only; this provider's is {dialect.name}"
+    form = _form(document, name, dialect)
+    own = dialect.settings | (form.settings.keys() if form else set())
+    for key in SETTINGS:
+        if document.text("providers", name, key) and key not in own:
+            message = f"{key} is for {owners_of(key)} only; this provider's is {dialect.name}"
             document.add(("providers", name, key), "wrong-dialect", message, hint="remove it", at_key=True)
     for key, known in (("profile", dialect.profiles), ("auth", tuple(dialect.auth))):
         chosen = document.text("providers", name, key)
@@ -63,12 +62,17 @@ def _judge_dialect(document: Document, name: str, dialect: Dialect) -> None:
             document.add(("providers", name, key), f"unknown-{key}", message, expected=_one_of(known), hint=hint)
 
 
-def _judge_version(document: Document, name: str) -> None:
-    path = ("providers", name, "address")
-    if document.text(*path) == "azure-openai" and document.find(("providers", name, "api_version")) is None:
-        message = '"api_version" is missing: the address azure-openai needs one'
-        hint = "as in api_version: 2024-10-21; responses need 2025-03-01-preview or later"
-        document.add(path, "missing-key", message, hint=hint)
+def _form(document: Document, name: str, dialect: Dialect) -> AddressForm | None:
+    return dialect.address_forms.get(document.text("providers", name, "address") or "")
+
+
+def _judge_form(document: Document, name: str, dialect: Dialect) -> None:
+    """A form of address needs some keys beside it."""
+    path, form = ("providers", name, "address"), _form(document, name, dialect)
+    for key, hint in form.settings.items() if form else ():
+        if document.find(("providers", name, key)) is None:
+            message = f'"{key}" is missing: the address {document.text(*path)} needs one'
+            document.add(path, "missing-key", message, hint=hint)
 
 
 def _judge_credentials(document: Document, name: str) -> None:
@@ -110,24 +114,24 @@ def _judge_protocols(document: Document, name: str, dialect: Dialect) -> None:
             document.add(path, "unknown-protocol", message, expected=_one_of(known))
 
 
-def _judge_address(document: Document, name: str, form: str) -> None:
-    path = ("providers", name, "base_url")
-    url = document.text(*path)
-    if url is None or form not in APPENDED:
+def _judge_address(document: Document, name: str, dialect: Dialect) -> None:
+    path, word = ("providers", name, "base_url"), document.text("providers", name, "address")
+    form, url = _form(document, name, dialect), document.text(*path)
+    base = form.base_address if form else None if word else dialect.base_address
+    if url is None or base is None:
         return
-    shorter = overlap(form, url)
-    if shorter is not None:
-        message = f"the address ends with what {_called(form)} appends itself: {APPENDED[form]}"
-        message = "the address ends with /v1 twice" if url.rstrip("/").endswith("/v1/v1") else message
+    if (shorter := base.shorten(url)) is not None:
+        owner = f"the address {word}" if form else f"the dialect {dialect.name}"
+        message = f"the address ends with what {owner} appends itself: {base.appended}"
+        twice = base.version and url.rstrip("/").endswith(base.version * 2)
+        message = f"the address ends with {base.version} twice" if twice else message
         document.add(path, "bad-url", message, hint=_instead(document, path, shorter))
-    elif form == "openai" and url.startswith("http") and url.partition("//")[2].strip("/").count("/") == 0:
-        message = f"{APPENDED[form]} is appended to this address as it stands; most servers want /v1 before it"
-        hint = _instead(document, path, f"{url.rstrip('/')}/v1")
+    elif base.lacks_version(url):
+        message = (
+            f"{base.appended} is appended to this address as it stands; most servers want {base.version} before it"
+        )
+        hint = _instead(document, path, f"{url.rstrip('/')}{base.version}")
         document.add(path, "no-version", message, hint=hint, severity="warning")
-
-
-def _called(form: str) -> str:
-    return f"the dialect {form}" if form in dialects else f"the address {form}"
 
 
 def _instead(document: Document, path: tuple[str, ...], url: str) -> str:

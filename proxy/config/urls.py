@@ -1,31 +1,14 @@
-"""Base addresses: what one may look like, and what each dialect appends to it."""
+"""Base addresses and addresses of HTTP proxies: what one may look like."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["APPENDED", "BadUrl", "check_base_url", "check_proxy_url", "is_loopback", "overlap"]
+__all__ = ["BadUrl", "check_base_url", "check_proxy_url", "is_loopback"]
 
-APPENDED: Mapping[str, str] = {
-    "openai": "/chat/completions",
-    "databricks": "/serving-endpoints/<model>/invocations",
-    "azure": "/chat/completions",
-    "mindie": "/v1/chat/completions",
-    "azure-openai": "/openai/deployments/<model>/chat/completions",
-}
-"""What a dialect, or an address form of one, puts behind the base address of a provider, to call chat."""
-
-_TAILS: Mapping[str, re.Pattern[str]] = {
-    "openai": re.compile(r"(?<=/v1)/v1$|/chat(/completions)?$|/completions$|/embeddings$"),
-    "databricks": re.compile(r"/serving-endpoints(/.*)?$"),
-    "azure": re.compile(r"/chat(/completions)?$|/embeddings$"),
-    "mindie": re.compile(r"/v1(/chat(/completions)?)?$"),
-    "azure-openai": re.compile(r"/openai(/.*)?$"),
-}
 _PATH = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*")
 _DOTS = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)
 _HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
@@ -84,13 +67,6 @@ def check_proxy_url(url: str) -> None:
         raise BadUrl(
             "the address of the proxy goes on after the port", form, "percent-encode what is special in the password"
         )
-
-
-def overlap(form: str, url: str) -> str | None:
-    """The address without the part that a dialect, or a form of address, appends itself; None where there is none."""
-    bare = url.rstrip("/")
-    shorter = _TAILS[form].sub("", bare)
-    return None if shorter == bare else shorter
 
 
 def is_loopback(host: str) -> bool:

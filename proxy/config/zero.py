@@ -8,69 +8,18 @@ that leave no doubt (`gpt-*`, `databricks-*`, ...) work without it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from dragoman.adapters.providers import EnvironmentProvider
+from dragoman.adapters.registry import dialects
 from dragoman.local_engine.embedded import NAME
 
 from .load import check_text
 from .models import Config
 
-__all__ = ["FILE", "from_environment", "half_set"]
+__all__ = ["FILE", "from_environment", "half_set", "ways_to_set"]
 
 FILE = "(environment)"
 """What problems name instead of a file."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """A provider, the variables that all have to be set for it, and the patterns of models that are plainly its own."""
-
-    name: str
-    needs: tuple[str, ...]
-    base_url: str
-    patterns: tuple[str, ...] = ()
-    protocols: str = "chat"
-    dialect: str = ""
-    """Where it is not the provider's name."""
-    more: str = ""
-    """Further keys of the provider."""
-
-
-_API_VERSION = "2024-10-21"
-"""The latest of Azure OpenAI that is no preview; it has no Responses, for which chat stands in."""
-
-_SOURCES = (
-    _Source(
-        "openai",
-        ("OPENAI_API_KEY",),
-        "${OPENAI_BASE_URL:-https://api.openai.com/v1}",
-        ("gpt-*", "chatgpt-*", "o*", "text-embedding-*"),
-        "chat, responses, completions, embeddings",
-    ),
-    _Source(
-        "databricks",
-        ("DATABRICKS_HOST", "DATABRICKS_TOKEN"),
-        "${DATABRICKS_HOST}",
-        ("databricks-*",),
-        "chat, completions, embeddings",
-    ),
-    _Source(
-        "azure",
-        ("AZURE_INFERENCE_ENDPOINT", "AZURE_INFERENCE_CREDENTIAL"),
-        "${AZURE_INFERENCE_ENDPOINT}",
-        (),
-        "chat, embeddings",
-    ),
-    _Source(
-        "azure-openai",
-        ("AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY"),
-        "${AZURE_OPENAI_ENDPOINT}",
-        (),
-        "chat, completions, embeddings",
-        "openai",
-        f'address: azure-openai, api_version: "${{OPENAI_API_VERSION:-{_API_VERSION}}}"',
-    ),
-)
 
 
 _EMBEDDED_PROVIDER = "  embedded: {engine: local, device: cpu, threads: 1, protocols: [chat, completions]}"
@@ -80,7 +29,7 @@ _EMBEDDED_MODEL = f"  {NAME}: {{targets: [{{provider: embedded}}]}}"
 def from_environment(env: Mapping[str, str], *, insecure: bool = False, embedded: bool = False) -> Config | None:
     """The configuration that the variables amount to, or None where no provider is set. `embedded`: the model that
     comes with dragoman is one more. Raises ConfigErrors."""
-    sources = [source for source in _SOURCES if all(env.get(name) for name in source.needs)]
+    sources = [source for source in _sources() if all(env.get(name) for name in source.variables)]
     if not sources and not embedded:
         return None
     providers = [_provider(source, env) for source in sources] + [_EMBEDDED_PROVIDER] * embedded
@@ -92,30 +41,43 @@ def from_environment(env: Mapping[str, str], *, insecure: bool = False, embedded
 def half_set(env: Mapping[str, str]) -> list[str]:
     """What to tell about providers for which only some variables are set."""
     hints = []
-    for source in _SOURCES:
-        missing = [name for name in source.needs if not env.get(name)]
-        if 0 < len(missing) < len(source.needs):
-            found = ", ".join(name for name in source.needs if name not in missing)
+    for source in _sources():
+        missing = [name for name in source.variables if not env.get(name)]
+        if 0 < len(missing) < len(source.variables):
+            found = ", ".join(name for name in source.variables if name not in missing)
             hints.append(f"{found} is set, but {', '.join(missing)} is not")
     return hints
 
 
-def _provider(source: _Source, env: Mapping[str, str]) -> str:
-    bare = source.name == "databricks" and "://" not in env["DATABRICKS_HOST"]  # its tools take a host alone too
-    url = f"https://{source.base_url}" if bare else source.base_url
-    key = f"${{{source.needs[-1]}}}"
-    said = f'dialect: {source.dialect or source.name}, base_url: "{url}", api_key: "{key}"'
-    more = f", {source.more}" if source.more else ""
-    return f"  {source.name}: {{{said}, protocols: [{source.protocols}]{more}}}"
+def ways_to_set() -> str:
+    """The variables to set, in words: `A, or B and C`."""
+    return ", or ".join(" and ".join(source.variables) for source in _sources())
 
 
-def _models(sources: list[_Source]) -> list[str]:
+def _sources() -> list[EnvironmentProvider]:
+    return [source for dialect in dialects.values() for source in dialect.environment]
+
+
+def _provider(source: EnvironmentProvider, env: Mapping[str, str]) -> str:
+    [dialect] = [name for name, one in dialects.items() if source in one.environment]
+    bare = source.bare_host and "://" not in env[source.variables[0]]
+    settings = {
+        "dialect": dialect,
+        "base_url": f"https://{source.base_url}" if bare else source.base_url,
+        "api_key": f"${{{source.variables[-1]}}}",
+        **source.settings,
+    }
+    said = ", ".join(f'{key}: "{value}"' for key, value in settings.items())
+    return f"  {source.name}: {{{said}, protocols: [{', '.join(source.protocols)}]}}"
+
+
+def _models(sources: list[EnvironmentProvider]) -> list[str]:
     if len(sources) == 1:
         return [f'  "*": {{targets: [{{provider: {sources[0].name}}}]}}']
     return [line for source in sources for line in _patterns(source)]
 
 
-def _patterns(source: _Source) -> list[str]:
+def _patterns(source: EnvironmentProvider) -> list[str]:
     prefix = f"{source.name}/"
     named = [f'  "{pattern}": {{targets: [{{provider: {source.name}}}]}}' for pattern in source.patterns]
     return [f'  "{prefix}*": {{targets: [{{provider: {source.name}, strip: "{prefix}"}}]}}', *named]

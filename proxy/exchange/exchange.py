@@ -57,7 +57,7 @@ class Exchange:
         mask: Mask,
     ) -> None:
         self.clock = Clock()
-        ctx = Context(route.profile, Call(request.method, route.natural(path), {}), Receipt())
+        ctx = Context(route.profile, Call(request.method, route.strip_prefix(path), {}), Receipt())
         note = Note(request_id, route.dialect.name, route.protocol)
         self._asked = Asked(request, route, ctx, note, self.clock, log)
         self._stream: StreamAnswer | None = None
@@ -113,7 +113,7 @@ class Exchange:
         note.stream = hub.get("stream") is True
         candidates = self._state.candidates(model, caller, extra_parameters(headers), deployment)
         if asked.route.protocol == "responses":
-            asked.turn = await Turn.begin(self._store, caller.name or "", hub, asked.route.keeps, self.clock)
+            asked.turn = await Turn.begin(self._store, caller.name or "", hub, asked.route.keeps_responses, self.clock)
         if note.stream:
             return await self._answer_stream(candidates)
         return await first_answer(asked, candidates, self._whole)
@@ -124,7 +124,7 @@ class Exchange:
         if body.startswith(BOM):
             asked.ctx.receipt.dropped((), "a byte order mark stood before the body", "form")
         asked.ctx = ctx = Context(asked.ctx.profile, call, asked.ctx.receipt)
-        route = asked.route = asked.route.asked_by(call, self._state.task)
+        route = asked.route = asked.route.resolve(call, self._state.task)
         asked.note.protocol = route.protocol
         hub = route.served.read_request(call, ctx)
         asked.ctx = Context(ctx.profile, call, ctx.receipt, request=hub)

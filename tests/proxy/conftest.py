@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.dialect import Called, Dialect, Served
+from dragoman.adapters.dialect import Called, Dialect, Served, prefix
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import Item
 from dragoman.adapters.streams import Chunk, End, Output, Run, StreamWriter
@@ -119,7 +119,14 @@ def make_dialect(name: str = "openai", aborts: bool = False) -> Dialect:
     served = Served(_read_request, lambda reply, _: Reply(200, reply), lambda _: _Writer(aborts), _write_fault)
     called = Called(_write_request, _read_reply, lambda _: _Reader(), _read_fault)
     auth = {"bearer": {"Authorization": "Bearer {}"}, "api-key": {"api-key": "{}"}}
-    return Dialect(name, ("documented", "actual"), auth, {"chat": served}, {"chat": called}, ("x-ratelimit-left",))
+    return Dialect(
+        name,
+        auth,
+        served={"chat": served},
+        called={"chat": called},
+        paths={"chat": prefix(name, "/v1/chat/completions")},
+        forwarded=("x-ratelimit-left",),
+    )
 
 
 @pytest.fixture

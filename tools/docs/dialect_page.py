@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from dragoman.adapters.call import Call, Context, JsonObject, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.dialect import Dialect
-from dragoman.adapters.routes import ADDRESSES, AZURE_OPENAI, INFORMATION, Routes
 from dragoman.schemas import load, names
 
 from .events import event_kinds
 from .fields import Sources, side
 from .markdown import HEAD, code, lines, table
 
-__all__ = ["dialect_page", "served_profile"]
+__all__ = ["dialect_page"]
 
 _SIDES = {
     "request": "Request",
@@ -41,7 +40,9 @@ def dialect_page(dialect: Dialect) -> str:
         HEAD,
         "",
         *lines(f"# The {dialect.name} dialect"),
-        *_facts(dialect),
+        *_profiles(dialect),
+        *_served(dialect),
+        *_called(dialect),
         *lines("## Fields", _INTRODUCTION),
         *_sides(dialect, sources),
         *lines("## Sources"),
@@ -50,33 +51,35 @@ def dialect_page(dialect: Dialect) -> str:
     return "\n".join(body).rstrip() + "\n"
 
 
-def served_profile(dialect: Dialect, protocol: str = "chat") -> str:
-    """The profile in which clients are served where the configuration says nothing."""
-    address = ADDRESSES[dialect.name, protocol][0].replace("{name}", "x")
-    route = Routes({dialect.name: dialect}, {}).find(address)
-    assert route is not None
-    return route.profile
+def _profiles(dialect: Dialect) -> Iterator[str]:
+    profiles, served = ", ".join(map(code, dialect.profiles)), code(dialect.served_profile)
+    usual = f"; clients are served in {served} unless the configuration says otherwise" if dialect.served else ""
+    yield f"- Profiles: {profiles}{usual}."
 
 
-def _facts(dialect: Dialect) -> Iterator[str]:
-    profiles = ", ".join(map(code, dialect.profiles))
-    default = code(served_profile(dialect))
-    yield f"- Profiles: {profiles}; clients are served in {default} unless the configuration says otherwise."
+def _served(dialect: Dialect) -> Iterator[str]:
     for protocol in dialect.served:
-        addresses = ", ".join(f"`POST {path}`" for path in ADDRESSES[dialect.name, protocol])
-        yield f"- Addresses that dragoman serves ({protocol}): {addresses}."
-        if azures := AZURE_OPENAI.get((dialect.name, protocol)):
-            addresses = ", ".join(f"`POST {path}?api-version=...`" for path in azures)
-            yield f"- The same for clients of Azure OpenAI ({protocol}): {addresses}."
+        yield f"- Addresses that dragoman serves ({protocol}): {_posts(dialect.paths[protocol])}."
+        for form in dialect.address_forms.values():
+            if protocol in form.paths:
+                paths = _posts(form.paths[protocol], "&".join(f"{key.replace('_', '-')}=..." for key in form.settings))
+                yield f"- The same for clients of {form.title} ({protocol}): {paths}."
     if dialect.protocol_of is not None:
         yield "- An address with `{name}` serves every protocol of the dialect: the body says which is asked for."
+
+
+def _posts(paths: Iterable[str], query: str = "") -> str:
+    return ", ".join(f"`POST {path}{query and '?'}{query}`" for path in paths)
+
+
+def _called(dialect: Dialect) -> Iterator[str]:
     for protocol in dialect.called:
-        address = _called(dialect, protocol)
+        address = _address(dialect, protocol)
         yield f"- Address that dragoman calls ({protocol}), behind the provider's base address: {address}."
-        for form in dialect.addresses:
-            yield f"- With `address: {form}` ({protocol}): {_called(dialect, protocol, form)}."
+        for form in dialect.address_forms:
+            yield f"- With `address: {form}` ({protocol}): {_address(dialect, protocol, form)}."
     for what, information in dialect.information.items():
-        addresses = ", ".join(f"`GET {path}`" for path in INFORMATION[dialect.name, what])
+        addresses = ", ".join(f"`GET {path}`" for path in information.paths)
         subject = "the server itself, without a key" if information.about == "none" else f"models ({what})"
         yield f"- Addresses that tell of {subject}: {addresses}."
     if dialect.forwarded:
@@ -86,7 +89,7 @@ def _facts(dialect: Dialect) -> Iterator[str]:
     yield from table(["`auth`", "Headers"], [_auth(dialect, word) for word in dialect.auth])
 
 
-def _called(dialect: Dialect, protocol: str, form: str | None = None) -> str:
+def _address(dialect: Dialect, protocol: str, form: str | None = None) -> str:
     request = {"model": "MODEL", **_LEAST[protocol]}
     ctx = Context("documented", Call("POST", "/", {}), Receipt(), _target(form), request)
     call = dialect.called[protocol].write_request(request, ctx)

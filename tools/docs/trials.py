@@ -24,7 +24,6 @@ CARRIED = "carried"
 SILENT = "ALTERED IN SILENCE"
 """The word for what no change tells of: a defect of an adapter."""
 
-_QUERY = {"azure": {"api-version": "2024-05-01-preview"}}
 _WORDS = {
     ("dropped", "loss"): "lost",
     ("clamped", "loss"): "nearest value",
@@ -70,7 +69,7 @@ def fate(client: Client, provider: Dialect, question: Question) -> str:
 def _send(client: Client, provider: Dialect, question: Question, policy: Policy) -> _Sent:
     """Raises Fault where the provider's side refuses, NotInDialect where the client's does."""
     receipt, profile = Receipt(), client.profile
-    call = Call("POST", "/", question.body, _QUERY.get(client.dialect.name, {}))
+    call = Call("POST", "/", question.body, client.dialect.query)
     try:
         hub = client.dialect.served[question.protocol].read_request(call, Context(profile, call, receipt))
     except Fault as fault:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from dragoman.adapters.dialect import Dialect
+from dragoman.adapters.providers import Vendor
 from dragoman.proxy.config.document import Document
 from dragoman.proxy.config.masks import is_secret
 from dragoman.proxy.config.values import is_pattern
 
 from .texts import duration, number, written
-from .vendors import CLOUDS, Vendor, placed, vendor_of, vendors
+from .vendors import CLOUDS, base_address_of, vendor_of, vendors
 
 __all__ = ["Deployments"]
 
@@ -101,27 +103,29 @@ class Deployments:
         return {"strip": before, **policy} if model == "*" and before else policy
 
     def _provider(self, path: tuple[str | int, ...], name: str) -> dict[str, Any] | None:
-        vendor = vendors.get(name)
-        found = self._foreign(path, name) if vendor is None else self._native(path, name, vendor)
+        known = vendors.get(name)
+        found = self._foreign(path, name) if known is None else self._native(path, name, *known)
         if found is None:
             return None
         waits = (("total", "timeout"), ("first_token", "stream_timeout"))
         timeouts = {key: text for key, given in waits if (text := duration(self._document, (*path, given))) is not None}
         return {**found, "timeouts": timeouts} if timeouts else found
 
-    def _native(self, path: tuple[str | int, ...], name: str, vendor: Vendor) -> dict[str, Any] | None:
+    def _native(
+        self, path: tuple[str | int, ...], name: str, dialect: Dialect, vendor: Vendor
+    ) -> dict[str, Any] | None:
         address = self._address(path)
-        base_url = placed(vendor.dialect, address) if address else vendor.base_url
+        base_url = base_address_of(dialect, address) if address else vendor.base_url
         if not base_url:
             return None
-        found: dict[str, Any] = {"dialect": vendor.dialect, "base_url": base_url}
+        found: dict[str, Any] = {"dialect": dialect.name, "base_url": base_url}
         key = written(self._document, (*path, "api_key"), self._variable((*path, "api_key"), f"{name}_API_KEY"))
         if key is None and vendor.key:
             key = f"${{{vendor.key}}}"
         if key is not None:
             found["api_key"] = key
         version = written(self._document, (*path, "api_version"))
-        if version is not None and vendor.dialect == "azure":
+        if version is not None and "api_version" in dialect.settings:
             found["api_version"] = version
         return {**found, "protocols": list(vendor.protocols)}
 

@@ -4,32 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
-__all__ = ["CLOUDS", "Vendor", "placed", "vendor_of", "vendors"]
+from dragoman.adapters.dialect import Dialect
+from dragoman.adapters.providers import Vendor
+from dragoman.adapters.registry import dialects
 
-
-class Vendor(NamedTuple):
-    """A vendor with a dialect here. `base_url` is the address where the file names none; empty: it has to."""
-
-    dialect: str
-    base_url: str = ""
-    protocols: tuple[str, ...] = ("chat", "embeddings")
-    key: str = ""
+__all__ = ["CLOUDS", "base_address_of", "vendor_of", "vendors"]
 
 
-_SERVER = Vendor("openai")
-
-vendors: Mapping[str, Vendor] = {
-    "openai": Vendor("openai", "https://api.openai.com/v1", ("chat", "responses", "embeddings"), "OPENAI_API_KEY"),
-    "databricks": Vendor("databricks", "${DATABRICKS_API_BASE}", key="DATABRICKS_API_KEY"),
-    "azure_ai": Vendor("azure", "${AZURE_AI_API_BASE}", key="AZURE_AI_API_KEY"),
-    "hosted_vllm": _SERVER,
-    "openai_like": _SERVER,
-    "custom_openai": _SERVER,
-    "lm_studio": _SERVER,
-    "llamafile": _SERVER,
+vendors: Mapping[str, tuple[Dialect, Vendor]] = {
+    word: (dialect, vendor) for dialect in dialects.values() for word, vendor in dialect.vendors.items()
 }
+"""LiteLLM's word for a vendor -> the dialect that it speaks, and its address and key."""
 
 CLOUDS = frozenset({"bedrock", "bedrock_converse", "sagemaker", "sagemaker_chat", "vertex_ai", "ollama", "ollama_chat"})
 """Vendors of litellm's that need no API key."""
@@ -49,11 +35,9 @@ def vendor_of(model: str) -> tuple[str, str] | None:
     return next(((vendor, model) for pattern, vendor in _BY_NAME if pattern.fullmatch(model)), None)
 
 
-def placed(dialect: str, address: str) -> str:
+def base_address_of(dialect: Dialect, address: str) -> str:
     """LiteLLM's address for a vendor, as the base address of its dialect."""
     bare = _TAIL.sub("", address)
-    if dialect == "databricks":
-        return bare.removesuffix("/serving-endpoints")
-    if dialect == "azure" and bare.endswith(".services.ai.azure.com"):
-        return f"{bare}/models"
-    return bare
+    if dialect.base_address is None:
+        return bare
+    return dialect.base_address.complete(dialect.base_address.shorten(bare) or bare)

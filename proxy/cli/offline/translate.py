@@ -54,6 +54,8 @@ class Task:
 
     def __post_init__(self) -> None:
         """Raises Misuse where the proxy has no bridge between the protocols."""
+        self.client.require_client()
+        self.provider.require_provider()
         spoken, called = self.client.protocol, self.provider.protocol
         if spoken != called and (spoken not in bridges or bridges[spoken].called != called):
             raise Misuse(f"there is no translation between {spoken} and {called}")
@@ -193,7 +195,7 @@ def _contexts(task: Task, request: JsonObject) -> tuple[Context, Context]:
     route, target = task.route, _candidate(task, task.model or _MODEL).target
     if task.bridge is not None:
         target = mended(target)
-    call = Call("POST", route.natural(task.client.address(target.model)), request)
+    call = Call("POST", route.strip_prefix(task.client.address(target.model)), request)
     make = partial(Context, call=call, receipt=Receipt(), target=target, request=request)
     return make(target.profile), make(route.profile)
 

@@ -10,7 +10,6 @@ import pytest
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.dialect import Called, Dialect
-from tools.docs.dialect_page import served_profile
 from tools.docs.questions import Question, questions
 from tools.docs.reply_losses import reply_table, stream_table
 from tools.docs.shape import written
