@@ -77,7 +77,7 @@ class Dialect:
     are. `settings` are the keys of a provider's configuration that only this dialect has. `environment` are the
     providers that exist if their variables are set, `vendors` LiteLLM's words for providers. `summarised_reasoning` is
     true if replies hold a summary of the model's reasoning, `keeps_responses` if providers may keep responses and
-    continue them.
+    continue them, `is_hub_form` if the dialect's forms are those of the hub, extensions included.
     """
 
     name: str
@@ -102,6 +102,7 @@ class Dialect:
     vendors: Mapping[str, Vendor] = field(default_factory=dict)
     summarised_reasoning: bool = False
     keeps_responses: bool = False
+    is_hub_form: bool = False
 
     def served_paths(self, protocol: str) -> tuple[str, ...]:
         """All patterns of paths that serve the protocol, those of other forms of address last."""

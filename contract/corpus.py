@@ -13,9 +13,10 @@ from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError
 
-from .addresses import ADDRESSES
 from .checks import CHECKS, SENT, Rule
+from .dialects import DIALECTS, dialect
 from .model import Case, Check, Drive, Expect, Json, Level, Step
+from .target import for_dialect
 from .values import filled
 
 __all__ = ["BUILT_IN", "CaseErrors", "load_cases", "read_file"]
@@ -70,11 +71,27 @@ def read_file(file: Path) -> list[Case]:
     problems = [f"{file}: {_place(error)}: {error.message}" for error in _shape().iter_errors(content)]
     if problems:
         raise CaseErrors(problems)
+    problems = [
+        f"{file}: there is no dialect {word!r}; there are: {', '.join(DIALECTS)}" for word in _strangers(content)
+    ]
+    if problems:
+        raise CaseErrors(problems)
     cases = [case for text in content["cases"] for case in _cases(text, content)]
     problems = [f"{file}: {case.id}: {problem}" for case in cases for problem in _wrong_checks(case)]
     if problems:
         raise CaseErrors(list(dict.fromkeys(problems)))
     return cases
+
+
+def _strangers(content: Json) -> Iterator[str]:
+    """Words that should name a dialect, and name none."""
+    known = {"all", "else", *(word for name in DIALECTS for word in dialect(name).names)}
+    for text in (content, *content["cases"]):
+        yield from (word for key in ("dialects", "upstreams") for word in text.get(key, ()) if word not in known)
+        for step in text.get("steps", ()):
+            status = step["expect"]["status"]
+            maps = (step["request"].get("for"), step["expect"].get("for"), status if isinstance(status, dict) else None)
+            yield from (word for words in maps for word in words or () if word not in known)
 
 
 @cache
@@ -91,10 +108,11 @@ def _cases(text: Json, around: Json) -> Iterator[Case]:
     for values in text.get("each", [{}]):
         one = _each(text, values) if values else text
         protocol: str = one.get("protocol") or around["protocol"]
-        dialects: list[str] = one.get("dialects") or around.get("dialects") or list(ADDRESSES)
-        for dialect in dialects:
-            if protocol in ADDRESSES[dialect].paths:
-                yield _case(one, around, protocol, dialect)
+        named: list[str] | None = one.get("dialects") or around.get("dialects")
+        for name in DIALECTS:
+            row = dialect(name)
+            if protocol in row.paths and (named is None or not set(row.names).isdisjoint(named)):
+                yield _case(one, around, protocol, name)
 
 
 def _each(text: Json, values: Mapping[str, Any]) -> Json:
@@ -117,7 +135,7 @@ class _Later(dict[str, Any]):
         return f"${{{self._name}.{key}}}"
 
 
-def _case(text: Json, around: Json, protocol: str, dialect: str) -> Case:
+def _case(text: Json, around: Json, protocol: str, name: str) -> Case:
     level: Level = text["level"]
     return Case(
         id=text["id"],
@@ -125,29 +143,36 @@ def _case(text: Json, around: Json, protocol: str, dialect: str) -> Case:
         source=text.get("source") or around.get("source") or "",
         level=level,
         protocol=protocol,
-        dialect=dialect,
-        steps=tuple(_step(step, level, dialect) for step in text["steps"]),
+        dialect=name,
+        steps=tuple(_step(step, level, name) for step in text["steps"]),
         needs=frozenset(text.get("needs", ())),
         max_tokens=text.get("max_tokens", 0),
-        upstreams=tuple(text.get("upstreams", ())),
+        upstreams=_upstreams(text.get("upstreams", ())),
         profiles=tuple(text.get("profiles", ())),
         probe=text.get("probe", False),
     )
 
 
-def _step(text: Json, level: Level, dialect: str) -> Step:
+def _upstreams(named: Sequence[str]) -> tuple[str, ...]:
+    """The dialects that a case drives a fake of; `all` stands for every one."""
+    if "all" in named:
+        return DIALECTS
+    return tuple(name for name in DIALECTS if not set(dialect(name).names).isdisjoint(named))
+
+
+def _step(text: Json, level: Level, name: str) -> Step:
     upstream = text.get("upstream")
     drive = None
     if upstream is not None:
         drive = Drive(tuple(upstream.get("script", ())), _checks(upstream.get("sent", ()), level))
-    return Step(text["request"], _expect(text["expect"], level, dialect), text.get("save", {}), drive)
+    return Step(text["request"], _expect(text["expect"], level, name), text.get("save", {}), drive)
 
 
-def _expect(text: Json, level: Level, dialect: str) -> Expect:
+def _expect(text: Json, level: Level, name: str) -> Expect:
     status = text["status"]
     if isinstance(status, dict):
-        status = status.get(dialect, status.get("else", 200))
-    added = text.get("for", {}).get(dialect, ())
+        status = for_dialect(status, name) or status.get("else", 200)
+    added = for_dialect(text.get("for", {}), name) or ()
     return Expect(
         status=tuple(status) if isinstance(status, list) else (status,),
         schema=text.get("schema"),

@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from .corpus import load_cases
+from .dialects import DIALECTS
+from .dialects import dialect as dialect_data
 from .fakes import BEHAVIOURS, FakeProvider, answers
-from .model import DIALECTS, Case
+from .model import Case
 from .runner import Run
 from .target import Target
 from .transport import Http
@@ -26,30 +28,17 @@ ORDINARY = frozenset(
 )
 """What a model may say: no faults."""
 
-_EVERYWHERE = DIALECTS
-_BUT_AZURE = tuple(dialect for dialect in DIALECTS if dialect != "azure")
-
-HARMLESS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "slow": (_EVERYWHERE, "slowness is no mistake"),
-    "slow-first": (_EVERYWHERE, "slowness is no mistake"),
-    "pause": (_EVERYWHERE, "slowness is no mistake"),
-    "split-utf8": (_EVERYWHERE, "a stream may be cut into pieces anywhere"),
-    "huge-event": (_EVERYWHERE, "no reference bounds the size of an event"),
-    "list-content": (("databricks",), "Databricks' reasoning models write content as a list"),
-    "role-every-delta": (
-        ("databricks", "azure", "mindie"),
-        "only OpenAI's reference keeps the role to the first delta",
-    ),
-    "empty-tool-calls": (("mindie",), "MindIE always writes the list"),
-    "empty-choices": (("azure",), "Azure's services write such chunks"),
-    "plural-object": (("databricks",), "Databricks' reference has the plural"),
-    "eos-token": (("mindie",), "MindIE's reference has the word"),
-    "vectors-as-floats": (("databricks",), "Databricks has no other encoding"),
-    "usage-in-last": (("databricks", "azure", "mindie"), "the usage comes with the ending there"),
-    "usage-apart": (("databricks", "azure", "mindie"), "only OpenAI's reference says where a stream's usage stands"),
-    "finish-beside": (("databricks", "azure", "mindie"), "only OpenAI's streams end with an empty delta"),
+_EVERYWHERE = {
+    "slow": "slowness is no mistake",
+    "slow-first": "slowness is no mistake",
+    "pause": "slowness is no mistake",
+    "split-utf8": "a stream may be cut into pieces anywhere",
+    "huge-event": "no reference bounds the size of an event",
 }
-"""Fault -> the dialects in which it is allowed, and why."""
+"""What is odd but allowed in every dialect, and why."""
+
+HARMLESS: Mapping[str, Mapping[str, str]] = {name: {**_EVERYWHERE, **dialect_data(name).harmless} for name in DIALECTS}
+"""Dialect -> fault -> why it is allowed there."""
 
 _SPELLED = {
     "huge-body": "huge-body(size=33)",
@@ -81,8 +70,7 @@ class Fault:
 
     def harmless(self, dialect: str) -> str:
         """Why it is no fault in that dialect, empty where it is one."""
-        dialects, reason = HARMLESS.get(self.name, ((), ""))
-        return reason if dialect in dialects else ""
+        return HARMLESS.get(dialect, {}).get(self.name, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +90,12 @@ class Row:
 def _faults() -> Iterable[Fault]:
     for name, behaviour in BEHAVIOURS.items():
         if name not in ORDINARY:
-            yield Fault(name, behaviour.about, _ordinary(behaviour.answer), behaviour.only or DIALECTS)
+            yield Fault(
+                name,
+                behaviour.about,
+                _ordinary(behaviour.answer),
+                DIALECTS if behaviour.only is None else behaviour.only,
+            )
 
 
 def _ordinary(answer: object) -> str:

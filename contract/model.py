@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from .dialects import DIALECTS
+
 __all__ = [
     "DIALECTS",
     "LEVELS",
@@ -23,7 +25,6 @@ Json: TypeAlias = dict[str, Any]
 Level: TypeAlias = Literal["MUST", "SHOULD", "MAY"]
 
 LEVELS: tuple[Level, ...] = ("MUST", "SHOULD", "MAY")
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 PROTOCOLS = ("chat", "responses", "completions", "embeddings", "models")
 
 

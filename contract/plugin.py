@@ -24,7 +24,7 @@ __all__ = ["dragoman_fake", "dragoman_proxy", "pytest_addoption", "pytest_collec
 _OPTIONS = {
     "base-url": "Run the contract cases against the endpoint at this address.",
     "model": "The model to ask for.",
-    "dialect": "The dialect that the endpoint is to speak: openai (default), databricks, azure or mindie.",
+    "dialect": "The dialect that the endpoint is to speak; default openai.",
     "profile": "Judge by this profile of the dialect's schemas.",
     "api-key-env": "The environment variable that holds the key; default DRAGOMAN_CONTRACT_KEY.",
     "level": "MUST (default), SHOULD or MAY: the least level that is asked for.",
@@ -78,12 +78,12 @@ def _collected(session: pytest.Session, config: pytest.Config) -> Iterator[pytes
 
 
 def _target(config: pytest.Config) -> Target:
-    from .addresses import ADDRESSES
+    from .dialects import DEFAULT, DIALECTS
     from .target import Target
 
-    dialect = _option(config, "dialect") or "openai"
-    if dialect not in ADDRESSES:
-        raise pytest.UsageError(f"--dragoman-dialect is one of {', '.join(ADDRESSES)}, not {dialect}")
+    dialect = _option(config, "dialect") or DEFAULT
+    if dialect not in DIALECTS:
+        raise pytest.UsageError(f"--dragoman-dialect is one of {', '.join(DIALECTS)}, not {dialect}")
     model = _option(config, "model")
     if not model:
         raise pytest.UsageError("--dragoman-base-url needs --dragoman-model too")

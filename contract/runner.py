@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from .dialects import dialect
 from .model import Case, Step
 from .outcome import Outcome, Received
 from .sharing import Key, Shared, fresh, key_of
@@ -219,8 +220,9 @@ class Run:
         if answer.status in _REFUSED and not case.upstreams and answer.status not in case.steps[-1].expect.status:
             self.refused = f"the endpoint answered {answer.status} to {case.id}: is the key right?"
         if case.probe and answer.status in _NOT_SERVED:
-            bare = case.dialect == "openai" and "/v1" not in self.target.base_url
-            hint = "; the base URL of an OpenAI endpoint ends with /v1 as a rule" if bare else ""
+            root = dialect(case.dialect).root
+            bare = root not in self.target.base_url
+            hint = f"; the base URL of an endpoint of {case.dialect} ends with {root} as a rule" if bare else ""
             self.unserved[case.protocol] = f"{case.protocol} is not served: {case.id} got {answer.status}{hint}"
 
 

@@ -32,4 +32,5 @@ DIALECT = Dialect(
     environment=ENVIRONMENT,
     vendors=VENDORS,
     keeps_responses=True,
+    is_hub_form=True,
 )

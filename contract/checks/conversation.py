@@ -8,6 +8,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
+from dragoman.contract.dialects import dialect
 from dragoman.contract.outcome import Outcome
 
 from .rule import Problems, Rule, short
@@ -19,15 +20,11 @@ _NUMBER = {"type": "integer", "minimum": 0}
 _NAMES = (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens"))
 
 
-_OWN_WORDS: Mapping[str, Mapping[str, str]] = {"mindie": {"eos_token": "stop"}}
-"""What a dialect says in place of OpenAI's word."""
-
-
 def _finish(outcome: Outcome, allowed: list[str]) -> Problems:
     finishes = outcome.said.finishes
     if not finishes:
         return ["nothing was said"]
-    own = _OWN_WORDS.get(outcome.dialect, {})
+    own = dialect(outcome.dialect).finish
     wrong = [finish for finish in finishes if own.get(str(finish), finish) not in allowed]
     return [f"the ending is {short(finish)}, expected {' or '.join(allowed)}" for finish in wrong]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from dragoman.contract.dialects import dialect
+from dragoman.contract.judge import has_schema
 from dragoman.contract.model import Json
 from dragoman.contract.outcome import Outcome
 from dragoman.contract.paths import ABSENT, at
@@ -16,16 +18,10 @@ from .rule import Problems, Rule, short
 __all__ = ["ERRORS"]
 
 _TEXT = {"type": "string", "minLength": 1}
-_MESSAGES: Mapping[str, tuple[str, ...]] = {
-    "openai": ("error.message",),
-    "databricks": ("message",),
-    "azure": ("message", "error.message", "detail", "detail[0].msg"),
-    "mindie": ("error",),
-}
 
 
-def _message(dialect: str, body: Any) -> str:
-    found = (at(body, path) for path in _MESSAGES[dialect])
+def _message(name: str, body: Any) -> str:
+    found = (at(body, path) for path in dialect(name).errors.messages)
     return next((text for text in found if isinstance(text, str)), "")
 
 
@@ -38,12 +34,15 @@ def _shape(outcome: Outcome, _: Any) -> Problems:
 
 
 def _protocol(outcome: Outcome) -> str:
-    return "responses" if outcome.protocol == "responses" and outcome.dialect in ("openai", "databricks") else "chat"
+    """Errors have one form in all protocols, but for those of Responses where the dialect has a schema of them."""
+    return (
+        "responses" if outcome.protocol == "responses" and has_schema(f"{outcome.dialect}/responses.error") else "chat"
+    )
 
 
 def _names(outcome: Outcome, wanted: str) -> Problems:
     """The error says which field is wrong, in the place that the dialect has for it, or in its message."""
-    places = _PLACES[outcome.dialect](outcome.body)
+    places = _places(outcome.dialect, outcome.body)
     leaf = wanted.split(".")[-1].split("[")[0]
     named = any(place == wanted or leaf in re.split(r"[.\[\]]+", place) for place in places)
     if named or re.search(rf"\b{re.escape(leaf)}\b", _message(outcome.dialect, outcome.body)):
@@ -52,38 +51,24 @@ def _names(outcome: Outcome, wanted: str) -> Problems:
 
 
 def _param(outcome: Outcome, wanted: str) -> Problems:
-    places = _PLACES[outcome.dialect](outcome.body)
+    places = _places(outcome.dialect, outcome.body)
     return [] if wanted in places else [f"it points at {', '.join(places) or 'nothing'}, expected {wanted}"]
 
 
-def _openai_places(body: Any) -> list[str]:
-    found = at(body, "error.param")
-    return [found] if isinstance(found, str) else []
-
-
-def _azure_places(body: Any) -> list[str]:
-    loc = at(body, "detail.loc")
-    if not isinstance(loc, list):
+def _places(name: str, body: Any) -> list[str]:
+    """What the error points at: a path as text, or as a list that begins with `body`."""
+    found = at(body, dialect(name).errors.place)
+    if isinstance(found, str):
+        return [found]
+    if not isinstance(found, list):
         return []
-    parts = loc[1:] if loc[:1] == ["body"] else loc
-    return [_joined(parts), *(str(part) for part in loc)]
+    parts = found[1:] if found[:1] == ["body"] else found
+    return [_joined(parts), *(str(part) for part in found)]
 
 
 def _joined(parts: list[Any]) -> str:
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
     return text.lstrip(".")
-
-
-def _no_places(body: Any) -> list[str]:
-    return []
-
-
-_PLACES: Mapping[str, Callable[[Any], list[str]]] = {
-    "openai": _openai_places,
-    "azure": _azure_places,
-    "databricks": _no_places,
-    "mindie": _no_places,
-}
 
 
 def _code(outcome: Outcome, pattern: str) -> Problems:

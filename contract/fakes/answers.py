@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from dragoman.contract.dialects import dialect
+
 from .samples import sample
 
 __all__ = [
@@ -119,8 +121,9 @@ def think(ask: Ask) -> Answer:
 
 
 def refusal(ask: Ask) -> Answer:
-    """OpenAI has a field for refusals; elsewhere they are text."""
-    return Answer(refusal=REFUSAL) if ask.dialect == "openai" else Answer(text=REFUSAL)
+    """A refusal: in a field of its own if the dialect has one, else as text."""
+    own = dialect(ask.dialect).reply_form("chat", ask.profile).get("refusals", False)
+    return Answer(refusal=REFUSAL) if own else Answer(text=REFUSAL)
 
 
 def calls(ask: Ask, count: int = 1) -> Answer:

@@ -8,11 +8,13 @@ from functools import partial
 from types import MappingProxyType
 from urllib.parse import quote
 
+from dragoman.contract.dialects import dialect, dialects_with
+
 from . import answers, edits, framing
 from .answers import Answer, Ask, Json
 from .edits import Edit
 from .errors import Problem, json_reply, native, phrase, text_reply
-from .forms import FORMS, documents, frames
+from .forms import documents, form_of, frames
 from .framing import Framing
 from .odd import ODD
 from .responses import response_documents
@@ -50,7 +52,7 @@ class Behaviour:
     framing: Framing | None = None
     whole: Callable[[Ask], Reply] | None = None
     args: Mapping[str, float | str] = field(default_factory=dict)
-    only: tuple[str, ...] = ()
+    only: tuple[str, ...] | None = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     stream: bool | None = None
@@ -67,7 +69,7 @@ class Behaviour:
 
 
 def _headers(ask: Ask) -> dict[str, str]:
-    form = FORMS[ask.dialect, ask.profile]
+    form = form_of(ask.dialect, ask.profile)
     kind = {"Content-Type": "text/event-stream" if ask.stream else "application/json"}
     closing = {"Connection": "close"} if form.closes and not ask.stream else {}
     own = {
@@ -90,7 +92,8 @@ def _short(ask: Ask) -> Answer:
 
 
 def _failed(ask: Ask) -> Answer:
-    extra = {"err_msg": ask.word("err_msg")} if ask.dialect == "mindie" else {}
+    key = form_of(ask.dialect, ask.profile).failure_text
+    extra = {key: ask.word("err_msg")} if key else {}
     return Answer(finish="stop_sequence", extra=extra)
 
 
@@ -113,17 +116,17 @@ def _rate_limit(ask: Ask) -> Reply:
 
 
 def _unknown_model(ask: Ask) -> Reply:
-    status = 422 if ask.dialect == "mindie" else 404
+    status = dialect(ask.dialect).errors.statuses.get("unknown_model", 404)
     return native(ask.dialect, ask.profile, Problem(status, f"Model not found: {ask.model}"))
 
 
 def _refused(ask: Ask) -> Reply:
-    """Databricks tells it in a sentence alone; the others name the place, too."""
+    """The refusal of a parameter; some services name it only in the sentence."""
     param = ask.word("param")
     if param not in ask.asked:
         return _SAYINGS["text"].reply(replace(ask, args=_TEXT))
     message = f"Model {ask.model} does not support the {param} parameter."
-    place = () if ask.dialect == "databricks" else (param,)
+    place = (param,) if dialect(ask.dialect).errors.names_parameters else ()
     return native(ask.dialect, ask.profile, Problem(400, message, place, ask.asked[param]))
 
 
@@ -155,7 +158,7 @@ _SAYINGS = {
     "reasoning": Behaviour("reasoning before the text, as the dialect writes it", answers.think),
     "length": Behaviour("a text cut short, finish reason length", _short),
     "content-filter": Behaviour("finish reason content_filter", _ending("content_filter")),
-    "refusal": Behaviour("a refusal: a field of its own in openai, text elsewhere", answers.refusal),
+    "refusal": Behaviour("a refusal: a field of its own if the dialect has one, else text", answers.refusal),
     "json": Behaviour("JSON text that fits the request's response_format", answers.filled),
 }
 _TIMING = {
@@ -250,19 +253,21 @@ _QUIRKS = {
     "wrong-object": Behaviour("another object name", edit=edits.every(object="list")),
     "missing-id": Behaviour("no id", edit=edits.without("id")),
     "plural-object": Behaviour(
-        "chat.completions, and extra_fields as a string", edit=edits.plural, only=("databricks",)
+        "chat.completions, and extra_fields as a string", edit=edits.plural, only=dialects_with("plural-object")
     ),
-    "eos-token": Behaviour("finish reason eos_token", _ending("eos_token"), only=("mindie",)),
+    "eos-token": Behaviour("finish reason eos_token", _ending("eos_token"), only=dialects_with("eos-token")),
     "stop-sequence": Behaviour(
         "no text, finish reason stop_sequence, and MindIE's err_msg",
         _failed,
-        only=("mindie", "databricks"),
+        only=dialects_with("stop-sequence"),
         args={"err_msg": "Input validation failed"},
     ),
     "stop-sequence-partial": Behaviour(
-        "a text, finish reason stop_sequence", _ending("stop_sequence"), only=("mindie", "databricks")
+        "a text, finish reason stop_sequence", _ending("stop_sequence"), only=dialects_with("stop-sequence-partial")
     ),
-    "invalid-flag": Behaviour("finish reason `invalid flag`", _ending("invalid flag"), only=("mindie",)),
+    "invalid-flag": Behaviour(
+        "finish reason `invalid flag`", _ending("invalid flag"), only=dialects_with("invalid-flag")
+    ),
 }
 _BODIES = {
     "json-for-stream": Behaviour("one JSON body although a stream was asked for", stream=False),

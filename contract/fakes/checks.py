@@ -13,11 +13,11 @@ from typing import Any, NoReturn
 
 import jsonschema_rs
 
+from dragoman.contract.dialects import Dialect
 from dragoman.schemas import load
 
 from .answers import Json, objects
-from .dialects import Dialect
-from .errors import Problem, json_reply, native
+from .errors import Problem, json_reply, native, wrong_version
 from .odd import ODD
 from .wire import Reply
 
@@ -35,7 +35,6 @@ __all__ = [
 ]
 
 _VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(-preview)?")
-_EXTRA_WORDS = {"documented": ("error", "ignore", "pass-through"), "actual": ("error", "drop", "pass-through")}
 
 
 class Refused(Exception):
@@ -52,30 +51,30 @@ def refuse(dialect: Dialect, profile: str, problem: Problem) -> NoReturn:
 
 def check_key(dialect: Dialect, profile: str, headers: Mapping[str, str], key: str | None) -> None:
     """Any of the dialect's headers may carry the key; where several do, all must be right."""
-    if key is None or not dialect.keys:
+    forms = dialect.key if dialect.accepted_keys is None else dialect.accepted_keys
+    if key is None or not forms:
         return
-    found = [headers[name] == prefix + key for name, prefix in dialect.keys.items() if name in headers]
+    found = [headers[name] == form.format(key=key) for name, form in forms.items() if name in headers]
     if not found or not all(found):
-        said = "The key is wrong" if found else f"No key: send it in {' or '.join(dialect.keys)}"
+        said = "The key is wrong" if found else f"No key: send it in {' or '.join(forms)}"
         refuse(dialect, profile, Problem(401, said))
 
 
 def check_version(dialect: Dialect, query: Mapping[str, str]) -> None:
     version = query.get("api-version")
-    if not dialect.versioned or (version is not None and _VERSION.fullmatch(version)):
+    if "api-version" not in dialect.query or (version is not None and _VERSION.fullmatch(version)):
         return
     said = "The api-version query parameter is required" if version is None else f"No such api-version: {version}"
-    error = {"code": "BadRequest", "message": f"{said}; it is written YYYY-MM-DD or YYYY-MM-DD-preview"}
-    raise Refused(json_reply(400, {"error": error}, {"x-ms-error-code": "BadRequest"}))
+    raise Refused(wrong_version(dialect.name, f"{said}; it is written YYYY-MM-DD or YYYY-MM-DD-preview"))
 
 
 def body_of(dialect: Dialect, profile: str, raw: bytes) -> Json:
     """The body as a JSON object."""
-    status = dialect.malformed
+    status = dialect.errors.statuses.get("malformed", 400)
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        refuse(dialect, profile, Problem(status, f"Bad request: json: {error}", code=dialect.invalid_json))
+        refuse(dialect, profile, Problem(status, f"Bad request: json: {error}", code=dialect.errors.malformed))
     if not isinstance(body, dict):
         refuse(dialect, profile, Problem(status, "Bad request: json: the body is not an object"))
     return body
@@ -85,29 +84,32 @@ def without_extras(
     dialect: Dialect, profile: str, headers: Mapping[str, str], body: Json, protocol: str = "chat"
 ) -> Json:
     """The body that reaches the model, once the dialect has dealt with the fields that it does not know."""
-    if dialect.extras == "ignored":
+    rule = dialect.extras
+    if rule.rule == "ignored":
         return body
     extras = [key for key in body if key not in load(f"{dialect.name}/{protocol}.request", profile)["properties"]]
-    if dialect.extras == "refused":
+    if rule.rule == "refused":
         if extras:
-            raise Refused(ODD["databricks-unknown-field"].make(extras[0]))
+            raise Refused(ODD[rule.error].make(extras[0]))
         return body
     word = headers.get("extra-parameters", "error").lower()
-    accepted = _EXTRA_WORDS.get(profile, _EXTRA_WORDS["actual"])
+    accepted = rule.words.get(profile, rule.words["actual"])
     if word not in accepted:
-        detail = f"Unexpected EXTRA_PARAMETERS option {word}, expected options are {list(accepted)}"
-        raise Refused(json_reply(400, {"detail": detail}, {"x-ms-error-code": "BadRequest"}))
+        detail = f"Unexpected EXTRA_PARAMETERS option {word}, expected options are {accepted}"
+        raise Refused(json_reply(400, {"detail": detail}, rule.headers))
     if word == "pass-through" or not extras:
         return body
     if word == "error":
-        raise Refused(ODD["azure-400-extra"].make("', '".join(extras)))
+        raise Refused(ODD[rule.error].make("', '".join(extras)))
     return {key: value for key, value in body.items() if key not in extras}
 
 
 def check_schema(dialect: Dialect, profile: str, body: Json, protocol: str = "chat") -> None:
     for error in _validator(f"{dialect.name}/{protocol}.request", profile).iter_errors(body):
         path = tuple(error.instance_path)
-        refuse(dialect, profile, Problem(dialect.invalid, error.message, path, _at(body, path)))
+        refuse(
+            dialect, profile, Problem(dialect.errors.statuses.get("invalid", 400), error.message, path, _at(body, path))
+        )
 
 
 def check_batch(dialect: Dialect, profile: str, body: Json, protocol: str, model: str) -> None:

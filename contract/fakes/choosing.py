@@ -43,7 +43,7 @@ def parse(text: str, dialect: str) -> Chosen:
     if behaviour is None or matched is None:
         near = get_close_matches(name, BEHAVIOURS, 3, 0.5) or ["text"]
         raise Misuse(f"no behaviour {name!r}; close to it: {', '.join(near)} (`dragoman fake --list` shows all)")
-    if behaviour.only and dialect not in behaviour.only:
+    if behaviour.only is not None and dialect not in behaviour.only:
         raise Misuse(f"behaviour {name!r} belongs to {', '.join(behaviour.only)}; this fake is {dialect}")
     return Chosen(name, behaviour, _arguments(name, behaviour, matched.group(2) or ""))
 

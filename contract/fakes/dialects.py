@@ -1,112 +1,43 @@
-"""Where each dialect answers, who may ask, and what it makes of fields that it does not know: one row of data each."""
+"""Which protocol of its dialect a fake is asked for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Mapping
+from functools import cache
+
+from dragoman.contract.dialects import Dialect, dialect
 
 from .answers import Json
-from .errors import Problem, native
-from .forms import CREATED
-from .wire import Reply
 
-__all__ = ["DIALECTS", "MODEL", "Dialect"]
+__all__ = ["MODEL", "match_path", "protocol_of"]
 
 MODEL = "fake-model"
-_TOLD_BY = {"prompt": "completions", "input": "embeddings"}
+_PROTOCOL_OF_KEY = {"prompt": "completions", "input": "embeddings"}
 
 
-def _lost(dialect: str, said: Problem) -> Reply:
-    return native(dialect, "actual", said)
+def match_path(row: Dialect, path: str) -> tuple[str, re.Match[str]] | None:
+    """The protocol that is served at a path, as it is sent, and the match, which has the model if the path does."""
+    found = ((protocol, pattern.fullmatch(path)) for protocol, some in _patterns(row.name).items() for pattern in some)
+    return next(((protocol, match) for protocol, match in found if match), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """`root` completes the address to a base_url; `paths` are those of each protocol, with the model where it is in
-    there; such a path serves other protocols too, where it is asked for what is theirs.
-    `keys` are the headers that may carry the key, as header -> prefix. `invalid` is the status of a body that the
-    schema does not accept, `malformed` that of one that is no JSON object, `invalid_json` the dialect's word for it;
-    `unknown_path` is its word for an address that it does not have."""
-
-    name: str
-    paths: Mapping[str, tuple[re.Pattern[str], ...]]
-    invalid: int
-    malformed: int = 400
-    root: str = ""
-    keys: Mapping[str, str] = field(default_factory=lambda: {"Authorization": "Bearer "})
-    versioned: bool = False
-    extras: Literal["ignored", "refused", "by header"] = "ignored"
-    invalid_json: str = ""
-    unknown_path: str = ""
-    info: Mapping[str, Json] = field(default_factory=dict)
-    lost: Callable[[str, Problem], Reply] = _lost
-
-    def route(self, path: str) -> tuple[str, re.Match[str]] | None:
-        """The protocol that is asked for at a path, as it is sent."""
-        found = ((protocol, pattern.fullmatch(path)) for protocol, some in self.paths.items() for pattern in some)
-        return next(((protocol, match) for protocol, match in found if match), None)
-
-    def meant(self, protocol: str, path: re.Match[str], body: Json) -> str:
-        """The protocol that the body asks for, where a path serves several."""
-        if "model" not in path.re.groupindex or "messages" in body:
-            return protocol
-        return next((meant for key, meant in _TOLD_BY.items() if key in body), protocol)
+def protocol_of(protocol: str, path: re.Match[str], body: Json) -> str:
+    """The protocol that the body asks for, if the path serves several."""
+    if "model" not in path.re.groupindex or "messages" in body:
+        return protocol
+    return next((asked for key, asked in _PROTOCOL_OF_KEY.items() if key in body), protocol)
 
 
-def _models(owner: str) -> Json:
-    return {"object": "list", "data": [{"id": MODEL, "object": "model", "created": CREATED, "owned_by": owner}]}
+@cache
+def _patterns(name: str) -> Mapping[str, list[re.Pattern[str]]]:
+    row = dialect(name)
+    return {
+        protocol: [_pattern(row.root + path) for path in paths]
+        for protocol, paths in row.paths.items()
+        if protocol != "models"
+    }
 
 
-_CHAT = re.compile(r"/v1/chat/completions")
-
-DIALECTS: Mapping[str, Dialect] = {
-    "openai": Dialect(
-        "openai",
-        {
-            "chat": (_CHAT,),
-            "completions": (re.compile(r"/v1/completions"),),
-            "responses": (re.compile(r"/v1/responses"),),
-            "embeddings": (re.compile(r"/v1/embeddings"),),
-        },
-        400,
-        root="/v1",
-        unknown_path="unknown_url",
-        info={"/v1/models": _models("dragoman")},
-    ),
-    "databricks": Dialect(
-        "databricks",
-        {
-            "chat": (
-                re.compile(r"/serving-endpoints/(?P<model>[^/]+)/invocations"),
-                re.compile(r"/serving-endpoints/chat/completions"),
-            ),
-            "completions": (re.compile(r"/serving-endpoints/completions"),),
-            "responses": (re.compile(r"/serving-endpoints/responses"),),
-            "embeddings": (re.compile(r"/serving-endpoints/embeddings"),),
-        },
-        400,
-        extras="refused",
-        invalid_json="BAD_REQUEST",
-        unknown_path="ENDPOINT_NOT_FOUND",
-    ),
-    "azure": Dialect(
-        "azure",
-        {"chat": (re.compile(r"/chat/completions"),), "embeddings": (re.compile(r"/embeddings"),)},
-        422,
-        keys={"api-key": "", "Authorization": "Bearer "},
-        versioned=True,
-        extras="by header",
-        info={"/info": {"model_name": MODEL, "model_type": "chat-completion", "model_provider_name": "dragoman"}},
-    ),
-    "mindie": Dialect(
-        "mindie",
-        {"chat": (_CHAT,)},
-        422,
-        malformed=422,
-        keys={},
-        info={"/v1/models": _models("MindIE Server")},
-        lost=lambda _dialect, _problem: Reply(404, {}, (b"",)),
-    ),
-}
+def _pattern(path: str) -> re.Pattern[str]:
+    return re.compile(re.escape(path).replace(r"\{model\}", r"(?P<model>[^/]+)"))

@@ -1,28 +1,28 @@
-"""Each dialect's own form of an error."""
+"""Each dialect's own form of an error, from its templates."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from .answers import Json
+from dragoman.contract.dialects import Errors, dialect
+from dragoman.contract.values import filled
+
 from .forms import as_json
 from .wire import Reply
 
 __all__ = [
     "Problem",
-    "azure",
-    "databricks",
     "json_reply",
-    "mindie",
     "native",
     "native_event",
-    "openai",
     "phrase",
     "text_reply",
+    "unknown_path",
+    "wrong_version",
 ]
 
 
@@ -43,17 +43,37 @@ class Problem:
         return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path).lstrip(".")
 
 
-def native(dialect: str, profile: str, problem: Problem) -> Reply:
+def native(name: str, profile: str, problem: Problem) -> Reply:
     """The problem as that dialect's service would put it."""
-    reply = _WRITERS[dialect](problem, profile)
-    return Reply(reply.status, {**reply.headers, **problem.headers}, reply.steps)
+    errors = dialect(name).errors
+    form = next(
+        form
+        for form in errors.forms
+        if problem.status in form.get("status", (problem.status,)) and form.get("profile", profile) == profile
+    )
+    return _reply(form, errors, problem)
 
 
-def native_event(dialect: str, profile: str, problem: Problem) -> bytes:
-    """The same as JSON text inside a stream; Azure nests it there, the others use the body of their replies."""
-    if dialect == "azure":
-        return as_json({"error": {"code": "InternalServerError", "message": problem.message, "status": problem.status}})
-    steps = native(dialect, profile, problem).steps
+def wrong_version(name: str, message: str) -> Reply:
+    """The service's answer to a query that lacks something."""
+    errors = dialect(name).errors
+    return _reply(errors.version or errors.forms[-1], errors, Problem(400, message))
+
+
+def unknown_path(name: str, message: str) -> Reply:
+    """The service's answer at an address that it does not have."""
+    said = dialect(name).errors.unknown_path
+    if said.get("empty"):
+        return Reply(404, {}, (b"",))
+    return native(name, "actual", Problem(404, message, code=said.get("code", "")))
+
+
+def native_event(name: str, profile: str, problem: Problem) -> bytes:
+    """The same as JSON text inside a stream: the dialect's own form for that, else the body of a reply."""
+    errors = dialect(name).errors
+    if errors.event is not None:
+        return as_json(filled(errors.event, _values(errors, problem)))
+    steps = native(name, profile, problem).steps
     return b"".join(step for step in steps if isinstance(step, bytes))
 
 
@@ -69,76 +89,37 @@ def phrase(status: int) -> str:
     return HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "Overloaded"
 
 
-_OPENAI_CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
-_OPENAI_TYPES = {403: "permission_error", 429: "rate_limit_error"}
-_DATABRICKS_CODES = {
-    400: "INVALID_PARAMETER_VALUE",
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "RESOURCE_DOES_NOT_EXIST",
-    413: "BAD_REQUEST",
-    422: "INVALID_PARAMETER_VALUE",
-    429: "REQUEST_LIMIT_EXCEEDED",
-    500: "INTERNAL_ERROR",
-    504: "DEADLINE_EXCEEDED",
-}
-_AZURE_NAMED = (401, 404, 429)
-_MINDIE_LABELS = {
-    404: "NotFoundError",
-    422: "Input Validation Error",
-    424: "Generation Error",
-    500: "Incomplete Generation",
-}
+def _reply(form: Mapping[str, Any], errors: Errors, problem: Problem) -> Reply:
+    values = _values(errors, problem)
+    headers = {**filled(dict(form.get("headers", {})), values), **problem.headers}
+    return json_reply(problem.status, filled(form["body"], values), headers)
 
 
-def openai(problem: Problem, _profile: str) -> Reply:
-    usual = "server_error" if problem.status >= 500 else "invalid_request_error"
-    error = {
-        "message": f"Invalid '{problem.param}': {problem.message}" if problem.path else problem.message,
-        "type": _OPENAI_TYPES.get(problem.status, usual),
+def _values(errors: Errors, problem: Problem) -> dict[str, Any]:
+    """What a template may ask for."""
+    values: dict[str, Any] = {
+        "status": problem.status,
+        "phrase": phrase(problem.status),
+        "slug": phrase(problem.status).lower().replace(" ", "_"),
+        "message": problem.message,
         "param": problem.param or None,
-        "code": problem.code or _OPENAI_CODES.get(problem.status),
+        "loc": ["body", *map(str, problem.path)],
+        "value": problem.value,
+        "text": _as_text(problem.value),
+        "located": problem.message,
     }
-    return json_reply(problem.status, {"error": error})
+    if problem.path:
+        values["located"] = filled(errors.located, values)
+    values["code"] = problem.code or _by_status(errors.codes, problem.status, values)
+    values["type"] = _by_status(errors.types, problem.status, values)
+    return values
 
 
-def databricks(problem: Problem, _profile: str) -> Reply:
-    unavailable = "TEMPORARILY_UNAVAILABLE" if problem.status >= 500 else "BAD_REQUEST"
-    code = problem.code or _DATABRICKS_CODES.get(problem.status, unavailable)
-    message = f"{problem.param}: {problem.message}" if problem.path else problem.message
-    return json_reply(problem.status, {"error_code": code, "message": message})
-
-
-def azure(problem: Problem, profile: str) -> Reply:
-    code = problem.code or phrase(problem.status).lower().replace(" ", "_")
-    body: Json = {"error": phrase(problem.status), "message": problem.message, "status": problem.status}
-    if problem.status == 422:
-        where = {"loc": ["body", *map(str, problem.path)]}
-        code = problem.code or "parameter_not_supported"
-        if profile == "documented":
-            body |= {"code": code, "detail": {**where, "value": _as_text(problem.value)}}
-        else:
-            body = {"status": 422, "code": code, "detail": {**where, "input": problem.value}}
-            body["message"] = f"One of the parameters contain invalid values. {problem.message}"
-    elif problem.status not in _AZURE_NAMED:
-        body |= {"code": code, "param": problem.param or None}
-    return json_reply(problem.status, body, {"x-ms-error-code": code})
-
-
-def mindie(problem: Problem, _profile: str) -> Reply:
-    if problem.status == 413:
-        return json_reply(413, {"message": problem.message})
-    message = f"{problem.param}: {problem.message}" if problem.path else problem.message
-    label = problem.code or _MINDIE_LABELS.get(problem.status, phrase(problem.status))
-    return json_reply(problem.status, {"error": message, "error_type": label})
-
-
-_WRITERS: dict[str, Callable[[Problem, str], Reply]] = {
-    "openai": openai,
-    "databricks": databricks,
-    "azure": azure,
-    "mindie": mindie,
-}
+def _by_status(words: Mapping[str, str], status: int, values: Mapping[str, Any]) -> str | None:
+    """The word for a status, for its hundred, or for all others."""
+    keys = (str(status), f"{status // 100}xx", "else")
+    found = next((words[key] for key in keys if key in words), None)
+    return None if found is None else str(filled(found, values))
 
 
 def _as_text(value: Any) -> str:

@@ -1,17 +1,20 @@
-"""How each dialect writes a reply: one row of data for each dialect and profile, one writer for all."""
+"""How each dialect writes a chat reply: its form is data, one writer serves all."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain, zip_longest
 from typing import Any, Literal
 
+from dragoman.contract.dialects import dialect
+
 from .answers import Answer, Ask, Json, pieces, text_of
 
-__all__ = ["CREATED", "DONE", "FORMS", "Form", "as_json", "documents", "frames"]
+__all__ = ["CREATED", "DONE", "Form", "as_json", "documents", "form_of", "frames"]
 
 CREATED = 1_750_000_000
 DONE = b"data: [DONE]\n\n"
@@ -21,7 +24,8 @@ SIGNATURE = "ZmFrZS1zaWduYXR1cmU="
 @dataclass(frozen=True, slots=True)
 class Form:
     """What is special about a dialect's replies. `opening` is the first delta's content (none: no such chunk),
-    `usage` where a stream carries it: in a chunk of its own where asked, with the finish reason, or nowhere."""
+    `usage` where a stream carries it: in a chunk of its own where asked, with the finish reason, or nowhere. `refusals`
+    are a field of their own, else text. `failure_text` is the key for the text of a failure that ends a reply."""
 
     completion: str = "chat.completion"
     id: str = "chatcmpl-fake{number:06d}"
@@ -30,6 +34,9 @@ class Form:
     role_everywhere: bool = False
     usage: Literal["asked", "last", "never"] = "asked"
     reasoning_parts: bool = False
+    refusals: bool = False
+    logprobs: bool = True
+    failure_text: str = ""
     top: Mapping[str, Any] = field(default_factory=dict)
     choice: Mapping[str, Any] = field(default_factory=dict)
     message: Mapping[str, Any] = field(default_factory=dict)
@@ -39,63 +46,15 @@ class Form:
     streams_unasked: bool = False
 
 
-_FILTERED = {"hate": {"filtered": False, "severity": "safe"}, "violence": {"filtered": False, "severity": "safe"}}
-_PROMPT_FILTER = {
-    "id": "",
-    "object": "",
-    "created": 0,
-    "model": "",
-    "choices": [],
-    "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": _FILTERED}],
-}
-_OPENAI = Form(
-    opening={"content": "", "refusal": None},
-    top={"service_tier": "default", "system_fingerprint": "fp_fake"},
-    choice={"logprobs": None},
-    message={"refusal": None, "annotations": []},
-    headers={"x-request-id": "req_fake{number:06d}", "x-ratelimit-remaining-requests": "4999"},
-)
-_DATABRICKS = Form(
-    id="chatcmpl_fake-{number:06d}",
-    usage="last",
-    reasoning_parts=True,
-    headers={"x-request-id": "fake-{number:06d}", "served-model-name": "{model}"},
-)
-_AZURE = Form(id="fake{number:028x}", headers={"x-ms-client-request-id": "fake-{number:06d}"})
-_MINDIE = Form(
-    id="endpoint_common_{number}",
-    role_everywhere=True,
-    usage="last",
-    choice={"logprobs": None},
-    message={"content": "", "tool_calls": []},
-    headers={"RequestUUID": "fake-{number:06d}"},
-    closes=True,
-)
-FORMS: dict[tuple[str, str], Form] = {
-    ("openai", "documented"): _OPENAI,
-    ("openai", "actual"): _OPENAI,
-    ("databricks", "documented"): replace(
-        _DATABRICKS, completion="chat.completions", usage="never", streams_unasked=True
-    ),
-    ("databricks", "actual"): _DATABRICKS,
-    ("azure", "documented"): replace(_AZURE, usage="never"),
-    ("azure", "actual"): replace(_AZURE, first=(_PROMPT_FILTER,), choice={"logprobs": None}),
-    ("mindie", "documented"): replace(
-        _MINDIE,
-        finish={"stop": "eos_token", "content_filter": "stop_sequence"},
-        opening=None,
-        usage="never",
-        choice={},
-        message={},
-    ),
-    ("mindie", "actual"): _MINDIE,
-    ("mindie", "native"): _MINDIE,
-}
+@cache
+def form_of(name: str, profile: str) -> Form:
+    """The form of a dialect's chat replies in a profile."""
+    return Form(**dialect(name).reply_form("chat", profile))
 
 
 def documents(answer: Answer, ask: Ask) -> list[Json]:
     """The reply's JSON documents: a stream's chunks, or the one completion. Fresh, so the caller may alter them."""
-    form = FORMS[ask.dialect, ask.profile]
+    form = form_of(ask.dialect, ask.profile)
     return _chunks(answer, ask, form) if ask.stream else [_completion(answer, ask, form)]
 
 
@@ -123,16 +82,16 @@ def _completion(answer: Answer, ask: Ask, form: Form) -> Json:
     finish = form.finish.get(answer.finish, answer.finish)
     choices: list[Json] = [
         {"index": index, "message": _message(answer, form), "finish_reason": finish}
-        | {**form.choice, **_logprobs(ask, answer.text)}
+        | {**form.choice, **_logprobs(ask, form, answer.text)}
         for index in range(ask.choices)
     ]
     whole = _envelope(ask, form, form.completion, choices)
     return {**whole, "usage": _usage(answer, ask, form, ask.choices), **(answer.extra or {})}
 
 
-def _logprobs(ask: Ask, text: str) -> Json:
-    """Words stand for tokens; each is as likely as the next. Azure's API has none."""
-    if ask.body.get("logprobs") is not True or not text or ask.dialect == "azure":
+def _logprobs(ask: Ask, form: Form, text: str) -> Json:
+    """Words stand for tokens; each is as likely as the next. Not every API has them."""
+    if ask.body.get("logprobs") is not True or not text or not form.logprobs:
         return {}
     tokens: list[Json] = [{"token": piece, "logprob": -0.25, "bytes": [*piece.encode()]} for piece in pieces(text)]
     others = int(ask.body.get("top_logprobs") or 0)
@@ -174,7 +133,7 @@ def _chunks(answer: Answer, ask: Ask, form: Form) -> list[Json]:
 def _choice_chunks(answer: Answer, ask: Ask, form: Form, index: int) -> list[Json]:
     def chunk(delta: Json, finish: str | None = None) -> Json:
         said = delta.get("content")
-        told = _logprobs(ask, said if isinstance(said, str) else "")
+        told = _logprobs(ask, form, said if isinstance(said, str) else "")
         choice = {"index": index, "delta": delta, "finish_reason": finish, **form.choice, **told}
         return _envelope(ask, form, "chat.completion.chunk", [choice])
 

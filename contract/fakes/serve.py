@@ -7,7 +7,11 @@ import signal
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
+from dragoman.contract.dialects import dialect, path_of
+
+from .dialects import MODEL
 from .server import FakeProvider
 
 __all__ = ["introduction", "run"]
@@ -15,13 +19,6 @@ __all__ = ["introduction", "run"]
 Fake = TypeVar("Fake", bound=AbstractAsyncContextManager[Any])
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-_ADDRESSES = {
-    "openai": "/v1/chat/completions",
-    "databricks": "/serving-endpoints/fake-model/invocations",
-    "azure": "/chat/completions?api-version=2024-05-01-preview",
-    "mindie": "/v1/chat/completions",
-}
 
 
 def run(fake: Fake, introduction: Callable[[Fake], str], say: Callable[[str], object] = print) -> None:
@@ -46,14 +43,17 @@ async def _until_a_signal(fake: Fake, introduction: Callable[[Fake], str], say: 
 
 def introduction(fake: FakeProvider) -> str:
     """Where the fake is, a request to try, and the provider block for dragoman.yaml."""
-    key = {"openai": "Authorization: Bearer", "databricks": "Authorization: Bearer", "azure": "api-key:"}
-    header = f" -H '{key[fake.dialect]} {fake.api_key}'" if fake.api_key and fake.dialect in key else ""
+    row = dialect(fake.dialect)
+    asked = row.accepted_keys is None or row.accepted_keys
+    keys = [f"{name}: {form.format(key=fake.api_key)}" for name, form in row.key.items()] if asked else []
+    header = "".join(f" -H '{key}'" for key in keys) if fake.api_key else ""
+    query = f"?{urlencode(row.query)}" if row.query else ""
     options = f', api_key: "{fake.api_key}"' if fake.api_key else ""
     options += "" if fake.profile == "actual" else f", profile: {fake.profile}"
     return f"""\
 fake {fake.dialect} ({fake.profile}) at {fake.base_url}, behaviour: {fake.behaviour}
 
-curl -N '{fake.origin}{_ADDRESSES[fake.dialect]}' -H 'content-type: application/json'{header} \\
+curl -N '{fake.base_url}{path_of(fake.dialect, "chat", MODEL)}{query}' -H 'content-type: application/json'{header} \\
   -d '{{"model": "fake-model", "messages": [{{"role": "user", "content": "Hello"}}], "stream": true}}'
 
 dragoman.yaml:

@@ -15,13 +15,16 @@ from urllib.parse import unquote
 from aiohttp import web
 from multidict import CIMultiDictProxy
 
+from dragoman.contract.dialects import DIALECTS, Dialect
+from dragoman.contract.dialects import dialect as dialect_data
+
 from . import checks
 from .answers import Ask, Json
 from .checks import Refused
 from .choosing import Chosen, Misuse, named, parse
-from .dialects import DIALECTS, MODEL, Dialect
-from .errors import Problem, json_reply, native
-from .forms import FORMS
+from .dialects import MODEL, match_path, protocol_of
+from .errors import Problem, json_reply, native, unknown_path
+from .forms import form_of
 from .responses import as_chat
 from .wire import Reply, play
 
@@ -76,8 +79,8 @@ class FakeProvider:
         closing: bool = False,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        if (dialect, profile) not in FORMS:
-            there = ", ".join(f"{name}/{variant}" for name, variant in FORMS)
+        if dialect not in DIALECTS or profile not in dialect_data(dialect).profiles:
+            there = ", ".join(f"{name}/{variant}" for name in DIALECTS for variant in dialect_data(name).profiles)
             raise ValueError(f"no fake for {dialect}/{profile}; there are: {there}")
         self.dialect, self.profile, self.validate, self.api_key = dialect, profile, validate, api_key
         self.host, self.port, self._tls, self._closing = host, port, tls, closing
@@ -86,7 +89,7 @@ class FakeProvider:
         self.left: set[int] = set()
         self.connections = self.open_streams = self.disconnects = 0
         self._number = 0
-        self._row: Dialect = DIALECTS[dialect]
+        self._row: Dialect = dialect_data(dialect)
         self._script: deque[Chosen] = deque()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping = False
@@ -203,7 +206,7 @@ class FakeProvider:
     def _answer(self, received: Received, raw_path: str) -> Reply:
         row, profile = self._row, self.profile
         checks.check_key(row, profile, received.headers, self.api_key)
-        route = row.route(raw_path)
+        route = match_path(row, raw_path)
         if route is None:
             return self._elsewhere(received)
         if received.method != "POST":
@@ -212,9 +215,9 @@ class FakeProvider:
             )
         checks.check_version(row, received.query)
         body = checks.body_of(row, profile, received.raw)
-        protocol, found = row.meant(*route, body), route[1]
+        protocol, found = protocol_of(*route, body), route[1]
         model = unquote(found.groupdict().get("model") or str(body.get("model") or MODEL))
-        if self.validate or row.extras == "by header":
+        if self.validate or row.extras.rule == "by header":
             body = checks.without_extras(row, profile, received.headers, body, protocol)
         if self.validate:
             checks.check_schema(row, profile, body, protocol)
@@ -227,18 +230,18 @@ class FakeProvider:
     def _elsewhere(self, received: Received) -> Reply:
         """The dialect's other addresses, and its word for addresses that it does not have."""
         row = self._row
-        if received.path in row.info and received.method == "GET":
+        models = [row.root + path for path in row.paths.get("models", ())]
+        if received.path in models and received.method == "GET":
             checks.check_version(row, received.query)
-            return json_reply(200, row.info[received.path])
-        said = f"No such address: {received.method} {received.path}"
-        return row.lost(self.dialect, Problem(404, said, code=row.unknown_path))
+            return json_reply(200, row.models)
+        return unknown_path(self.dialect, f"No such address: {received.method} {received.path}")
 
     def _behave(self, received: Received, body: Json, model: str, protocol: str) -> Reply:
         try:
             chosen = self._choose(body, model)
         except Misuse as misuse:
             return native(self.dialect, self.profile, Problem(400, str(misuse)))
-        stream, unasked = body.get("stream"), FORMS[self.dialect, self.profile].streams_unasked
+        stream, unasked = body.get("stream"), form_of(self.dialect, self.profile).streams_unasked
         ask = Ask(
             dialect=self.dialect,
             profile=self.profile,

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from hashlib import shake_256
 from typing import Any, TypeAlias
 
+from dragoman.contract.dialects import DIALECTS, dialect
+
 from .answers import Answer, Ask, Json
 
 __all__ = [
@@ -24,12 +26,7 @@ __all__ = [
 
 VectorEdit: TypeAlias = Callable[[list[Json], Ask], list[Json]]
 DIMENSIONS = 8
-_TOPS: Mapping[str, tuple[str, ...]] = {
-    "openai": ("object", "data", "model", "usage"),
-    "databricks": ("id", "object", "model", "data", "usage"),
-    "azure": ("id", "object", "data", "model", "usage"),
-}
-EMBEDDING = tuple(_TOPS)
+EMBEDDING = tuple(name for name in DIALECTS if "embeddings" in dialect(name).paths)
 """The dialects that have embeddings."""
 
 
@@ -62,7 +59,8 @@ def vector_documents(_answer: Answer, ask: Ask) -> list[Json]:
         "model": ask.model,
         "usage": {"prompt_tokens": read, "total_tokens": read},
     }
-    return [{key: whole[key] for key in _TOPS[ask.dialect]}]
+    keys: list[str] = dialect(ask.dialect).reply_form("embeddings", ask.profile)["keys"]
+    return [{key: whole[key] for key in keys}]
 
 
 def _packed(vector: list[float]) -> str:

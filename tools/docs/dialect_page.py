@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from dragoman.adapters.call import Call, Context, JsonObject, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.dialect import Dialect
+from dragoman.adapters.samples import load_sample
 from dragoman.schemas import load, names
 
 from .events import event_kinds
@@ -45,6 +47,7 @@ def dialect_page(dialect: Dialect) -> str:
         *_called(dialect),
         *lines("## Fields", _INTRODUCTION),
         *_sides(dialect, sources),
+        *_samples(dialect),
         *lines("## Sources"),
         *(f"{number}. {text}" for number, text in enumerate(sources.texts, 1)),
     ]
@@ -114,6 +117,15 @@ def _sides(dialect: Dialect, sources: Sources) -> Iterator[str]:
         yield from side(name, sources)
         if which == "event":
             yield from event_kinds(load(name))
+
+
+def _samples(dialect: Dialect) -> Iterator[str]:
+    yield from lines("## Samples", "A request of each protocol, a reply to it, and an error.")
+    for protocol in dict.fromkeys((*dialect.served, *dialect.called)):
+        sample = load_sample(dialect.name, protocol)
+        yield from lines(f"### {protocol}")
+        for side in (sample["request"], sample["reply"], sample["error"]["body"]):
+            yield from ("```json", json.dumps(side, indent=2, ensure_ascii=False), "```", "")
 
 
 def _ordered(dialect: Dialect) -> list[str]:

@@ -93,7 +93,8 @@ def _introduction(served: list[Client]) -> Iterator[str]:
     )
     yield f"- Default policies: {_policy(Policy())}."
     yield f"- Lenient policies: {_policy(LENIENT)}."
-    yield "- The hub's extensions are listed for openai clients, and for others that have them in their own dialect."
+    hub = " and ".join(client.dialect.name for client in served if client.dialect.is_hub_form)
+    yield f"- The hub's extensions are listed for {hub} clients, and for others that have them in their own dialect."
     yield "- An azure client's unknown keys are refused unless it sends the header `extra-parameters`."
     yield ""
 

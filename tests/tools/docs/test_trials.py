@@ -65,7 +65,7 @@ def test_a_change_without_a_record_is_seen(altered: JsonObject) -> None:
 
 @pytest.mark.parametrize("name", dialects)
 def test_questions_are_requests_that_clients_may_send(name: str) -> None:
-    client = Client(dialects[name], served_profile(dialects[name]))
+    client = Client(dialects[name], dialects[name].served_profile)
     asked = questions(name, client.profile)
     for some in asked.values():
         for question in some:
