@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import quote
 
-import jsonschema_rs
+if TYPE_CHECKING:
+    import jsonschema_rs
 
 __all__ = [
     "DEFAULT",
@@ -156,6 +157,8 @@ def path_of(name: str, protocol: str, model: str) -> str:
 
 @cache
 def _shape() -> jsonschema_rs.Draft202012Validator:
+    import jsonschema_rs  # the command line, which only wants names, does without
+
     return jsonschema_rs.Draft202012Validator(
         json.loads(files(__package__).joinpath("schemas", _FILE).read_text("utf-8"))
     )

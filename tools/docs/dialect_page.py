@@ -124,8 +124,8 @@ def _samples(dialect: Dialect) -> Iterator[str]:
     for protocol in dict.fromkeys((*dialect.served, *dialect.called)):
         sample = load_sample(dialect.name, protocol)
         yield from lines(f"### {protocol}")
-        for side in (sample["request"], sample["reply"], sample["error"]["body"]):
-            yield from ("```json", json.dumps(side, indent=2, ensure_ascii=False), "```", "")
+        for body in (sample["request"], sample["reply"], sample["error"]["body"]):
+            yield from ("```json", json.dumps(body, indent=2, ensure_ascii=False), "```", "")
 
 
 def _ordered(dialect: Dialect) -> list[str]:

@@ -9,8 +9,7 @@ import pytest
 
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.fakes.answers import SENTENCE, THOUGHTS
-
-DIALECTS = ("openai", "databricks", "azure", "mindie")
+from tests.dialects import DIALECTS
 
 
 def tool(name: str) -> dict[str, Any]:

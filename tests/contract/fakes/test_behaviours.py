@@ -15,8 +15,8 @@ from dragoman.adapters.sse import Stray
 from dragoman.contract.fakes import BEHAVIOURS, FakeProvider, listing
 from dragoman.contract.fakes.answers import SENTENCE
 from dragoman.contract.fakes.forms import CREATED
+from tests.dialects import DIALECTS
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 SILENT = ("hang", "hang-after-headers", "stall")
 BROKEN = ("cut", "cut-fin", "cut-before", "cut-body", "garbage", "huge-header", "two-lengths")
 TOOL = {

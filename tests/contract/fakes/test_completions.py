@@ -12,8 +12,9 @@ from dragoman.adapters.sse import Event, Framer
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.fakes.answers import SENTENCE
 from dragoman.schemas import load
+from tests.dialects import called, served
 
-VARIANTS = [(dialect, profile) for dialect in ("openai", "databricks") for profile in ("documented", "actual")]
+VARIANTS = [(dialect, profile) for dialect in served("completions") for profile in ("documented", "actual")]
 PATHS = {
     "openai": ["/completions"],
     "databricks": ["/serving-endpoints/llama/invocations", "/serving-endpoints/completions"],
@@ -85,7 +86,7 @@ async def test_a_prompt_at_the_address_of_chat_is_no_completion(session: Any) ->
         assert answer.status == 400
 
 
-@pytest.mark.parametrize("dialect", ["openai", "databricks"])
+@pytest.mark.parametrize("dialect", called("completions"))
 async def test_the_prompt_chooses_a_behaviour(dialect: str, session: Any) -> None:
     async with FakeProvider(dialect) as fake:
         status, _ = await ask(session, fake, prompt=["x", "fake:rate-limit"])

@@ -10,9 +10,7 @@ from yarl import URL
 
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.fakes.answers import SENTENCE, THOUGHTS
-
-DIALECTS = ("openai", "databricks", "azure", "mindie")
-VARIANTS = [(dialect, profile) for dialect in DIALECTS for profile in ("documented", "actual")] + [("mindie", "native")]
+from tests.dialects import DIALECTS, VARIANTS
 
 
 @pytest.mark.parametrize(("dialect", "profile"), VARIANTS)

@@ -11,8 +11,7 @@ import pytest
 import trustme
 
 from dragoman.contract.fakes import FakeProvider, Misuse
-
-DIALECTS = ("openai", "databricks", "azure", "mindie")
+from tests.dialects import DIALECTS
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
