@@ -11,7 +11,7 @@ from dragoman.schemas import names as schema_names
 
 from .dialect import Dialect
 
-__all__ = ["IncompleteDialect", "missing_parts", "require_complete"]
+__all__ = ["SIDES", "IncompleteDialect", "missing_parts", "require_complete"]
 
 Exists: TypeAlias = Callable[[str], bool]
 """Whether the file at a path below the folder of the package exists."""
