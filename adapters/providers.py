@@ -40,7 +40,7 @@ class BaseAddress:
 
 @dataclass(frozen=True, slots=True)
 class AddressForm:
-    """A form of address that providers of a dialect may have beside the usual one: a value of a provider's `address`.
+    """A form of address that providers may have instead of the dialect's usual one: a value of `address`.
 
     `title` is what its clients call it. `auth` is its default way to present a key. `settings` are the keys of the
     provider's configuration that the form needs: key -> a hint for who left it out. `paths` are those at which its

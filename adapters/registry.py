@@ -1,4 +1,4 @@
-"""Every dialect. One line here and one folder beside this file make a dialect; everything else follows from them.
+"""Every dialect. One line here and one folder next to this file make a dialect; everything else follows from them.
 
 A dialect's folder is a package with a `DIALECT`, its fake provider (`fake.json`) and a sample of each protocol
 (`samples/<protocol>.json`); its wire shapes are in `schemas/<name>/`.

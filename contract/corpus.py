@@ -154,7 +154,7 @@ def _case(text: Json, around: Json, protocol: str, name: str) -> Case:
 
 
 def _upstreams(named: Sequence[str]) -> tuple[str, ...]:
-    """The dialects that a case drives a fake of; `all` stands for every one."""
+    """The dialects that a case drives a fake of; `all` means every one."""
     if "all" in named:
         return DIALECTS
     return tuple(name for name in DIALECTS if not set(dialect(name).names).isdisjoint(named))

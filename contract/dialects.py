@@ -92,14 +92,14 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One dialect's data. Paths follow the base address, which is an origin and `root`; of each protocol the first is
-    the one that cases ask; `{model}` stands for the model, and such a path serves other protocols too. `models` is the
+    """One dialect's data. Paths follow the base address, which is an origin and `root`; cases ask the first path of
+    each protocol. `{model}` is a placeholder for the model; such a path serves other protocols too. `models` is the
     reply at the path of that name.
 
     `key` is how clients present a key: header -> form; `accepted_keys` are the forms that the fake takes, none if it
     looks at none. `query` is what every request's query has. `judged_in` is the profile in which cases judge unless
-    they are told. `tags` are further words by which cases may name the dialect. `finish` maps its own finish reasons to
-    OpenAI's. `replies` maps protocols to the form of their replies, `profiles` has what differs in each profile.
+    another is asked for. `tags` are further words by which cases may name the dialect. `finish` maps its own finish
+    reasons to OpenAI's. `replies` maps protocols to the form of their replies, `profiles` has what differs in each.
     `behaviours` are those that only some dialects have, `harmless` maps behaviours that are no fault here to the
     reason. `odd_errors` are error forms that were seen in the field, each as it came.
     """

@@ -13,7 +13,7 @@ __all__ = ["BASE_ADDRESS", "ENVIRONMENT", "VENDORS"]
 
 _OWN = "https://api.openai.com/v1"
 _API_VERSION = "2024-10-21"
-"""The latest of Azure OpenAI that is no preview; it has no Responses, for which chat stands in."""
+"""The latest of Azure OpenAI that is no preview; it has no Responses, so chat serves them."""
 
 BASE_ADDRESS = BaseAddress(
     "/chat/completions",

@@ -67,7 +67,7 @@ def _form(document: Document, name: str, dialect: Dialect) -> AddressForm | None
 
 
 def _judge_form(document: Document, name: str, dialect: Dialect) -> None:
-    """A form of address needs some keys beside it."""
+    """A form of address needs some other keys."""
     path, form = ("providers", name, "address"), _form(document, name, dialect)
     for key, hint in form.settings.items() if form else ():
         if document.find(("providers", name, key)) is None:

@@ -42,7 +42,7 @@ def owners_of(key: str) -> str:
 
 
 def describe_words() -> Mapping[str, str]:
-    """What stands for each placeholder in the descriptions of the configuration's fields."""
+    """The text of each placeholder in the descriptions of the configuration's fields."""
     return {
         "{appended}": ", ".join(_appended()),
         "{auth}": "; ".join(_ways_to_present_keys()),
