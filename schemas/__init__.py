@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, TypeAlias
 
-__all__ = ["DOCUMENTED", "Schema", "SchemaNotFound", "load", "merge_patch", "names", "profiles"]
+__all__ = ["DOCUMENTED", "Schema", "SchemaNotFound", "all_profiles", "load", "merge_patch", "names", "profiles"]
 
 Schema: TypeAlias = dict[str, Any]
 """A JSON Schema as plain JSON values."""
@@ -60,13 +60,24 @@ def profiles(name: str) -> tuple[str, ...]:
     """
     if name not in names():
         raise _not_found(name)
+    return (DOCUMENTED, *_patches(name))
+
+
+def _patches(name: str) -> list[str]:
+    """The profiles of a known schema that are merge patches, sorted."""
     dialect, _, stem = name.partition("/")
     found = [
         file.name.removeprefix(f"{stem}.").removesuffix(".json")
         for file in _ROOT.joinpath(dialect).iterdir()
         if file.name.startswith(f"{stem}.") and file.name.count(".") == 3
     ]
-    return (DOCUMENTED, *sorted(found))
+    return sorted(found)
+
+
+@lru_cache(maxsize=1)
+def all_profiles() -> tuple[str, ...]:
+    """Every profile that some schema has a file for, `documented` first."""
+    return tuple(dict.fromkeys((DOCUMENTED, *(profile for name in names() for profile in _patches(name)))))
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.changes import Weight
+from dragoman.adapters.chat.called import chat_called
 from dragoman.adapters.chat.messages import developer_to_system as developers
 from dragoman.adapters.chat.messages import each, join_text, refusals_as_text, results_after_calls, system_first
-from dragoman.adapters.chat.reply import read_completion
-from dragoman.adapters.chat.stream import ChatReader
-from dragoman.adapters.common.parameters import begin, nearest_effort, token_limit, without_stream_options
+from dragoman.adapters.common.parameters import nearest_effort, token_limit, without_stream_options
 from dragoman.adapters.common.reply_rules import Reading
-from dragoman.adapters.dialect import Called
 from dragoman.adapters.edits import remove, replace
-from dragoman.adapters.fit import fit, settle_unsupported
+from dragoman.adapters.fit import settle_unsupported
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import judge
 
-from .endpoint import invocations, say_stream
-from .faults import WORDS, read_fault
+from .endpoint import call_endpoint, say_stream, without_model
+from .faults import WORDS
 from .finish import FINISH
 
 __all__ = ["CALLED"]
@@ -38,22 +36,20 @@ READING = Reading(
 _NO_PARAMETERS = {"type": "object", "properties": {}}
 
 
-def write_request(request: JsonObject, ctx: Context) -> Call:
-    rules = judge("databricks/chat.request", ctx.profile)
-    body = begin(request, ctx)
-    if "model" in body:
-        del body["model"]
-        ctx.receipt.moved(("model",), (), "the endpoint's name stands in the address")
+def _rewrite(body: JsonObject, ctx: Context) -> None:
+    without_model(body, ctx)
     token_limit(body, ctx)
     without_stream_options(body, ctx)
-    nearest_effort(body, rules, ctx)
+    nearest_effort(body, judge("databricks/chat.request", ctx.profile), ctx)
     if "n" in body and ctx.target.kind != "provisioned-throughput":
         settle_unsupported(body, ("n",), ctx, "only provisioned throughput endpoints take it")
     body["messages"] = _messages(body["messages"], ctx)
     _write_tools(body, ctx)
-    fit(body, rules, ctx, extras="drop")
+
+
+def _make_call(body: JsonObject, ctx: Context) -> Call:
     say_stream(body, ctx)
-    return Call("POST", invocations(ctx.target.model), body)
+    return call_endpoint(body, ctx)
 
 
 def _messages(messages: list[JsonObject], ctx: Context) -> list[JsonObject]:
@@ -115,12 +111,4 @@ def _write_function(body: JsonObject, function: JsonObject, path: Path, ctx: Con
         remove(body, (*path, "strict"))
 
 
-def read_reply(reply: Reply, ctx: Context) -> JsonObject:
-    return read_completion(reply, READING, ctx)
-
-
-def read_stream(ctx: Context) -> ChatReader:
-    return ChatReader(READING, ctx)
-
-
-CALLED = Called(write_request, read_reply, read_stream, read_fault)
+CALLED = chat_called(READING, rewrite=_rewrite, extras="drop", names_model=False, make_call=_make_call)

@@ -8,23 +8,25 @@ asked for a whole reply instead, a client gets one choice after the other. The d
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.chat.answers import flat_reasoning_tokens, without_nulls, written_finish
 from dragoman.adapters.chat.writer import RenderingWriter
-from dragoman.adapters.common.parameters import begin, without_stream_options
+from dragoman.adapters.common.parameters import without_stream_options
 from dragoman.adapters.common.reply_rules import Reading
+from dragoman.adapters.completions.called import completions_called
 from dragoman.adapters.completions.reply import WORDS as FINISH_WORDS
-from dragoman.adapters.completions.reply import CompletionsReader, read_text
+from dragoman.adapters.completions.reply import read_text
 from dragoman.adapters.completions.requests import check_request, choices_of, without_idle_best_of
-from dragoman.adapters.dialect import Called, Served
-from dragoman.adapters.fit import HUB_COMPLETIONS, fit, settle_unsupported
+from dragoman.adapters.dialect import Served
+from dragoman.adapters.fit import HUB_COMPLETIONS, settle_unsupported
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import judge
 
-from .endpoint import invocations, name_endpoint, say_stream, settle_stream
-from .faults import WORDS, error_event, read_fault, write_fault
+from .endpoint import call_endpoint, name_endpoint, say_stream, settle_stream, without_model
+from .faults import WORDS, error_event, write_fault
 from .finish import FINISH
 from .in_turn import InTurnWriter
 
@@ -38,11 +40,8 @@ READING = Reading(
 )
 
 
-def write_request(request: JsonObject, ctx: Context) -> Call:
-    body = begin(request, ctx, HUB_COMPLETIONS)
-    if "model" in body:
-        del body["model"]
-        ctx.receipt.moved(("model",), (), "the endpoint's name stands in the address")
+def _rewrite(body: JsonObject, ctx: Context) -> None:
+    without_model(body, ctx)
     without_stream_options(body, ctx)
     without_idle_best_of(body, ctx)
     _of_kind(
@@ -51,14 +50,16 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     _of_kind(
         body, "error_behavior", ctx, ctx.target.kind != "provisioned-throughput", "only pay-per-token endpoints take it"
     )
-    fit(body, judge("databricks/completions.request", ctx.profile), ctx, "drop", HUB_COMPLETIONS)
+
+
+def _make_call(body: JsonObject, ctx: Context) -> Call:
     if body.get("stream") and choices_of(body) > 1:
         ctx.receipt.converted(
             ("stream",), "the choices of one prompt cannot be told apart in a stream: asked for whole"
         )
         body["stream"] = False
     say_stream(body, ctx)
-    return Call("POST", invocations(ctx.target.model), body)
+    return call_endpoint(body, ctx)
 
 
 def _of_kind(body: JsonObject, name: str, ctx: Context, taken: bool, why: str) -> None:
@@ -89,10 +90,6 @@ def _count_choices(choices: Any, ctx: Context) -> None:
 
 def _is_numbered(choice: Any) -> bool:
     return isinstance(choice, dict) and isinstance(choice.get("index"), int)
-
-
-def read_stream(ctx: Context) -> CompletionsReader:
-    return CompletionsReader(READING, ctx)
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
@@ -137,4 +134,5 @@ def _choice(choice: JsonObject, wanted: int, path: Path, ctx: Context) -> JsonOb
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)
-CALLED = Called(write_request, read_reply, read_stream, read_fault)
+_CALLED = completions_called(READING, rewrite=_rewrite, extras="drop", names_model=False, make_call=_make_call)
+CALLED = replace(_CALLED, read_reply=read_reply)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.reply import read_completion
-from dragoman.adapters.chat.stream import ChatReader
-from dragoman.adapters.common.parameters import begin
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.chat.called import chat_called
 from dragoman.adapters.common.reply_rules import Reading
-from dragoman.adapters.dialect import Called
-from dragoman.adapters.fit import HUB_CHAT, fit
-from dragoman.adapters.native_errors import read_fault
-from dragoman.adapters.validation import judge
+from dragoman.adapters.fit import HUB_CHAT
 
 from .addresses import refuse_addresses
 from .closed import close
@@ -20,24 +15,12 @@ __all__ = ["CALLED"]
 READING = Reading("openai")
 
 
-def write_request(request: JsonObject, ctx: Context) -> Call:
-    body = begin(request, ctx)
-    body["model"] = ctx.target.model
+def _rewrite(body: JsonObject, ctx: Context) -> None:
     body.pop("stream_options", None)
     refuse_addresses(body)
     close(body, ctx, HUB_CHAT)
     if body.get("stream") is True:
         body["stream_options"] = {"include_usage": True}
-    fit(body, judge("openai/chat.request", ctx.profile), ctx, extras="keep-extensions")
-    return Call("POST", "/chat/completions", body)
 
 
-def read_reply(reply: Reply, ctx: Context) -> JsonObject:
-    return read_completion(reply, READING, ctx)
-
-
-def read_stream(ctx: Context) -> ChatReader:
-    return ChatReader(READING, ctx)
-
-
-CALLED = Called(write_request, read_reply, read_stream, read_fault)
+CALLED = chat_called(READING, rewrite=_rewrite, extras="keep-extensions")

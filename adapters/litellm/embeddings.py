@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.common.parameters import begin
+from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.reply_rules import Reading
-from dragoman.adapters.dialect import Called
-from dragoman.adapters.embeddings.batches import batching
-from dragoman.adapters.embeddings.reply import read_embeddings
-from dragoman.adapters.embeddings.requests import HUB_EMBEDDINGS, not_streamed, without_encoding
-from dragoman.adapters.fit import fit
-from dragoman.adapters.native_errors import read_fault
-from dragoman.adapters.validation import judge
+from dragoman.adapters.embeddings.called import embeddings_called
+from dragoman.adapters.embeddings.requests import HUB_EMBEDDINGS, without_encoding
 
 from .closed import close
 
@@ -19,20 +13,10 @@ __all__ = ["CALLED"]
 
 READING = Reading("openai")
 
-_SCHEMA = "openai/embeddings.request"
 
-
-def write_request(request: JsonObject, ctx: Context) -> Call:
-    body = begin(request, ctx, HUB_EMBEDDINGS)
-    body["model"] = ctx.target.model
+def _rewrite(body: JsonObject, ctx: Context) -> None:
     without_encoding(body, ctx)
     close(body, ctx, HUB_EMBEDDINGS)
-    fit(body, judge(_SCHEMA, ctx.profile), ctx, "keep-extensions", HUB_EMBEDDINGS)
-    return Call("POST", "/embeddings", body)
 
 
-def read_reply(reply: Reply, ctx: Context) -> JsonObject:
-    return read_embeddings(reply, READING, ctx)
-
-
-CALLED = Called(write_request, read_reply, not_streamed, read_fault, batching(_SCHEMA))
+CALLED = embeddings_called(READING, rewrite=_rewrite, extras="keep-extensions")

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.changes import Weight
+from dragoman.adapters.chat.called import chat_called
 from dragoman.adapters.chat.messages import developer_to_system, join_text, refusals_as_text
-from dragoman.adapters.chat.reply import read_completion
-from dragoman.adapters.chat.stream import ChatReader
-from dragoman.adapters.common.parameters import begin, token_limit, without_stream_options
+from dragoman.adapters.common.parameters import token_limit, without_stream_options
 from dragoman.adapters.common.reply_rules import Reading
-from dragoman.adapters.dialect import Called
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.fit import fit
 from dragoman.adapters.validation import judge
 
-from .faults import WORDS, read_fault
+from .faults import WORDS
 
 __all__ = ["CALLED"]
 
@@ -61,17 +58,12 @@ READING = Reading(
 )
 
 
-def write_request(request: JsonObject, ctx: Context) -> Call:
-    rules = judge("mindie/chat.request", ctx.profile)
-    body = begin(request, ctx)
-    body["model"] = ctx.target.model
+def _rewrite(body: JsonObject, ctx: Context) -> None:
     token_limit(body, ctx)
     without_stream_options(body, ctx)
-    if "chat_template_kwargs" in rules.known:
+    if "chat_template_kwargs" in judge("mindie/chat.request", ctx.profile).known:
         _write_thinking(body, ctx)
     body["messages"] = join_text(refusals_as_text(developer_to_system(body["messages"], ctx), ctx), ctx)
-    fit(body, rules, ctx)
-    return Call("POST", "/v1/chat/completions", body)
 
 
 def _write_thinking(body: JsonObject, ctx: Context) -> None:
@@ -86,12 +78,4 @@ def _write_thinking(body: JsonObject, ctx: Context) -> None:
     body["chat_template_kwargs"] = {"enable_thinking": effort != "none", **given}
 
 
-def read_reply(reply: Reply, ctx: Context) -> JsonObject:
-    return read_completion(reply, READING, ctx)
-
-
-def read_stream(ctx: Context) -> ChatReader:
-    return ChatReader(READING, ctx)
-
-
-CALLED = Called(write_request, read_reply, read_stream, read_fault)
+CALLED = chat_called(READING, rewrite=_rewrite, path="/v1/chat/completions")

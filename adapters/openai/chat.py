@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.reply import read_completion
+from dragoman.adapters.chat.called import chat_called
 from dragoman.adapters.chat.requests import check_request
-from dragoman.adapters.chat.stream import ChatReader
 from dragoman.adapters.chat.writer import EventWriter
-from dragoman.adapters.common.parameters import begin
 from dragoman.adapters.common.reply_rules import Reading
-from dragoman.adapters.dialect import Called, Served
-from dragoman.adapters.fit import fit
+from dragoman.adapters.dialect import Served
 from dragoman.adapters.validation import judge
 
-from .faults import read_fault, write_fault
+from .faults import write_fault
 
 __all__ = ["CALLED", "SERVED"]
 
@@ -26,23 +23,8 @@ def read_request(call: Call, ctx: Context) -> JsonObject:
     return call.body
 
 
-def write_request(request: JsonObject, ctx: Context) -> Call:
-    body = begin(request, ctx)
-    body["model"] = ctx.target.model
-    fit(body, judge("openai/chat.request", ctx.profile), ctx, extras="keep-extensions")
-    return Call("POST", "/chat/completions", body)
-
-
-def read_reply(reply: Reply, ctx: Context) -> JsonObject:
-    return read_completion(reply, READING, ctx)
-
-
 def write_reply(reply: JsonObject, ctx: Context) -> Reply:
     return Reply(200, reply)
-
-
-def read_stream(ctx: Context) -> ChatReader:
-    return ChatReader(READING, ctx)
 
 
 def write_stream(ctx: Context) -> EventWriter:
@@ -50,4 +32,4 @@ def write_stream(ctx: Context) -> EventWriter:
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)
-CALLED = Called(write_request, read_reply, read_stream, read_fault)
+CALLED = chat_called(READING, extras="keep-extensions")

@@ -13,7 +13,7 @@ from dragoman.adapters.responses.stream import ResponsesReader
 from dragoman.adapters.responses.writer import ResponsesWriter
 from dragoman.adapters.validation import judge
 
-from .faults import read_fault, write_fault
+from .faults import write_fault
 
 __all__ = ["CALLED", "SERVED"]
 
@@ -50,4 +50,4 @@ def write_stream(ctx: Context) -> ResponsesWriter:
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)
-CALLED = Called(write_request, read_reply, read_stream, read_fault)
+CALLED = Called(write_request, read_reply, read_stream, READING.read_fault)

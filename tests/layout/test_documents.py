@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dragoman.contract.corpus import read_file
+from dragoman.contract.case_files import read_case_file
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -90,7 +90,7 @@ def test_every_page_is_in_the_index() -> None:
 def test_promises_are_contract_cases() -> None:
     promises = re.findall(r"\[`([\w/-]+)`\]\((contract/cases/[\w/.-]+)\)", README.read_text("utf-8"))
     assert len(promises) == 5
-    assert not [case for case, file in promises if case not in {known.id for known in read_file(ROOT / file)}]
+    assert not [case for case, file in promises if case not in {known.id for known in read_case_file(ROOT / file)}]
 
 
 def test_comparison_has_the_numbers_of_the_matrix() -> None:
