@@ -27,17 +27,19 @@ PROVIDER = httpx.AsyncClient(timeout=60, headers={"authorization": f"Bearer {os.
 Message = MutableMapping[str, Any]
 
 
-async def app(scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]) -> None:
+async def app(
+    scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
+) -> None:
     if scope["type"] != "http":
         return
     headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"]}
     call = dragoman.Call(scope["method"], scope["path"], {}, dict(parse_qsl(scope["query_string"].decode())), headers)
-    route = ROUTES.find(call.path) if call.method == "POST" else None
-    pipeline = dragoman.Pipeline(route or ROUTES.kin(call.path), call)
+    route = ROUTES.match(call.path) if call.method == "POST" else None
+    pipeline = dragoman.Pipeline(route or ROUTES.closest_route(call.path), call)
     has_begun = False
     try:
         if route is None:
-            raise ROUTES.unknown(call.path)
+            raise ROUTES.unknown_path(call.path)
         pipeline.receive(await read_body(receive))
         pipeline.start_conversation()  # without a store, `previous_response_id` is a fault
         attempt = pipeline.prepare(PLAN)

@@ -21,8 +21,7 @@ from dragoman.adapters.validation import load_validator
 from dragoman.contract.fakes import FakeProvider
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import Running, start
-
-DIALECTS = ("openai", "databricks", "azure", "mindie")
+from tests.dialects import DIALECTS
 
 
 @dataclass

@@ -20,8 +20,8 @@ from dragoman.adapters.call import Call, Context
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.pipeline import reply_reader
 from dragoman.contract.fakes import FakeProvider
+from tests.dialects import DIALECTS
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 MIB = 1024 * 1024
 QUICK = 0.1  # seconds
 HELLO = {"role": "user", "content": "hello"}

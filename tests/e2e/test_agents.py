@@ -20,7 +20,8 @@ from agents import (
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
+from tests.dialects import DIALECTS
+
 MODELS: dict[str, Any] = {"responses": OpenAIResponsesModel, "chat": OpenAIChatCompletionsModel}
 UNTRACED = RunConfig(tracing_disabled=True)
 SCRIPT = (

@@ -26,7 +26,8 @@ from azure.core.exceptions import (
     ResourceNotFoundError,
 )
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
+from tests.dialects import DIALECTS
+
 HELLO: list[Any] = [UserMessage("hello")]
 WEATHER = ChatCompletionsToolDefinition(
     function=FunctionDefinition(

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dragoman.contract.fakes.answers import REFUSAL, SENTENCE, THOUGHTS
+from tests.dialects import DIALECTS
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 PROFILES: dict[str, dict[str, str]] = {
     "as usual": {},
     "otherwise": {"openai": "documented", "databricks": "documented", "azure": "documented", "mindie": "actual"},

@@ -15,9 +15,10 @@ from openai import AsyncOpenAI
 from openai.types import Completion
 
 from dragoman.contract.fakes.answers import SENTENCE
+from tests.dialects import called, served
 
-CLIENTS = ("openai", "databricks")
-PROVIDERS = ("openai", "databricks")
+CLIENTS = served("completions")
+PROVIDERS = called("completions")
 STAND_INS = ("azure", "mindie")
 PROTOCOLS = ["chat", "completions"]
 PROFILES: dict[str, dict[str, str]] = {"as usual": {}, "otherwise": dict.fromkeys(CLIENTS, "documented")}

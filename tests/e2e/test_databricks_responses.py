@@ -20,8 +20,9 @@ from openai import AsyncOpenAI
 from dragoman.adapters.validation import load_validator
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
+from tests.dialects import called
 
-CHAT = ("openai", "databricks", "azure", "mindie")
+CHAT = called("chat")
 CALLED = ("openai-responses", "databricks-responses")
 MODELS = CHAT + CALLED
 TOOLS: list[dict[str, Any]] = [

@@ -14,7 +14,8 @@ from databricks.sdk.clock import Clock
 from databricks.sdk.config import Config
 from databricks.sdk.service.serving import ChatMessage, ChatMessageRole, QueryEndpointResponse
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
+from tests.dialects import DIALECTS
+
 HELLO = ChatMessage(role=ChatMessageRole.USER, content="hello")
 
 

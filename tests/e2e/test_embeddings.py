@@ -21,8 +21,9 @@ from databricks.sdk import WorkspaceClient, errors
 
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.fakes.embeddings import make_vector
+from tests.dialects import called
 
-PROVIDERS = ("openai", "databricks", "azure")
+PROVIDERS = called("embeddings")
 PATHS = {
     "openai": ("/v1/embeddings", "/openai/v1/embeddings"),
     "databricks": ("/serving-endpoints/embeddings", "/databricks/serving-endpoints/embeddings"),

@@ -15,8 +15,8 @@ from openai import AsyncOpenAI
 
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
+from tests.dialects import DIALECTS
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 NAMES = ("get_weather", "get_time")
 EMPTY: Any = {"type": "object", "properties": {}}
 TOOLS: Any = [{"type": "function", "function": {"name": name, "parameters": EMPTY}} for name in NAMES]

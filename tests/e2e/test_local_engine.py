@@ -25,8 +25,8 @@ from dragoman.local_engine.export.exporter import export_random_model
 from dragoman.local_engine.export.spec import ModelSpec
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
+from tests.dialects import DIALECTS
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 TINY = ModelSpec("llama", 64, 2, 4, 2, 16, 96, 272, 512, eos=(256,))
 TEMPLATE = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}assistant: "
 SCHEMA = {

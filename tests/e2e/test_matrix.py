@@ -16,8 +16,8 @@ import jsonschema_rs
 import pytest
 
 from dragoman.adapters.validation import load_validator
+from tests.dialects import DIALECTS
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 TOOLS = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
     for name in ("get_weather", "get_time")

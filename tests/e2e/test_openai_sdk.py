@@ -13,7 +13,8 @@ import pytest_asyncio
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
+from tests.dialects import DIALECTS
+
 TRUST = ssl.create_default_context()  # made once: it takes longer than most of these tests
 REPORTS_USAGE = ("openai", "databricks", "mindie")  # in streams; Azure's API does not
 WEATHER = {

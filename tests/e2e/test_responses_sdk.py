@@ -19,8 +19,8 @@ from dragoman.adapters.validation import load_validator
 from dragoman.contract.fakes import FakeProvider
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
+from tests.dialects import DIALECTS
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 WEATHER: Any = {
     "type": "function",
     "name": "get_weather",

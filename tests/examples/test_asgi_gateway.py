@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import ModuleType
@@ -25,13 +26,11 @@ async def gateway(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
         monkeypatch.setenv("PROVIDER_URL", provider.base_url)
         example = load_example()
         server = uvicorn.Server(uvicorn.Config(example.app, port=0, log_level="error", lifespan="off"))
-        serving = asyncio.create_task(server.serve())
-        while not server.started:
-            await asyncio.sleep(0.01)
-        host, port = server.servers[0].sockets[0].getsockname()
-        yield f"http://{host}:{port}"
-        server.should_exit = True
-        await serving
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            serving = asyncio.create_task(server.serve([listener]))
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            server.should_exit = True
+            await serving
         await example.PROVIDER.aclose()
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from dragoman.adapters import dialects as real
 from dragoman.contract.fakes import FakeProvider
-
-DIALECTS = ["openai", "databricks", "azure", "mindie"]
+from tests.dialects import DIALECTS
 
 
 async def _proxy(proxy: Any, fake: FakeProvider) -> Any:

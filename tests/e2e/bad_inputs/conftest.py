@@ -18,7 +18,6 @@ SERVED = (
     ("azure", "documented"),
     ("mindie", "actual"),
 )
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 KEY = "sk-canary-mine"
 QUICK = 0.1  # seconds
 HELLO = {"role": "user", "content": "hello"}

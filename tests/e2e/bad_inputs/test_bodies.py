@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from .conftest import DIALECTS, HELLO, NO_JSON, SERVED, Case, check_body, check_cases, check_unharmed, text
+from tests.dialects import DIALECTS
+
+from .conftest import HELLO, NO_JSON, SERVED, Case, check_body, check_cases, check_unharmed, text
 
 JSON = "application/json"
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from .conftest import DIALECTS, KEY, check_unharmed, text
+from tests.dialects import DIALECTS
+
+from .conftest import KEY, check_unharmed, text
 
 
 async def raw(client: Any, *parts: bytes) -> Any:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.dialects import DIALECTS
+
 from .conftest import (
-    DIALECTS,
     NO_JSON,
     QUICK,
     SERVED,

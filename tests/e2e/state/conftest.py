@@ -17,8 +17,9 @@ from openai import AsyncOpenAI
 from dragoman.contract.fakes import FakeProvider
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import Running, start
+from tests.dialects import called
 
-CHAT = ("openai", "databricks", "azure", "mindie")
+CHAT = called("chat")
 
 
 @dataclass

@@ -8,7 +8,9 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
-CHAT = ("openai", "databricks", "azure", "mindie")
+from tests.dialects import called
+
+CHAT = called("chat")
 KINDS = (*CHAT, "native")
 
 

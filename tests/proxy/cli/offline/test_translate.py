@@ -12,10 +12,10 @@ import pytest
 from typer.testing import Result
 
 from dragoman.adapters.validation import load_validator
+from tests.dialects import DIALECTS
 
 Run = Callable[..., Result]
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 PAIRS = list(product(DIALECTS, DIALECTS))
 SERVED = {"openai": "actual", "databricks": "actual", "azure": "actual", "mindie": "documented"}
 HEADS = {
