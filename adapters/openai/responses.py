@@ -27,7 +27,7 @@ def read_request(call: Call, ctx: Context) -> JsonObject:
 
 
 def write_request(request: JsonObject, ctx: Context) -> Call:
-    body = begin(request, ctx)
+    body = begin(request, ctx, HUB_RESPONSES)
     body["model"] = ctx.target.model
     fit(body, judge("openai/responses.request", ctx.profile), ctx, "keep-extensions", HUB_RESPONSES)
     return Call("POST", "/responses", body)
