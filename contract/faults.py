@@ -55,7 +55,7 @@ HARMLESS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "vectors-as-floats": (("databricks",), "Databricks has no other encoding"),
     "usage-in-last": (("databricks", "azure", "mindie"), "these dialects send the usage with the finish reason"),
     "usage-apart": (("databricks", "azure", "mindie"), "only OpenAI's reference fixes the chunk with the usage"),
-    "finish-beside": (("databricks", "azure", "mindie"), "only OpenAI's streams end with an empty delta"),
+    "finish-in-last-delta": (("databricks", "azure", "mindie"), "only OpenAI's streams end with an empty delta"),
 }
 """Maps a fault to the dialects in which it is allowed, and the reason."""
 

@@ -1,4 +1,4 @@
-"""Where each dialect answers, who may ask, and what it makes of fields that it does not know: one row of data each."""
+"""The paths, keys, statuses and treatment of unknown fields of each dialect: one row of data each."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from .wire import Reply
 __all__ = ["DIALECTS", "MODEL", "Dialect"]
 
 MODEL = "fake-model"
-_TOLD_BY = {"prompt": "completions", "input": "embeddings"}
+_PROTOCOL_BY_KEY = {"prompt": "completions", "input": "embeddings"}
 
 
-def _lost(dialect: str, said: Problem) -> Reply:
-    return write_error(dialect, "actual", said)
+def _write_not_found(dialect: str, problem: Problem) -> Reply:
+    return write_error(dialect, "actual", problem)
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """`root` completes the address to a base_url; `paths` are those of each protocol, with the model where it is in
-    there; such a path serves other protocols too, where it is asked for what is theirs.
-    `keys` are the headers that may carry the key, as header -> prefix. `invalid` is the status of a body that the
-    schema does not accept, `malformed` that of one that is no JSON object, `invalid_json` the dialect's word for it;
-    `unknown_path` is its word for an address that it does not have."""
+    """One dialect's addresses and errors. `root` completes the address to a base_url; `paths` are those of each
+    protocol. A path with the group `model` also serves the other protocols, selected by the body. `keys` maps a header
+    that may carry the key to its prefix. `invalid` is the status for a body that violates the schema, `malformed` for
+    one that is not a JSON object; `invalid_json` is the error code of the latter, `unknown_path` that of a path that
+    the dialect lacks."""
 
     name: str
     paths: Mapping[str, tuple[re.Pattern[str], ...]]
@@ -42,18 +42,18 @@ class Dialect:
     invalid_json: str = ""
     unknown_path: str = ""
     info: Mapping[str, JsonObject] = field(default_factory=dict)
-    lost: Callable[[str, Problem], Reply] = _lost
+    write_not_found: Callable[[str, Problem], Reply] = _write_not_found
 
     def route(self, path: str) -> tuple[str, re.Match[str]] | None:
-        """The protocol that is asked for at a path, as it is sent."""
+        """Match a raw path: its protocol and the match, None for an unknown path."""
         found = ((protocol, pattern.fullmatch(path)) for protocol, some in self.paths.items() for pattern in some)
         return next(((protocol, match) for protocol, match in found if match), None)
 
-    def meant(self, protocol: str, path: re.Match[str], body: JsonObject) -> str:
-        """The protocol that the body asks for, where a path serves several."""
+    def select_protocol(self, protocol: str, path: re.Match[str], body: JsonObject) -> str:
+        """Select the protocol that the body belongs to, if the path serves several."""
         if "model" not in path.re.groupindex or "messages" in body:
             return protocol
-        return next((meant for key, meant in _TOLD_BY.items() if key in body), protocol)
+        return next((other for key, other in _PROTOCOL_BY_KEY.items() if key in body), protocol)
 
 
 def _models(owner: str) -> JsonObject:
@@ -108,6 +108,6 @@ DIALECTS: Mapping[str, Dialect] = {
         malformed=422,
         keys={},
         info={"/v1/models": _models("MindIE Server")},
-        lost=lambda _dialect, _problem: Reply(404, {}, (b"",)),
+        write_not_found=lambda _dialect, _problem: Reply(404, {}, (b"",)),
     ),
 }

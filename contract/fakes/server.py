@@ -219,7 +219,7 @@ class FakeProvider:
             )
         request_checks.check_version(row, received.query)
         body = request_checks.parse_body(row, profile, received.raw)
-        protocol, found = row.meant(*route, body), route[1]
+        protocol, found = row.select_protocol(*route, body), route[1]
         model = unquote(found.groupdict().get("model") or str(body.get("model") or MODEL))
         if self.validate or row.extras == "by header":
             body = request_checks.apply_extras_policy(row, profile, received.headers, body, protocol)
@@ -238,7 +238,7 @@ class FakeProvider:
             request_checks.check_version(row, received.query)
             return build_json_reply(200, row.info[received.path])
         message = f"No such address: {received.method} {received.path}"
-        return row.lost(self.dialect, Problem(404, message, code=row.unknown_path))
+        return row.write_not_found(self.dialect, Problem(404, message, code=row.unknown_path))
 
     def _play_behaviour(self, received: ReceivedRequest, body: JsonObject, model: str, protocol: str) -> Reply:
         try:

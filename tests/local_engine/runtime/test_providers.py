@@ -41,7 +41,7 @@ def simulate_cuda(monkeypatch: pytest.MonkeyPatch, devices: int = 1) -> None:
 
 def test_a_missing_onnxruntime_is_an_error_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     set_wheels(monkeypatch)
-    with pytest.raises(ProviderError, match=r"uv pip install 'dragoman\[local\]'"):
+    with pytest.raises(ProviderError, match=r"uv pip install '\.\[local\]'"):
         select_provider("cpu")
 
 
