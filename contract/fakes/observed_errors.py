@@ -50,7 +50,7 @@ def _build_extra_detail(param: str) -> str:
 
 def _build_external_error(param: str) -> JsonObject:
     inner = {"error_code": "BAD_REQUEST", "message": f"{param}: Extra inputs are not permitted"}
-    return {"error": "ReceivedRequest error from databricks-model-serving", "external_model_message": inner}
+    return {"error": "Received error from databricks-model-serving", "external_model_message": inner}
 
 
 _FILTER = {"code": "content_filter", "message": "The response was filtered", "param": "messages", "status": 400}
