@@ -5,11 +5,11 @@ size of a value: in it, this template writes 2^60 characters (`tests/local_engin
 
     {% set n = namespace(a="x") %}{% for i in range(60) %}{% set n.a = n.a ~ n.a %}{% endfor %}{{ n.a }}
 
-In this module each pass of a loop, each call and each written text is charged to a budget. To do so, the module rewrites
-the parsed template: the body of a loop begins with a charge (including its constant text), and `~` and literals of
-lists become calls. A value may have at most as many characters and entries as a template may write. Operators that can
-enlarge a value are checked before they run. Refused are attributes that begin with an underscore, methods and filters
-that are not listed below, and everything that would alter an argument.
+In this module each pass of a loop, each call and each written text is charged to a budget. To do so, the module
+rewrites the parsed template: the body of a loop begins with a charge (including its constant text), and `~` and
+literals of lists become calls. A value may have at most as many characters and entries as a template may write.
+Operators that can enlarge a value are checked before they run. Refused are attributes that begin with an underscore,
+methods and filters that are not listed below, and everything that would alter an argument.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Budget:
             raise OverBudget(f"it takes more than {self.bounds.seconds} seconds")
 
     def measure(self, value: Any) -> int:
-        """Count the characters and entries of a value and of its contents, repeated ones each time. Raises OverBudget."""
+        """Count the characters and entries of a value and its contents, repeated ones each time. Raises OverBudget."""
         total, open_ = 0, [value]
         while open_:
             part = open_.pop()

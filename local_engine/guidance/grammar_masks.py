@@ -125,7 +125,7 @@ class GrammarCompiler:
     def compile_with_trigger(
         self, grammar: str, trigger: str, reasoning: ReasoningMarkers | None, path: Path, *, once: bool = False
     ) -> Callable[[], TokenMask]:
-        """Compile a grammar that applies from a trigger on, if `reasoning` is given only after its end. Raises Fault."""
+        """Compile a grammar that applies after a trigger, and with `reasoning` only after its end. Raises Fault."""
         matcher = self._compile_cached(grammar, path)
         skip_until = reasoning.close if reasoning else ""
         tokenizer = self._load_tokenizer()

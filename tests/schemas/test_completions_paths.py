@@ -38,7 +38,11 @@ def test_a_mistake_is_an_error_at_its_own_place(
             {"prompt": ["a", 1]},
             "prompt[1] is not valid: a list that contains a string must contain only strings",
         ),
-        ("openai", {"prompt": [1, [2]]}, "prompt[1] is not valid: a list that contains a token must contain only tokens"),
+        (
+            "openai",
+            {"prompt": [1, [2]]},
+            "prompt[1] is not valid: a list that contains a token must contain only tokens",
+        ),
         ("openai", {"prompt": []}, "prompt must not be empty"),
         ("openai", {}, "prompt is required"),
         ("openai", {"prompt": "x", "stream_options": {}}, "stream_options requires stream to be true"),

@@ -68,7 +68,8 @@ RULES: list[tuple[str, str, Schema, list[str | int], str]] = [
      "top_logprobs requires that logprobs is not false"),
     ("mindie", "native", {"use_beam_search": True, "max_tokens": 129}, ["max_tokens"],
      "with use_beam_search, max_tokens is at most 128"),
-    ("mindie", "actual", {"n": 2, "temperature": 0}, ["temperature"], "n above 1 requires a temperature greater than 0"),
+    ("mindie", "actual", {"n": 2, "temperature": 0}, ["temperature"],
+     "n above 1 requires a temperature greater than 0"),
 ]  # fmt: skip
 
 

@@ -51,7 +51,8 @@ def test_one_mistake_is_one_error_at_its_own_place(
 RULES: list[tuple[str, str, Schema, str]] = [
     ("openai", "documented", {"stream_options": {}}, "stream_options requires stream to be true"),
     ("openai", "documented", {"tool_choice": "required"}, "a tool_choice other than none and auto requires tools"),
-    ("openai", "documented", {"input": None}, "the request must have input, previous_response_id, conversation or prompt"),
+    ("openai", "documented", {"input": None},
+     "the request must have input, previous_response_id, conversation or prompt"),
     ("openai", "documented", {"previous_response_id": "r", "conversation": "c"},
      "previous_response_id and conversation cannot be combined"),
     ("databricks", "documented", {"stream_options": {}}, "stream_options requires stream to be true"),

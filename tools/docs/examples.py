@@ -82,7 +82,8 @@ def _object(root: Schema, rule: Schema, fixed: Mapping[str, Json]) -> dict[str, 
     body: dict[str, Json] = dict(fixed)
     properties: dict[str, Schema] = {}
     for part in _parts(root, rule, body):
-        properties.update({name: child for name, child in part.get("properties", {}).items() if _has_property(part, name)})
+        own = part.get("properties", {})
+        properties.update({name: child for name, child in own.items() if _has_property(part, name)})
         for name in part.get("required", ()):
             if name not in body:
                 body[name] = example(root, properties.get(name, _TEXT), name)
