@@ -12,9 +12,14 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from openai import AsyncOpenAI
+from openai.types.chat import ChatCompletionChunk
+from openai.types.responses import ResponseStreamEvent
 
+from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
+
+from .house import BuildHouse, House
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
 NAMES = ("get_weather", "get_time")
@@ -25,26 +30,26 @@ everywhere = pytest.mark.parametrize("dialect", DIALECTS)
 
 
 @pytest_asyncio.fixture
-async def client(house: Any) -> AsyncIterator[AsyncOpenAI]:
+async def client(house: House) -> AsyncIterator[AsyncOpenAI]:
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
         yield client
 
 
-def user(behaviour: str) -> Any:
+def user(behaviour: str) -> list[JsonObject]:
     return [{"role": "user", "content": f"fake:{behaviour} go"}]
 
 
-async def chunks(client: AsyncOpenAI, dialect: str, behaviour: str) -> list[Any]:
+async def chunks(client: AsyncOpenAI, dialect: str, behaviour: str) -> list[ChatCompletionChunk]:
     stream = await client.chat.completions.create(model=dialect, messages=user(behaviour), tools=TOOLS, stream=True)
     return [chunk async for chunk in stream]
 
 
-async def events(client: AsyncOpenAI, dialect: str, behaviour: str, **more: Any) -> list[Any]:
+async def events(client: AsyncOpenAI, dialect: str, behaviour: str, **more: JsonValue) -> list[ResponseStreamEvent]:
     stream = await client.responses.create(model=dialect, input=user(behaviour), tools=FLAT_TOOLS, stream=True, **more)
     return [event async for event in stream]
 
 
-def calls_of(found: list[Any]) -> dict[int, list[str]]:
+def calls_of(found: list[ChatCompletionChunk]) -> dict[int, list[str]]:
     """Index -> id, name and arguments as a client adds them up."""
     calls: dict[int, list[str]] = {}
     for chunk in found:
@@ -118,7 +123,7 @@ LIFE = {
 }
 
 
-def born(found: list[Any], event: Any) -> list[str]:
+def born(found: list[ResponseStreamEvent], event: ResponseStreamEvent) -> list[str]:
     """The types of the events that announced what this one adds to."""
     before = found[: event.sequence_number]
     own = [one for one in before if getattr(one, "output_index", None) == event.output_index]
@@ -144,7 +149,7 @@ async def test_t26_t27_t29_nothing_grows_unannounced_or_stays_open(
 
 
 @everywhere
-async def test_t32_an_error_before_the_first_event_is_answered_by_the_fallback(build: Any, dialect: str) -> None:
+async def test_t32_an_error_before_the_first_event_is_answered_by_the_fallback(build: BuildHouse, dialect: str) -> None:
     targets = {"targets": [{"provider": dialect, "model": "first"}], "fallbacks": ["spare"]}
     spare = {"targets": [{"provider": "openai" if dialect != "openai" else "mindie", "model": "fake-text"}]}
     house = await build(models={"main": targets, "spare": spare})
@@ -159,7 +164,7 @@ async def test_t32_an_error_before_the_first_event_is_answered_by_the_fallback(b
 
 @everywhere
 async def test_t33_instructions_arrive_and_a_filter_makes_it_incomplete(
-    client: AsyncOpenAI, house: Any, dialect: str
+    client: AsyncOpenAI, house: House, dialect: str
 ) -> None:
     reply = await client.responses.create(model=dialect, input=user("content-filter"), instructions="Be brief.")
     assert (reply.status, reply.incomplete_details.reason) == ("incomplete", "content_filter")  # type: ignore[union-attr]
@@ -167,7 +172,7 @@ async def test_t33_instructions_arrive_and_a_filter_makes_it_incomplete(
 
 
 @everywhere
-async def test_t34_calls_have_no_role(client: AsyncOpenAI, house: Any, dialect: str) -> None:
+async def test_t34_calls_have_no_role(client: AsyncOpenAI, house: House, dialect: str) -> None:
     whole = await client.responses.with_raw_response.create(model=dialect, input=user("tools"), tools=FLAT_TOOLS)
     items = json.loads(whole.text)["output"]
     assert [item["type"] for item in items] == ["function_call"]
@@ -177,7 +182,7 @@ async def test_t34_calls_have_no_role(client: AsyncOpenAI, house: Any, dialect: 
 
 
 @everywhere
-async def test_t35_a_format_arrives_and_what_cannot_is_told(client: AsyncOpenAI, house: Any, dialect: str) -> None:
+async def test_t35_a_format_arrives_and_what_cannot_is_told(client: AsyncOpenAI, house: House, dialect: str) -> None:
     form: Any = {"format": {"type": "json_schema", "name": "n", "schema": {**EMPTY, "required": []}}}
     extra = {"made_up": 1, "client_metadata": {"a": "b"}}
     answer = await client.responses.with_raw_response.create(
@@ -199,11 +204,11 @@ ITEM = {"type": "message", "id": "msg_1", "role": "assistant", "status": "comple
 TEXT = {"type": "output_text", "text": "Hello", "annotations": []}
 
 
-def response(**more: Any) -> dict[str, Any]:
+def response(**more: JsonValue) -> JsonObject:
     return {"id": "resp_1", "object": "response", "created_at": 1.5, "model": "m", "output": [], **more}
 
 
-def sse(*found: dict[str, Any]) -> bytes:
+def sse(*found: JsonObject) -> bytes:
     lines = [f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in found]
     return "".join(lines).encode()
 
@@ -244,7 +249,7 @@ async def provider() -> AsyncIterator[Provider]:
 
 
 @pytest_asyncio.fixture
-async def far(provider: Any) -> AsyncIterator[AsyncOpenAI]:
+async def far(provider: Provider) -> AsyncIterator[AsyncOpenAI]:
     """A client of a proxy whose only provider speaks Responses."""
     async with AsyncExitStack() as stack:
         config = {
@@ -257,7 +262,7 @@ async def far(provider: Any) -> AsyncIterator[AsyncOpenAI]:
         yield await stack.enter_async_context(AsyncOpenAI(base_url=f"{running.url}/v1", api_key="any", max_retries=0))
 
 
-async def heard(far: AsyncOpenAI) -> list[Any]:
+async def heard(far: AsyncOpenAI) -> list[ChatCompletionChunk]:
     stream = await far.chat.completions.create(
         model="far", messages=user("text"), stream=True, stream_options={"include_usage": True}
     )

@@ -8,7 +8,7 @@ import io
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,17 @@ import pytest_asyncio
 from onnx import TensorProto, helper, numpy_helper
 from openai import APIError, AsyncOpenAI
 
+from dragoman.contract.json_types import JsonValue
 from dragoman.local_engine.export.byte_tokenizer import byte_tokenizer
 from dragoman.local_engine.export.decoder_graph import ExportOptions
 from dragoman.local_engine.export.exporter import export_random_model
 from dragoman.local_engine.export.spec import ModelSpec
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
+from dragoman.proxy.upstreams.supervision.supervisor import Supervisor
+
+from .client import MakeClient
+from .house import BuildHouse, House
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
 TINY = ModelSpec("llama", 64, 2, 4, 2, 16, 96, 272, 512, eos=(256,))
@@ -73,11 +78,11 @@ def encoder(tmp_path: Path) -> Path:
 
 
 @pytest_asyncio.fixture
-async def engine_house(tiny: Path, house_type: Any) -> AsyncIterator[Callable[..., Awaitable[Any]]]:
+async def engine_house(tiny: Path, house_type: JsonValue) -> AsyncIterator[BuildHouse]:
     """engine_house(**settings of the provider) is a proxy whose model `tiny` is on the local engine."""
     running = []
 
-    async def get(**settings: Any) -> Any:
+    async def get(**settings: JsonValue) -> House:
         provider = {"engine": "local", "model_dir": str(tiny), "device": "cpu", "threads": 1, **settings}
         parts = {
             "server": {"port": 0, "drain": {"delay": 0.001, "timeout": 0.1}},
@@ -94,7 +99,7 @@ async def engine_house(tiny: Path, house_type: Any) -> AsyncIterator[Callable[..
         await one.stop()
 
 
-async def test_all_client_dialects(engine_house: Any, client_of: Any, subtests: pytest.Subtests) -> None:
+async def test_all_client_dialects(engine_house: BuildHouse, client_of: MakeClient, subtests: pytest.Subtests) -> None:
     house = await engine_house()
     for dialect in DIALECTS:
         client = client_of(house, dialect)
@@ -114,7 +119,7 @@ async def test_all_client_dialects(engine_house: Any, client_of: Any, subtests: 
             assert chunks[-1]["choices"][0]["finish_reason"] == "length"
 
 
-async def test_the_openai_client(engine_house: Any, subtests: pytest.Subtests) -> None:
+async def test_the_openai_client(engine_house: BuildHouse, subtests: pytest.Subtests) -> None:
     house = await engine_house()
     said: Any = [{"role": "user", "content": "hello"}]
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
@@ -160,7 +165,7 @@ async def test_the_openai_client(engine_house: Any, subtests: pytest.Subtests) -
             assert "response.output_text.delta" in kinds
 
 
-async def test_completions_of_the_openai_client(engine_house: Any) -> None:
+async def test_completions_of_the_openai_client(engine_house: BuildHouse) -> None:
     house = await engine_house(protocols=["chat", "completions"])
     asked: Any = {"model": "tiny", "prompt": ["a", "b"], "max_tokens": 6, "seed": 5, "logprobs": 2}
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
@@ -174,7 +179,7 @@ async def test_completions_of_the_openai_client(engine_house: Any) -> None:
         assert texts == [choice.text for choice in whole.choices]
 
 
-async def test_embeddings_of_the_openai_client(engine_house: Any, encoder: Path) -> None:
+async def test_embeddings_of_the_openai_client(engine_house: BuildHouse, encoder: Path) -> None:
     house = await engine_house(model_dir=str(encoder), protocols=["embeddings"])
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
         reply = await client.embeddings.create(model="tiny", input=["one", "a longer text"])
@@ -184,7 +189,9 @@ async def test_embeddings_of_the_openai_client(engine_house: Any, encoder: Path)
         assert floats.data[0].embedding == pytest.approx(reply.data[0].embedding)
 
 
-async def test_kill_9_under_load(engine_house: Any, client_of: Any, slow: Path, subtests: pytest.Subtests) -> None:
+async def test_kill_9_under_load(
+    engine_house: BuildHouse, client_of: MakeClient, slow: Path, subtests: pytest.Subtests
+) -> None:
     """Streams of every dialect end with an error event of theirs; the engine comes back by itself."""
     house = await engine_house(model_dir=str(slow))
     engine = house.proxy.upstreams[0].engine
@@ -214,13 +221,13 @@ async def test_kill_9_under_load(engine_house: Any, client_of: Any, slow: Path, 
     assert engine.pid != before and engine.restarts == 1
 
 
-async def statistics(socket: Path) -> Any:
+async def statistics(socket: Path) -> JsonValue:
     connector = aiohttp.UnixConnector(str(socket))
     async with aiohttp.ClientSession(connector=connector) as session, session.get("http://engine/health") as answer:
         return await answer.json()
 
 
-async def running(engine: Any, count: int) -> None:
+async def running(engine: Supervisor, count: int) -> None:
     """Return once the engine serves that many."""
     for _ in range(2000):
         if (await statistics(engine.socket))["running"] == count:
@@ -230,7 +237,7 @@ async def running(engine: Any, count: int) -> None:
 
 
 async def test_the_engine_refuses_in_the_clients_words(
-    engine_house: Any, client_of: Any, slow: Path, subtests: pytest.Subtests
+    engine_house: BuildHouse, client_of: MakeClient, slow: Path, subtests: pytest.Subtests
 ) -> None:
     house = await engine_house(model_dir=str(slow), slots=1, queue=0, context=512)
     engine = house.proxy.upstreams[0].engine
@@ -248,7 +255,7 @@ async def test_the_engine_refuses_in_the_clients_words(
             await running(engine, 0)
 
 
-async def test_a_client_that_leaves_frees_the_slot(engine_house: Any, client_of: Any) -> None:
+async def test_a_client_that_leaves_frees_the_slot(engine_house: BuildHouse, client_of: MakeClient) -> None:
     house = await engine_house(slots=1, queue=0)
     client = client_of(house, "openai")
     body = {"model": "tiny", "messages": [{"role": "user", "content": "hello"}], "stream": True}

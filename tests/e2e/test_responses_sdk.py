@@ -17,8 +17,11 @@ from pydantic import BaseModel, TypeAdapter
 
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.fakes import FakeProvider
+from dragoman.contract.json_types import JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
+
+from .house import House
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
 WEATHER: Any = {
@@ -43,7 +46,7 @@ class Person(BaseModel):
 
 
 @pytest_asyncio.fixture
-async def client(house: Any) -> AsyncIterator[AsyncOpenAI]:
+async def client(house: House) -> AsyncIterator[AsyncOpenAI]:
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
         yield client
 
@@ -156,7 +159,7 @@ async def test_errors_keep_their_class(client: AsyncOpenAI, dialect: str) -> Non
     assert orphan.value.param == "input[0].call_id"
 
 
-async def events(house: Any, dialect: str, behaviour: str) -> list[Any]:
+async def events(house: House, dialect: str, behaviour: str) -> list[JsonValue]:
     body = {"model": dialect, "input": f"fake:{behaviour} go", "stream": True, "tools": [WEATHER, TIME]}
     async with (
         aiohttp.ClientSession() as session,
@@ -180,7 +183,7 @@ async def events(house: Any, dialect: str, behaviour: str) -> list[Any]:
     "behaviour",
     ["text", "tools", "parallel-tools", "reasoning", "length", "content-filter", "refusal", "json-for-stream"],
 )
-async def test_every_event_is_valid_and_numbered(house: Any, dialect: str, behaviour: str) -> None:
+async def test_every_event_is_valid_and_numbered(house: House, dialect: str, behaviour: str) -> None:
     found = await events(house, dialect, behaviour)
     assert [event["sequence_number"] for event in found] == list(range(len(found)))
     for event in found:
@@ -197,7 +200,7 @@ async def test_every_event_is_valid_and_numbered(house: Any, dialect: str, behav
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("behaviour", ["cut", "cut-clean", "bare-text", "malformed-event", "error-event"])
-async def test_a_broken_stream_ends_in_response_failed(house: Any, dialect: str, behaviour: str) -> None:
+async def test_a_broken_stream_ends_in_response_failed(house: House, dialect: str, behaviour: str) -> None:
     found = await events(house, dialect, behaviour)
     assert [event["type"] for event in found[-2:]] == ["error", "response.failed"]
     assert found[-2]["error"]["message"] == found[-2]["message"]

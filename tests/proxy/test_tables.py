@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from dragoman.adapters import dialects as known
 from dragoman.adapters.call import Call
+from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.routes import ADDRESSES, Routes
+from dragoman.contract.json_types import JsonValue
 
 
-def test_what_is_served_follows_from_the_dialects(dialects: Any) -> None:
+def test_what_is_served_follows_from_the_dialects(dialects: dict[str, Dialect]) -> None:
     one = dialects["openai"]
     every = {name: replace(one, name=name) for name, _ in ADDRESSES}
     routes = Routes(every, {"azure": "documented"})
@@ -86,7 +87,7 @@ TASKS = {"vectors": "embeddings"}
         ("/v1/chat/completions", {"input": [{}]}, "chat"),
     ],
 )
-def test_an_address_of_several_protocols_is_settled_by_the_body(path: str, body: Any, protocol: str) -> None:
+def test_an_address_of_several_protocols_is_settled_by_the_body(path: str, body: JsonValue, protocol: str) -> None:
     route = Routes(known, {}).find(path)
     assert route is not None
     asked = route.asked_by(Call("POST", route.natural(path), body), TASKS.get)

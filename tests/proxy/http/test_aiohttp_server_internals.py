@@ -4,6 +4,7 @@ by name, before it fails in a connection."""
 from __future__ import annotations
 
 import inspect
+from types import ModuleType
 from typing import Any
 
 import aiohttp
@@ -42,7 +43,7 @@ INTERNALS: list[tuple[Any, str, tuple[str, ...]]] = [
 ]
 
 
-def complaint(owner: Any, name: str) -> str:
+def complaint(owner: type | ModuleType, name: str) -> str:
     where = getattr(owner, "__qualname__", owner.__name__)
     return f"aiohttp {aiohttp.__version__} broke {where}.{name}, which aiohttp_server.py uses; {RELEASES} have it"
 
@@ -50,7 +51,7 @@ def complaint(owner: Any, name: str) -> str:
 @pytest.mark.parametrize(
     ("owner", "name", "parameters"), INTERNALS, ids=lambda value: value if type(value) is str else ""
 )
-def test_aiohttp_still_has_it(owner: Any, name: str, parameters: tuple[str, ...]) -> None:
+def test_aiohttp_still_has_it(owner: type | ModuleType, name: str, parameters: tuple[str, ...]) -> None:
     assert hasattr(owner, name), complaint(owner, name)
     if parameters:
         assert set(inspect.signature(getattr(owner, name)).parameters) >= set(parameters), complaint(owner, name)

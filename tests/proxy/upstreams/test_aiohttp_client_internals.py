@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import aiohttp
@@ -38,19 +39,19 @@ INTERNALS: list[tuple[Any, str, tuple[str, ...]]] = [
 ]
 
 
-def complaint(owner: Any, name: str) -> str:
+def complaint(owner: type | ModuleType, name: str) -> str:
     where = getattr(owner, "__qualname__", owner.__name__)
     return f"aiohttp {aiohttp.__version__} broke {where}.{name}, which aiohttp_client.py uses; {RELEASES} have it"
 
 
-def parameters_of(function: Callable[..., Any]) -> set[str]:
+def parameters_of(function: Callable[..., object]) -> set[str]:
     return set(inspect.signature(function).parameters)
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "parameters"), INTERNALS, ids=lambda value: value if type(value) is str else ""
 )
-def test_aiohttp_still_has_it(owner: Any, name: str, parameters: tuple[str, ...]) -> None:
+def test_aiohttp_still_has_it(owner: type | ModuleType, name: str, parameters: tuple[str, ...]) -> None:
     assert hasattr(owner, name), complaint(owner, name)
     if parameters:
         assert parameters_of(getattr(owner, name)) >= set(parameters), complaint(owner, name)

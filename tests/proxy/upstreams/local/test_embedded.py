@@ -13,10 +13,10 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.config.names import match
 from dragoman.proxy.config.zero import from_environment
 
@@ -66,7 +66,7 @@ def served(tiny: Path) -> Iterator[tuple[str, str]]:
             process.wait(20)
 
 
-def asked(url: str) -> Any:
+def asked(url: str) -> JsonObject:
     question = {"model": "dragoman-mini", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 5}
     request = urllib.request.Request(
         f"{url}/v1/chat/completions", json.dumps(question).encode(), {"Content-Type": "application/json"}
