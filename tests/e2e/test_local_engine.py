@@ -78,11 +78,11 @@ def encoder(tmp_path: Path) -> Path:
 
 
 @pytest_asyncio.fixture
-async def engine_house(tiny: Path, house_type: JsonValue) -> AsyncIterator[BuildHouse]:
+async def engine_house(tiny: Path) -> AsyncIterator[BuildHouse]:
     """engine_house(**settings of the provider) is a proxy whose model `tiny` is on the local engine."""
     running = []
 
-    async def get(**settings: JsonValue) -> House:
+    async def get(**settings: object) -> House:
         provider = {"engine": "local", "model_dir": str(tiny), "device": "cpu", "threads": 1, **settings}
         parts = {
             "server": {"port": 0, "drain": {"delay": 0.001, "timeout": 0.1}},
@@ -92,7 +92,7 @@ async def engine_house(tiny: Path, house_type: JsonValue) -> AsyncIterator[Build
         }
         log = io.BytesIO()
         running.append(await start(Config.model_validate(parts), log_stream=log))
-        return house_type(running[-1], {}, log)
+        return House(running[-1], {}, log)
 
     yield get
     for one in running:

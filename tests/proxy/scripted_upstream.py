@@ -14,13 +14,14 @@ from dragoman.contract.json_types import JsonObject, JsonValue
 
 __all__ = ["StartUpstream", "Step", "Upstream", "Wire", "chunked", "http", "token"]
 
-Step: TypeAlias = bytes | float | str
+Step: TypeAlias = bytes | float | str | asyncio.Event
 
 
 @dataclass
 class Upstream:
-    """Plays `script` to every request: bytes are sent, a number is a pause in seconds, `hang` waits until the proxy
-    closes the connection, `reset` breaks it off. After the last step it hangs up, unless that is `keep`."""
+    """Plays `script` to every request: bytes are sent, a number is a pause in seconds, an event is waited for, `hang`
+    waits until the proxy closes the connection, `reset` breaks it off. After the last step it hangs up, unless that is
+    `keep`."""
 
     script: list[Step]
     requests: list[bytes] = field(default_factory=list)
@@ -55,6 +56,8 @@ class Upstream:
                 writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
                 writer.transport.abort()
                 return False
+            elif isinstance(step, asyncio.Event):
+                await step.wait()
             elif isinstance(step, bytes):
                 writer.write(step)
                 await writer.drain()

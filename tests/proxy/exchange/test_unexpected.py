@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from random import Random
 
 import pytest
 
@@ -12,19 +11,13 @@ from dragoman.adapters import dialects as real
 from dragoman.adapters.call import Context, Reply
 from dragoman.adapters.dialect import Dialect
 from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.proxy.first_target import FirstTarget
 from tests.proxy.running_proxy import StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Wire
 
 CANARY = "canary-of-a-reply"
 WHOLE = {"read": "read_reply", "write": "write_reply"}
 STREAM = {"read": "read_stream", "write": "write_stream"}
-
-
-class _InOrder(Random):
-    """Draws the first target that is left."""
-
-    def choices(self, population: JsonValue, *args: JsonValue, **kwargs: JsonValue) -> list[JsonValue]:
-        return [population[0]]
 
 
 def _odd(wire: Wire, stream: bool) -> list[bytes]:
@@ -74,7 +67,7 @@ async def test_the_next_target_is_asked(
 ) -> None:
     odd, well = await upstream(*_odd(wire, stream)), await upstream(wire.stream if stream else wire.ok)
     speak = {"openai": _fails_at(dialects["openai"], side, (STREAM if stream else WHOLE)[verb])}
-    p = await proxy(odd, well, speak=speak, random=_InOrder())
+    p = await proxy(odd, well, speak=speak, random=FirstTarget())
     answer = await p.ask(stream=stream)
     assert answer.status == 200, answer.text
     assert CANARY.encode() not in answer.text

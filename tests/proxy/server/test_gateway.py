@@ -235,10 +235,7 @@ async def test_health(proxy: StartProxy) -> None:
 @pytest.mark.parametrize("head", [b"GET /li", GET])
 async def test_a_head_that_never_ends(proxy: StartProxy, head: bytes) -> None:
     p = await proxy(server={"header_timeout": 0.2})
-    loop = asyncio.get_running_loop()
-    start = loop.time()
     answer = await p.raw(head)
-    assert loop.time() - start < 1
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b"Connection: close" in answer
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "request_timeout"

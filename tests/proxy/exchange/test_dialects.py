@@ -6,8 +6,7 @@ import pytest
 
 from dragoman.adapters import dialects as real
 from dragoman.contract.fakes import FakeProvider
-
-from .running_proxy import Proxy, StartProxy
+from tests.proxy.running_proxy import Proxy, StartProxy
 
 DIALECTS = ["openai", "databricks", "azure", "mindie"]
 
