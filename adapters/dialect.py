@@ -1,4 +1,4 @@
-"""What a dialect is: a name, its profiles, and eight verbs for each protocol that it has.
+"""What a dialect is: a name, its profiles, eight verbs for each protocol that it has, and its data.
 
 *Read* goes from the dialect to the hub form, *write* from the hub form to the dialect. A dialect that is **served**
 reads requests and writes replies; one that is **called** writes requests and reads replies.
@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from .call import Call, Context, JsonObject, Reply
 from .faults import Fault
 from .listing import Information
+from .providers import AddressForm, BaseAddress, EnvironmentProvider, Vendor
 from .streams import StreamReader, StreamWriter
 
-__all__ = ["Batching", "Called", "Dialect", "Served"]
+__all__ = ["Batching", "Called", "Dialect", "Served", "prefix"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,34 +51,66 @@ class Called:
     batching: Batching | None = None
 
 
+def prefix(name: str, *paths: str) -> tuple[str, ...]:
+    """Each path as clients of the dialect know it, then the same below `/<name>`, where no other dialect is served."""
+    return tuple(either for path in paths for either in (path, f"/{name}{path}"))
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A vendor's variant of the protocols.
+    """A vendor's variant of the protocols, with all that the rest of dragoman has to know of it.
 
-    `auth` names the ways to present a key, the first being the default: header name -> template. `addresses` are the
-    forms of address that its providers may have beside the usual one, each with its own default of `auth`.
-    `forwarded` are the provider's response headers that its clients rely on. `deployment_header` is the request header
-    with which its clients pick one of a model's targets. `summarised_reasoning` is true where what a reply tells of the
-    model's reasoning is a summary of it. `keeps_responses` is true where providers may keep responses, and continue
-    them. `protocol_of` tells what a call to an address of several protocols asks for, given a look at the tasks that
-    are configured for models. `information` is what it answers at addresses that tell of models.
+    **Protocols.** `served` and `called` map a protocol to its verbs. `profiles` are the variants of the dialect;
+    `served_profile` and `called_profile` hold unless the configuration names others. `default_protocols` are those
+    that a provider is used for unless its configuration says.
+
+    **Toward clients.** `paths` maps each served protocol to patterns of paths; `{name}` is one segment. If there is a
+    `protocol_of`, a path with a name serves all protocols: it returns the one that a call asks for, given a function
+    from a model to the task that is configured for it. `query` is what a client's query always has, with a value to
+    try. `stored_protocols` are those whose replies are kept: clients find each again below the path that made it.
+    `deployment_header` is the request header with which clients pick one of a model's targets. `information` is what
+    the dialect answers at addresses that describe models. `forwarded` are the provider's response headers that clients
+    rely on.
+
+    **Toward providers.** `auth` names the ways to present a key, the first being the default: header name -> template.
+    `base_address` says what calls append to a provider's address, `address_forms` which other forms of address there
+    are. `settings` are the keys of a provider's configuration that only this dialect has. `environment` are the
+    providers that exist if their variables are set, `vendors` LiteLLM's words for providers. `summarised_reasoning` is
+    true if replies hold a summary of the model's reasoning, `keeps_responses` if providers may keep responses and
+    continue them, `is_hub_form` if the dialect's forms are those of the hub, extensions included.
     """
 
     name: str
-    profiles: tuple[str, ...]
     auth: Mapping[str, Mapping[str, str]]
+    profiles: tuple[str, ...] = ("documented", "actual")
+    served_profile: str = "actual"
+    called_profile: str = "actual"
     served: Mapping[str, Served] = field(default_factory=dict)
     called: Mapping[str, Called] = field(default_factory=dict)
-    forwarded: tuple[str, ...] = ()
+    default_protocols: tuple[str, ...] = ("chat",)
+    paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    protocol_of: Callable[[Call, Callable[[str], str | None]], str] | None = None
+    query: Mapping[str, str] = field(default_factory=dict)
+    stored_protocols: frozenset[str] = frozenset()
     deployment_header: str | None = None
+    information: Mapping[str, Information] = field(default_factory=dict)
+    forwarded: tuple[str, ...] = ()
+    base_address: BaseAddress | None = None
+    address_forms: Mapping[str, AddressForm] = field(default_factory=dict)
+    settings: frozenset[str] = frozenset()
+    environment: tuple[EnvironmentProvider, ...] = ()
+    vendors: Mapping[str, Vendor] = field(default_factory=dict)
     summarised_reasoning: bool = False
     keeps_responses: bool = False
-    protocol_of: Callable[[Call, Callable[[str], str | None]], str] | None = None
-    information: Mapping[str, Information] = field(default_factory=dict)
-    addresses: Mapping[str, str] = field(default_factory=dict)
+    is_hub_form: bool = False
 
-    def presented(self, address: str | None, *, token: bool) -> str:
-        """The word of `auth` where the configuration has none: a token is always a bearer's."""
+    def served_paths(self, protocol: str) -> tuple[str, ...]:
+        """All patterns of paths that serve the protocol, those of other forms of address last."""
+        forms = (path for form in self.address_forms.values() for path in form.paths.get(protocol, ()))
+        return (*self.paths[protocol], *forms)
+
+    def default_auth(self, form: str | None, *, token: bool) -> str:
+        """The word of `auth` for a provider whose configuration has none: a token is always a bearer's."""
         if token:
             return "bearer"
-        return next(iter(self.auth)) if address is None else self.addresses[address]
+        return next(iter(self.auth)) if form is None else self.address_forms[form].auth

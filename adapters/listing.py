@@ -25,19 +25,22 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Information:
-    """What a dialect answers at an address that tells of models. `about` says of which: of all that the caller may use,
-    of the one that the address names, of the one that a request without a model's name would get, or of none; an answer
-    that tells of none needs no key.
+    """What a dialect answers at an address that describes models. `about` says which models: all that the caller may
+    use, the one that the address names, the one that a request without a model's name would get, or none; an answer
+    about none needs no key.
 
     `write` gets those models and the client's call, and raises Fault for a call that the dialect does not allow.
+    `paths` are the patterns of such addresses; `{name}` is all the rest.
     """
 
     about: Literal["all", "named", "default", "none"]
     write: Callable[[Sequence[Listed], Call], JsonObject]
+    paths: tuple[str, ...]
 
 
-def lists_as_openai(owner: str) -> Mapping[str, Information]:
-    """The lists of dialects that have OpenAI's, from the OpenAI OpenAPI document 2.3: ListModelsResponse and Model."""
+def lists_as_openai(owner: str, *paths: str) -> Mapping[str, Information]:
+    """The lists of dialects that have OpenAI's, from the OpenAI OpenAPI document 2.3: ListModelsResponse and Model.
+    One model is found below each of the paths."""
 
     def entry(model: Listed) -> JsonObject:
         return {"id": model.name, "object": "model", "created": model.since, "owned_by": owner}
@@ -49,4 +52,5 @@ def lists_as_openai(owner: str) -> Mapping[str, Information]:
         (one,) = models
         return entry(one)
 
-    return {"models": Information("all", models), "model": Information("named", model)}
+    named = tuple(f"{path}/{{name}}" for path in paths)
+    return {"models": Information("all", models, paths), "model": Information("named", model, named)}

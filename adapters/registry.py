@@ -1,15 +1,42 @@
-"""Every dialect, by name."""
+"""Every dialect. One line here and one folder next to this file make a dialect; everything else follows from them.
+
+A dialect's folder is a package with a `DIALECT`, its fake provider (`fake.json`) and a sample of each protocol
+(`samples/<protocol>.json`); its wire shapes are in `schemas/<name>/`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from .azure import AZURE
-from .databricks import DATABRICKS
-from .dialect import Dialect
-from .mindie import MINDIE
-from .openai import OPENAI
+if TYPE_CHECKING:
+    from .dialect import Dialect
 
-__all__ = ["dialects"]
+__all__ = ["NAMES", "dialects"]
 
-dialects: Mapping[str, Dialect] = {dialect.name: dialect for dialect in (OPENAI, DATABRICKS, AZURE, MINDIE)}
+NAMES = (
+    "openai",
+    "databricks",
+    "azure",
+    "mindie",
+)
+
+dialects: Mapping[str, Dialect]
+"""The dialects by name, complete, in the order of `NAMES`. Loaded on first use: the command line needs only names."""
+
+
+def __getattr__(name: str) -> Any:
+    """Raises IncompleteDialect if a dialect lacks something."""
+    if name != "dialects":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()["dialects"] = {one: _load(one) for one in NAMES}
+    return found
+
+
+def _load(name: str) -> Dialect:
+    from .dialect_check import require_complete
+
+    dialect: Dialect = import_module(f".{name}", __package__).DIALECT
+    require_complete(name, dialect)
+    return dialect

@@ -1,4 +1,4 @@
-"""Which address serves which dialect and protocol. The addresses are data; what is served is what the dialects say."""
+"""Which path serves which dialect and protocol. The paths are data of the dialects."""
 
 from __future__ import annotations
 
@@ -12,72 +12,21 @@ from .dialect import Dialect, Served
 from .faults import Fault
 from .suggestions import did_you_mean, nearest
 
-__all__ = ["ADDRESSES", "AZURE_OPENAI", "INFORMATION", "STORED", "Route", "Routes"]
+__all__ = ["Route", "RouteTable"]
 
-ADDRESSES: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("openai", "chat"): ("/v1/chat/completions", "/openai/v1/chat/completions"),
-    ("openai", "responses"): ("/v1/responses", "/openai/v1/responses"),
-    ("openai", "completions"): ("/v1/completions", "/openai/v1/completions"),
-    ("databricks", "chat"): (
-        "/serving-endpoints/chat/completions",
-        "/databricks/serving-endpoints/chat/completions",
-        "/serving-endpoints/{name}/invocations",
-        "/databricks/serving-endpoints/{name}/invocations",
-    ),
-    ("databricks", "responses"): ("/serving-endpoints/responses", "/databricks/serving-endpoints/responses"),
-    ("databricks", "completions"): ("/serving-endpoints/completions", "/databricks/serving-endpoints/completions"),
-    ("azure", "chat"): (
-        "/chat/completions",
-        "/azure/chat/completions",
-        "/models/chat/completions",
-        "/azure/models/chat/completions",
-    ),
-    ("mindie", "chat"): ("/mindie/v1/chat/completions",),
-    ("openai", "embeddings"): ("/v1/embeddings", "/openai/v1/embeddings"),
-    ("databricks", "embeddings"): ("/serving-endpoints/embeddings", "/databricks/serving-endpoints/embeddings"),
-    ("azure", "embeddings"): (
-        "/embeddings",
-        "/azure/embeddings",
-        "/models/embeddings",
-        "/azure/models/embeddings",
-    ),
-}
-"""(dialect, protocol) -> patterns of paths; `{name}` is one segment. Where a dialect has `protocol_of`, its addresses
-with a name in them serve all of its protocols."""
+_OPERATIONS = frozenset({"compact", "input_tokens"})
+"""What OpenAI has in place of an id, below the path that keeps responses. They are not served."""
 
-AZURE_OPENAI: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("openai", "chat"): ("/openai/deployments/{name}/chat/completions",),
-    ("openai", "completions"): ("/openai/deployments/{name}/completions",),
-    ("openai", "embeddings"): ("/openai/deployments/{name}/embeddings",),
-    ("openai", "responses"): ("/openai/responses",),
-}
-"""The same for clients of Azure OpenAI, whose form of address `adapters/openai/azure_addresses.py` reads."""
+_SHARED_SEGMENTS = frozenset({"api", ".well-known"})
+"""First segments of paths that no dialect has to itself; the second segment names the dialect."""
 
-STORED = frozenset({("openai", "responses")})
-"""Those whose replies are kept: their clients find each again below the address that made it."""
-
-_OPERATIONS = frozenset({"compact", "input_tokens"})  # OpenAI has them where ids stand; they are not served
-
-INFORMATION: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("openai", "models"): ("/v1/models", "/openai/v1/models", "/openai/models"),
-    ("openai", "model"): ("/v1/models/{name}", "/openai/v1/models/{name}", "/openai/models/{name}"),
-    ("databricks", "models"): ("/api/2.0/serving-endpoints", "/databricks/api/2.0/serving-endpoints"),
-    ("databricks", "model"): ("/api/2.0/serving-endpoints/{name}", "/databricks/api/2.0/serving-endpoints/{name}"),
-    ("databricks", "host"): ("/.well-known/databricks-config",),
-    ("azure", "info"): ("/info", "/azure/info", "/models/info", "/azure/models/info"),
-    ("mindie", "models"): ("/mindie/v1/models",),
-    ("mindie", "model"): ("/mindie/v1/models/{name}",),
-    ("mindie", "info"): ("/mindie/info",),
-}
-"""(dialect, what it tells) -> patterns of paths; `{name}` is all the rest."""
-
-_ANYBODYS = frozenset({"api", ".well-known"})  # first segments that tell of no dialect; the second does
-_LIKE = 0.85  # less is no slip of the pen, but another API: Azure's /images/embeddings, OpenAI's /v1/conversations
+_LIKENESS = 0.85
+"""A path that is less like any known one is no slip, but another API: Azure's /images/embeddings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`shared` are the routes of all protocols that the address serves, where it serves several."""
+    """A protocol of a dialect at a path. `shared` holds the routes of all protocols, if the path serves several."""
 
     dialect: Dialect
     protocol: str
@@ -85,111 +34,108 @@ class Route:
     profile: str
     shared: Mapping[str, Route] = field(default_factory=dict, compare=False, repr=False)
 
-    def asked_by(self, call: Call, task: Callable[[str], str | None]) -> Route:
-        """The route of the protocol that the call asks for. `task` tells what a model is there for. Raises Fault."""
+    def resolve(self, call: Call, task: Callable[[str], str | None]) -> Route:
+        """The route of the protocol that the call asks for. `task` gives the task of a model. Raises Fault."""
         choose = self.dialect.protocol_of if self.shared else None
-        return self if choose is None else self.of(choose(call, task))
+        return self if choose is None else self.for_protocol(choose(call, task))
 
-    def of(self, protocol: str) -> Route:
-        """The same address in another of its protocols. Raises Fault where it does not serve that."""
+    def for_protocol(self, protocol: str) -> Route:
+        """The same path in another of its protocols. Raises Fault if it does not serve that."""
         if not self.shared or protocol in self.shared:
             return self.shared.get(protocol, self)
         text = f"the body asks for {protocol}, which is not served here; served are: {', '.join(self.shared)}"
         raise Fault("invalid_request", text, code="unsupported_protocol")
 
     @property
-    def keeps(self) -> bool:
-        return (self.dialect.name, self.protocol) in STORED
+    def keeps_responses(self) -> bool:
+        """True if replies are kept, so that clients find each again below the path."""
+        return self.protocol in self.dialect.stored_protocols
 
-    def natural(self, path: str) -> str:
+    def strip_prefix(self, path: str) -> str:
         """The path without the prefix that names the dialect."""
         prefix = f"/{self.dialect.name}/"
         return path[len(prefix) - 1 :] if path.startswith(prefix) else path
 
 
-class Routes:
-    """The route table. `profiles` are those in which dialects are served: `actual` where nothing is said, `documented`
-    for mindie."""
+class RouteTable:
+    """Finds routes by path. `profiles` are those in which dialects are served, if not in their own default."""
 
     def __init__(self, dialects: Mapping[str, Dialect], profiles: Mapping[Any, str]) -> None:
         self._exact: dict[str, Route] = {}
         self._patterns: list[tuple[list[str], Route]] = []
+        self._stored: dict[str, Route] = {}
         self._by_beginning: dict[str, Route] = {}
-        self._told: dict[str, list[tuple[str, ...]]] = {}  # dialect -> patterns, those of the same thing together
-        self._keeping: list[str] = []
-        every: dict[str, dict[str, Route]] = {}
-        for (name, protocol), patterns in ADDRESSES.items():
-            dialect = dialects.get(name)
-            if dialect is not None and protocol in dialect.served:
-                profile = profiles.get(name) or ("documented" if name == "mindie" else "actual")
-                spoken = every.setdefault(name, {})
-                route = spoken[protocol] = Route(dialect, protocol, dialect.served[protocol], profile)
-                self._add(route, (*patterns, *AZURE_OPENAI.get((name, protocol), ())), spoken)
+        self._groups: dict[str, list[tuple[str, ...]]] = {}  # dialect -> patterns, those that serve the same together
+        for name, dialect in dialects.items():
+            routes: dict[str, Route] = {}
+            profile = profiles.get(name) or dialect.served_profile
+            for protocol, served in dialect.served.items():
+                routes[protocol] = Route(dialect, protocol, served, profile)
+                self._add_route(routes[protocol], routes)
+            for information in dialect.information.values():
+                self._add_group(next(iter(routes.values())), information.paths)
 
-        for (name, _), patterns in INFORMATION.items():
-            kin = next((route for route in self._by_beginning.values() if route.dialect.name == name), None)
-            if kin is not None:
-                self._tell(kin, patterns)
-
-    def find(self, path: str) -> Route | None:
+    def match(self, path: str) -> Route | None:
+        """The route of a path that takes requests."""
         route = self._exact.get(path)
         if route is None and self._patterns:
             parts = path.split("/")
-            route = next((route for pattern, route in self._patterns if _fits(pattern, parts)), None)
+            route = next((route for pattern, route in self._patterns if _matches(pattern, parts)), None)
         return route
 
-    def stored(self, path: str) -> tuple[Route, str, str] | None:
-        """The route that made the response which a path speaks of, that response's id, and which part of it."""
-        for base in self._keeping:
+    def match_stored(self, path: str) -> tuple[Route, str, str] | None:
+        """For the path of a kept response: the route that made it, its id, and the part of it that is asked for."""
+        for base, route in self._stored.items():
             if path.startswith(base):
                 response_id, slash, part = path[len(base) :].partition("/")
                 if response_id and response_id not in _OPERATIONS and bool(slash) == bool(part):
-                    return self._exact[base[:-1]], unquote(response_id), part
+                    return route, unquote(response_id), part
         return None
 
-    def kin(self, path: str) -> Route:
-        """The route whose dialect a client at this path most likely speaks: one that begins alike."""
-        return self._by_beginning.get(_beginning(path)) or self._by_beginning["v1"]
+    def closest_route(self, path: str) -> Route:
+        """The route whose dialect a client at this path most likely speaks: one that begins alike, else the first."""
+        return self._by_beginning.get(_beginning(path)) or next(iter(self._by_beginning.values()))
 
-    def unknown(self, path: str) -> Fault:
-        """What to say of an address that is not served: which one was meant, else which ones there are."""
-        known = [pattern for groups in self._told.values() for group in groups for pattern in group]
-        hint = did_you_mean(path, known, likeness=_LIKE)
+    def unknown_path(self, path: str) -> Fault:
+        """The fault for a path that is not served: it names the path that was meant, else those that exist."""
+        known = [pattern for groups in self._groups.values() for group in groups for pattern in group]
+        hint = did_you_mean(path, known, likeness=_LIKENESS)
         if not hint:
-            dialect = self.kin(path).dialect.name
-            served = ", ".join(_closest(path, group) for group in self._told[dialect])
+            dialect = self.closest_route(path).dialect.name
+            served = ", ".join(_closest_pattern(path, group) for group in self._groups[dialect])
             hint = f": dragoman has no such API; to {dialect} clients it serves {served}"
         return Fault("not_found", f"nothing is served at this address{hint}", code="unknown_url")
 
-    def _tell(self, route: Route, patterns: tuple[str, ...]) -> None:
-        self._told.setdefault(route.dialect.name, []).append(patterns)
-        for pattern in patterns:
-            self._by_beginning.setdefault(_beginning(pattern), route)
-
-    def _add(self, route: Route, patterns: tuple[str, ...], spoken: Mapping[str, Route]) -> None:
-        self._tell(route, patterns)
+    def _add_route(self, route: Route, routes: Mapping[str, Route]) -> None:
+        patterns = route.dialect.served_paths(route.protocol)
+        self._add_group(route, patterns)
         for pattern in patterns:
             if "{" in pattern:
-                shared = spoken if route.dialect.protocol_of is not None else {}
+                shared = routes if route.dialect.protocol_of is not None else {}
                 self._patterns.append((pattern.split("/"), replace(route, shared=shared)))
             else:
                 self._exact[pattern] = route
-            if route.keeps:
-                self._keeping.append(f"{pattern}/")
+            if route.keeps_responses:
+                self._stored[f"{pattern}/"] = route
+
+    def _add_group(self, route: Route, patterns: tuple[str, ...]) -> None:
+        self._groups.setdefault(route.dialect.name, []).append(patterns)
+        for pattern in patterns:
+            self._by_beginning.setdefault(_beginning(pattern), route)
 
 
 def _beginning(path: str) -> str:
     first, second = [*path.split("/"), "", ""][1:3]
-    return f"{first}/{second}" if first in _ANYBODYS else first
+    return f"{first}/{second}" if first in _SHARED_SEGMENTS else first
 
 
-def _closest(path: str, patterns: tuple[str, ...]) -> str:
-    """Of patterns that serve the same, the most alike of those that begin as the path does, else the first."""
+def _closest_pattern(path: str, patterns: tuple[str, ...]) -> str:
+    """Prefer the pattern that is most like the path among those that begin as it does, else the first."""
     alike = [pattern for pattern in patterns if _beginning(pattern) == _beginning(path)]
     return nearest(path, alike or patterns[:1], likeness=0)[0]
 
 
-def _fits(pattern: list[str], parts: list[str]) -> bool:
+def _matches(pattern: list[str], parts: list[str]) -> bool:
     return len(pattern) == len(parts) and all(
         bool(part) if wanted.startswith("{") else wanted == part for wanted, part in zip(pattern, parts, strict=True)
     )

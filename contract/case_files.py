@@ -13,8 +13,8 @@ from jsonschema.exceptions import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError
 
-from .addresses import ADDRESSES
 from .checks import REPLY_CHECKS, UPSTREAM_CHECKS, Rule
+from .dialects import DIALECTS, Dialect, load_dialect
 from .json_types import JsonObject, JsonValue
 from .model import Case, Check, Expectation, Level, Step, UpstreamPlan
 from .placeholders import fill_placeholders
@@ -71,11 +71,28 @@ def read_case_file(file: Path) -> list[Case]:
     problems = [f"{file}: {_locate(error)}: {error.message}" for error in _schema_validator().iter_errors(content)]
     if problems:
         raise CaseFileError(problems)
+    problems = [
+        f"{file}: there is no dialect {name!r}; there are: {', '.join(DIALECTS)}"
+        for name in _find_unknown_dialects(content)
+    ]
+    if problems:
+        raise CaseFileError(problems)
     cases = [case for text in content["cases"] for case in _build_cases(text, content)]
     problems = [f"{file}: {case.id}: {problem}" for case in cases for problem in _find_problems(case)]
     if problems:
         raise CaseFileError(list(dict.fromkeys(problems)))
     return cases
+
+
+def _find_unknown_dialects(content: JsonObject) -> Iterator[str]:
+    """Find the names that should be a dialect or a tag, and are neither."""
+    known = {"all", "else", *(word for name in DIALECTS for word in load_dialect(name).names)}
+    for text in (content, *content["cases"]):
+        yield from (word for key in ("dialects", "upstreams") for word in text.get(key, ()) if word not in known)
+        for step in text.get("steps", ()):
+            status = step["expect"]["status"]
+            maps = (step["request"].get("for"), step["expect"].get("for"), status if isinstance(status, dict) else None)
+            yield from (word for words in maps for word in words or () if word not in known)
 
 
 @cache
@@ -93,9 +110,9 @@ def _build_cases(text: JsonObject, defaults: JsonObject) -> Iterator[Case]:
     for values in text.get("each", [{}]):
         one = _fill_each(text, values) if values else text
         protocol: str = one.get("protocol") or defaults["protocol"]
-        dialects: list[str] = one.get("dialects") or defaults.get("dialects") or list(ADDRESSES)
-        for dialect in dialects:
-            if protocol in ADDRESSES[dialect].paths:
+        named: list[str] | None = one.get("dialects") or defaults.get("dialects")
+        for dialect in map(load_dialect, DIALECTS):
+            if protocol in dialect.paths and (named is None or not set(dialect.names).isdisjoint(named)):
                 yield _build_case(one, defaults, protocol, dialect)
 
 
@@ -119,7 +136,7 @@ class _DeferredValues(dict[str, JsonValue]):
         return f"${{{self._name}.{key}}}"
 
 
-def _build_case(text: JsonObject, defaults: JsonObject, protocol: str, dialect: str) -> Case:
+def _build_case(text: JsonObject, defaults: JsonObject, protocol: str, dialect: Dialect) -> Case:
     level: Level = text["level"]
     return Case(
         id=text["id"],
@@ -127,17 +144,24 @@ def _build_case(text: JsonObject, defaults: JsonObject, protocol: str, dialect: 
         source=text.get("source") or defaults.get("source") or "",
         level=level,
         protocol=protocol,
-        dialect=dialect,
+        dialect=dialect.name,
         steps=tuple(_build_step(step, level, dialect) for step in text["steps"]),
         needs=frozenset(text.get("needs", ())),
         max_tokens=text.get("max_tokens", 0),
-        upstreams=tuple(text.get("upstreams", ())),
+        upstreams=_list_upstreams(text.get("upstreams", ())),
         profiles=tuple(text.get("profiles", ())),
         probe=text.get("probe", False),
     )
 
 
-def _build_step(text: JsonObject, level: Level, dialect: str) -> Step:
+def _list_upstreams(named: Sequence[str]) -> tuple[str, ...]:
+    """List the dialects of the fake providers that the case drives; `all` means every dialect."""
+    if "all" in named:
+        return DIALECTS
+    return tuple(name for name in DIALECTS if not set(load_dialect(name).names).isdisjoint(named))
+
+
+def _build_step(text: JsonObject, level: Level, dialect: Dialect) -> Step:
     upstream = text.get("upstream")
     plan = None
     if upstream is not None:
@@ -145,11 +169,11 @@ def _build_step(text: JsonObject, level: Level, dialect: str) -> Step:
     return Step(text["request"], _build_expectation(text["expect"], level, dialect), text.get("save", {}), plan)
 
 
-def _build_expectation(text: JsonObject, level: Level, dialect: str) -> Expectation:
+def _build_expectation(text: JsonObject, level: Level, dialect: Dialect) -> Expectation:
     status = text["status"]
     if isinstance(status, dict):
-        status = status.get(dialect, status.get("else", 200))
-    added = text.get("for", {}).get(dialect, ())
+        status = dialect.select(status) or status.get("else", 200)
+    added = dialect.select(text.get("for", {})) or ()
     return Expectation(
         status=tuple(status) if isinstance(status, list) else (status,),
         schema=text.get("schema"),

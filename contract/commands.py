@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from . import options
+from .dialects import DEFAULT_DIALECT
 
 if TYPE_CHECKING:
     from .model import Case
@@ -33,7 +34,7 @@ app = typer.Typer(
 def run(
     base_url: options.BaseUrl,
     model: options.Model,
-    dialect: options.Dialect = "openai",
+    dialect: options.Dialect = DEFAULT_DIALECT,
     profile: options.Profile = "",
     api_key: options.ApiKey = None,
     header: options.Header = None,

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from .case_files import load_cases
+from .dialects import DIALECTS, load_dialect
 from .fakes import BEHAVIOURS, FakeProvider, answers
-from .model import DIALECTS, Case
+from .model import Case
 from .runner import CaseRunner
 from .target import Target
 from .transport import HttpTransport
@@ -35,29 +36,19 @@ CORRECT_BEHAVIOURS = frozenset(
 )
 """Behaviours that are no faults."""
 
-_ALL_DIALECTS = DIALECTS
-
-HARMLESS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "slow": (_ALL_DIALECTS, "a slow reply is correct"),
-    "slow-first": (_ALL_DIALECTS, "a slow reply is correct"),
-    "pause": (_ALL_DIALECTS, "a slow reply is correct"),
-    "split-utf8": (_ALL_DIALECTS, "a stream may be split between any two bytes"),
-    "huge-event": (_ALL_DIALECTS, "no reference limits the size of an event"),
-    "list-content": (("databricks",), "Databricks' reasoning models write content as a list"),
-    "role-every-delta": (
-        ("databricks", "azure", "mindie"),
-        "only OpenAI's reference limits the role to the first delta",
-    ),
-    "empty-tool-calls": (("mindie",), "MindIE always sends the list"),
-    "empty-choices": (("azure",), "Azure's services send such chunks"),
-    "plural-object": (("databricks",), "Databricks' reference uses the plural"),
-    "eos-token": (("mindie",), "MindIE's reference lists this finish reason"),
-    "vectors-as-floats": (("databricks",), "Databricks has no other encoding"),
-    "usage-in-last": (("databricks", "azure", "mindie"), "these dialects send the usage with the finish reason"),
-    "usage-apart": (("databricks", "azure", "mindie"), "only OpenAI's reference fixes the chunk with the usage"),
-    "finish-beside": (("databricks", "azure", "mindie"), "only OpenAI's streams end with an empty delta"),
+_HARMLESS_EVERYWHERE = {
+    "slow": "a slow reply is correct",
+    "slow-first": "a slow reply is correct",
+    "pause": "a slow reply is correct",
+    "split-utf8": "a stream may be split between any two bytes",
+    "huge-event": "no reference limits the size of an event",
 }
-"""Maps a fault to the dialects in which it is allowed, and the reason."""
+"""Maps a behaviour that is allowed in every dialect to the reason."""
+
+HARMLESS: Mapping[str, Mapping[str, str]] = {
+    name: {**_HARMLESS_EVERYWHERE, **load_dialect(name).harmless} for name in DIALECTS
+}
+"""Maps a dialect to the behaviours that are allowed in it, each with the reason."""
 
 _ARGUMENTS = {
     "huge-body": "huge-body(size=33)",
@@ -91,8 +82,7 @@ class Fault:
 
     def harmless_reason(self, dialect: str) -> str:
         """Why the behaviour is allowed in that dialect, empty if it is a fault."""
-        dialects, reason = HARMLESS.get(self.name, ((), ""))
-        return reason if dialect in dialects else ""
+        return HARMLESS.get(dialect, {}).get(self.name, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +102,8 @@ class FaultRow:
 def _list_faults() -> Iterable[Fault]:
     for name, behaviour in BEHAVIOURS.items():
         if name not in CORRECT_BEHAVIOURS:
-            yield Fault(name, behaviour.description, _choose_baseline(behaviour.answer), behaviour.dialects or DIALECTS)
+            dialects = DIALECTS if behaviour.dialects is None else behaviour.dialects
+            yield Fault(name, behaviour.description, _choose_baseline(behaviour.answer), dialects)
 
 
 def _choose_baseline(answer: object) -> str:

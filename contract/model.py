@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from .dialects import DIALECTS
 from .json_types import JsonObject, JsonValue
 
 __all__ = [
@@ -23,7 +24,6 @@ __all__ = [
 Level: TypeAlias = Literal["MUST", "SHOULD", "MAY"]
 
 LEVELS: tuple[Level, ...] = ("MUST", "SHOULD", "MAY")
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 PROTOCOLS = ("chat", "responses", "completions", "embeddings", "models")
 
 

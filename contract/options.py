@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from typer import Option
+
+from .dialects import DIALECTS
 
 __all__ = [
     "ApiKey",
@@ -41,7 +43,10 @@ __all__ = [
     "Without",
 ]
 
-DialectName: TypeAlias = Literal["openai", "databricks", "azure", "mindie"]
+if TYPE_CHECKING:
+    DialectName: TypeAlias = str
+else:
+    DialectName = Literal[DIALECTS]
 LevelName: TypeAlias = Literal["MUST", "SHOULD", "MAY"]
 Texts: TypeAlias = list[str] | None
 File: TypeAlias = Path | None

@@ -24,7 +24,7 @@ __all__ = ["dragoman_fake", "dragoman_proxy", "pytest_addoption", "pytest_collec
 _OPTIONS = {
     "base-url": "Run the contract cases against the endpoint at this address.",
     "model": "The model to request.",
-    "dialect": "The dialect that the endpoint should speak: openai (default), databricks, azure or mindie.",
+    "dialect": "The dialect that the endpoint should speak; default openai.",
     "profile": "Validate against this profile of the dialect's schemas.",
     "api-key-env": "The environment variable with the API key; default DRAGOMAN_CONTRACT_KEY.",
     "level": "The lowest level to run: MUST (default), SHOULD or MAY.",
@@ -78,12 +78,12 @@ def _collect_cases(session: pytest.Session, config: pytest.Config) -> Iterator[p
 
 
 def _build_target(config: pytest.Config) -> Target:
-    from .addresses import ADDRESSES
+    from .dialects import DEFAULT_DIALECT, DIALECTS
     from .target import Target
 
-    dialect = _option(config, "dialect") or "openai"
-    if dialect not in ADDRESSES:
-        raise pytest.UsageError(f"--dragoman-dialect is one of {', '.join(ADDRESSES)}, not {dialect}")
+    dialect = _option(config, "dialect") or DEFAULT_DIALECT
+    if dialect not in DIALECTS:
+        raise pytest.UsageError(f"--dragoman-dialect is one of {', '.join(DIALECTS)}, not {dialect}")
     model = _option(config, "model")
     if not model:
         raise pytest.UsageError("--dragoman-base-url needs --dragoman-model too")

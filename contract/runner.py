@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from .dialects import load_dialect
 from .exchange import CLIENT_CLOSED_REQUEST, Exchange, Request, Response, Transport, UnreachableError
 from .json_types import JsonValue
 from .model import Case, Step
@@ -230,8 +231,9 @@ class CaseRunner:
         ):
             self.stop_reason = f"the endpoint answered {response.status} to {case.id}: is the key right?"
         if case.probe and response.status in _NOT_SERVED:
-            no_root = case.dialect == "openai" and "/v1" not in self.target.base_url
-            hint = "; the base URL of an OpenAI endpoint usually ends with /v1" if no_root else ""
+            root = load_dialect(case.dialect).root
+            no_root = root not in self.target.base_url
+            hint = f"; the base URL of an endpoint of {case.dialect} usually ends with {root}" if no_root else ""
             self.unserved[case.protocol] = f"{case.protocol} is not served: {case.id} got {response.status}{hint}"
 
 

@@ -6,11 +6,11 @@ import json
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from dragoman.schemas import merge_patch
 
-from .addresses import ADDRESSES, build_path
+from .dialects import build_path, load_dialect
 from .exchange import Request
 from .json_types import JsonObject, JsonValue
 from .model import Case, Step
@@ -42,20 +42,21 @@ class Target:
     @property
     def schema_profile(self) -> str:
         """The profile of the schemas that replies are validated against."""
-        return self.profile or ADDRESSES[self.dialect].profile
+        return self.profile or load_dialect(self.dialect).schema_profile
 
 
 def build_request(step: Step, case: Case, target: Target, saved: Mapping[str, JsonValue]) -> tuple[Request, JsonObject]:
     """Build the request of a step. The second value is its body as a JSON object, empty if the body is none. Raises
     MissingValueError."""
     text = step.request
-    text = merge_patch(text, text.get("for", {}).get(case.dialect, {}))
+    dialect = load_dialect(case.dialect)
+    text = merge_patch(text, dialect.select(text.get("for", {})) or {})
     values = {"model": target.model, "saved": saved, "image": IMAGE, "key": target.key or ""}
     text = fill_placeholders({k: v for k, v in text.items() if k != "for"}, values)
     path = text.get("path") or build_path(case.dialect, text.get("protocol", case.protocol), target.model)
     raw, body = _build_body(text, path, target)
     method = text.get("method") or ("POST" if raw else "GET")
-    query = _drop_nulls({**ADDRESSES[case.dialect].query, **text.get("query", {})})
+    query = _drop_nulls({**dialect.query, **text.get("query", {})})
     whole = f"{path}?{urlencode(query)}" if query else path
     headers = _build_headers(text, target, with_body=bool(raw))
     return Request(method, target.base_url.rstrip("/") + whole, whole, headers, raw, text.get("leave", "")), body
@@ -68,8 +69,7 @@ def _build_body(text: JsonObject, path: str, target: Target) -> tuple[bytes, Jso
     body = text.get("body")
     if body is None:
         return b"", {}
-    path_names_model = target.dialect == "databricks" and path == build_path("databricks", "chat", target.model)
-    if isinstance(body, dict) and "model" not in body and text.get("model", True) and not path_names_model:
+    if isinstance(body, dict) and "model" not in body and text.get("model", True) and path not in _model_paths(target):
         body = {"model": target.model, **body}
     if isinstance(body, dict) and "max_tokens" in body and "max_tokens" in target.without:
         body = {**body, "max_completion_tokens": body["max_tokens"]}
@@ -77,10 +77,17 @@ def _build_body(text: JsonObject, path: str, target: Target) -> tuple[bytes, Jso
     return json.dumps(body, ensure_ascii=False).encode(), body if isinstance(body, dict) else {}
 
 
+def _model_paths(target: Target) -> list[str]:
+    """The paths that name the target's model; a request to one of them needs no model in its body."""
+    patterns = (path for paths in load_dialect(target.dialect).paths.values() for path in paths if "{model}" in path)
+    return [pattern.replace("{model}", quote(target.model, safe="")) for pattern in patterns]
+
+
 def _build_headers(text: JsonObject, target: Target, *, with_body: bool) -> dict[str, str]:
     given: dict[str, str | None] = {"Content-Type": "application/json"} if with_body else {}
     if target.key:
-        given |= {name: form.format(key=target.key) for name, form in ADDRESSES[target.dialect].key.items()}
+        forms = load_dialect(target.dialect).key
+        given |= {name: form.format(key=target.key) for name, form in forms.items()}
     return _drop_nulls({**given, **target.headers, **text.get("headers", {})})
 
 

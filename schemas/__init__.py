@@ -18,6 +18,7 @@ __all__ = [
     "DOCUMENTED",
     "Schema",
     "SchemaNotFound",
+    "all_profiles",
     "inherit_rows",
     "lineage",
     "load",
@@ -89,6 +90,11 @@ def profiles(name: str) -> tuple[str, ...]:
     """
     if name not in names():
         raise _not_found(name)
+    return (DOCUMENTED, *_patches(name))
+
+
+def _patches(name: str) -> list[str]:
+    """The profiles of a known schema that are merge patches, sorted."""
     dialect, _, stem = name.partition("/")
     found = {
         file.name.removeprefix(f"{stem}.").removesuffix(".json")
@@ -96,7 +102,13 @@ def profiles(name: str) -> tuple[str, ...]:
         if file.name.startswith(f"{stem}.") and file.name.count(".") == 3
     }
     found |= {profile for (one, profile), base in _BASES.items() if one == dialect and base in found}
-    return (DOCUMENTED, *sorted(found))
+    return sorted(found)
+
+
+@lru_cache(maxsize=1)
+def all_profiles() -> tuple[str, ...]:
+    """Every profile that some schema has, `documented` first."""
+    return tuple(dict.fromkeys((DOCUMENTED, *(profile for name in names() for profile in _patches(name)))))
 
 
 def _base(dialect: str, profile: str) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dragoman.adapters.dialect import Dialect
+import re
+
+from dragoman.adapters.dialect import Dialect, prefix
+from dragoman.adapters.providers import BaseAddress, EnvironmentProvider, Vendor
 
 from . import chat, embeddings, served
-from .calls import DEPLOYMENT
+from .calls import DEFAULT_API_VERSION, DEPLOYMENT
 from .info import INFORMATION
 
-__all__ = ["AZURE"]
+__all__ = ["DIALECT"]
 
-AZURE = Dialect(
+DIALECT = Dialect(
     name="azure",
-    profiles=("documented", "actual"),
     auth={
         "both": {"Authorization": "Bearer {}", "api-key": "{}"},
         "bearer": {"Authorization": "Bearer {}"},
@@ -20,7 +22,27 @@ AZURE = Dialect(
     },
     served={"chat": served.SERVED, "embeddings": embeddings.SERVED},
     called={"chat": chat.CALLED, "embeddings": embeddings.CALLED},
-    forwarded=("x-ms-error-code",),
+    paths={
+        "chat": prefix("azure", "/chat/completions", "/models/chat/completions"),
+        "embeddings": prefix("azure", "/embeddings", "/models/embeddings"),
+    },
+    query={"api-version": DEFAULT_API_VERSION},
     deployment_header=DEPLOYMENT,
     information=INFORMATION,
+    forwarded=("x-ms-error-code",),
+    base_address=BaseAddress(
+        "/chat/completions",
+        re.compile(r"/chat(/completions)?$|/embeddings$"),
+        host_paths={".services.ai.azure.com": "/models"},
+    ),
+    settings=frozenset({"api_version"}),
+    environment=(
+        EnvironmentProvider(
+            "azure",
+            ("AZURE_INFERENCE_ENDPOINT", "AZURE_INFERENCE_CREDENTIAL"),
+            "${AZURE_INFERENCE_ENDPOINT}",
+            ("chat", "embeddings"),
+        ),
+    ),
+    vendors={"azure_ai": Vendor("${AZURE_AI_API_BASE}", key="AZURE_AI_API_KEY")},
 )

@@ -3,7 +3,7 @@ shall happen to parameters that the API does not define, and which deployment is
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from dragoman.adapters.api_version import check_api_version
 from dragoman.adapters.call import Call, Context, JsonObject
@@ -11,9 +11,9 @@ from dragoman.adapters.extras import EXTRA_PARAMETERS, read_extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.fit import Extras
 from dragoman.adapters.suggestions import nearest
-from dragoman.adapters.validation import Validator
+from dragoman.adapters.validation import Validator, load_validator
 
-__all__ = ["DEFAULT_API_VERSION", "DEPLOYMENT", "call_headers", "check_version", "extras_of", "settle_extras"]
+__all__ = ["DEFAULT_API_VERSION", "DEPLOYMENT", "call_maker", "check_version", "extras_of", "settle_extras"]
 
 DEFAULT_API_VERSION = "2024-05-01-preview"
 DEPLOYMENT = "azureml-model-deployment"
@@ -59,11 +59,15 @@ def extras_of(ctx: Context) -> Extras:
     return "keep-all" if read_extra_parameters(ctx.call.headers) == "pass-through" else "keep"
 
 
-def call_headers(body: JsonObject, rules: Validator, ctx: Context) -> dict[str, str]:
-    """The headers of a call to a provider."""
-    headers = {}
-    if not body.keys() <= rules.known:
-        headers[EXTRA_PARAMETERS] = "pass-through"
-    if ctx.target.deployment:
-        headers[DEPLOYMENT] = ctx.target.deployment
-    return headers
+def call_maker(path: str, schema: str) -> Callable[[JsonObject, Context], Call]:
+    """`make_call` of a protocol at that path, whose requests have the schema of that name."""
+
+    def make_call(body: JsonObject, ctx: Context) -> Call:
+        headers = {}
+        if not body.keys() <= load_validator(schema, ctx.profile).known:
+            headers[EXTRA_PARAMETERS] = "pass-through"
+        if ctx.target.deployment:
+            headers[DEPLOYMENT] = ctx.target.deployment
+        return Call("POST", path, body, {"api-version": ctx.target.api_version or DEFAULT_API_VERSION}, headers)
+
+    return make_call

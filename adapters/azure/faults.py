@@ -11,9 +11,8 @@ from dragoman.adapters.call import Context, JsonObject, Reply
 from dragoman.adapters.error_replies import describe, format_value, reply
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.native_errors import Words
-from dragoman.adapters.native_errors import read_fault as read_native
 
-__all__ = ["WORDS", "error_body", "error_event", "read_fault", "write_fault"]
+__all__ = ["WORDS", "error_body", "error_event", "write_fault"]
 
 WORDS: Words = {
     "parameter_not_supported": "unsupported_parameter",
@@ -69,11 +68,6 @@ _TITLES = {
     503: "Service Unavailable",
     504: "Gateway Timeout",
 }
-
-
-def read_fault(found: Reply, ctx: Context) -> Fault:
-    """The fault in a provider's answer, whatever its form."""
-    return read_native(found, ctx, WORDS)
 
 
 def write_fault(fault: Fault, ctx: Context) -> Reply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dragoman.adapters.call import Call, JsonObject
+from dragoman.adapters.dialect import prefix
 from dragoman.adapters.listing import Information, Listed, Task
 
 from .calls import check_version
@@ -24,4 +25,5 @@ def _info(models: Sequence[Listed], call: Call) -> JsonObject:
     return {"model_name": model.name, "model_type": _TYPES[model.task], "model_provider_name": "dragoman"}
 
 
-INFORMATION: Mapping[str, Information] = {"info": Information("default", _info)}
+_PATHS = prefix("azure", "/info", "/models/info")
+INFORMATION: Mapping[str, Information] = {"info": Information("default", _info, _PATHS)}

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.native_errors import Words
+from dragoman.adapters.call import Context, JsonObject, Reply
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.native_errors import Words, read_fault
 
 __all__ = ["CHAT_FINISH_REASONS", "FinishRule", "ReplyRules"]
 
@@ -41,3 +42,7 @@ class ReplyRules:
         if callable(rule):
             return rule(body, choice, ctx)
         return rule or (native if native in self.known else "stop")
+
+    def read_fault(self, reply: Reply, ctx: Context) -> Fault:
+        """The fault in a provider's answer, whatever its form."""
+        return read_fault(reply, ctx, self.words)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dragoman.adapters.dialect import Dialect
+import re
+
+from dragoman.adapters.dialect import Dialect, prefix
+from dragoman.adapters.providers import BaseAddress, EnvironmentProvider, Vendor
 
 from . import chat, completions, embeddings, responses, responses_served, served
 from .endpoints import INFORMATION
 from .invocations import protocol_of
 
-__all__ = ["DATABRICKS"]
+__all__ = ["DIALECT"]
 
-DATABRICKS = Dialect(
+DIALECT = Dialect(
     name="databricks",
-    profiles=("documented", "actual"),
     auth={"bearer": {"Authorization": "Bearer {}"}},
     served={
         "chat": served.SERVED,
@@ -26,8 +28,27 @@ DATABRICKS = Dialect(
         "completions": completions.CALLED,
         "embeddings": embeddings.CALLED,
     },
-    summarised_reasoning=True,
-    forwarded=("served-model-name",),
+    paths={
+        "chat": prefix("databricks", "/serving-endpoints/chat/completions", "/serving-endpoints/{name}/invocations"),
+        "responses": prefix("databricks", "/serving-endpoints/responses"),
+        "completions": prefix("databricks", "/serving-endpoints/completions"),
+        "embeddings": prefix("databricks", "/serving-endpoints/embeddings"),
+    },
     protocol_of=protocol_of,
     information=INFORMATION,
+    forwarded=("served-model-name",),
+    base_address=BaseAddress("/serving-endpoints/<model>/invocations", re.compile(r"/serving-endpoints(/.*)?$")),
+    settings=frozenset({"kind"}),
+    environment=(
+        EnvironmentProvider(
+            "databricks",
+            ("DATABRICKS_HOST", "DATABRICKS_TOKEN"),
+            "${DATABRICKS_HOST}",
+            ("chat", "completions", "embeddings"),
+            patterns=("databricks-*",),
+            bare_host=True,
+        ),
+    ),
+    vendors={"databricks": Vendor("${DATABRICKS_API_BASE}", key="DATABRICKS_API_KEY")},
+    summarised_reasoning=True,
 )

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.changes import Weight
+from dragoman.adapters.chat.called import chat_called
 from dragoman.adapters.chat.messages import (
     convert_messages,
     convert_refusals,
@@ -18,17 +19,15 @@ from dragoman.adapters.chat.messages import (
     order_tool_results,
 )
 from dragoman.adapters.chat.messages import rename_developer_role as developers
-from dragoman.adapters.chat.reply import ChatStreamReader, read_chat_reply
-from dragoman.adapters.common.parameters import clamp_effort, copy_request, drop_stream_options, rename_token_limit
+from dragoman.adapters.common.parameters import clamp_effort, drop_stream_options, rename_token_limit
 from dragoman.adapters.common.reply_rules import ReplyRules
-from dragoman.adapters.dialect import Called
 from dragoman.adapters.edits import remove, replace
-from dragoman.adapters.fit import drop_or_reject, fit
+from dragoman.adapters.fit import drop_or_reject
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
-from .endpoint import invocations, say_stream
-from .faults import WORDS, read_fault
+from .endpoint import call_endpoint, say_stream, without_model
+from .faults import WORDS
 from .finish import FINISH
 
 __all__ = ["CALLED"]
@@ -43,22 +42,20 @@ REPLY_RULES = ReplyRules(
 _NO_PARAMETERS = {"type": "object", "properties": {}}
 
 
-def write_request(request: JsonObject, ctx: Context) -> Call:
-    rules = load_validator("databricks/chat.request", ctx.profile)
-    body = copy_request(request, ctx)
-    if "model" in body:
-        del body["model"]
-        ctx.receipt.record_move(("model",), (), "the endpoint's name stands in the address")
+def _rewrite(body: JsonObject, ctx: Context) -> None:
+    without_model(body, ctx)
     rename_token_limit(body, ctx)
     drop_stream_options(body, ctx)
-    clamp_effort(body, rules, ctx)
+    clamp_effort(body, load_validator("databricks/chat.request", ctx.profile), ctx)
     if "n" in body and ctx.target.kind != "provisioned-throughput":
         drop_or_reject(body, ("n",), ctx, "only provisioned throughput endpoints take it")
     body["messages"] = _messages(body["messages"], ctx)
     _write_tools(body, ctx)
-    fit(body, rules, ctx, extras="drop")
+
+
+def _make_call(body: JsonObject, ctx: Context) -> Call:
     say_stream(body, ctx)
-    return Call("POST", invocations(ctx.target.model), body)
+    return call_endpoint(body, ctx)
 
 
 def _messages(messages: list[JsonObject], ctx: Context) -> list[JsonObject]:
@@ -120,12 +117,4 @@ def _write_function(body: JsonObject, function: JsonObject, path: Path, ctx: Con
         remove(body, (*path, "strict"))
 
 
-def read_reply(reply: Reply, ctx: Context) -> JsonObject:
-    return read_chat_reply(reply, REPLY_RULES, ctx)
-
-
-def read_stream(ctx: Context) -> ChatStreamReader:
-    return ChatStreamReader(REPLY_RULES, ctx)
-
-
-CALLED = Called(write_request, read_reply, read_stream, read_fault)
+CALLED = chat_called(REPLY_RULES, rewrite=_rewrite, extras="drop", names_model=False, make_call=_make_call)

@@ -8,40 +8,34 @@ asked for a whole reply instead, a client gets one choice after the other. The d
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.chat.reply_rewrites import drop_nulls, flatten_reasoning_tokens, write_finish_reason
 from dragoman.adapters.chat.writer import RenderingStreamWriter
-from dragoman.adapters.common.parameters import copy_request, drop_stream_options
+from dragoman.adapters.common.parameters import drop_stream_options
 from dragoman.adapters.common.reply_rules import ReplyRules
-from dragoman.adapters.completions.reply import FINISH_REASONS, CompletionsStreamReader, read_completions_reply
+from dragoman.adapters.completions.called import completions_called
+from dragoman.adapters.completions.reply import FINISH_REASONS, read_completions_reply
 from dragoman.adapters.completions.requests import check_request, count_choices, drop_idle_best_of
-from dragoman.adapters.dialect import Called, Served
-from dragoman.adapters.fit import HUB_COMPLETIONS, drop_or_reject, fit
+from dragoman.adapters.dialect import Served
+from dragoman.adapters.fit import HUB_COMPLETIONS, drop_or_reject
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
 from .choice_serializer import ChoiceSerializer
-from .endpoint import invocations, name_endpoint, say_stream, settle_stream
-from .faults import WORDS, error_event, read_fault, write_fault
+from .endpoint import call_endpoint, name_endpoint, say_stream, settle_stream, without_model
+from .faults import WORDS, error_event, write_fault
 from .finish import FINISH
 
 __all__ = ["CALLED", "SERVED"]
 
-REPLY_RULES = ReplyRules(
-    "databricks",
-    words=WORDS,
-    finish=FINISH,
-    known=FINISH_REASONS,
-)
+REPLY_RULES = ReplyRules("databricks", words=WORDS, finish=FINISH, known=FINISH_REASONS)
 
 
-def write_request(request: JsonObject, ctx: Context) -> Call:
-    body = copy_request(request, ctx, HUB_COMPLETIONS)
-    if "model" in body:
-        del body["model"]
-        ctx.receipt.record_move(("model",), (), "the endpoint's name stands in the address")
+def _rewrite(body: JsonObject, ctx: Context) -> None:
+    without_model(body, ctx)
     drop_stream_options(body, ctx)
     drop_idle_best_of(body, ctx)
     _of_kind(
@@ -50,14 +44,16 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     _of_kind(
         body, "error_behavior", ctx, ctx.target.kind != "provisioned-throughput", "only pay-per-token endpoints take it"
     )
-    fit(body, load_validator("databricks/completions.request", ctx.profile), ctx, "drop", HUB_COMPLETIONS)
+
+
+def _make_call(body: JsonObject, ctx: Context) -> Call:
     if body.get("stream") and count_choices(body) > 1:
         ctx.receipt.record_conversion(
             ("stream",), "the choices of one prompt cannot be told apart in a stream: asked for whole"
         )
         body["stream"] = False
     say_stream(body, ctx)
-    return Call("POST", invocations(ctx.target.model), body)
+    return call_endpoint(body, ctx)
 
 
 def _of_kind(body: JsonObject, name: str, ctx: Context, taken: bool, why: str) -> None:
@@ -88,10 +84,6 @@ def _count_choices(choices: Any, ctx: Context) -> None:
 
 def _is_numbered(choice: Any) -> bool:
     return isinstance(choice, dict) and isinstance(choice.get("index"), int)
-
-
-def read_stream(ctx: Context) -> CompletionsStreamReader:
-    return CompletionsStreamReader(REPLY_RULES, ctx)
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
@@ -136,4 +128,5 @@ def _choice(choice: JsonObject, wanted: int, path: Path, ctx: Context) -> JsonOb
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)
-CALLED = Called(write_request, read_reply, read_stream, read_fault)
+_CALLED = completions_called(REPLY_RULES, rewrite=_rewrite, extras="drop", names_model=False, make_call=_make_call)
+CALLED = replace(_CALLED, read_reply=read_reply)

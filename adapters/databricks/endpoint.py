@@ -9,13 +9,25 @@ from dragoman.adapters.call import Call, Context, JsonObject
 
 from .invocations import endpoint_of
 
-__all__ = ["invocations", "name_endpoint", "say_stream", "settle_stream"]
+__all__ = ["call_endpoint", "invocations", "name_endpoint", "say_stream", "settle_stream", "without_model"]
 
 
 @lru_cache(maxsize=256)
 def invocations(name: str) -> str:
     """The path of the endpoint with that name."""
     return f"/serving-endpoints/{quote(name, safe='')}/invocations"
+
+
+def without_model(body: JsonObject, ctx: Context) -> None:
+    """Toward a provider the address names the model."""
+    if "model" in body:
+        del body["model"]
+        ctx.receipt.record_move(("model",), (), "the endpoint's name stands in the address")
+
+
+def call_endpoint(body: JsonObject, ctx: Context) -> Call:
+    """The call of a body that names no model."""
+    return Call("POST", invocations(ctx.target.model), body)
 
 
 def say_stream(body: JsonObject, ctx: Context) -> None:

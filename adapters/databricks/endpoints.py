@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dragoman.adapters.call import Call, JsonObject
+from dragoman.adapters.dialect import prefix
 from dragoman.adapters.listing import Information, Listed, Task
 
 __all__ = ["INFORMATION"]
 
+_LIST = "/api/2.0/serving-endpoints"
 _TASKS: Mapping[Task, str] = {
     "chat": "llm/v1/chat",
     "completions": "llm/v1/completions",
@@ -46,7 +48,7 @@ def _summary(model: Listed) -> JsonObject:
 
 
 INFORMATION: Mapping[str, Information] = {
-    "models": Information("all", _endpoints),
-    "model": Information("named", _endpoint),
-    "host": Information("none", _host),
+    "models": Information("all", _endpoints, prefix("databricks", _LIST)),
+    "model": Information("named", _endpoint, prefix("databricks", f"{_LIST}/{{name}}")),
+    "host": Information("none", _host, ("/.well-known/databricks-config",)),
 }

@@ -11,9 +11,8 @@ from dragoman.adapters.error_replies import describe_with_param, reply
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.jsontext import SYNTAX_CODES
 from dragoman.adapters.native_errors import Words
-from dragoman.adapters.native_errors import read_fault as read_native
 
-__all__ = ["WORDS", "error_body", "error_event", "read_fault", "write_fault"]
+__all__ = ["WORDS", "error_body", "error_event", "write_fault"]
 
 WORDS: Words = {
     "invalid_parameter_value": "invalid_request",
@@ -64,11 +63,6 @@ _WRITTEN: dict[Kind, tuple[int, str]] = {
 
 
 _UNREADABLE = "Bad request: json:"
-
-
-def read_fault(found: Reply, ctx: Context) -> Fault:
-    """The fault in a provider's answer, whatever its form."""
-    return read_native(found, ctx, WORDS)
 
 
 def write_fault(fault: Fault, ctx: Context) -> Reply:

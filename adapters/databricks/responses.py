@@ -22,7 +22,7 @@ from dragoman.adapters.responses.stream import ResponsesStreamReader
 from dragoman.adapters.validation import load_validator
 
 from .blocks import input_messages
-from .faults import WORDS, read_fault
+from .faults import WORDS
 from .hub_forms import in_hub_forms
 from .sealed import beside_the_input
 from .shapes import nested_choice, nested_format, nested_tool
@@ -110,4 +110,4 @@ def read_stream(ctx: Context) -> ResponsesStreamReader:
     return ResponsesStreamReader(REPLY_RULES, ctx)
 
 
-CALLED = Called(write_request, read_reply, read_stream, read_fault)
+CALLED = Called(write_request, read_reply, read_stream, REPLY_RULES.read_fault)

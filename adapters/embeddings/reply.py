@@ -1,4 +1,4 @@
-"""ReplyRules a provider's embeddings into hub form: one vector for each input, in their order, in the format asked for.
+"""Reading a provider's embeddings into hub form: one vector for each input, in their order, in the format asked for.
 
 Vectors are never repaired: a wrong count, a missing or doubled index, lengths that differ and
 values that are no finite numbers are faults, each with the input that it concerns.

@@ -17,7 +17,7 @@ _MADE_HERE = ("float", "base64")
 
 
 def check_request(body: JsonObject, validator: Validator) -> None:
-    """Validator a client's request by its own dialect. Raises Fault, its path as the client wrote it."""
+    """Validate a client's request by its own dialect. Raises Fault, its path as the client wrote it."""
     refuse_steering(body)
     validator.check(body)
 

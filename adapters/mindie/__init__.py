@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 from dragoman.adapters.dialect import Dialect
+from dragoman.adapters.providers import BaseAddress
 
 from .chat import CALLED
 from .models import INFORMATION
 from .served import SERVED
 
-__all__ = ["MINDIE"]
+__all__ = ["DIALECT"]
 
-MINDIE = Dialect(
+DIALECT = Dialect(
     name="mindie",
     profiles=("documented", "actual", "native"),
+    served_profile="documented",
     auth={"bearer": {"Authorization": "Bearer {}"}},
     served={"chat": SERVED},
     called={"chat": CALLED},
+    paths={"chat": ("/mindie/v1/chat/completions",)},
     information=INFORMATION,
+    base_address=BaseAddress("/v1/chat/completions", re.compile(r"/v1(/chat(/completions)?)?$")),
 )

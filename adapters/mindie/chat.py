@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.changes import Weight
+from dragoman.adapters.chat.called import chat_called
 from dragoman.adapters.chat.messages import convert_refusals, join_text_parts, rename_developer_role
-from dragoman.adapters.chat.reply import ChatStreamReader, read_chat_reply
-from dragoman.adapters.common.parameters import copy_request, drop_stream_options, rename_token_limit
+from dragoman.adapters.common.parameters import drop_stream_options, rename_token_limit
 from dragoman.adapters.common.reply_rules import ReplyRules
-from dragoman.adapters.dialect import Called
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.fit import fit
 from dragoman.adapters.validation import load_validator
 
-from .faults import WORDS, read_fault
+from .faults import WORDS
 
 __all__ = ["CALLED"]
 
@@ -60,17 +58,12 @@ REPLY_RULES = ReplyRules(
 )
 
 
-def write_request(request: JsonObject, ctx: Context) -> Call:
-    rules = load_validator("mindie/chat.request", ctx.profile)
-    body = copy_request(request, ctx)
-    body["model"] = ctx.target.model
+def _rewrite(body: JsonObject, ctx: Context) -> None:
     rename_token_limit(body, ctx)
     drop_stream_options(body, ctx)
-    if "chat_template_kwargs" in rules.known:
+    if "chat_template_kwargs" in load_validator("mindie/chat.request", ctx.profile).known:
         _write_thinking(body, ctx)
     body["messages"] = join_text_parts(convert_refusals(rename_developer_role(body["messages"], ctx), ctx), ctx)
-    fit(body, rules, ctx)
-    return Call("POST", "/v1/chat/completions", body)
 
 
 def _write_thinking(body: JsonObject, ctx: Context) -> None:
@@ -85,12 +78,4 @@ def _write_thinking(body: JsonObject, ctx: Context) -> None:
     body["chat_template_kwargs"] = {"enable_thinking": effort != "none", **given}
 
 
-def read_reply(reply: Reply, ctx: Context) -> JsonObject:
-    return read_chat_reply(reply, REPLY_RULES, ctx)
-
-
-def read_stream(ctx: Context) -> ChatStreamReader:
-    return ChatStreamReader(REPLY_RULES, ctx)
-
-
-CALLED = Called(write_request, read_reply, read_stream, read_fault)
+CALLED = chat_called(REPLY_RULES, rewrite=_rewrite, path="/v1/chat/completions")

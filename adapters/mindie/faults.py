@@ -13,9 +13,8 @@ from dragoman.adapters.error_replies import describe_with_param, reply
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.jsontext import SYNTAX_CODES
 from dragoman.adapters.native_errors import Words
-from dragoman.adapters.native_errors import read_fault as read_native
 
-__all__ = ["WORDS", "error_body", "read_fault", "write_fault"]
+__all__ = ["WORDS", "error_body", "write_fault"]
 
 WORDS: Words = {
     "bad_request": "invalid_request",
@@ -72,11 +71,6 @@ _SENTENCES: Mapping[str | tuple[str | None, str | None], str] = {
     ("messages", "invalid_type"): _NO_MESSAGES,
     ("messages", "array_below_min_length"): _NO_MESSAGES,
 }
-
-
-def read_fault(found: Reply, ctx: Context) -> Fault:
-    """The fault in a provider's answer, whatever its form."""
-    return read_native(found, ctx, WORDS)
 
 
 def write_fault(fault: Fault, ctx: Context) -> Reply:

@@ -45,6 +45,6 @@ def _details(model: Listed) -> JsonObject:
 
 
 INFORMATION: Mapping[str, Information] = {
-    **lists_as_openai("MindIE Server"),
-    "info": Information("all", _info),
+    **lists_as_openai("MindIE Server", "/mindie/v1/models"),
+    "info": Information("all", _info, ("/mindie/info",)),
 }

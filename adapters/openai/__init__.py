@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from dragoman.adapters.dialect import Dialect
+from dragoman.adapters.dialect import Dialect, prefix
 
 from . import chat, completions, embeddings, responses
-from .azure_addresses import FORM, called, served
+from .azure_addresses import FORMS, called, served
 from .models import INFORMATION
+from .providers import BASE_ADDRESS, ENVIRONMENT, VENDORS
 
-__all__ = ["OPENAI"]
+__all__ = ["DIALECT"]
 
 _PROTOCOLS = {"chat": chat, "responses": responses, "completions": completions, "embeddings": embeddings}
 
-OPENAI = Dialect(
+DIALECT = Dialect(
     name="openai",
-    profiles=("documented", "actual"),
     auth={"bearer": {"Authorization": "Bearer {}"}, "api-key": {"api-key": "{}"}},
     served={protocol: served(verbs.SERVED) for protocol, verbs in _PROTOCOLS.items()},
     called={protocol: called(verbs.CALLED) for protocol, verbs in _PROTOCOLS.items()},
-    addresses={FORM: "api-key"},
-    keeps_responses=True,
+    paths={
+        "chat": prefix("openai", "/v1/chat/completions"),
+        "responses": prefix("openai", "/v1/responses"),
+        "completions": prefix("openai", "/v1/completions"),
+        "embeddings": prefix("openai", "/v1/embeddings"),
+    },
+    stored_protocols=frozenset({"responses"}),
     information=INFORMATION,
+    base_address=BASE_ADDRESS,
+    address_forms=FORMS,
+    settings=frozenset({"address"}),
+    environment=ENVIRONMENT,
+    vendors=VENDORS,
+    keeps_responses=True,
+    is_hub_form=True,
 )

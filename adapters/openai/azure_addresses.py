@@ -10,17 +10,34 @@ Responses are at `/openai/responses?api-version=...`, the deployment in the body
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from urllib.parse import quote, unquote
 
 from dragoman.adapters.api_version import check_api_version
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.dialect import Called, Served
+from dragoman.adapters.providers import AddressForm, BaseAddress
 
-__all__ = ["FORM", "called", "served"]
+__all__ = ["FORM", "FORMS", "called", "served"]
 
 FORM = "azure-openai"
 """What this form is called in a provider's `address`."""
+
+FORMS: Mapping[str, AddressForm] = {
+    FORM: AddressForm(
+        "Azure OpenAI",
+        BaseAddress("/openai/deployments/<model>/chat/completions", re.compile(r"/openai(/.*)?$")),
+        auth="api-key",
+        settings={"api_version": "as in api_version: 2024-10-21; responses need 2025-03-01-preview or later"},
+        paths={
+            "chat": ("/openai/deployments/{name}/chat/completions",),
+            "completions": ("/openai/deployments/{name}/completions",),
+            "embeddings": ("/openai/deployments/{name}/embeddings",),
+            "responses": ("/openai/responses",),
+        },
+    )
+}
 
 _VERSIONED = re.compile(r"/deployments/(?P<deployment>[^/]+)/.+|/responses")
 _BY_BODY = frozenset({"/responses"})

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.reply import ChatStreamReader, read_chat_reply
+from dragoman.adapters.chat.called import chat_called
 from dragoman.adapters.chat.requests import check_request
 from dragoman.adapters.chat.writer import ChatStreamWriter
-from dragoman.adapters.common.parameters import copy_request
 from dragoman.adapters.common.reply_rules import ReplyRules
-from dragoman.adapters.dialect import Called, Served
-from dragoman.adapters.fit import fit
+from dragoman.adapters.dialect import Served
 from dragoman.adapters.validation import load_validator
 
-from .faults import read_fault, write_fault
+from .faults import write_fault
 
 __all__ = ["CALLED", "SERVED"]
 
@@ -20,28 +18,13 @@ REPLY_RULES = ReplyRules("openai", finish={"end_turn": "stop", "max_tokens": "le
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
-    """Validator the body as OpenAI would; it is in hub form already."""
+    """Validate the body as OpenAI would; it is in hub form already."""
     check_request(call.body, load_validator("openai/chat.request", ctx.profile))
     return call.body
 
 
-def write_request(request: JsonObject, ctx: Context) -> Call:
-    body = copy_request(request, ctx)
-    body["model"] = ctx.target.model
-    fit(body, load_validator("openai/chat.request", ctx.profile), ctx, extras="keep-extensions")
-    return Call("POST", "/chat/completions", body)
-
-
-def read_reply(reply: Reply, ctx: Context) -> JsonObject:
-    return read_chat_reply(reply, REPLY_RULES, ctx)
-
-
 def write_reply(reply: JsonObject, ctx: Context) -> Reply:
     return Reply(200, reply)
-
-
-def read_stream(ctx: Context) -> ChatStreamReader:
-    return ChatStreamReader(REPLY_RULES, ctx)
 
 
 def write_stream(ctx: Context) -> ChatStreamWriter:
@@ -49,4 +32,4 @@ def write_stream(ctx: Context) -> ChatStreamWriter:
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)
-CALLED = Called(write_request, read_reply, read_stream, read_fault)
+CALLED = chat_called(REPLY_RULES, extras="keep-extensions")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.chat.writer import ChatStreamWriter
-from dragoman.adapters.common.parameters import copy_request
 from dragoman.adapters.common.reply_rules import ReplyRules
-from dragoman.adapters.completions.reply import FINISH_REASONS, CompletionsStreamReader, read_completions_reply
+from dragoman.adapters.completions.called import completions_called
+from dragoman.adapters.completions.reply import FINISH_REASONS
 from dragoman.adapters.completions.requests import check_request
-from dragoman.adapters.dialect import Called, Served
-from dragoman.adapters.fit import HUB_COMPLETIONS, fit
+from dragoman.adapters.dialect import Served
 from dragoman.adapters.validation import load_validator
 
-from .faults import read_fault, write_fault
+from .faults import write_fault
 
 __all__ = ["CALLED", "SERVED"]
 
@@ -20,28 +19,13 @@ REPLY_RULES = ReplyRules("openai", finish={"end_turn": "stop", "max_tokens": "le
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
-    """Validator the body as OpenAI would; it is in hub form already."""
+    """Validate the body as OpenAI would; it is in hub form already."""
     check_request(call.body, load_validator("openai/completions.request", ctx.profile))
     return call.body
 
 
-def write_request(request: JsonObject, ctx: Context) -> Call:
-    body = copy_request(request, ctx, HUB_COMPLETIONS)
-    body["model"] = ctx.target.model
-    fit(body, load_validator("openai/completions.request", ctx.profile), ctx, "keep-extensions", HUB_COMPLETIONS)
-    return Call("POST", "/completions", body)
-
-
-def read_reply(reply: Reply, ctx: Context) -> JsonObject:
-    return read_completions_reply(reply, REPLY_RULES, ctx)
-
-
 def write_reply(reply: JsonObject, ctx: Context) -> Reply:
     return Reply(200, reply)
-
-
-def read_stream(ctx: Context) -> CompletionsStreamReader:
-    return CompletionsStreamReader(REPLY_RULES, ctx)
 
 
 def write_stream(ctx: Context) -> ChatStreamWriter:
@@ -49,4 +33,4 @@ def write_stream(ctx: Context) -> ChatStreamWriter:
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)
-CALLED = Called(write_request, read_reply, read_stream, read_fault)
+CALLED = completions_called(REPLY_RULES, extras="keep-extensions")

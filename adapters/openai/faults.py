@@ -5,9 +5,8 @@ from __future__ import annotations
 from dragoman.adapters.call import Context, JsonObject, Reply
 from dragoman.adapters.error_replies import describe, native, reply
 from dragoman.adapters.faults import Fault, Kind
-from dragoman.adapters.native_errors import read_fault as read_native
 
-__all__ = ["error_body", "read_fault", "write_fault"]
+__all__ = ["error_body", "write_fault"]
 
 # kind: type, code where the fault has none of its own
 _WORDS: dict[Kind, tuple[str, str | None]] = {
@@ -34,11 +33,6 @@ _WORDS: dict[Kind, tuple[str, str | None]] = {
     "overloaded": ("server_error", "overloaded"),
     "internal": ("server_error", "internal_error"),
 }
-
-
-def read_fault(found: Reply, ctx: Context) -> Fault:
-    """The fault in a provider's answer, whatever its form. OpenAI's own words are those that everybody knows."""
-    return read_native(found, ctx)
 
 
 def write_fault(fault: Fault, ctx: Context) -> Reply:

@@ -13,7 +13,7 @@ from dragoman.adapters.responses.stream import ResponsesStreamReader
 from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.validation import load_validator
 
-from .faults import read_fault, write_fault
+from .faults import write_fault
 
 __all__ = ["CALLED", "SERVED"]
 
@@ -21,7 +21,7 @@ REPLY_RULES = ReplyRules("openai")
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
-    """Validator the body as OpenAI would; it is in hub form already."""
+    """Validate the body as OpenAI would; it is in hub form already."""
     check_request(call.body, load_validator("openai/responses.request", ctx.profile))
     return call.body
 
@@ -50,4 +50,4 @@ def write_stream(ctx: Context) -> ResponsesStreamWriter:
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)
-CALLED = Called(write_request, read_reply, read_stream, read_fault)
+CALLED = Called(write_request, read_reply, read_stream, REPLY_RULES.read_fault)

@@ -110,7 +110,7 @@ class Pipeline:
         """As `receive`, for a body that is parsed already."""
         method, path, _, query, headers = self._ctx.call
         call = Call(method, path, body, query, headers)
-        self.route = route = self.route.asked_by(call, task)
+        self.route = route = self.route.resolve(call, task)
         ctx = self._ctx = self._create_context(call, {})
         hub = route.served.read_request(call, ctx)
         self._ctx = self._create_context(
@@ -122,7 +122,9 @@ class Pipeline:
         """What the request needs from a store, if its protocol continues earlier responses. Raises Fault."""
         if self.route.protocol not in _CONVERSATIONS:
             return None
-        self._conversation = Conversation(self.request, has_store=self._has_store, can_retrieve=self.route.keeps)
+        self._conversation = Conversation(
+            self.request, has_store=self._has_store, can_retrieve=self.route.keeps_responses
+        )
         return self._conversation.recall()
 
     def supply(self, chain: Sequence[StoredResponse] | None, holders: Sequence[StoredResponse]) -> None:

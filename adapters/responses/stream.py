@@ -1,4 +1,4 @@
-"""ReplyRules a provider's Responses stream: bytes in, hub events out, and exactly one terminal.
+"""Reading a provider's Responses stream: bytes in, hub events out, and exactly one terminal.
 
 Theory of operation. Each item that the framer finds is first *classified*:
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from jsonschema import Draft202012Validator
 
+from dragoman.contract.dialects import load_dialect
 from dragoman.contract.json_types import JsonValue
 from dragoman.contract.outcome import Outcome
 
@@ -19,15 +20,11 @@ _COUNT = {"type": "integer", "minimum": 0}
 _TOKEN_COUNTS = (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens"))
 
 
-_NATIVE_FINISH_REASONS: Mapping[str, Mapping[str, str]] = {"mindie": {"eos_token": "stop"}}
-"""The finish reasons of a dialect, with OpenAI's names for them."""
-
-
 def _check_finish_reason(outcome: Outcome, allowed: list[str]) -> Problems:
     finishes = outcome.content.finishes
     if not finishes:
         return ["no finish reason"]
-    names = _NATIVE_FINISH_REASONS.get(outcome.dialect, {})
+    names = load_dialect(outcome.dialect).finish
     wrong = [finish for finish in finishes if names.get(str(finish), finish) not in allowed]
     return [f"the finish reason is {shorten(finish)}, expected {' or '.join(allowed)}" for finish in wrong]
 

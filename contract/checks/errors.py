@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
+from dragoman.contract.dialects import load_dialect
 from dragoman.contract.json_path import ABSENT, find_value
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.contract.outcome import Outcome
+from dragoman.contract.schema_validation import has_schema
 
 from .bodies import find_schema_problems
 from .rule import Problems, Rule, shorten
@@ -15,16 +17,10 @@ from .rule import Problems, Rule, shorten
 __all__ = ["ERROR_CHECKS"]
 
 _TEXT = {"type": "string", "minLength": 1}
-_MESSAGE_PATHS: Mapping[str, tuple[str, ...]] = {
-    "openai": ("error.message",),
-    "databricks": ("message",),
-    "azure": ("message", "error.message", "detail", "detail[0].msg"),
-    "mindie": ("error",),
-}
 
 
 def _message(dialect: str, body: JsonValue) -> str:
-    found = (find_value(body, path) for path in _MESSAGE_PATHS[dialect])
+    found = (find_value(body, path) for path in load_dialect(dialect).errors.messages)
     return next((text for text in found if isinstance(text, str)), "")
 
 
@@ -39,12 +35,14 @@ def _check_shape(outcome: Outcome, _: JsonValue) -> Problems:
 
 
 def _schema_protocol(outcome: Outcome) -> str:
-    return "responses" if outcome.protocol == "responses" and outcome.dialect in ("openai", "databricks") else "chat"
+    """Every protocol has the errors of chat, except Responses if the dialect has a schema of its errors."""
+    own = outcome.protocol == "responses" and has_schema(f"{outcome.dialect}/responses.error")
+    return "responses" if own else "chat"
 
 
 def _check_names_field(outcome: Outcome, wanted: str) -> Problems:
     """The error names the wrong field, in the dialect's field for it or in its message."""
-    fields = _FIELD_READERS[outcome.dialect](outcome.body)
+    fields = _read_fields(outcome.dialect, outcome.body)
     leaf = wanted.split(".")[-1].split("[")[0]
     named = any(field == wanted or leaf in re.split(r"[.\[\]]+", field) for field in fields)
     if named or re.search(rf"\b{re.escape(leaf)}\b", _message(outcome.dialect, outcome.body)):
@@ -53,38 +51,24 @@ def _check_names_field(outcome: Outcome, wanted: str) -> Problems:
 
 
 def _check_param(outcome: Outcome, wanted: str) -> Problems:
-    fields = _FIELD_READERS[outcome.dialect](outcome.body)
+    fields = _read_fields(outcome.dialect, outcome.body)
     return [] if wanted in fields else [f"the error names {', '.join(fields) or 'nothing'}, expected {wanted}"]
 
 
-def _read_openai_fields(body: JsonValue) -> list[str]:
-    found = find_value(body, "error.param")
-    return [found] if isinstance(found, str) else []
-
-
-def _read_azure_fields(body: JsonValue) -> list[str]:
-    loc = find_value(body, "detail.loc")
-    if not isinstance(loc, list):
+def _read_fields(dialect: str, body: JsonValue) -> list[str]:
+    """Read the names of the wrong field: the error has a path as text, or as a list that may begin with `body`."""
+    found = find_value(body, load_dialect(dialect).errors.param)
+    if isinstance(found, str):
+        return [found]
+    if not isinstance(found, list):
         return []
-    parts = loc[1:] if loc[:1] == ["body"] else loc
-    return [_join_path(parts), *(str(part) for part in loc)]
+    parts = found[1:] if found[:1] == ["body"] else found
+    return [_join_path(parts), *(str(part) for part in found)]
 
 
 def _join_path(parts: list[JsonValue]) -> str:
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
     return text.lstrip(".")
-
-
-def _read_no_fields(body: JsonValue) -> list[str]:
-    return []
-
-
-_FIELD_READERS: Mapping[str, Callable[[JsonValue], list[str]]] = {
-    "openai": _read_openai_fields,
-    "azure": _read_azure_fields,
-    "databricks": _read_no_fields,
-    "mindie": _read_no_fields,
-}
 
 
 def _check_code(outcome: Outcome, pattern: str) -> Problems:

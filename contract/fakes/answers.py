@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from dragoman.contract.dialects import load_dialect
 from dragoman.contract.json_types import JsonObject, JsonValue
 
 from .schema_samples import make_sample
@@ -119,8 +120,9 @@ def answer_with_reasoning(request: ModelRequest) -> Answer:
 
 
 def answer_with_refusal(request: ModelRequest) -> Answer:
-    """Answer with a refusal: OpenAI has a field for it, other dialects send it as text."""
-    return Answer(refusal=REFUSAL) if request.dialect == "openai" else Answer(text=REFUSAL)
+    """Answer with a refusal: in its own field if the dialect has one, else as text."""
+    has_field = load_dialect(request.dialect).reply_form("chat", request.profile).get("refusals", False)
+    return Answer(refusal=REFUSAL) if has_field else Answer(text=REFUSAL)
 
 
 def answer_with_calls(request: ModelRequest, count: int = 1) -> Answer:

@@ -8,6 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from urllib.parse import quote
 
+from dragoman.contract.dialects import list_dialects_with, load_dialect
 from dragoman.contract.json_types import JsonObject
 
 from . import answers, edits, framing
@@ -16,7 +17,7 @@ from .completions import build_completion_documents
 from .edits import Edit
 from .embeddings import EMBEDDING_DIALECTS, EMBEDDING_EDITS, build_embedding_documents
 from .errors import Problem, build_json_reply, build_text_reply, reason_phrase, write_error
-from .forms import FORMS, build_chat_documents, serialize_documents
+from .forms import build_chat_documents, load_reply_form, serialize_documents
 from .framing import Framing
 from .observed_errors import OBSERVED_ERRORS
 from .responses import build_response_documents
@@ -42,7 +43,7 @@ class Behaviour:
     """One way to answer. Either `whole` builds the reply, or three steps do: `answer` makes the model's answer, `edit`
     alters the JSON of chat and completions (`embedding_edit` that of embeddings, `response_edit` that of Responses),
     and `framing` alters the bytes. `args` are the arguments with their defaults; a numeric default requires a number.
-    `dialects` are the dialects that have this behaviour, empty if all do; `stream` overrides the request's `stream`."""
+    `dialects` are the dialects that have this behaviour, None if all do; `stream` overrides the request's `stream`."""
 
     description: str
     answer: Callable[[ModelRequest], Answer] = answers.answer_with_text
@@ -52,7 +53,7 @@ class Behaviour:
     framing: Framing | None = None
     whole: Callable[[ModelRequest], Reply] | None = None
     args: Mapping[str, float | str] = field(default_factory=dict)
-    dialects: tuple[str, ...] = ()
+    dialects: tuple[str, ...] | None = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     stream: bool | None = None
@@ -70,7 +71,7 @@ class Behaviour:
 
 
 def _build_headers(request: ModelRequest) -> dict[str, str]:
-    form = FORMS[request.dialect, request.profile]
+    form = load_reply_form(request.dialect, request.profile)
     kind = {"Content-Type": "text/event-stream" if request.stream else "application/json"}
     closing = {"Connection": "close"} if form.closes and not request.stream else {}
     own = {
@@ -94,7 +95,8 @@ def _answer_cut_short(request: ModelRequest) -> Answer:
 
 
 def _answer_with_err_msg(request: ModelRequest) -> Answer:
-    extra = {"err_msg": request.text_arg("err_msg")} if request.dialect == "mindie" else {}
+    key = load_reply_form(request.dialect, request.profile).failure_text
+    extra = {key: request.text_arg("err_msg")} if key else {}
     return Answer(finish="stop_sequence", extra=extra)
 
 
@@ -117,17 +119,17 @@ def _reply_with_rate_limit(request: ModelRequest) -> Reply:
 
 
 def _reply_with_unknown_model(request: ModelRequest) -> Reply:
-    status = 422 if request.dialect == "mindie" else 404
+    status = load_dialect(request.dialect).errors.statuses.get("unknown_model", 404)
     return write_error(request.dialect, request.profile, Problem(status, f"Model not found: {request.model}"))
 
 
 def _refuse_parameter(request: ModelRequest) -> Reply:
-    """Refuse the parameter `param`. Databricks names it only in the message; the others also send the path."""
+    """Refuse the parameter `param`. Some dialects name it only in the message; the others also send the path."""
     param = request.text_arg("param")
     if param not in request.original:
         return _ANSWERS["text"].build_reply(replace(request, args=_TEXT))
     message = f"Model {request.model} does not support the {param} parameter."
-    path = () if request.dialect == "databricks" else (param,)
+    path = (param,) if load_dialect(request.dialect).errors.names_parameters else ()
     return write_error(request.dialect, request.profile, Problem(400, message, path, request.original[param]))
 
 
@@ -165,7 +167,9 @@ _ANSWERS = {
     "reasoning": Behaviour("reasoning before the text, in the dialect's form", answers.answer_with_reasoning),
     "length": Behaviour("a text cut short, finish reason length", _answer_cut_short),
     "content-filter": Behaviour("finish reason content_filter", _answer_with_finish_reason("content_filter")),
-    "refusal": Behaviour("a refusal: a field in openai, text in other dialects", answers.answer_with_refusal),
+    "refusal": Behaviour(
+        "a refusal: in its own field if the dialect has one, else as text", answers.answer_with_refusal
+    ),
     "json": Behaviour("JSON text that matches the request's response_format", answers.answer_with_json),
 }
 _TIMING = {
@@ -275,22 +279,28 @@ _QUIRKS = {
     "wrong-object": Behaviour("a wrong object name", edit=edits.set_fields(object="list")),
     "missing-id": Behaviour("no id", edit=edits.drop_fields("id")),
     "plural-object": Behaviour(
-        "chat.completions, and extra_fields as a string", edit=edits.use_plural_object, dialects=("databricks",)
+        "chat.completions, and extra_fields as a string",
+        edit=edits.use_plural_object,
+        dialects=list_dialects_with("plural-object"),
     ),
-    "eos-token": Behaviour("finish reason eos_token", _answer_with_finish_reason("eos_token"), dialects=("mindie",)),
+    "eos-token": Behaviour(
+        "finish reason eos_token", _answer_with_finish_reason("eos_token"), dialects=list_dialects_with("eos-token")
+    ),
     "stop-sequence": Behaviour(
         "no text, finish reason stop_sequence, and MindIE's err_msg",
         _answer_with_err_msg,
-        dialects=("mindie", "databricks"),
+        dialects=list_dialects_with("stop-sequence"),
         args={"err_msg": "Input validation failed"},
     ),
     "stop-sequence-partial": Behaviour(
         "a text, finish reason stop_sequence",
         _answer_with_finish_reason("stop_sequence"),
-        dialects=("mindie", "databricks"),
+        dialects=list_dialects_with("stop-sequence-partial"),
     ),
     "invalid-flag": Behaviour(
-        "finish reason `invalid flag`", _answer_with_finish_reason("invalid flag"), dialects=("mindie",)
+        "finish reason `invalid flag`",
+        _answer_with_finish_reason("invalid flag"),
+        dialects=list_dialects_with("invalid-flag"),
     ),
 }
 _BODIES = {

@@ -7,7 +7,11 @@ import signal
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
+from dragoman.contract.dialects import build_path, load_dialect
+
+from .routes import MODEL
 from .server import FakeProvider
 
 __all__ = ["describe_fake", "run_until_signal"]
@@ -15,13 +19,6 @@ __all__ = ["describe_fake", "run_until_signal"]
 Fake = TypeVar("Fake", bound=AbstractAsyncContextManager[Any])
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-_ADDRESSES = {
-    "openai": "/v1/chat/completions",
-    "databricks": "/serving-endpoints/fake-model/invocations",
-    "azure": "/chat/completions?api-version=2024-05-01-preview",
-    "mindie": "/v1/chat/completions",
-}
 
 
 def run_until_signal(fake: Fake, describe: Callable[[Fake], str], say: Callable[[str], object] = print) -> None:
@@ -46,14 +43,17 @@ async def _serve_until_signal(fake: Fake, describe: Callable[[Fake], str], say: 
 
 def describe_fake(fake: FakeProvider) -> str:
     """Describe the fake: its address, a request to try, and the provider block for dragoman.yaml."""
-    key = {"openai": "Authorization: Bearer", "databricks": "Authorization: Bearer", "azure": "api-key:"}
-    header = f" -H '{key[fake.dialect]} {fake.api_key}'" if fake.api_key and fake.dialect in key else ""
+    dialect = load_dialect(fake.dialect)
+    needs_key = fake.api_key and (dialect.accepted_keys is None or dialect.accepted_keys)
+    keys = [f"{name}: {form.format(key=fake.api_key)}" for name, form in dialect.key.items()] if needs_key else []
+    header = "".join(f" -H '{key}'" for key in keys)
+    query = f"?{urlencode(dialect.query)}" if dialect.query else ""
     options = f', api_key: "{fake.api_key}"' if fake.api_key else ""
     options += "" if fake.profile == "actual" else f", profile: {fake.profile}"
     return f"""\
 fake {fake.dialect} ({fake.profile}) at {fake.base_url}, behaviour: {fake.behaviour}
 
-curl -N '{fake.origin}{_ADDRESSES[fake.dialect]}' -H 'content-type: application/json'{header} \\
+curl -N '{fake.base_url}{build_path(fake.dialect, "chat", MODEL)}{query}' -H 'content-type: application/json'{header} \\
   -d '{{"model": "fake-model", "messages": [{{"role": "user", "content": "Hello"}}], "stream": true}}'
 
 dragoman.yaml:

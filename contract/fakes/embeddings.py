@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from hashlib import shake_256
 from typing import TypeAlias
 
+from dragoman.contract.dialects import DIALECTS, load_dialect
 from dragoman.contract.json_types import JsonObject, JsonValue
 
 from .answers import Answer, ModelRequest
@@ -27,12 +28,7 @@ __all__ = [
 
 EmbeddingEdit: TypeAlias = Callable[[list[JsonObject], ModelRequest], list[JsonObject]]
 DIMENSIONS = 8
-_TOPS: Mapping[str, tuple[str, ...]] = {
-    "openai": ("object", "data", "model", "usage"),
-    "databricks": ("id", "object", "model", "data", "usage"),
-    "azure": ("id", "object", "data", "model", "usage"),
-}
-EMBEDDING_DIALECTS = tuple(_TOPS)
+EMBEDDING_DIALECTS = tuple(name for name in DIALECTS if "embeddings" in load_dialect(name).paths)
 """The dialects with embeddings."""
 
 
@@ -65,7 +61,8 @@ def build_embedding_documents(_answer: Answer, request: ModelRequest) -> list[Js
         "model": request.model,
         "usage": {"prompt_tokens": read, "total_tokens": read},
     }
-    return [{key: whole[key] for key in _TOPS[request.dialect]}]
+    keys: list[str] = load_dialect(request.dialect).reply_form("embeddings", request.profile)["keys"]
+    return [{key: whole[key] for key in keys}]
 
 
 def _encode_base64(vector: list[float]) -> str:

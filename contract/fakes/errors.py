@@ -1,14 +1,16 @@
-"""The error form of each dialect."""
+"""The error form of each dialect: one writer fills the dialect's templates."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from dragoman.contract.json_types import JsonObject
+from dragoman.contract.dialects import ErrorForms, load_dialect
+from dragoman.contract.json_types import JsonObject, JsonValue
+from dragoman.contract.placeholders import fill_placeholders
 
 from .forms import serialize_json
 from .wire import Reply
@@ -18,12 +20,10 @@ __all__ = [
     "build_json_reply",
     "build_text_reply",
     "reason_phrase",
-    "write_azure_error",
-    "write_databricks_error",
     "write_error",
     "write_error_event",
-    "write_mindie_error",
-    "write_openai_error",
+    "write_unknown_path",
+    "write_wrong_version",
 ]
 
 
@@ -47,16 +47,34 @@ class Problem:
 
 def write_error(dialect: str, profile: str, problem: Problem) -> Reply:
     """Write the error as the service of the dialect does."""
-    reply = _WRITERS[dialect](problem, profile)
-    return Reply(reply.status, {**reply.headers, **problem.headers}, reply.steps)
+    errors = load_dialect(dialect).errors
+    form = next(
+        form
+        for form in errors.forms
+        if problem.status in form.get("status", (problem.status,)) and form.get("profile", profile) == profile
+    )
+    return _fill_form(form, errors, problem)
+
+
+def write_wrong_version(dialect: str, message: str) -> Reply:
+    """Write the error about a missing or wrong version in the query."""
+    errors = load_dialect(dialect).errors
+    return _fill_form(errors.version or errors.forms[-1], errors, Problem(400, message))
+
+
+def write_unknown_path(dialect: str, message: str) -> Reply:
+    """Write the error at a path that the service does not have."""
+    unknown_path = load_dialect(dialect).errors.unknown_path
+    if unknown_path.get("empty"):
+        return Reply(404, {}, (b"",))
+    return write_error(dialect, "actual", Problem(404, message, code=unknown_path.get("code", "")))
 
 
 def write_error_event(dialect: str, profile: str, problem: Problem) -> bytes:
-    """Write the error as JSON text for a stream. Azure nests it there; other dialects send the body of a reply."""
-    if dialect == "azure":
-        return serialize_json(
-            {"error": {"code": "InternalServerError", "message": problem.message, "status": problem.status}}
-        )
+    """Write the error as JSON text for a stream: in the dialect's form for streams, else as the body of a reply."""
+    errors = load_dialect(dialect).errors
+    if errors.event is not None:
+        return serialize_json(fill_placeholders(errors.event, _template_values(errors, problem)))
     steps = write_error(dialect, profile, problem).steps
     return b"".join(step for step in steps if isinstance(step, bytes))
 
@@ -73,76 +91,37 @@ def reason_phrase(status: int) -> str:
     return HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "Overloaded"
 
 
-_OPENAI_CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
-_OPENAI_TYPES = {403: "permission_error", 429: "rate_limit_error"}
-_DATABRICKS_CODES = {
-    400: "INVALID_PARAMETER_VALUE",
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "RESOURCE_DOES_NOT_EXIST",
-    413: "BAD_REQUEST",
-    422: "INVALID_PARAMETER_VALUE",
-    429: "REQUEST_LIMIT_EXCEEDED",
-    500: "INTERNAL_ERROR",
-    504: "DEADLINE_EXCEEDED",
-}
-_AZURE_NAMED = (401, 404, 429)
-_MINDIE_LABELS = {
-    404: "NotFoundError",
-    422: "Input Validation Error",
-    424: "Generation Error",
-    500: "Incomplete Generation",
-}
+def _fill_form(form: Mapping[str, JsonValue], errors: ErrorForms, problem: Problem) -> Reply:
+    values = _template_values(errors, problem)
+    headers = {**fill_placeholders(dict(form.get("headers", {})), values), **problem.headers}
+    return build_json_reply(problem.status, fill_placeholders(form["body"], values), headers)
 
 
-def write_openai_error(problem: Problem, _profile: str) -> Reply:
-    usual = "server_error" if problem.status >= 500 else "invalid_request_error"
-    error = {
-        "message": f"Invalid '{problem.param}': {problem.message}" if problem.path else problem.message,
-        "type": _OPENAI_TYPES.get(problem.status, usual),
+def _template_values(errors: ErrorForms, problem: Problem) -> JsonObject:
+    """The values of the placeholders in a template."""
+    values: JsonObject = {
+        "status": problem.status,
+        "phrase": reason_phrase(problem.status),
+        "slug": reason_phrase(problem.status).lower().replace(" ", "_"),
+        "message": problem.message,
         "param": problem.param or None,
-        "code": problem.code or _OPENAI_CODES.get(problem.status),
+        "loc": ["body", *map(str, problem.path)],
+        "value": problem.value,
+        "text": _as_text(problem.value),
+        "located": problem.message,
     }
-    return build_json_reply(problem.status, {"error": error})
+    if problem.path:
+        values["located"] = fill_placeholders(errors.located, values)
+    values["code"] = problem.code or _select_by_status(errors.codes, problem.status, values)
+    values["type"] = _select_by_status(errors.types, problem.status, values)
+    return values
 
 
-def write_databricks_error(problem: Problem, _profile: str) -> Reply:
-    unavailable = "TEMPORARILY_UNAVAILABLE" if problem.status >= 500 else "BAD_REQUEST"
-    code = problem.code or _DATABRICKS_CODES.get(problem.status, unavailable)
-    message = f"{problem.param}: {problem.message}" if problem.path else problem.message
-    return build_json_reply(problem.status, {"error_code": code, "message": message})
-
-
-def write_azure_error(problem: Problem, profile: str) -> Reply:
-    code = problem.code or reason_phrase(problem.status).lower().replace(" ", "_")
-    body: JsonObject = {"error": reason_phrase(problem.status), "message": problem.message, "status": problem.status}
-    if problem.status == 422:
-        where = {"loc": ["body", *map(str, problem.path)]}
-        code = problem.code or "parameter_not_supported"
-        if profile == "documented":
-            body |= {"code": code, "detail": {**where, "value": _as_text(problem.value)}}
-        else:
-            body = {"status": 422, "code": code, "detail": {**where, "input": problem.value}}
-            body["message"] = f"One of the parameters contain invalid values. {problem.message}"
-    elif problem.status not in _AZURE_NAMED:
-        body |= {"code": code, "param": problem.param or None}
-    return build_json_reply(problem.status, body, {"x-ms-error-code": code})
-
-
-def write_mindie_error(problem: Problem, _profile: str) -> Reply:
-    if problem.status == 413:
-        return build_json_reply(413, {"message": problem.message})
-    message = f"{problem.param}: {problem.message}" if problem.path else problem.message
-    label = problem.code or _MINDIE_LABELS.get(problem.status, reason_phrase(problem.status))
-    return build_json_reply(problem.status, {"error": message, "error_type": label})
-
-
-_WRITERS: dict[str, Callable[[Problem, str], Reply]] = {
-    "openai": write_openai_error,
-    "databricks": write_databricks_error,
-    "azure": write_azure_error,
-    "mindie": write_mindie_error,
-}
+def _select_by_status(texts: Mapping[str, str], status: int, values: JsonObject) -> str | None:
+    """Select the text for a status, for its class such as `5xx`, or for all others."""
+    keys = (str(status), f"{status // 100}xx", "else")
+    found = next((texts[key] for key in keys if key in texts), None)
+    return None if found is None else str(fill_placeholders(found, values))
 
 
 def _as_text(value: Any) -> str:

@@ -1,19 +1,29 @@
-"""The chat replies of each dialect: one row of data for each dialect and profile, and one writer for all."""
+"""The chat replies of each dialect: the form of a dialect is data, and one writer serves all."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain, zip_longest
 from typing import Any, Literal
 
+from dragoman.contract.dialects import load_dialect
 from dragoman.contract.json_types import JsonObject
 
 from .answers import Answer, ModelRequest, read_text, split_words
 
-__all__ = ["CREATED", "DONE", "FORMS", "ReplyForm", "build_chat_documents", "serialize_documents", "serialize_json"]
+__all__ = [
+    "CREATED",
+    "DONE",
+    "ReplyForm",
+    "build_chat_documents",
+    "load_reply_form",
+    "serialize_documents",
+    "serialize_json",
+]
 
 CREATED = 1_750_000_000
 DONE = b"data: [DONE]\n\n"
@@ -24,7 +34,8 @@ SIGNATURE = "ZmFrZS1zaWduYXR1cmU="
 class ReplyForm:
     """The properties of a dialect's replies. `opening` is the first delta's content; None means that there is no such
     chunk. `usage` says where a stream has the usage: in an own chunk if requested ("asked"), with the finish reason
-    ("last"), or nowhere ("never")."""
+    ("last"), or nowhere ("never"). `refusals`: a refusal has its own field. `failure_text` is the key for the text of
+    a failure that ends a reply."""
 
     completion: str = "chat.completion"
     id: str = "chatcmpl-fake{number:06d}"
@@ -33,6 +44,9 @@ class ReplyForm:
     role_everywhere: bool = False
     usage: Literal["asked", "last", "never"] = "asked"
     reasoning_parts: bool = False
+    refusals: bool = False
+    logprobs: bool = True
+    failure_text: str = ""
     top: Mapping[str, Any] = field(default_factory=dict)
     choice: Mapping[str, Any] = field(default_factory=dict)
     message: Mapping[str, Any] = field(default_factory=dict)
@@ -42,63 +56,15 @@ class ReplyForm:
     streams_unasked: bool = False
 
 
-_FILTERED = {"hate": {"filtered": False, "severity": "safe"}, "violence": {"filtered": False, "severity": "safe"}}
-_PROMPT_FILTER = {
-    "id": "",
-    "object": "",
-    "created": 0,
-    "model": "",
-    "choices": [],
-    "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": _FILTERED}],
-}
-_OPENAI = ReplyForm(
-    opening={"content": "", "refusal": None},
-    top={"service_tier": "default", "system_fingerprint": "fp_fake"},
-    choice={"logprobs": None},
-    message={"refusal": None, "annotations": []},
-    headers={"x-request-id": "req_fake{number:06d}", "x-ratelimit-remaining-requests": "4999"},
-)
-_DATABRICKS = ReplyForm(
-    id="chatcmpl_fake-{number:06d}",
-    usage="last",
-    reasoning_parts=True,
-    headers={"x-request-id": "fake-{number:06d}", "served-model-name": "{model}"},
-)
-_AZURE = ReplyForm(id="fake{number:028x}", headers={"x-ms-client-request-id": "fake-{number:06d}"})
-_MINDIE = ReplyForm(
-    id="endpoint_common_{number}",
-    role_everywhere=True,
-    usage="last",
-    choice={"logprobs": None},
-    message={"content": "", "tool_calls": []},
-    headers={"RequestUUID": "fake-{number:06d}"},
-    closes=True,
-)
-FORMS: dict[tuple[str, str], ReplyForm] = {
-    ("openai", "documented"): _OPENAI,
-    ("openai", "actual"): _OPENAI,
-    ("databricks", "documented"): replace(
-        _DATABRICKS, completion="chat.completions", usage="never", streams_unasked=True
-    ),
-    ("databricks", "actual"): _DATABRICKS,
-    ("azure", "documented"): replace(_AZURE, usage="never"),
-    ("azure", "actual"): replace(_AZURE, first=(_PROMPT_FILTER,), choice={"logprobs": None}),
-    ("mindie", "documented"): replace(
-        _MINDIE,
-        finish={"stop": "eos_token", "content_filter": "stop_sequence"},
-        opening=None,
-        usage="never",
-        choice={},
-        message={},
-    ),
-    ("mindie", "actual"): _MINDIE,
-    ("mindie", "native"): _MINDIE,
-}
+@cache
+def load_reply_form(dialect: str, profile: str) -> ReplyForm:
+    """Load the form of a dialect's chat replies in a profile."""
+    return ReplyForm(**load_dialect(dialect).reply_form("chat", profile))
 
 
 def build_chat_documents(answer: Answer, request: ModelRequest) -> list[JsonObject]:
     """Build the JSON documents of the reply: the chunks of a stream, or one completion. The caller may alter them."""
-    form = FORMS[request.dialect, request.profile]
+    form = load_reply_form(request.dialect, request.profile)
     return _build_chunks(answer, request, form) if request.stream else [_build_completion(answer, request, form)]
 
 
@@ -129,16 +95,16 @@ def _build_completion(answer: Answer, request: ModelRequest, form: ReplyForm) ->
     finish = form.finish.get(answer.finish, answer.finish)
     choices: list[JsonObject] = [
         {"index": index, "message": _build_message(answer, form), "finish_reason": finish}
-        | {**form.choice, **_build_logprobs(request, answer.text)}
+        | {**form.choice, **_build_logprobs(request, form, answer.text)}
         for index in range(request.choices)
     ]
     whole = _build_envelope(request, form, form.completion, choices)
     return {**whole, "usage": _build_usage(answer, request, form, request.choices), **(answer.extra or {})}
 
 
-def _build_logprobs(request: ModelRequest, text: str) -> JsonObject:
-    """Build log probabilities: one word counts as one token, all with the same probability. Azure's API has none."""
-    if request.body.get("logprobs") is not True or not text or request.dialect == "azure":
+def _build_logprobs(request: ModelRequest, form: ReplyForm, text: str) -> JsonObject:
+    """Build log probabilities, if the API has them: one word counts as one token, all with the same probability."""
+    if request.body.get("logprobs") is not True or not text or not form.logprobs:
         return {}
     tokens: list[JsonObject] = [
         {"token": piece, "logprob": -0.25, "bytes": [*piece.encode()]} for piece in split_words(text)
@@ -182,7 +148,7 @@ def _build_chunks(answer: Answer, request: ModelRequest, form: ReplyForm) -> lis
 def _build_choice_chunks(answer: Answer, request: ModelRequest, form: ReplyForm, index: int) -> list[JsonObject]:
     def chunk(delta: JsonObject, finish: str | None = None) -> JsonObject:
         content = delta.get("content")
-        logprobs = _build_logprobs(request, content if isinstance(content, str) else "")
+        logprobs = _build_logprobs(request, form, content if isinstance(content, str) else "")
         choice = {"index": index, "delta": delta, "finish_reason": finish, **form.choice, **logprobs}
         return _build_envelope(request, form, "chat.completion.chunk", [choice])
 

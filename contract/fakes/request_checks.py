@@ -13,12 +13,12 @@ from typing import NoReturn
 
 import jsonschema_rs
 
+from dragoman.contract.dialects import Dialect
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.schemas import load
 
 from .answers import select_objects
-from .dialects import Dialect
-from .errors import Problem, build_json_reply, write_error
+from .errors import Problem, build_json_reply, write_error, write_wrong_version
 from .observed_errors import OBSERVED_ERRORS
 from .wire import Reply
 
@@ -36,7 +36,6 @@ __all__ = [
 ]
 
 _VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(-preview)?")
-_EXTRA_WORDS = {"documented": ("error", "ignore", "pass-through"), "actual": ("error", "drop", "pass-through")}
 
 
 class RequestRefusedError(Exception):
@@ -53,30 +52,31 @@ def refuse(dialect: Dialect, profile: str, problem: Problem) -> NoReturn:
 
 def check_key(dialect: Dialect, profile: str, headers: Mapping[str, str], key: str | None) -> None:
     """Check the key. Any header of the dialect may have it; if several do, all must be right."""
-    if key is None or not dialect.keys:
+    forms = dialect.key if dialect.accepted_keys is None else dialect.accepted_keys
+    if key is None or not forms:
         return
-    found = [headers[name] == prefix + key for name, prefix in dialect.keys.items() if name in headers]
+    found = [headers[name] == form.format(key=key) for name, form in forms.items() if name in headers]
     if not found or not all(found):
-        message = "The key is wrong" if found else f"No key: send it in {' or '.join(dialect.keys)}"
+        message = "The key is wrong" if found else f"No key: send it in {' or '.join(forms)}"
         refuse(dialect, profile, Problem(401, message))
 
 
 def check_version(dialect: Dialect, query: Mapping[str, str]) -> None:
     version = query.get("api-version")
-    if not dialect.versioned or (version is not None and _VERSION.fullmatch(version)):
+    if "api-version" not in dialect.query or (version is not None and _VERSION.fullmatch(version)):
         return
     message = "The api-version query parameter is required" if version is None else f"No such api-version: {version}"
-    error = {"code": "BadRequest", "message": f"{message}; it is written YYYY-MM-DD or YYYY-MM-DD-preview"}
-    raise RequestRefusedError(build_json_reply(400, {"error": error}, {"x-ms-error-code": "BadRequest"}))
+    text = f"{message}; it is written YYYY-MM-DD or YYYY-MM-DD-preview"
+    raise RequestRefusedError(write_wrong_version(dialect.name, text))
 
 
 def parse_body(dialect: Dialect, profile: str, raw: bytes) -> JsonObject:
     """Parse the body as a JSON object."""
-    status = dialect.malformed
+    status = dialect.errors.statuses.get("malformed", 400)
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        refuse(dialect, profile, Problem(status, f"Bad request: json: {error}", code=dialect.invalid_json))
+        refuse(dialect, profile, Problem(status, f"Bad request: json: {error}", code=dialect.errors.malformed))
     if not isinstance(body, dict):
         refuse(dialect, profile, Problem(status, "Bad request: json: the body is not an object"))
     return body
@@ -86,29 +86,31 @@ def apply_extras_policy(
     dialect: Dialect, profile: str, headers: Mapping[str, str], body: JsonObject, protocol: str = "chat"
 ) -> JsonObject:
     """Return the body that reaches the model; the dialect ignores, refuses or drops unknown fields."""
-    if dialect.extras == "ignored":
+    rule = dialect.extras
+    if rule.rule == "ignored":
         return body
     extras = [key for key in body if key not in load(f"{dialect.name}/{protocol}.request", profile)["properties"]]
-    if dialect.extras == "refused":
+    if rule.rule == "refused":
         if extras:
-            raise RequestRefusedError(OBSERVED_ERRORS["databricks-unknown-field"].build_reply(extras[0]))
+            raise RequestRefusedError(OBSERVED_ERRORS[rule.error].build_reply(extras[0]))
         return body
-    word = headers.get("extra-parameters", "error").lower()
-    accepted = _EXTRA_WORDS.get(profile, _EXTRA_WORDS["actual"])
-    if word not in accepted:
-        detail = f"Unexpected EXTRA_PARAMETERS option {word}, expected options are {list(accepted)}"
-        raise RequestRefusedError(build_json_reply(400, {"detail": detail}, {"x-ms-error-code": "BadRequest"}))
-    if word == "pass-through" or not extras:
+    value = headers.get("extra-parameters", "error").lower()
+    accepted = rule.values.get(profile, rule.values["actual"])
+    if value not in accepted:
+        detail = f"Unexpected EXTRA_PARAMETERS option {value}, expected options are {accepted}"
+        raise RequestRefusedError(build_json_reply(400, {"detail": detail}, rule.headers))
+    if value == "pass-through" or not extras:
         return body
-    if word == "error":
-        raise RequestRefusedError(OBSERVED_ERRORS["azure-400-extra"].build_reply("', '".join(extras)))
+    if value == "error":
+        raise RequestRefusedError(OBSERVED_ERRORS[rule.error].build_reply("', '".join(extras)))
     return {key: value for key, value in body.items() if key not in extras}
 
 
 def check_schema(dialect: Dialect, profile: str, body: JsonObject, protocol: str = "chat") -> None:
     for error in _validator(f"{dialect.name}/{protocol}.request", profile).iter_errors(body):
         path = tuple(error.instance_path)
-        refuse(dialect, profile, Problem(dialect.invalid, error.message, path, _find_value(body, path)))
+        status = dialect.errors.statuses.get("invalid", 400)
+        refuse(dialect, profile, Problem(status, error.message, path, _find_value(body, path)))
 
 
 def check_batch(dialect: Dialect, profile: str, body: JsonObject, protocol: str, model: str) -> None:

@@ -52,7 +52,7 @@ def parse_behaviour(text: str, dialect: str) -> SelectedBehaviour:
         raise InvalidBehaviourError(
             f"no behaviour {name!r}; similar: {', '.join(near)} (`dragoman fake --list` shows all)"
         )
-    if behaviour.dialects and dialect not in behaviour.dialects:
+    if behaviour.dialects is not None and dialect not in behaviour.dialects:
         raise InvalidBehaviourError(
             f"behaviour {name!r} belongs to {', '.join(behaviour.dialects)}; this fake is {dialect}"
         )

@@ -15,15 +15,16 @@ from urllib.parse import unquote
 from aiohttp import web
 from multidict import CIMultiDictProxy
 
+from dragoman.contract.dialects import DIALECTS, Dialect, load_dialect
 from dragoman.contract.json_types import JsonObject
 
 from . import request_checks
 from .answers import ModelRequest
-from .dialects import DIALECTS, MODEL, Dialect
-from .errors import Problem, build_json_reply, write_error
-from .forms import FORMS
+from .errors import Problem, build_json_reply, write_error, write_unknown_path
+from .forms import load_reply_form
 from .request_checks import RequestRefusedError
 from .responses import convert_to_chat
+from .routes import MODEL, match_path, select_protocol
 from .selection import InvalidBehaviourError, SelectedBehaviour, find_requested_behaviour, parse_behaviour
 from .wire import Reply, play
 
@@ -83,8 +84,8 @@ class FakeProvider:
         closing: bool = False,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        if (dialect, profile) not in FORMS:
-            known = ", ".join(f"{name}/{variant}" for name, variant in FORMS)
+        if dialect not in DIALECTS or profile not in load_dialect(dialect).profiles:
+            known = ", ".join(f"{name}/{variant}" for name in DIALECTS for variant in load_dialect(name).profiles)
             raise ValueError(f"no fake for {dialect}/{profile}; there are: {known}")
         self.dialect, self.profile, self.validate, self.api_key = dialect, profile, validate, api_key
         self.host, self.port, self._tls, self._closing = host, port, tls, closing
@@ -93,7 +94,7 @@ class FakeProvider:
         self.abandoned: set[int] = set()
         self.connections = self.open_streams = self.disconnects = 0
         self._number = 0
-        self._row: Dialect = DIALECTS[dialect]
+        self._dialect_data: Dialect = load_dialect(dialect)
         self._script: deque[SelectedBehaviour] = deque()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping = False
@@ -114,7 +115,7 @@ class FakeProvider:
     @property
     def base_url(self) -> str:
         """The base_url for a dragoman configuration."""
-        return self.origin + self._row.root
+        return self.origin + self._dialect_data.root
 
     def script(self, *names: str) -> None:
         """Queue behaviours for the next requests; they take precedence over all others."""
@@ -208,44 +209,44 @@ class FakeProvider:
         return received
 
     def _build_reply(self, received: ReceivedRequest, raw_path: str) -> Reply:
-        row, profile = self._row, self.profile
-        request_checks.check_key(row, profile, received.headers, self.api_key)
-        route = row.route(raw_path)
+        dialect, profile = self._dialect_data, self.profile
+        request_checks.check_key(dialect, profile, received.headers, self.api_key)
+        route = match_path(dialect.name, raw_path)
         if route is None:
             return self._answer_other_path(received)
         if received.method != "POST":
             request_checks.refuse(
-                row, profile, Problem(405, f"{received.method} is not allowed here", headers={"Allow": "POST"})
+                dialect, profile, Problem(405, f"{received.method} is not allowed here", headers={"Allow": "POST"})
             )
-        request_checks.check_version(row, received.query)
-        body = request_checks.parse_body(row, profile, received.raw)
-        protocol, found = row.meant(*route, body), route[1]
+        request_checks.check_version(dialect, received.query)
+        body = request_checks.parse_body(dialect, profile, received.raw)
+        protocol, found = select_protocol(*route, body), route[1]
         model = unquote(found.groupdict().get("model") or str(body.get("model") or MODEL))
-        if self.validate or row.extras == "by header":
-            body = request_checks.apply_extras_policy(row, profile, received.headers, body, protocol)
+        if self.validate or dialect.extras.rule == "by header":
+            body = request_checks.apply_extras_policy(dialect, profile, received.headers, body, protocol)
         if self.validate:
-            request_checks.check_schema(row, profile, body, protocol)
-            request_checks.check_batch(row, profile, body, protocol, model)
+            request_checks.check_schema(dialect, profile, body, protocol)
+            request_checks.check_batch(dialect, profile, body, protocol, model)
             if protocol == "responses":
-                request_checks.check_previous_response(row, profile, body)
-                request_checks.check_tool_outputs(row, profile, body)
+                request_checks.check_previous_response(dialect, profile, body)
+                request_checks.check_tool_outputs(dialect, profile, body)
         return self._play_behaviour(received, body, model, protocol)
 
     def _answer_other_path(self, received: ReceivedRequest) -> Reply:
         """Answer the dialect's information paths, and every other path with the dialect's 404."""
-        row = self._row
-        if received.path in row.info and received.method == "GET":
-            request_checks.check_version(row, received.query)
-            return build_json_reply(200, row.info[received.path])
-        message = f"No such address: {received.method} {received.path}"
-        return row.lost(self.dialect, Problem(404, message, code=row.unknown_path))
+        dialect = self._dialect_data
+        models = [dialect.root + path for path in dialect.paths.get("models", ())]
+        if received.path in models and received.method == "GET":
+            request_checks.check_version(dialect, received.query)
+            return build_json_reply(200, dialect.models)
+        return write_unknown_path(self.dialect, f"No such address: {received.method} {received.path}")
 
     def _play_behaviour(self, received: ReceivedRequest, body: JsonObject, model: str, protocol: str) -> Reply:
         try:
             selected = self._choose_behaviour(body, model)
         except InvalidBehaviourError as misuse:
             return write_error(self.dialect, self.profile, Problem(400, str(misuse)))
-        stream, unasked = body.get("stream"), FORMS[self.dialect, self.profile].streams_unasked
+        stream, unasked = body.get("stream"), load_reply_form(self.dialect, self.profile).streams_unasked
         model_request = ModelRequest(
             dialect=self.dialect,
             profile=self.profile,

@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
+from dragoman.adapters.registry import NAMES
+
 from .options import Profile, exit_with_error
 
 __all__ = ["fake"]
 
 
 def fake(
-    dialect: Annotated[str | None, typer.Argument(help="openai, databricks, azure or mindie.")] = None,
+    dialect: Annotated[str | None, typer.Argument(help=f"One of: {', '.join(NAMES)}.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
     behaviour: Annotated[str, typer.Option(help="What it does unless a request asks for something else.")] = "as-asked",
     api_key: Annotated[str | None, typer.Option(help="The key to ask for. Default: none.")] = None,
@@ -34,9 +36,7 @@ def fake(
             provider = fakes.FakeProvider(dialect, port=port, behaviour=behaviour, api_key=api_key, profile=profile)
             fakes.run_until_signal(provider, fakes.describe_fake)
         else:
-            exit_with_error(
-                "name a dialect (openai, databricks, azure or mindie), or a folder of recordings (--replay FOLDER)"
-            )
+            exit_with_error(f"name a dialect ({', '.join(NAMES)}), or a folder of recordings (--replay FOLDER)")
     except ValueError as error:
         exit_with_error(str(error))
     except OSError as error:

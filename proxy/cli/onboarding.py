@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import wrap
 
 from dragoman.local_engine import embedded
+from dragoman.proxy.config.environment import describe_variables
 from dragoman.proxy.config.models import Config, Store
 from dragoman.proxy.config.values import format_seconds
 from dragoman.proxy.conversations.stores.factory import store_path
@@ -19,17 +21,16 @@ __all__ = [
 
 _MOST_NAMES = 12  # names of models in one line
 
-_NO_PROVIDER = """no provider in the environment.
-Write a file (dragoman init) or name one (--config FILE); or set OPENAI_API_KEY, or DATABRICKS_HOST and
-DATABRICKS_TOKEN, or AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL, or AZURE_OPENAI_ENDPOINT and
-AZURE_OPENAI_API_KEY."""
+_WIDTH = 120
 _NO_ENGINE = f"""
 Or install the local engine, with which a small model answers at once: {embedded.INSTALL}"""
 
 
 def explain_missing_configuration() -> str:
     """Why there is no configuration, and how to get one."""
-    return _NO_PROVIDER + _NO_ENGINE * bool(embedded.missing_libraries())
+    ways = f"Write a file (dragoman init) or name one (--config FILE); or set {describe_variables()}."
+    lines = ["no provider in the environment.", *wrap(ways, _WIDTH)]
+    return "\n".join(lines) + _NO_ENGINE * bool(embedded.missing_libraries())
 
 
 def describe_origin(config: Config) -> str:

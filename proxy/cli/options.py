@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeAlias
 
 import typer
 
+from dragoman.schemas import all_profiles
+
 if TYPE_CHECKING:
     from dragoman.proxy.config.load import CheckedConfig
     from dragoman.proxy.config.problems import Problem
@@ -34,7 +36,10 @@ __all__ = [
 DEFAULT_FILE = Path("dragoman.yaml")
 
 Format: TypeAlias = Literal["text", "json", "github"]
-Profile: TypeAlias = Literal["documented", "actual", "native"]
+if TYPE_CHECKING:
+    Profile: TypeAlias = str
+else:
+    Profile = Literal[all_profiles()]
 
 ConfigFile = Annotated[
     Path | None,
@@ -64,16 +69,16 @@ def load_configuration(file: Path | None, env: dict[str, str], insecure: bool) -
     Raises ConfigErrors. Exits with status 2 if none of the three exists.
     """
     from dragoman.local_engine import embedded
+    from dragoman.proxy.config.environment import find_incomplete_variables, load_from_environment
     from dragoman.proxy.config.load import CheckedConfig, check
-    from dragoman.proxy.config.zero import from_environment, half_set
 
     from .onboarding import describe_origin, explain_missing_configuration
 
     if file is not None or DEFAULT_FILE.exists():
         return check(file or DEFAULT_FILE, env, insecure=insecure)
-    for hint in half_set(env):
+    for hint in find_incomplete_variables(env):
         print(f"note: {hint}", file=sys.stderr)
-    config = from_environment(env, insecure=insecure, embedded=embedded.can_answer())
+    config = load_from_environment(env, insecure=insecure, embedded=embedded.can_answer())
     if config is None:
         exit_with_error(
             f"there is nothing to serve: no {DEFAULT_FILE} in {Path.cwd()}, and {explain_missing_configuration()}"

@@ -7,31 +7,31 @@ from dragoman.adapters.registry import dialects
 from .document import Document
 from .urls import is_loopback
 
-__all__ = ["judge_access"]
+__all__ = ["check_access"]
 
 
-def judge_access(document: Document, insecure: bool) -> None:
+def check_access(document: Document, insecure: bool) -> None:
     """Add the problems of `server` and `keys`. `insecure` allows an open address without keys."""
-    _judge_host(document, insecure)
-    _judge_keys(document)
+    _check_host(document, insecure)
+    _check_keys(document)
     for name in document.mapping("server", "profiles"):
         profile, dialect = document.text("server", "profiles", name), dialects.get(name)
         if dialect is not None and profile is not None and profile not in dialect.profiles:
             message = f"the dialect {name} has no such profile"
             expected = f"one of: {', '.join(dialect.profiles)}"
-            document.add(("server", "profiles", name), "unknown-profile", message, expected=expected)
+            document.add_problem(("server", "profiles", name), "unknown-profile", message, expected=expected)
 
 
-def _judge_host(document: Document, insecure: bool) -> None:
+def _check_host(document: Document, insecure: bool) -> None:
     host = document.text("server", "host")
     if host is None or is_loopback(host) or document.items("keys") or insecure:
         return
     message = "without keys, anyone who can reach this address can use the providers"
     hint = "add keys, listen on 127.0.0.1, or start with --insecure"
-    document.add(("server", "host"), "open-host", message, hint=hint)
+    document.add_problem(("server", "host"), "open-host", message, hint=hint)
 
 
-def _judge_keys(document: Document) -> None:
+def _check_keys(document: Document) -> None:
     for field in ("name", "key"):
         first: dict[str, int] = {}
         for position, _ in enumerate(document.items("keys")):
@@ -41,5 +41,5 @@ def _judge_keys(document: Document) -> None:
             if value in first:
                 line = document.line_of("keys", first[value], field)
                 message = f"keys[{position}] has the same {field} as keys[{first[value]}] on line {line}"
-                document.add(("keys", position, field), "duplicate-key", message)
+                document.add_problem(("keys", position, field), "duplicate-key", message)
             first.setdefault(value, position)

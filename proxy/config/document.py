@@ -89,7 +89,7 @@ class Document:
         """The line of the key at a path, or of the nearest part that exists; counted from 1."""
         return self._span(path, at_key=True).line
 
-    def add(
+    def add_problem(
         self,
         path: Path,
         code: str,
@@ -118,7 +118,7 @@ class Document:
         self, span: Span | None, code: str, message: str, *, expected: str = "", hint: str = ""
     ) -> ConfigErrors:
         """The error to raise if no further check is possible. Without a span it is about the whole file."""
-        self.add((), code, message, expected=expected, hint=hint, span=span or Span(0, 0, 0, 0))
+        self.add_problem((), code, message, expected=expected, hint=hint, span=span or Span(0, 0, 0, 0))
         return ConfigErrors(self.problems)
 
     def _span(self, path: Path, at_key: bool) -> Span:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from .document import Document
-from .litellm import judge_litellm, judge_litellm_targets
-from .local import judge_local
+from .litellm import check_litellm, check_litellm_targets
+from .local import check_local
 from .validation import describe_schema, schema_at
 
-__all__ = ["judge_engines"]
+__all__ = ["check_engines"]
 
 
 class _Engine(NamedTuple):
@@ -38,22 +38,22 @@ _ENGINES: Mapping[str, _Engine] = {
             "pool",
             *_ADDRESS_KEYS,
         ),
-        judge_local,
+        check_local,
     ),
     "litellm": _Engine(
         ("vendor", "parameters"),
         ("dialect", "profile", "auth", "kind", "api_version", "tls", "pool", *_ADDRESS_KEYS),
-        judge_litellm,
+        check_litellm,
     ),
 }
 
 
-def judge_engines(document: Document) -> None:
+def check_engines(document: Document) -> None:
     """Add the problems of keys that a provider needs, or cannot have, because of its `engine`."""
     for name in document.mapping("providers"):
         engine = document.find(("providers", name, "engine"))
         if engine is None:
-            _judge_addressed(document, name)
+            _check_addressed(document, name)
         for other, rules in _ENGINES.items():
             if engine is None or engine.value in _ENGINES.keys() - {other}:
                 _reject_keys(document, name, rules.own_keys, f"{{}} is for the engine {other} only")
@@ -61,10 +61,10 @@ def judge_engines(document: Document) -> None:
         if chosen is not None:
             _reject_keys(document, name, chosen.address_keys, "{} is for providers with an address, not for engines")
             chosen.judge(document, name)
-    judge_litellm_targets(document)
+    check_litellm_targets(document)
 
 
-def _judge_addressed(document: Document, name: str) -> None:
+def _check_addressed(document: Document, name: str) -> None:
     node = document.find(("providers", name))
     if node is None or not isinstance(node.value, dict):
         return
@@ -72,10 +72,12 @@ def _judge_addressed(document: Document, name: str) -> None:
         if key not in node.value:
             expected = describe_schema(schema_at(("providers", name, key)))
             message = f'"{key}" is missing in providers.{name}'
-            document.add(("providers", name), "missing-key", message, expected=expected, at_key=True)
+            document.add_problem(("providers", name), "missing-key", message, expected=expected, at_key=True)
 
 
 def _reject_keys(document: Document, name: str, keys: tuple[str, ...], message: str) -> None:
     for key in keys:
         if key in document.mapping("providers", name):
-            document.add(("providers", name, key), "wrong-engine", message.format(key), hint="remove it", at_key=True)
+            document.add_problem(
+                ("providers", name, key), "wrong-engine", message.format(key), hint="remove it", at_key=True
+            )

@@ -6,7 +6,7 @@ import re
 
 from .document import Document
 
-__all__ = ["INSTALL", "NEWEST", "OLDEST", "judge_litellm", "judge_litellm_targets"]
+__all__ = ["INSTALL", "NEWEST", "OLDEST", "check_litellm", "check_litellm_targets"]
 
 OLDEST, NEWEST = (1, 106, 2), (1, 109)
 """The tested versions of litellm: from OLDEST up to every release that begins with NEWEST. The older 1.82.7 and 1.82.8
@@ -15,7 +15,7 @@ steal credentials."""
 INSTALL = "uv pip install 'dragoman[litellm]', in a checkout uv run --no-default-groups --extra litellm dragoman serve"
 
 
-def judge_litellm(document: Document, name: str) -> None:
+def check_litellm(document: Document, name: str) -> None:
     """If a model uses the provider: add a problem unless a tested version of litellm is installed."""
     from importlib.metadata import PackageNotFoundError, version
 
@@ -24,22 +24,22 @@ def judge_litellm(document: Document, name: str) -> None:
         try:
             installed = version("litellm")
         except PackageNotFoundError:
-            document.add(path, "missing-extra", "litellm is not installed", hint=INSTALL)
+            document.add_problem(path, "missing-extra", "litellm is not installed", hint=INSTALL)
             return
         if not _is_tested(installed):
             expected = f"{_dotted(OLDEST)} to {_dotted(NEWEST)}.x"
             message = f"litellm {installed} is installed; this version of dragoman was not tested with it"
-            document.add(path, "untested-version", message, expected=expected, hint=INSTALL)
+            document.add_problem(path, "untested-version", message, expected=expected, hint=INSTALL)
 
 
-def judge_litellm_targets(document: Document) -> None:
+def check_litellm_targets(document: Document) -> None:
     """Add a problem for each target over litellm without a vendor."""
     for model in document.mapping("models"):
         for position, _ in enumerate(document.items("models", model, "targets")):
-            _judge_target(document, ("models", model, "targets", position))
+            _check_target(document, ("models", model, "targets", position))
 
 
-def _judge_target(document: Document, path: tuple[str | int, ...]) -> None:
+def _check_target(document: Document, path: tuple[str | int, ...]) -> None:
     """A target needs a vendor: otherwise a client that chooses the model's name would choose the provider too."""
     provider = document.text(*path, "provider") or ""
     engine = document.text("providers", provider, "engine")
@@ -49,7 +49,7 @@ def _judge_target(document: Document, path: tuple[str | int, ...]) -> None:
     if not name or "*" in vendor:
         message = f"the target needs a vendor, because the provider {provider} has none"
         hint = f"write model: anthropic/claude-sonnet-4-5, or set vendor in providers.{provider}"
-        document.add((*path, "model"), "no-vendor", message, expected="VENDOR/MODEL", hint=hint)
+        document.add_problem((*path, "model"), "no-vendor", message, expected="VENDOR/MODEL", hint=hint)
 
 
 def _is_used(document: Document, provider: str) -> bool:

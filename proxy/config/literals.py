@@ -1,4 +1,4 @@
-"""Secrets that stand in the file itself, where everyone who can read it finds them."""
+"""Warnings about literal secrets: everyone who can read the file can read them."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from dragoman.adapters.paths import Path
 from .document import Document
 from .masks import is_secret, looks_secret
 
-__all__ = ["warn_of_literals"]
+__all__ = ["warn_about_literal_secrets"]
 
-_LONG = 16  # characters from which on a literal is taken for a real secret
+_MIN_LENGTH = 16  # a shorter text counts as a placeholder, not as a real secret
 
 
-def warn_of_literals(document: Document) -> None:
-    """Warn of secrets that stand in the file. To be called before variables are put in."""
+def warn_about_literal_secrets(document: Document) -> None:
+    """Warn about secrets that the file contains literally. Call this before variables are substituted."""
     for path, _, text in document.texts():
         proxy = path[-1:] == ("proxy",) and "${" in text
-        literal = is_secret(path, text) and len(text) >= _LONG and "headers" not in path and not proxy
+        literal = is_secret(path, text) and len(text) >= _MIN_LENGTH and "headers" not in path and not proxy
         if literal or looks_secret(text):
-            message = "a secret stands in the file, for everyone who can read it"
-            hint = f'put it into the environment and write "${{{_variable(path)}}}", or "${{file:/run/secrets/...}}"'
-            document.add(path, "literal-secret", message, hint=hint, severity="warning")
+            message = "the file contains a secret: everyone who can read the file can read it"
+            name = _suggest_variable(path)
+            hint = f'set an environment variable and write "${{{name}}}", or write "${{file:/run/secrets/...}}"'
+            document.add_problem(path, "literal-secret", message, hint=hint, severity="warning")
 
 
-def _variable(path: Path) -> str:
-    """A name for the variable to write instead: after the provider, where it is one's."""
+def _suggest_variable(path: Path) -> str:
+    """A name for the variable, with the name of the provider if the secret belongs to one."""
     if path[0] == "keys":
         return "DRAGOMAN_KEY"
     named = path[0] == "providers" and len(path) > 2 and not looks_secret(str(path[1]))

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .access import judge_access
+from .access import check_access
 from .document import Document
-from .engines import judge_engines
-from .literals import warn_of_literals
+from .engines import check_engines
+from .literals import warn_about_literal_secrets
 from .local import resolve_model_folders
 from .models import Config
 from .problems import ConfigErrors, Problem
-from .routes import judge_models
-from .storage import judge_store, resolve_store_path
-from .upstreams import judge_providers, judge_timeouts, place_files
+from .routes import check_models
+from .storage import check_store, resolve_store_path
+from .upstreams import check_providers, check_timeouts, resolve_files
 from .validation import validate
 from .variables import substitute_variables
 from .yaml_reader import parse_document, read_document
@@ -48,18 +48,18 @@ def check_text(text: str, name: str, env: Mapping[str, str], *, insecure: bool =
 
 
 def _check_document(document: Document, env: Mapping[str, str], folder: Path, insecure: bool) -> CheckedConfig:
-    warn_of_literals(document)
+    warn_about_literal_secrets(document)
     substitute_variables(document, env, folder)
-    place_files(document, folder)
+    resolve_files(document, folder)
     resolve_store_path(document, folder)
     resolve_model_folders(document, folder)
     config = validate(document)
-    judge_access(document, insecure)
-    judge_engines(document)
-    judge_providers(document, insecure)
-    judge_models(document)
-    judge_timeouts(document, "timeouts")
-    judge_store(document)
+    check_access(document, insecure)
+    check_engines(document)
+    check_providers(document, insecure)
+    check_models(document)
+    check_timeouts(document, "timeouts")
+    check_store(document)
     problems = ConfigErrors(document.problems)
     if config is None or any(problem.severity == "error" for problem in problems.problems):
         raise problems

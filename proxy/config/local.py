@@ -15,7 +15,7 @@ from .document import Document
 if TYPE_CHECKING:
     from dragoman.local_engine.model_folder.folder import ModelFolder
 
-__all__ = ["judge_local", "resolve_model_folders"]
+__all__ = ["check_local", "resolve_model_folders"]
 
 _DECODER_PROTOCOLS, _ENCODER_PROTOCOLS = ("chat", "completions"), ("embeddings",)
 
@@ -31,20 +31,20 @@ def resolve_model_folders(document: Document, folder: Path) -> None:
             node.value = str((folder / Path(text).expanduser()).absolute())
         except RuntimeError:
             message = "the home folder at the beginning of this path is unknown"
-            document.add(path, "unknown-home", message, hint="write the whole path")
+            document.add_problem(path, "unknown-home", message, hint="write the whole path")
 
 
-def judge_local(document: Document, name: str) -> None:
+def check_local(document: Document, name: str) -> None:
     """Add the problems of an `engine: local` provider: missing packages, a bad model folder, wrong protocols."""
     from dragoman.local_engine.model_folder.signature import DecoderSignature
 
     missing = embedded.missing_libraries()
     if missing:
         message = f"the engine local needs packages that are not installed: {', '.join(missing)}"
-        document.add(("providers", name, "engine"), "missing-extra", message, hint=f"run: {embedded.INSTALL}")
+        document.add_problem(("providers", name, "engine"), "missing-extra", message, hint=f"run: {embedded.INSTALL}")
     folder = _folder(document, name)
     if folder is not None:
-        _judge_protocols(
+        _check_protocols(
             document, name, _DECODER_PROTOCOLS if isinstance(folder.signature, DecoderSignature) else _ENCODER_PROTOCOLS
         )
 
@@ -64,21 +64,21 @@ def _folder(document: Document, name: str) -> ModelFolder | None:
         message, at = str(error), path if node is not None else ("providers", name, "engine")
         if node is not None and node.raw is not None:
             message = message.replace(str(given), node.shown)
-        document.add(at, "bad-model", message, expected="a folder with an ONNX model and its tokenizer.json")
+        document.add_problem(at, "bad-model", message, expected="a folder with an ONNX model and its tokenizer.json")
         return None
 
 
-def _judge_protocols(document: Document, name: str, served: tuple[str, ...]) -> None:
+def _check_protocols(document: Document, name: str, served: tuple[str, ...]) -> None:
     path = ("providers", name, "protocols")
     node = document.find(path)
     hint = f"write protocols: [{', '.join(served)}]"
     if node is None and served != _DECODER_PROTOCOLS:
-        document.add(path[:-1], "wrong-model", "this model only embeds texts", hint=hint, at_key=True)
+        document.add_problem(path[:-1], "wrong-model", "this model only embeds texts", hint=hint, at_key=True)
     for i, item in enumerate(node.value if node is not None and isinstance(node.value, list) else ()):
         if isinstance(item.value, str) and item.value not in served:
             message = f"the engine does not serve {item.shown} with this model"
             message += "; the proxy serves responses over chat" if item.value == "responses" else ""
-            document.add((*path, i), "wrong-model", message, expected=f"one of: {', '.join(served)}", hint=hint)
+            document.add_problem((*path, i), "wrong-model", message, expected=f"one of: {', '.join(served)}", hint=hint)
 
 
 def _device(document: Document, name: str) -> Literal["cpu", "cuda"]:

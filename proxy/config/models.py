@@ -28,6 +28,7 @@ from .values import (
     Vendor,
     Version,
 )
+from .vocabulary import AddressName, DialectName, ProfileName
 
 __all__ = [
     "Config",
@@ -46,8 +47,6 @@ __all__ = [
     "Tls",
 ]
 
-Dialect = Literal["openai", "databricks", "azure", "mindie"]
-Profile = Literal["documented", "actual", "native"]
 Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(gt=0), NO_BOOL]
 
@@ -72,8 +71,8 @@ class Server(ConfigModel):
     """The port to listen on; 0 takes a free one."""
     default_model: ModelName | None = None
     """The model for requests that name none, as Azure clients may send."""
-    profiles: dict[Dialect, Profile] = {}
-    """In which profile each dialect is served. Default: actual, for mindie documented."""
+    profiles: dict[DialectName, ProfileName] = {}
+    """In which profile each dialect is served. Default: {served profile}."""
     body_limit: Bytes = 32 * 1024 * 1024
     """The largest request body, after decompression."""
     header_timeout: Seconds = 10.0
@@ -231,12 +230,11 @@ class Provider(ConfigModel):
     with it, as in `anthropic/claude-sonnet-4-5`; litellm only."""
     parameters: dict[LitellmArgument, SecretStr] = {}
     """Further parameters for litellm, such as aws_region_name or vertex_project; litellm only."""
-    dialect: Dialect | None = None
+    dialect: DialectName | None = None
     """The vendor's variant of the protocols that this provider speaks. Engines have none."""
     base_url: BaseUrl | None = None
-    """The address without what the dialect appends: openai `/chat/completions` (so end it with /v1), databricks
-    `/serving-endpoints/...`, azure `/chat/completions`, mindie `/v1/chat/completions`; other protocols likewise.
-    Not needed for litellm, which has its vendors' addresses."""
+    """The address without what the dialect appends: {appended}; other protocols likewise. Not needed for litellm,
+    which has its vendors' addresses."""
     api_key: Secret | None = None
     """The provider's key or token. Write `${NAME}` or `${file:/run/secrets/name}`, not the key."""
     api_key_file: Text | None = None
@@ -244,19 +242,20 @@ class Provider(ConfigModel):
     oauth: OAuth | None = None
     """Where to get access tokens, instead of a key."""
     auth: Text | None = None
-    """How the key is presented: bearer; for openai also api-key (the default of the address azure-openai), for azure
-    api-key, or both (its default). Tokens of `oauth` are always presented as bearer."""
-    profile: Profile = "actual"
-    """Which variant of the dialect the provider speaks: as documented, or as its servers do; mindie also `native`."""
-    protocols: list[Literal["chat", "responses", "completions", "embeddings"]] = ["chat"]
-    """The protocols that the provider is used for."""
+    """How the key is presented: {auth}. Tokens of `oauth` are always presented as bearer."""
+    profile: ProfileName | None = None
+    """Which variant of the dialect the provider speaks: as documented, or as its servers do.
+    Default: {called profile}."""
+    protocols: list[Literal["chat", "responses", "completions", "embeddings"]] | None = None
+    """The protocols that the provider is used for. Default: {default protocols}."""
     kind: Literal["pay-per-token", "provisioned-throughput"] | None = None
-    """The kind of the endpoints; databricks only."""
-    address: Literal["azure-openai"] | None = None
+    """The kind of the endpoints; {owners of kind} only."""
+    address: AddressName | None = None
     """An alternative form of addresses. azure-openai: `base_url` is a resource of Azure OpenAI,
-    `https://NAME.openai.azure.com`, models are its deployments, and every call has `api_version`; openai only."""
+    `https://NAME.openai.azure.com`, models are its deployments, and every call has `api_version`;
+    {owners of address} only."""
     api_version: Version | None = None
-    """The API version to ask for. azure: by default 2024-05-01-preview; the address azure-openai needs one."""
+    """The API version to ask for; {owners of api_version} only. The dialect has a default, the address needs one."""
     headers: dict[HeaderName, HeaderValue] = {}
     """Headers to add to every request. They cannot replace those that dragoman sets."""
     proxy: ProxyUrl | None = None
@@ -293,7 +292,7 @@ class TargetChoice(ConfigModel):
     lacks: list[str] = []
     """Parameters that this target does not support."""
     deployment: HeaderValue | None = None
-    """The deployment to ask for; azure only."""
+    """The deployment to ask for; {deployments} only."""
     policy: PolicyChoice = PolicyChoice()
     """The policy toward this target."""
 

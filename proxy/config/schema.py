@@ -16,6 +16,7 @@ from typing import Any
 from . import models
 from .models import Config
 from .values import format_bytes, format_seconds
+from .vocabulary import describe_placeholders
 
 __all__ = ["generate_schema", "serialize_schema"]
 
@@ -27,7 +28,10 @@ def generate_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the configuration file."""
     plain = Config.model_json_schema()
     shapes = {"Config": plain, **plain["$defs"]}
+    texts = describe_placeholders()
     for model, field, description in _descriptions():
+        for placeholder, text in texts.items():
+            description = description.replace(placeholder, text)
         fields = shapes[model]["properties"]
         fields[field] = dict(sorted({**fields[field], "description": description}.items()))
     schema = _edit(plain)

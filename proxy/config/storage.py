@@ -8,7 +8,7 @@ from .document import Document
 from .models import Store
 from .values import format_bytes, parse_bytes
 
-__all__ = ["judge_store", "resolve_store_path"]
+__all__ = ["check_store", "resolve_store_path"]
 
 
 def resolve_store_path(document: Document, folder: Path) -> None:
@@ -20,22 +20,24 @@ def resolve_store_path(document: Document, folder: Path) -> None:
         node.value = str((folder / Path(path).expanduser()).absolute())
     except RuntimeError:
         hint = "write the whole path"
-        document.add(
+        document.add_problem(
             ("store", "path"), "unknown-home", "the home folder at the beginning of this path is unknown", hint=hint
         )
 
 
-def judge_store(document: Document) -> None:
+def check_store(document: Document) -> None:
     """Add the problems of `store`: a path that its kind does not use, sizes that contradict each other."""
     kind = document.text("store", "kind") or Store.model_fields["kind"].default
     if kind in ("memory", "none") and document.find(("store", "path")) is not None:
         message = f"path is for the kind sqlite only; this store has the kind {kind}"
-        document.add(("store", "path"), "wrong-store", message, hint="remove it, or write kind: sqlite", at_key=True)
+        document.add_problem(
+            ("store", "path"), "wrong-store", message, hint="remove it, or write kind: sqlite", at_key=True
+        )
     size, most = _size(document, "max_response"), _size(document, "max_size")
     if size is not None and most is not None and size > most:
         message = f"max_response ({format_bytes(size)}) is larger than max_size ({format_bytes(most)})"
         hint = "raise max_size, or lower max_response"
-        document.add(("store", "max_response"), "conflicting-sizes", message, hint=hint)
+        document.add_problem(("store", "max_response"), "conflicting-sizes", message, hint=hint)
 
 
 def _size(document: Document, name: str) -> int | None:

@@ -54,10 +54,10 @@ def _add_problem(document: Document, path: Path, kind: str, context: Mapping[str
     elif kind == "missing":
         owner = dotted(path[:-1]) or "the file"
         message = f'"{path[-1]}" is missing in {owner}'
-        document.add(path[:-1], "missing-key", message, expected=describe_schema(schema_at(path)), at_key=True)
+        document.add_problem(path[:-1], "missing-key", message, expected=describe_schema(schema_at(path)), at_key=True)
     elif "message" in context:
         hint = str(context["hint"])
-        document.add(path, kind, context["message"], expected=context["expected"], hint=hint, at_key=at_key)
+        document.add_problem(path, kind, context["message"], expected=context["expected"], hint=hint, at_key=at_key)
         _mark_broken(document, path, at_key)
     else:
         _add_invalid_value(document, path, at_key)
@@ -69,7 +69,9 @@ def _add_unknown_key(document: Document, path: Path) -> None:
     owner = dotted(path[:-1]) or "the file"
     expected = f"one of: {', '.join(known)}"
     hint = "YAML 1.2 has no merge keys; repeat the values" if name == "<<" else did_you_mean(name, known)
-    document.add(path, "unknown-key", f'unknown key "{name}" in {owner}', expected=expected, hint=hint, at_key=True)
+    document.add_problem(
+        path, "unknown-key", f'unknown key "{name}" in {owner}', expected=expected, hint=hint, at_key=True
+    )
 
 
 def _add_invalid_value(document: Document, path: Path, at_key: bool) -> None:
@@ -78,7 +80,7 @@ def _add_invalid_value(document: Document, path: Path, at_key: bool) -> None:
     value = f'"{path[-1]}"' if at_key or node is None else _describe_value(node, path)
     hint = did_you_mean(str(path[-1]) if at_key or node is None else node.shown, _options(expected))
     message = f"{dotted(path[:-1])} cannot have the key {value}" if at_key else f"{dotted(path)} cannot be {value}"
-    document.add(path, "invalid-value", message, expected=describe_schema(expected), hint=hint, at_key=at_key)
+    document.add_problem(path, "invalid-value", message, expected=describe_schema(expected), hint=hint, at_key=at_key)
 
 
 def _describe_value(node: Node, path: Path) -> str:

@@ -32,7 +32,7 @@ def substitute_variables(document: Document, env: Mapping[str, str], folder: Pat
     for path, node, text in list(document.texts()):
         if _BARE.fullmatch(text):
             message = f"{text} is plain text here"
-            document.add(path, "bad-variable", message, hint=f'did you mean "${{{text[1:]}}}"?')
+            document.add_problem(path, "bad-variable", message, hint=f'did you mean "${{{text[1:]}}}"?')
             node.broken = True
         elif "${" in text:
             node.raw = text
@@ -50,7 +50,7 @@ def _substitute(document: Document, path: KeyPath, text: str, env: Mapping[str, 
             parts.append("${" if match[0] == "$${" else _look_up(match[1], env, folder))
         except _NoValueError as error:
             code, message, hint = error.args
-            document.add(path, code, message, expected=_FORMS if code == "bad-variable" else "", hint=hint)
+            document.add_problem(path, code, message, expected=_FORMS if code == "bad-variable" else "", hint=hint)
             complete = False
     return "".join([*parts, text[end:]]) if complete else None
 

@@ -56,7 +56,7 @@ def parse_document(document: Document, text: str) -> Document:
     document.root = builder.build(graph, ())
     document.lines = mask_spans(lines, builder.secrets)
     for key_path, code, message, span in builder.problems:
-        document.add(key_path, code, message, span=span)
+        document.add_problem(key_path, code, message, span=span)
         node = document.find(key_path)
         if node is not None and code == "tag":
             node.broken = True

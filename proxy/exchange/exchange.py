@@ -55,7 +55,7 @@ class Exchange:
     ) -> None:
         self.deadline = Deadline()
         query = dict(request.query) if "?" in request.raw_path else {}
-        call = Call(request.method, route.natural(path), {}, query, request.headers)
+        call = Call(request.method, route.strip_prefix(path), {}, query, request.headers)
         record = ExchangeRecord(request_id, route.dialect.name, route.protocol)
         pipeline = Pipeline(route, call, has_store=store is not None, report_defect=self._report_defect)
         self._ctx = RequestContext(request, pipeline, record, self.deadline, server, log, mask)

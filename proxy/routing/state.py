@@ -243,16 +243,17 @@ def _provider(
 ) -> ProviderState:
     dialect = LITELLM if provider.engine == "litellm" else dialects[provider.dialect or _ENGINES_SPEAK]
     timeouts = provider.timeouts or config.timeouts
-    wanted: list[str] = list(provider.protocols)
+    wanted = provider.protocols or dialect.default_protocols
     called = tuple(protocol for protocol in dialect.called if protocol in wanted)
     upstream = create_upstream(name, provider, timeouts, _credentials(name, dialect, provider, observer))
-    return ProviderState(name, dialect, called, provider.profile, timeouts, upstream)
+    profile = provider.profile or dialect.called_profile
+    return ProviderState(name, dialect, called, profile, timeouts, upstream)
 
 
 def _credentials(name: str, dialect: Dialect, provider: Provider, observer: CredentialObserver) -> Credentials:
     if not dialect.auth:
         return NONE
-    templates = dialect.auth[provider.auth or dialect.presented(provider.address, token=provider.oauth is not None)]
+    templates = dialect.auth[provider.auth or dialect.default_auth(provider.address, token=provider.oauth is not None)]
     if provider.oauth is not None:
         endpoint = TokenEndpoint(provider, provider.oauth, partial(observer.add_secret, f"{name}.oauth"))
         return TokenSource(name, templates, endpoint, observer)

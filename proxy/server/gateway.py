@@ -12,7 +12,7 @@ from dragoman.adapters.call import Call
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import render_fault
-from dragoman.adapters.routes import Route, Routes
+from dragoman.adapters.routes import Route, RouteTable
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.conversations.stores.interface import ResponseStore
 from dragoman.proxy.exchange.exchange import Exchange
@@ -51,7 +51,7 @@ class Gateway:
         self.idle = asyncio.Event()
         self.idle.set()
         self._server = config.server
-        self._routes = Routes(dialects, config.server.profiles)
+        self._routes = RouteTable(dialects, config.server.profiles)
         self._desk = Desk(dialects)
         self.log = log
         self._mask = mask
@@ -61,23 +61,23 @@ class Gateway:
         path = get_path(request)
         try:
             check_host(request.headers)
-            if (route := self._routes.find(path)) is not None:
+            if (route := self._routes.match(path)) is not None:
                 if request.method == "POST":
                     return await self._exchange(request, identity, path, route)
                 return self._other_method(request, identity, "POST")
-            if (found := self._routes.stored(path)) is not None:
+            if (found := self._routes.match_stored(path)) is not None:
                 return await self._stored(request, identity, *found)
             if (inquiry := self._desk.find(path)) is not None:
                 return self._tell(request, identity, path, inquiry)
             if path in ("/live", "/ready"):
                 return self._health(request, identity, path)
-            raise self._routes.unknown(path)
+            raise self._routes.unknown_path(path)
         except Fault as fault:
             return self.refuse(request, fault, identity)
 
     def refuse(self, request: BaseRequest, fault: Fault, identity: str, **headers: str) -> Response:
         """Answer a request that belongs to no exchange, in the dialect that its path speaks of."""
-        route = self._routes.kin(get_path(request))
+        route = self._routes.closest_route(get_path(request))
         reply = render_fault(route, fault, Call(request.method, "", {}))
         response = create_fault_response(reply, request, {"x-request-id": identity, **headers}, self._mask)
         self.log.info("refused", request_id=identity, method=request.method, status=reply.status, fault=fault.code)
@@ -108,7 +108,7 @@ class Gateway:
     ) -> StreamResponse:
         methods = METHODS.get(part)
         if methods is None:
-            raise self._routes.unknown(get_path(request))
+            raise self._routes.unknown_path(get_path(request))
         if request.method not in methods:
             return self._other_method(request, identity, ", ".join(methods))
         record = ExchangeRecord(identity, route.dialect.name, route.protocol)

@@ -139,7 +139,7 @@ def _state(
     except OSError as error:  # ssl.SSLError included
         raise CannotServe(f"a provider's TLS files or key file cannot be read: {error}") from None
     except BadKeyFile as error:
-        raise CannotServe(f"a provider's key file holds no key: {error}") from None
+        raise CannotServe(f"a provider's key file does not contain a valid key: {error}") from None
 
 
 async def _engines(state: RouterState, log: Log) -> None:

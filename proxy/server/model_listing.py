@@ -14,7 +14,6 @@ from urllib.parse import unquote
 from dragoman.adapters.call import Call, JsonObject
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.listing import Information, Listed
-from dragoman.adapters.routes import INFORMATION
 from dragoman.proxy.routing.keys import Caller
 from dragoman.proxy.routing.state import RouterState
 
@@ -38,13 +37,11 @@ class Desk:
     def __init__(self, dialects: Mapping[str, Dialect]) -> None:
         self._exact: dict[str, Inquiry] = {}
         self._named: dict[str, Inquiry] = {}
-        for (name, what), patterns in INFORMATION.items():
-            dialect = dialects.get(name)
-            if dialect is not None and what in dialect.information:
-                inquiry = Inquiry(dialect, dialect.information[what])
-                for pattern in patterns:
+        for dialect in dialects.values():
+            for information in dialect.information.values():
+                for pattern in information.paths:
                     known = self._named if pattern.endswith(_NAME) else self._exact
-                    known[pattern.removesuffix(_NAME)] = inquiry
+                    known[pattern.removesuffix(_NAME)] = Inquiry(dialect, information)
 
     def find(self, path: str) -> Inquiry | None:
         if (exact := self._exact.get(path)) is not None:

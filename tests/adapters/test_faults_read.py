@@ -10,16 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.adapters.azure.faults import read_fault as azure
+from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.databricks.faults import WORDS as DATABRICKS_WORDS
-from dragoman.adapters.databricks.faults import read_fault as databricks
 from dragoman.adapters.faults import KINDS, Fault
 from dragoman.adapters.mindie.faults import WORDS as MINDIE_WORDS
-from dragoman.adapters.mindie.faults import read_fault as mindie
 from dragoman.adapters.native_errors import read_error_object, read_fault, read_stray_text
-from dragoman.adapters.openai.faults import read_fault as openai
 from dragoman.adapters.openai.faults import write_fault
 
 FIXTURES = Path(__file__).parent / "fixtures/errors"
@@ -27,7 +24,9 @@ NOW = 1_800_000_000.0
 CTX = Context("actual", Call("POST", "/chat/completions", {}), Receipt(), clock=lambda: NOW)
 
 Read = Callable[[Reply, Context], Fault]
-ALL: tuple[Read, ...] = (openai, databricks, azure, mindie)
+READERS: dict[str, Read] = {name: dialect.called["chat"].read_fault for name, dialect in dialects.items()}
+ALL = tuple(READERS.values())
+openai, databricks, azure, mindie = (READERS[name] for name in ("openai", "databricks", "azure", "mindie"))
 
 
 def answer(raw: bytes | str, status: int = 400, **headers: str) -> Reply:

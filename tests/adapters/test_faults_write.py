@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.adapters import dialects
 from dragoman.adapters.azure import faults as azure
 from dragoman.adapters.call import Call, Context, Reply
 from dragoman.adapters.changes import Receipt
@@ -172,9 +173,9 @@ def test_a_kept_status_stays_where_the_dialect_has_it() -> None:
 @pytest.mark.parametrize(("status", "told"), [(500, 500), (501, 501), (502, 502), (503, 503), (504, 504), (529, 503)])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_5xx_of_the_provider_is_kept(dialect: str, status: int, told: int) -> None:
-    fault = openai.read_fault(Reply(status, {}, {}, b'{"error": {"message": "no"}}'), CTX)
+    fault = dialects["openai"].called["chat"].read_fault(Reply(status, {}, {}, b'{"error": {"message": "no"}}'), CTX)
     assert DIALECTS[dialect].write_fault(fault, CTX).status == told
-    unreadable = openai.read_fault(Reply(status, {}, {}, b"\xff\xfe"), CTX)
+    unreadable = dialects["openai"].called["chat"].read_fault(Reply(status, {}, {}, b"\xff\xfe"), CTX)
     assert DIALECTS[dialect].write_fault(unreadable, CTX).status == 502
 
 
@@ -294,7 +295,11 @@ def test_any_fault_can_be_written(dialect: str, kind: Kind, message: str, path: 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_dialect_reads_its_own_writing(dialect: str, kind: Kind) -> None:
     written = DIALECTS[dialect].write_fault(Fault(kind, "Said so", ("n",)), CTX)
-    fault = DIALECTS[dialect].read_fault(Reply(written.status, written.body, {}, orjson.dumps(written.body)), CTX)
+    fault = (
+        dialects[dialect]
+        .called["chat"]
+        .read_fault(Reply(written.status, written.body, {}, orjson.dumps(written.body)), CTX)
+    )
     if fault.kind != "upstream_auth_failed":
         assert "Said so" in fault.message
         assert fault.owner == KINDS[kind][0] or dialect == "mindie" or KINDS[kind][0] == "proxy" or fault.status >= 500

@@ -11,9 +11,10 @@ import pytest_asyncio
 
 from dragoman.contract.fakes import FakeProvider
 from dragoman.proxy.server.lifecycle import start
+from tests.dialects import DIALECTS
 
 from .client import COMPLETIONS, PATHS, USUAL_PROFILES, Client, MakeClient
-from .house import DIALECTS, BuildHouse, House, configure
+from .house import BuildHouse, House, configure
 
 
 @pytest_asyncio.fixture

@@ -14,9 +14,7 @@ from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import Running
 
-__all__ = ["DIALECTS", "BuildHouse", "House", "configure"]
-
-DIALECTS = ("openai", "databricks", "azure", "mindie")
+__all__ = ["BuildHouse", "House", "configure"]
 
 
 @dataclass

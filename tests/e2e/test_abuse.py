@@ -20,11 +20,11 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.pipeline import reply_reader
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.dialects import DIALECTS
 
 from .client import Client, MakeClient
 from .house import BuildHouse, House
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 MIB = 1024 * 1024
 HELLO = {"role": "user", "content": "hello"}
 

@@ -24,10 +24,10 @@ from openai import AsyncOpenAI
 from pydantic import BaseModel
 
 from dragoman.contract.json_types import JsonObject
+from tests.dialects import DIALECTS
 
 from .house import House
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 MODELS: dict[str, Any] = {"responses": OpenAIResponsesModel, "chat": OpenAIChatCompletionsModel}
 UNTRACED = RunConfig(tracing_disabled=True)
 SCRIPT = (

@@ -16,10 +16,10 @@ from openai import AsyncAzureOpenAI, AsyncOpenAI
 from dragoman.contract.fakes import FakeProvider
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
+from tests.dialects import DIALECTS
 
 from .house import BuildHouse, House
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 TRUST = ssl.create_default_context()
 KEYS = [{"name": "k", "key": "the-key"}]
 USER: Any = [{"role": "user", "content": "hello"}]

@@ -27,10 +27,10 @@ from azure.core.exceptions import (
 )
 
 from dragoman.contract.json_types import JsonObject
+from tests.dialects import DIALECTS
 
 from .house import BuildHouse, House
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 HELLO: list[Any] = [UserMessage("hello")]
 WEATHER = ChatCompletionsToolDefinition(
     function=FunctionDefinition(

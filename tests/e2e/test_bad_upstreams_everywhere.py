@@ -14,11 +14,11 @@ import pytest
 
 from dragoman.adapters.pipeline import reply_reader
 from dragoman.contract.json_types import JsonValue
+from tests.dialects import DIALECTS
 
 from .client import Answer, Client, MakeClient
 from .house import BuildHouse, House
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 SHORT = {"first_token": 2.0, "inter_token": 1.2, "total": 3.0}
 LEAKS = (b"Please sign in", b"SSH-2.0", b"/_fake", b"127.0.0.1", b"smuggled", b"sk-upstream")
 

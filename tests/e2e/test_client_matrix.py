@@ -10,11 +10,11 @@ import pytest
 
 from dragoman.contract.fakes.answers import REFUSAL, SENTENCE, THOUGHTS
 from dragoman.contract.json_types import JsonObject
+from tests.dialects import DIALECTS
 
 from .client import Answer, Client, MakeClient
 from .house import BuildHouse, House
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 PROFILES: dict[str, dict[str, str]] = {
     "as usual": {},
     "otherwise": {"openai": "documented", "databricks": "documented", "azure": "documented", "mindie": "actual"},

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.dialects import DIALECTS
+
 SCRIPT = Path(__file__).parents[2] / "examples" / "codex.sh"
 
 pytestmark = [
@@ -27,7 +29,7 @@ def free_ports(count: int) -> list[str]:
         return [str(one.getsockname()[1]) for one in sockets]
 
 
-@pytest.mark.parametrize("dialect", ["openai", "databricks", "azure", "mindie"])
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_codex_reads_a_file(dialect: str, tmp_path: Path) -> None:
     port, fake_port = free_ports(2)
     environment = {**os.environ, "DRAGOMAN": "dragoman", "PORT": port, "FAKE_PORT": fake_port, "TMPDIR": str(tmp_path)}

@@ -16,12 +16,13 @@ from openai.types import Completion
 
 from dragoman.contract.fakes.answers import SENTENCE
 from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.dialects import called, served
 
 from .client import Answer, Client, MakeClient
 from .house import BuildHouse, House
 
-CLIENTS = ("openai", "databricks")
-PROVIDERS = ("openai", "databricks")
+CLIENTS = served("completions")
+PROVIDERS = called("completions")
 STAND_INS = ("azure", "mindie")
 PROTOCOLS = ["chat", "completions"]
 PROFILES: dict[str, dict[str, str]] = {"as usual": {}, "otherwise": dict.fromkeys(CLIENTS, "documented")}

@@ -17,8 +17,8 @@ import pytest
 
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.json_types import JsonValue
+from tests.dialects import DIALECTS
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 EXPECTED: dict[str, dict[str, dict[str, str]]] = json.loads(
     (Path(__file__).parent / "fixtures" / "comply.json").read_text("utf-8")
 )

@@ -21,10 +21,11 @@ from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
+from tests.dialects import called
 
 from .house import House
 
-CHAT = ("openai", "databricks", "azure", "mindie")
+CHAT = called("chat")
 CALLED = ("openai-responses", "databricks-responses")
 MODELS = CHAT + CALLED
 TOOLS: list[dict[str, Any]] = [

@@ -15,10 +15,10 @@ from databricks.sdk.config import Config
 from databricks.sdk.service.serving import ChatMessage, ChatMessageRole, QueryEndpointResponse
 
 from dragoman.contract.json_types import JsonValue
+from tests.dialects import DIALECTS
 
 from .house import BuildHouse, House
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 HELLO = ChatMessage(role=ChatMessageRole.USER, content="hello")
 
 

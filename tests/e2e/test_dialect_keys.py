@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.dialects import called
+
 from .client import MakeClient
 from .house import House
 
@@ -13,7 +15,7 @@ ADVISING: dict[str, dict[str, Any]] = {
     "databricks": {"client_request_id": "c", "usage_context": {"team": "a"}},
     "azure": {"user_security_context": {"application_name": "a"}},
 }
-PROVIDERS = ("openai", "databricks", "azure", "mindie")
+PROVIDERS = called("chat")
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

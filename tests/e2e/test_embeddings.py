@@ -23,11 +23,12 @@ from databricks.sdk.service.serving import QueryEndpointResponse
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.fakes.embeddings import make_vector
 from dragoman.contract.json_types import JsonValue
+from tests.dialects import called
 
 from .client import Client
 from .house import BuildHouse, House
 
-PROVIDERS = ("openai", "databricks", "azure")
+PROVIDERS = called("embeddings")
 PATHS = {
     "openai": ("/v1/embeddings", "/openai/v1/embeddings"),
     "databricks": ("/serving-endpoints/embeddings", "/databricks/serving-endpoints/embeddings"),

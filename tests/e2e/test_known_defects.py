@@ -18,10 +18,10 @@ from openai.types.responses import ResponseStreamEvent
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
+from tests.dialects import DIALECTS
 
 from .house import BuildHouse, House
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 NAMES = ("get_weather", "get_time")
 EMPTY: Any = {"type": "object", "properties": {}}
 TOOLS: Any = [{"type": "function", "function": {"name": name, "parameters": EMPTY}} for name in NAMES]

@@ -27,11 +27,11 @@ from dragoman.local_engine.export.spec import ModelSpec
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
 from dragoman.proxy.upstreams.supervision.supervisor import Supervisor
+from tests.dialects import DIALECTS
 
 from .client import MakeClient
 from .house import BuildHouse, House
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 TINY = ModelSpec("llama", 64, 2, 4, 2, 16, 96, 272, 512, eos=(256,))
 TEMPLATE = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}assistant: "
 SCHEMA = {

@@ -16,10 +16,10 @@ import pytest
 
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonValue
+from tests.dialects import DIALECTS
 
 from .house import House
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 TOOLS = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
     for name in ("get_weather", "get_time")

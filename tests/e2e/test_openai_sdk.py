@@ -14,10 +14,10 @@ from openai import AsyncOpenAI
 from pydantic import BaseModel
 
 from dragoman.contract.json_types import JsonObject
+from tests.dialects import DIALECTS
 
 from .house import House
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 TRUST = ssl.create_default_context()  # made once: it takes longer than most of these tests
 REPORTS_USAGE = ("openai", "databricks", "mindie")  # in streams; Azure's API does not
 WEATHER = {

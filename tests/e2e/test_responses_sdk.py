@@ -20,10 +20,10 @@ from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.json_types import JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
+from tests.dialects import DIALECTS
 
 from .house import House
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 WEATHER: Any = {
     "type": "function",
     "name": "get_weather",

@@ -9,7 +9,7 @@ from dragoman.adapters.common.completeness import Completeness
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.stream_reader import StreamReaderBase
 from dragoman.adapters.common.stream_writer import StreamWriterBase
-from dragoman.adapters.dialect import Called, Dialect, Served
+from dragoman.adapters.dialect import Called, Dialect, Served, prefix
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import Event, Item
 from dragoman.adapters.streams import Chunk, Output
@@ -104,4 +104,11 @@ def make_dialect(name: str = "openai", aborts: bool = False) -> Dialect:
     served = Served(_read_request, lambda reply, _: Reply(200, reply), lambda _: _Writer(aborts), _write_fault)
     called = Called(_write_request, _read_reply, _Reader, _read_fault)
     auth = {"bearer": {"Authorization": "Bearer {}"}, "api-key": {"api-key": "{}"}}
-    return Dialect(name, ("documented", "actual"), auth, {"chat": served}, {"chat": called}, ("x-ratelimit-left",))
+    return Dialect(
+        name,
+        auth,
+        served={"chat": served},
+        called={"chat": called},
+        paths={"chat": prefix(name, "/v1/chat/completions")},
+        forwarded=("x-ratelimit-left",),
+    )

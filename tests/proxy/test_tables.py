@@ -10,14 +10,17 @@ from dragoman.adapters import dialects as known
 from dragoman.adapters.call import Call
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.routes import ADDRESSES, Routes
+from dragoman.adapters.routes import RouteTable
 from dragoman.contract.json_types import JsonValue
 
 
 def test_what_is_served_follows_from_the_dialects(dialects: dict[str, Dialect]) -> None:
     one = dialects["openai"]
-    every = {name: replace(one, name=name) for name, _ in ADDRESSES}
-    routes = Routes(every, {"azure": "documented"})
+    every = {
+        name: replace(dialect, served=dict.fromkeys(dialect.served, one.served["chat"]))
+        for name, dialect in known.items()
+    }
+    routes = RouteTable(every, {"azure": "documented"})
     found = {}
     for path in (
         "/v1/chat/completions",
@@ -28,9 +31,9 @@ def test_what_is_served_follows_from_the_dialects(dialects: dict[str, Dialect]) 
         "/azure/chat/completions",
         "/mindie/v1/chat/completions",
     ):
-        route = routes.find(path)
+        route = routes.match(path)
         assert route is not None
-        found[path] = (route.dialect.name, route.profile, route.natural(path))
+        found[path] = (route.dialect.name, route.profile, route.strip_prefix(path))
     assert found == {
         "/v1/chat/completions": ("openai", "actual", "/v1/chat/completions"),
         "/openai/v1/chat/completions": ("openai", "actual", "/v1/chat/completions"),
@@ -41,8 +44,8 @@ def test_what_is_served_follows_from_the_dialects(dialects: dict[str, Dialect]) 
         "/mindie/v1/chat/completions": ("mindie", "documented", "/v1/chat/completions"),
     }
     for path in ("/serving-endpoints//invocations", "/serving-endpoints/a/b/invocations", "/serving-endpoints/m"):
-        assert routes.find(path) is None
-    assert Routes(dialects, {}).find("/azure/chat/completions") is None
+        assert routes.match(path) is None
+    assert RouteTable(dialects, {}).match("/azure/chat/completions") is None
 
 
 OPENAI = ": dragoman has no such API; to openai clients it serves /v1/chat/completions, /v1/responses, /v1/completions,"
@@ -69,7 +72,7 @@ fine_tuning/jobs evals containers videos responses/compact responses/input_token
 
 @pytest.mark.parametrize("path", [*UNKNOWN, *(f"/v1/{api}" for api in APIS.split())])
 def test_who_asks_for_another_api_hears_what_is_served(path: str) -> None:
-    fault = Routes(known, {}).unknown(path)
+    fault = RouteTable(known, {}).unknown_path(path)
     assert (fault.status, fault.code) == (404, "unknown_url")
     assert fault.message.startswith("nothing is served at this address" + UNKNOWN.get(path, OPENAI))
 
@@ -88,16 +91,16 @@ TASKS = {"vectors": "embeddings"}
     ],
 )
 def test_an_address_of_several_protocols_is_settled_by_the_body(path: str, body: JsonValue, protocol: str) -> None:
-    route = Routes(known, {}).find(path)
+    route = RouteTable(known, {}).match(path)
     assert route is not None
-    asked = route.asked_by(Call("POST", route.natural(path), body), TASKS.get)
+    asked = route.resolve(Call("POST", route.strip_prefix(path), body), TASKS.get)
     assert (asked.protocol, asked.dialect, asked.profile) == (protocol, route.dialect, route.profile)
 
 
 def test_a_protocol_that_is_not_served_is_named() -> None:
     dialect = known["databricks"]
     fewer = replace(dialect, served={name: dialect.served[name] for name in ("chat", "responses")})
-    route = Routes({"databricks": fewer}, {}).find("/serving-endpoints/vectors/invocations")
+    route = RouteTable({"databricks": fewer}, {}).match("/serving-endpoints/vectors/invocations")
     assert route is not None
     with pytest.raises(Fault, match="asks for embeddings, which is not served here; served are: chat, responses"):
-        route.asked_by(Call("POST", "/serving-endpoints/vectors/invocations", {"input": [{}]}), TASKS.get)
+        route.resolve(Call("POST", "/serving-endpoints/vectors/invocations", {"input": [{}]}), TASKS.get)

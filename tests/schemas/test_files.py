@@ -9,7 +9,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from dragoman.adapters.dialect_check import SIDES
 from dragoman.schemas import Schema, lineage, load, names, profiles
+from tests.dialects import called, served
 
 from .conftest import Compile, FindProperties
 
@@ -67,14 +69,13 @@ def nodes(value: object) -> Iterator[Schema]:
 
 
 def test_every_dialect_has_every_side() -> None:
-    sides = ("request", "reply", "event", "error")
-    wanted = {f"{dialect}/chat.{side}" for dialect in ("openai", "databricks", "azure", "mindie") for side in sides}
-    for protocol in ("responses", "completions"):
-        wanted |= {f"{dialect}/{protocol}.{side}" for dialect in ("openai", "databricks") for side in sides}
-    wanted |= {f"hub/{protocol}.{side}" for protocol in ("chat", "responses", "completions") for side in sides[:3]}
-    whole = ("request", "reply", "error")
-    wanted |= {f"{dialect}/embeddings.{side}" for dialect in ("openai", "databricks", "azure") for side in whole}
-    wanted |= {"hub/embeddings.request", "hub/embeddings.reply"}
+    wanted = {
+        f"{dialect}/{protocol}.{side}"
+        for protocol, sides in SIDES.items()
+        for dialect in {*served(protocol), *called(protocol)}
+        for side in sides
+    }
+    wanted |= {f"hub/{protocol}.{side}" for protocol, sides in SIDES.items() for side in sides if side != "error"}
     assert wanted <= set(names())
     assert profiles("mindie/chat.request") == ("documented", "actual", "native")
     assert profiles("databricks/chat.request") == ("documented", "actual")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 
 from dragoman.adapters.call import Call, Context, JsonObject, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.dialect import Dialect
-from dragoman.adapters.routes import ADDRESSES, AZURE_OPENAI, INFORMATION, Routes
+from dragoman.adapters.samples import load_sample
 from dragoman.schemas import load, names
 
 from .events import event_table
 from .fields import Sources, schema_tables
 from .markdown import HEAD, code, lines, table
 
-__all__ = ["dialect_page", "served_profile"]
+__all__ = ["dialect_page"]
 
 _SIDES = {
     "request": "Request",
@@ -41,42 +42,46 @@ def dialect_page(dialect: Dialect) -> str:
         HEAD,
         "",
         *lines(f"# The {dialect.name} dialect"),
-        *_facts(dialect),
+        *_profiles(dialect),
+        *_served(dialect),
+        *_called(dialect),
         *lines("## Fields", _INTRODUCTION),
         *_sides(dialect, sources),
+        *_samples(dialect),
         *lines("## Sources"),
         *(f"{number}. {text}" for number, text in enumerate(sources.texts, 1)),
     ]
     return "\n".join(body).rstrip() + "\n"
 
 
-def served_profile(dialect: Dialect, protocol: str = "chat") -> str:
-    """The profile in which dragoman serves clients by default."""
-    address = ADDRESSES[dialect.name, protocol][0].replace("{name}", "x")
-    route = Routes({dialect.name: dialect}, {}).find(address)
-    assert route is not None
-    return route.profile
+def _profiles(dialect: Dialect) -> Iterator[str]:
+    profiles, default = ", ".join(map(code, dialect.profiles)), code(dialect.served_profile)
+    yield f"- Profiles: {profiles}." + (f" By default dragoman serves clients in {default}." if dialect.served else "")
 
 
-def _facts(dialect: Dialect) -> Iterator[str]:
-    profiles = ", ".join(map(code, dialect.profiles))
-    default = code(served_profile(dialect))
-    yield f"- Profiles: {profiles}. By default dragoman serves clients in {default}."
+def _served(dialect: Dialect) -> Iterator[str]:
     for protocol in dialect.served:
-        addresses = ", ".join(f"`POST {path}`" for path in ADDRESSES[dialect.name, protocol])
-        yield f"- Addresses that dragoman serves ({protocol}): {addresses}."
-        if azures := AZURE_OPENAI.get((dialect.name, protocol)):
-            addresses = ", ".join(f"`POST {path}?api-version=...`" for path in azures)
-            yield f"- The same for clients of Azure OpenAI ({protocol}): {addresses}."
+        yield f"- Addresses that dragoman serves ({protocol}): {_posts(dialect.paths[protocol])}."
+        for form in dialect.address_forms.values():
+            if protocol in form.paths:
+                paths = _posts(form.paths[protocol], "&".join(f"{key.replace('_', '-')}=..." for key in form.settings))
+                yield f"- The same for clients of {form.title} ({protocol}): {paths}."
     if dialect.protocol_of is not None:
         yield "- An address with `{name}` serves every protocol of the dialect; the body decides which."
+
+
+def _posts(paths: Iterable[str], query: str = "") -> str:
+    return ", ".join(f"`POST {path}{query and '?'}{query}`" for path in paths)
+
+
+def _called(dialect: Dialect) -> Iterator[str]:
     for protocol in dialect.called:
-        address = _called(dialect, protocol)
+        address = _address(dialect, protocol)
         yield f"- Address that dragoman calls ({protocol}), appended to the provider's base address: {address}."
-        for form in dialect.addresses:
-            yield f"- With `address: {form}` ({protocol}): {_called(dialect, protocol, form)}."
+        for form in dialect.address_forms:
+            yield f"- With `address: {form}` ({protocol}): {_address(dialect, protocol, form)}."
     for what, information in dialect.information.items():
-        addresses = ", ".join(f"`GET {path}`" for path in INFORMATION[dialect.name, what])
+        addresses = ", ".join(f"`GET {path}`" for path in information.paths)
         subject = "the server itself, without a key" if information.about == "none" else f"models ({what})"
         yield f"- Addresses with information on {subject}: {addresses}."
     if dialect.forwarded:
@@ -86,7 +91,7 @@ def _facts(dialect: Dialect) -> Iterator[str]:
     yield from table(["`auth`", "Headers"], [_auth(dialect, word) for word in dialect.auth])
 
 
-def _called(dialect: Dialect, protocol: str, form: str | None = None) -> str:
+def _address(dialect: Dialect, protocol: str, form: str | None = None) -> str:
     request = {"model": "MODEL", **_LEAST[protocol]}
     ctx = Context("documented", Call("POST", "/", {}), Receipt(), _target(form), request)
     call = dialect.called[protocol].write_request(request, ctx)
@@ -111,6 +116,15 @@ def _sides(dialect: Dialect, sources: Sources) -> Iterator[str]:
         yield from schema_tables(name, sources)
         if which == "event":
             yield from event_table(load(name))
+
+
+def _samples(dialect: Dialect) -> Iterator[str]:
+    yield from lines("## Samples", "A request of each protocol, a reply to it, and an error.")
+    for protocol in dict.fromkeys((*dialect.served, *dialect.called)):
+        sample = load_sample(dialect.name, protocol)
+        yield from lines(f"### {protocol}")
+        for body in (sample["request"], sample["reply"], sample["error"]["body"]):
+            yield from ("```json", json.dumps(body, indent=2, ensure_ascii=False), "```", "")
 
 
 def _schema_names(dialect: Dialect) -> list[str]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dragoman.adapters.call import Policy
 from dragoman.adapters.dialect import Dialect
 
-from .dialect_page import served_profile
 from .markdown import HEAD, code, lines, table
 from .reply_losses import reply_table, stream_table
 from .request_losses import ABSENT, request_table
@@ -44,8 +43,8 @@ _EMULATED = "With the policy `emulate_completions`. The prompt becomes a message
 
 
 def losses_page(dialects: Mapping[str, Dialect]) -> str:
-    served = [Client(dialect, served_profile(dialect)) for dialect in dialects.values()]
-    every = [Client(dialect, profile) for dialect in dialects.values() for profile in dialect.profiles]
+    served = [Client(dialect, dialect.served_profile) for dialect in dialects.values() if dialect.served]
+    every = [Client(client.dialect, profile) for client in served for profile in client.dialect.profiles]
     body = [
         HEAD,
         "",
@@ -62,9 +61,9 @@ def losses_page(dialects: Mapping[str, Dialect]) -> str:
         ),
         *table(["Word", "Meaning"], _REPLY_LEGEND.items()),
         *lines("### Whole replies"),
-        *reply_table(every),
+        *reply_table(_serving(every, "chat")),
         *lines("### Streams"),
-        *stream_table(every),
+        *stream_table(_serving(every, "chat")),
         *lines("## Replies of completions", "### Whole replies"),
         *reply_table(_serving(every, "completions"), "completions"),
         *lines("### Streams"),
@@ -94,7 +93,8 @@ def _introduction(served: list[Client]) -> Iterator[str]:
     )
     yield f"- Default policies: {_policy(Policy())}."
     yield f"- Lenient policies: {_policy(LENIENT)}."
-    yield "- Extensions of the hub form are listed for openai clients, and for clients whose own dialect has them."
+    hub = " and ".join(client.dialect.name for client in served if client.dialect.is_hub_form)
+    yield f"- Extensions of the hub form are listed for {hub} clients, and for clients whose own dialect has them."
     yield "- Unknown keys of an azure client are refused unless it sends the header `extra-parameters`."
     yield ""
 

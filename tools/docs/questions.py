@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from dragoman.adapters import dialects
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.fit import hub_annotations
 from dragoman.adapters.paths import Path
@@ -77,7 +78,7 @@ def _fields(dialect: str, profile: str, protocol: str) -> Iterator[tuple[Schema,
     for one in own.fields.values():
         if names(one.place) not in _ALWAYS and "const" not in one.rule and one.rule.keys() & {"type", "$ref"}:
             yield own.root, one
-    if dialect == "openai":
+    if dialects[dialect].is_hub_form:
         hub = read_shape(load(f"hub/{protocol}.request"))
         for one in hub.fields.values():
             owner = hub.fields[one.place[:1]] if len(one.place) > 1 and one.place[:1] in hub.fields else one

@@ -35,7 +35,6 @@ CARRIED = "carried"
 SILENT = "CHANGED WITHOUT A RECORD"
 """The word for a value that changed without a recorded change: a defect of an adapter."""
 
-_QUERY = {"azure": {"api-version": "2024-05-01-preview"}}
 _WORDS = {
     ("dropped", "loss"): "lost",
     ("clamped", "loss"): "nearest value",
@@ -85,7 +84,7 @@ def _send(client: Client, provider: Dialect, question: Question, policy: Policy)
     """Raises Fault where the provider's side refuses, NotInDialect where the client's does."""
     dialect, protocol = client.dialect, question.protocol
     route = Route(dialect, protocol, dialect.served[protocol], client.profile)
-    pipeline = Pipeline(route, Call("POST", "/", {}, _QUERY.get(dialect.name, {})))
+    pipeline = Pipeline(route, Call("POST", "/", {}, dialect.query))
     try:
         pipeline.receive_object(question.body)
     except Fault as fault:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.paths import Path
+from dragoman.adapters.providers import Vendor
 from dragoman.proxy.config.document import Document
 from dragoman.proxy.config.masks import is_secret
 from dragoman.proxy.config.values import is_model_pattern
 
 from .values import convert_duration, convert_text, read_number
-from .vendors import KEYLESS_VENDORS, NATIVE_VENDORS, Vendor, convert_base_url, parse_vendor
+from .vendors import KEYLESS_VENDORS, NATIVE_VENDORS, convert_base_url, parse_vendor
 
 __all__ = ["Deployments"]
 
@@ -119,26 +121,26 @@ class Deployments:
         return {"strip": before, **policy} if model == "*" and before else policy
 
     def _provider(self, path: Path, name: str) -> dict[str, Any]:
-        vendor = NATIVE_VENDORS.get(name)
-        found = self._litellm_provider(path, name) if vendor is None else self._native_provider(path, name, vendor)
+        native = NATIVE_VENDORS.get(name)
+        found = self._litellm_provider(path, name) if native is None else self._native_provider(path, name, *native)
         total = convert_duration(self._document, (*path, "timeout"))
         first = convert_duration(self._document, (*path, "stream_timeout"))
         timeouts = {key: text for key, text in (("total", total), ("first_token", first)) if text is not None}
         return {**found, "timeouts": timeouts} if timeouts else found
 
-    def _native_provider(self, path: Path, name: str, vendor: Vendor) -> dict[str, Any]:
+    def _native_provider(self, path: Path, name: str, dialect: Dialect, vendor: Vendor) -> dict[str, Any]:
         address = self._address(path)
-        base_url = convert_base_url(vendor.dialect, address) if address else vendor.base_url
+        base_url = convert_base_url(dialect, address) if address else vendor.base_url
         if not base_url:
             raise _NotConvertible(path, f"the vendor {name} has no default address, and there is no api_base")
-        found: dict[str, Any] = {"dialect": vendor.dialect, "base_url": base_url}
+        found: dict[str, Any] = {"dialect": dialect.name, "base_url": base_url}
         key = convert_text(self._document, (*path, "api_key"), self._variable((*path, "api_key"), f"{name}_API_KEY"))
         if key is None and vendor.key:
             key = f"${{{vendor.key}}}"
         if key is not None:
             found["api_key"] = key
         version = convert_text(self._document, (*path, "api_version"))
-        if version is not None and vendor.dialect == "azure":
+        if version is not None and "api_version" in dialect.settings:
             found["api_version"] = version
         return {**found, "protocols": list(vendor.protocols)}
 
@@ -188,4 +190,4 @@ class Deployments:
                 self._add_warning((*path, given), f"{given}: {_REASONS.get(given, 'dragoman has no such setting')}")
 
     def _add_warning(self, path: Path, message: str) -> None:
-        self._document.add(path, "not-carried", message, severity="warning", at_key=True)
+        self._document.add_problem(path, "not-carried", message, severity="warning", at_key=True)

@@ -93,7 +93,7 @@ def _warn_of_setting(document: Document, path: KeyPath, name: str) -> None:
     if node is None or (name in _DEFAULTS and node.value == _DEFAULTS[name]):
         return
     reason = _REASONS.get(name, "dragoman has no such setting")
-    document.add(path, "not-carried", f"{name}: {reason}", severity="warning", at_key=True)
+    document.add_problem(path, "not-carried", f"{name}: {reason}", severity="warning", at_key=True)
 
 
 def _serialize(file: Path, config: dict[str, Any]) -> str:

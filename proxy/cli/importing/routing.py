@@ -33,7 +33,7 @@ def add_fallbacks(document: Document, models: dict[str, Any]) -> None:
             if name not in models or match(models, following) is None:
                 _add_warning(document, path, f"{name} or {following} is not a model of this file")
             elif _reaches(models, following, name):
-                _add_warning(document, path, f"a fallback of {name} to {following} would go in a circle")
+                _add_warning(document, path, f"a fallback of {name} to {following} would form a cycle")
             elif following not in (known := models[name].setdefault("fallbacks", [])):
                 known.append(following)
 
@@ -65,4 +65,4 @@ def _reaches(models: dict[str, Any], start: str, end: str) -> bool:
 
 
 def _add_warning(document: Document, path: Path, message: str) -> None:
-    document.add(path, "not-carried", message, severity="warning")
+    document.add_problem(path, "not-carried", message, severity="warning")

@@ -27,7 +27,7 @@ def convert_text(document: Document, path: Path, variable: str = "") -> str | No
         return f"${{{reference[1]}}}"
     if variable and is_secret(("x", path[-1])) | (path[-1] == "master_key"):
         message = f"the secret is not copied; put it into the variable {variable}"
-        document.add(path, "literal-secret", message, severity="warning")
+        document.add_problem(path, "literal-secret", message, severity="warning")
         return f"${{{variable}}}"
     return text.replace("${", "$${")
 

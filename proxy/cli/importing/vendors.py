@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
-__all__ = ["KEYLESS_VENDORS", "NATIVE_VENDORS", "Vendor", "convert_base_url", "parse_vendor"]
+from dragoman.adapters.dialect import Dialect
+from dragoman.adapters.providers import Vendor
+from dragoman.adapters.registry import dialects
 
+__all__ = ["KEYLESS_VENDORS", "NATIVE_VENDORS", "convert_base_url", "parse_vendor"]
 
-class Vendor(NamedTuple):
-    """A vendor that a dialect can call. `base_url` is the default address; if it is empty, the file has to name
-    one. `key` is the environment variable with the default API key."""
-
-    dialect: str
-    base_url: str = ""
-    protocols: tuple[str, ...] = ("chat", "embeddings")
-    key: str = ""
-
-
-_SERVER = Vendor("openai")
-
-NATIVE_VENDORS: Mapping[str, Vendor] = {
-    "openai": Vendor("openai", "https://api.openai.com/v1", ("chat", "responses", "embeddings"), "OPENAI_API_KEY"),
-    "databricks": Vendor("databricks", "${DATABRICKS_API_BASE}", key="DATABRICKS_API_KEY"),
-    "azure_ai": Vendor("azure", "${AZURE_AI_API_BASE}", key="AZURE_AI_API_KEY"),
-    "hosted_vllm": _SERVER,
-    "openai_like": _SERVER,
-    "custom_openai": _SERVER,
-    "lm_studio": _SERVER,
-    "llamafile": _SERVER,
+NATIVE_VENDORS: Mapping[str, tuple[Dialect, Vendor]] = {
+    name: (dialect, vendor) for dialect in dialects.values() for name, vendor in dialect.vendors.items()
 }
+"""Maps LiteLLM's name for a vendor to the dialect that calls the vendor, and to its default address and key."""
 
 KEYLESS_VENDORS = frozenset(
     {"bedrock", "bedrock_converse", "sagemaker", "sagemaker_chat", "vertex_ai", "ollama", "ollama_chat"}
@@ -52,11 +36,9 @@ def parse_vendor(model: str) -> tuple[str, str] | None:
     return next(((vendor, model) for pattern, vendor in _BY_NAME if pattern.fullmatch(model)), None)
 
 
-def convert_base_url(dialect: str, address: str) -> str:
+def convert_base_url(dialect: Dialect, address: str) -> str:
     """The base address of the dialect, from the address that LiteLLM calls."""
     bare = _TAIL.sub("", address)
-    if dialect == "databricks":
-        return bare.removesuffix("/serving-endpoints")
-    if dialect == "azure" and bare.endswith(".services.ai.azure.com"):
-        return f"{bare}/models"
-    return bare
+    if dialect.base_address is None:
+        return bare
+    return dialect.base_address.complete(dialect.base_address.shorten(bare) or bare)

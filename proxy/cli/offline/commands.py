@@ -210,6 +210,7 @@ def _inquiry(
     if message is not None and file is not None:
         raise Misuse("both FILE and --message are given; one of them is the request")
     speech = Speech.parse("--from", source)
+    speech.require_client()
     asking = Asking(inputs.headers(header), inputs.query(query))
     data = inputs.payload(file) if message is None else json.dumps(_MESSAGE[speech.protocol](message)).encode()
     return Inquiry(speech, data, model, key, asking, stream)

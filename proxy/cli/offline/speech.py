@@ -7,17 +7,13 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from dragoman.adapters import dialects
-from dragoman.adapters.azure.calls import DEFAULT_API_VERSION
 from dragoman.adapters.call import Call, JsonObject
 from dragoman.adapters.dialect import Called, Dialect
-from dragoman.adapters.routes import ADDRESSES, Route, Routes
+from dragoman.adapters.routes import Route, RouteTable
 
 from .misuse import Misuse, unknown
 
 __all__ = ["Asking", "Speech"]
-
-_QUERIES: Mapping[str, Mapping[str, str]] = {"azure": {"api-version": DEFAULT_API_VERSION}}
-"""What every request of a dialect has to say in its query."""
 
 _NAME = "{name}"
 
@@ -39,13 +35,23 @@ class Speech:
             raise unknown(option, "dialect", name, dialects)
         if not slash:
             raise Misuse(f'{option}: "{name}" names no protocol; write {name}/chat')
-        protocols = [one for one in dialect.served if one in dialect.called]
+        protocols = dict.fromkeys((*dialect.served, *dialect.called))
         if protocol not in protocols:
             there = ", ".join(f"{name}/{one}" for one in protocols)
             raise Misuse(f'{option}: there is no protocol "{protocol[:100]}"; there are: {there}')
         if profile is not None and profile not in dialect.profiles:
             raise Misuse(f'{option}: {name} has no profile "{profile[:100]}"; it has: {", ".join(dialect.profiles)}')
         return cls(dialect, protocol, profile)
+
+    def require_client(self) -> None:
+        """Raise Misuse unless clients may speak this."""
+        if self.protocol not in self.dialect.served:
+            raise Misuse(f"{self.dialect.name}/{self.protocol} is not served to clients; providers are called with it")
+
+    def require_provider(self) -> None:
+        """Raise Misuse unless providers may be called with this."""
+        if self.protocol not in self.dialect.called:
+            raise Misuse(f"no provider is called with {self.dialect.name}/{self.protocol}; it is served to clients")
 
     @property
     def called(self) -> Called:
@@ -54,9 +60,9 @@ class Speech:
     def route(self, profiles: Mapping[str, str]) -> Route:
         """How the proxy serves it; `profiles` by dialect, for where the user asks for none."""
         chosen = {self.dialect.name: self.profile} if self.profile else profiles
-        route = Routes(dialects, chosen).find(self.address("name"))
+        route = RouteTable(dialects, chosen).match(self.address("name"))
         assert route is not None, "every address fits its own pattern"
-        return route.of(self.protocol)
+        return route.for_protocol(self.protocol)
 
     def address(self, model: str | None) -> str:
         """The path that a client asks, with the model in it where the dialect has such a path."""
@@ -72,7 +78,7 @@ class Speech:
         return _NAME in self._pattern("")
 
     def _pattern(self, model: str | None) -> str:
-        patterns = ADDRESSES[self.dialect.name, self.protocol]
+        patterns = self.dialect.paths[self.protocol]
         return next((one for one in patterns if (_NAME in one) == (model is not None)), patterns[0])
 
 
@@ -86,8 +92,8 @@ class Asking:
 
     def call(self, speech: Speech, route: Route, body: JsonObject, model: str | None) -> Call:
         """The call of a client that asks for this model."""
-        path = self.path or route.natural(speech.address(model))
+        path = self.path or route.strip_prefix(speech.address(model))
         return Call("POST", path, speech.named(body, model), self.full_query(speech), self.headers)
 
     def full_query(self, speech: Speech) -> dict[str, str]:
-        return {**_QUERIES.get(speech.dialect.name, {}), **self.query}
+        return {**speech.dialect.query, **self.query}

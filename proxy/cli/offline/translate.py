@@ -51,6 +51,8 @@ class Task:
 
     def __post_init__(self) -> None:
         """Raises Misuse where the proxy has no bridge between the protocols."""
+        self.client.require_client()
+        self.provider.require_provider()
         spoken, called = self.client.protocol, self.provider.protocol
         if spoken != called and find_bridge(spoken, [called]) is None:
             raise Misuse(f"there is no translation between {spoken} and {called}")
@@ -151,7 +153,7 @@ def _error(data: bytes, task: Task) -> Translated:
 
 def _expect(task: Task, request: JsonObject) -> tuple[Pipeline, Attempt]:
     route, candidate = task.route, _candidate(task, task.model or _MODEL)
-    pipeline = Pipeline(route, Call("POST", route.natural(task.client.address(candidate.target.model)), request))
+    pipeline = Pipeline(route, Call("POST", route.strip_prefix(task.client.address(candidate.target.model)), request))
     return pipeline, pipeline.expect_reply(candidate.plan, request)
 
 

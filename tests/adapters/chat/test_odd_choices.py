@@ -12,9 +12,10 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Context, Reply
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import encode
+from tests.dialects import DIALECTS
 
 
-@pytest.mark.parametrize("dialect", ["openai", "databricks", "azure", "mindie"])
+@pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("replies", ["off", "report", "repair"])
 @pytest.mark.parametrize("choice", [1, "x", None, [], {"index": "0", "delta": {}}, {"index": [0], "delta": {}}])
 def test_choices_that_cannot_be_told_apart(
@@ -28,7 +29,7 @@ def test_choices_that_cannot_be_told_apart(
     assert reader.ended
 
 
-@pytest.mark.parametrize("dialect", ["openai", "databricks", "azure", "mindie"])
+@pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("replies", ["off", "report", "repair", "strict"])
 @pytest.mark.parametrize(
     "choices",

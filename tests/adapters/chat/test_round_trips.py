@@ -17,12 +17,12 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.validation import load_validator
+from tests.dialects import DIALECTS
 
 Json = dict[str, Any]
 Served = tuple[str, str]
 Differences = Callable[[Any, Any, Receipt], list[str]]
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 EXAMPLES = [500, pytest.param(20_000, marks=pytest.mark.heavy)]
 DOCUMENTED_MINDIE = ("mindie", "documented")
 DOCUMENTED_DATABRICKS = ("databricks", "documented")

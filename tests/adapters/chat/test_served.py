@@ -12,6 +12,7 @@ from dragoman.adapters.call import Call, Context, Reply
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_fault
 from dragoman.adapters.validation import load_validator
+from tests.dialects import DIALECTS
 
 MakeContext = Callable[..., Context]
 HELLO = [{"role": "user", "content": "hello"}]
@@ -198,7 +199,7 @@ def test_databricks_stream_left_out(profile: str, expected: bool | None, context
     assert hub["model"] == "llama"
 
 
-@pytest.mark.parametrize("dialect", ["openai", "databricks", "azure", "mindie"])
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_rules_across_fields_hold_in_every_dialect(dialect: str, context: MakeContext) -> None:
     calls = {
         "openai": Call("POST", "/v1/chat/completions", {}),
@@ -252,7 +253,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("profile", ["documented", "actual"])
-@pytest.mark.parametrize("dialect", ["openai", "databricks", "azure", "mindie"])
+@pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("body", ODD)
 def test_what_one_dialect_does_not_look_at_breaks_nothing(
     dialect: str, profile: str, body: dict[str, Any], context: MakeContext

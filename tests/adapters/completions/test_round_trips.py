@@ -16,11 +16,12 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.validation import load_validator
+from tests.dialects import served
 
 Json = dict[str, Any]
 Differences = Callable[[Any, Any, Receipt], list[str]]
 
-PAIRS = [(dialect, profile) for dialect in ("openai", "databricks") for profile in ("documented", "actual")]
+PAIRS = [(dialect, profile) for dialect in served("completions") for profile in ("documented", "actual")]
 EXAMPLES = [300, pytest.param(20_000, marks=pytest.mark.heavy)]
 TEXTS = ["hello", "", "é ü 漢字 👋🏽", 'quote " and \\']
 BOOLEANS = [None, True, False]

@@ -13,9 +13,10 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.common.chunk_template import ChunkTemplate
+from tests.dialects import served
 
 STREAMS = sorted((Path(__file__).parent / "fixtures" / "streams").glob("*.sse"))
-CLIENTS = ["openai", "databricks"]
+CLIENTS = served("completions")
 
 every_stream = pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
 every_client = pytest.mark.parametrize("client", CLIENTS)

@@ -13,6 +13,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import load_validator
+from tests.dialects import served
 
 MakeContext = Callable[..., Context]
 USAGE = {"prompt_tokens": 2, "completion_tokens": 4, "total_tokens": 6}
@@ -203,7 +204,7 @@ def test_replies_left_alone_are_still_whole(body: Any, context: MakeContext) -> 
     ("max_tokens", "length"), ("tool_calls", "stop"), ("made up", "stop"),
 ])  # fmt: skip
 def test_finish_reasons(native: str, word: str, context: MakeContext) -> None:
-    for dialect in ("openai", "databricks"):
+    for dialect in served("completions"):
         [one] = read(dialect, context(request=request()), reply(choice(0, finish=native)))["choices"]
         assert one["finish_reason"] == word
         assert one.get("native_finish_reason") == (None if native == word else native)
@@ -225,7 +226,7 @@ def test_finish_reasons(native: str, word: str, context: MakeContext) -> None:
     ],
 )
 def test_what_is_no_reply_is_a_fault(body: Any, context: MakeContext) -> None:
-    for dialect in ("openai", "databricks"):
+    for dialect in served("completions"):
         with pytest.raises(Fault) as caught:
             read(dialect, context(request=request()), copy.deepcopy(body))
         assert caught.value.owner == "provider"

@@ -13,9 +13,10 @@ from dragoman.adapters.call import Context, Reply
 from dragoman.adapters.embeddings.vectors import encode_vector
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import load_validator
+from tests.dialects import called
 
 MakeContext = Callable[..., Context]
-DIALECTS = ("openai", "databricks", "azure")
+DIALECTS = called("embeddings")
 VECTORS = [[0.5, -0.25], [1.0, 0.0], [0.125, 2.0]]
 
 

@@ -13,9 +13,10 @@ from dragoman.adapters.call import Call, Context
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import load_validator
+from tests.dialects import called
 
 MakeContext = Callable[..., Context]
-DIALECTS = ("openai", "databricks", "azure")
+DIALECTS = called("embeddings")
 VERSION = {"api-version": "2024-05-01-preview"}
 
 

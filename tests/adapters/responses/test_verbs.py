@@ -13,6 +13,7 @@ from dragoman.adapters.call import Call, Context, Policy, Reply, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import load_validator
+from tests.dialects import called
 
 SCHEMA = {"type": "object", "properties": {}}
 
@@ -71,7 +72,7 @@ def test_openai_gets_what_the_client_wrote() -> None:
     assert call.body == {**request, "model": "gpt"}
 
 
-@pytest.mark.parametrize("dialect", ["openai", "databricks"])
+@pytest.mark.parametrize("dialect", called("responses"))
 def test_a_bare_response_becomes_whole(dialect: str) -> None:
     usage = {"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21, "reasoning_tokens": 4}
     part = {"type": "output_text", "text": "hi", "annotations": []}
@@ -171,7 +172,7 @@ def test_a_response_that_has_not_ended_is_a_fault_whatever_the_policy(status: st
         ({"error": {"code": "server_error", "message": "boom"}}, "failed"),
     ],
 )
-@pytest.mark.parametrize("dialect", ["openai", "databricks"])
+@pytest.mark.parametrize("dialect", called("responses"))
 def test_a_whole_response_that_leaves_its_status_out_has_ended(dialect: str, told: dict[str, Any], status: str) -> None:
     made = read(dialect, {"object": "response", "output": [], **told}, {"model": "m", "input": "x"})
     assert made["status"] == status

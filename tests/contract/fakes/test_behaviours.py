@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.contract.fakes import BEHAVIOURS, FakeProvider, list_behaviours
 from dragoman.contract.fakes.answers import SENTENCE
-from dragoman.contract.model import DIALECTS
+from tests.dialects import DIALECTS
 
 from .client import ChatClient
 from .tools import BOOK_TOOL, BOOKING

@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 
 from dragoman.contract.fakes import FakeProvider, describe_fake
 from dragoman.proxy.config.models import Config
+from tests.dialects import DIALECTS
 
 PROGRAM = (
     "from dragoman.contract.fakes import FakeProvider, describe_fake, run_until_signal\n"
@@ -33,7 +34,7 @@ def test_fake_runs_until_a_signal(number: signal.Signals) -> None:
         assert process.wait(20) == 0
 
 
-@pytest.mark.parametrize("dialect", ["openai", "databricks", "azure", "mindie"])
+@pytest.mark.parametrize("dialect", DIALECTS)
 async def test_printed_examples_work(dialect: str) -> None:
     async with FakeProvider(dialect, api_key=None if dialect == "mindie" else "secret") as fake:
         text = describe_fake(fake)

@@ -13,8 +13,9 @@ from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.fakes.answers import SENTENCE
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.schemas import load
+from tests.dialects import called, served
 
-VARIANTS = [(dialect, profile) for dialect in ("openai", "databricks") for profile in ("documented", "actual")]
+VARIANTS = [(dialect, profile) for dialect in served("completions") for profile in ("documented", "actual")]
 PATHS = {
     "openai": ["/completions"],
     "databricks": ["/serving-endpoints/llama/invocations", "/serving-endpoints/completions"],
@@ -92,7 +93,7 @@ async def test_openai_refuses_a_prompt_on_the_path_of_chat(session: aiohttp.Clie
         assert answer.status == 400
 
 
-@pytest.mark.parametrize("dialect", ["openai", "databricks"])
+@pytest.mark.parametrize("dialect", called("completions"))
 async def test_prompt_selects_a_behaviour(dialect: str, session: aiohttp.ClientSession) -> None:
     async with FakeProvider(dialect) as fake:
         status, _ = await complete(session, fake, prompt=["x", "fake:rate-limit"])

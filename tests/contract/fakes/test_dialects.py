@@ -11,11 +11,9 @@ from yarl import URL
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.fakes.answers import SENTENCE, THOUGHTS
 from dragoman.contract.json_types import JsonObject, JsonValue
-from dragoman.contract.model import DIALECTS
+from tests.dialects import DIALECTS, VARIANTS
 
 from .client import ChatClient
-
-VARIANTS = [(dialect, profile) for dialect in DIALECTS for profile in ("documented", "actual")] + [("mindie", "native")]
 
 
 @pytest.mark.parametrize(("dialect", "profile"), VARIANTS)

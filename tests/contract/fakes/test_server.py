@@ -11,7 +11,7 @@ import trustme
 
 from dragoman.contract.fakes import FakeProvider, InvalidBehaviourError
 from dragoman.contract.json_types import JsonObject
-from dragoman.contract.model import DIALECTS
+from tests.dialects import DIALECTS
 
 from .client import ChatClient
 

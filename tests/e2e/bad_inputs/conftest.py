@@ -21,7 +21,6 @@ SERVED = (
     ("azure", "documented"),
     ("mindie", "actual"),
 )
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 KEY = "sk-canary-mine"
 HELLO = {"role": "user", "content": "hello"}
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from dragoman.contract.json_types import JsonValue
+from tests.dialects import DIALECTS
 
 from .conftest import (
-    DIALECTS,
     HELLO,
     NO_JSON,
     SERVED,

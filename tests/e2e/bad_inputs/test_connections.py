@@ -9,9 +9,10 @@ import asyncio
 
 import pytest
 
+from tests.dialects import DIALECTS
 from tests.e2e.client import Answer, Client
 
-from .conftest import DIALECTS, KEY, MakeLimitedClient, check_unharmed, text
+from .conftest import KEY, MakeLimitedClient, check_unharmed, text
 
 
 async def raw(client: Client, *parts: bytes) -> Answer:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.dialects import DIALECTS
 from tests.e2e.client import MakeClient
 from tests.e2e.house import House
 
 from .conftest import (
-    DIALECTS,
     NO_JSON,
     SERVED,
     Case,

@@ -19,8 +19,9 @@ from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import Running, start
+from tests.dialects import called
 
-CHAT = ("openai", "databricks", "azure", "mindie")
+CHAT = called("chat")
 
 
 @dataclass

@@ -9,9 +9,11 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
+from tests.dialects import called
+
 from .conftest import Build, Place
 
-CHAT = ("openai", "databricks", "azure", "mindie")
+CHAT = called("chat")
 KINDS = (*CHAT, "native")
 WEATHER: Any = {
     "type": "function",

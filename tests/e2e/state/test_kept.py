@@ -7,10 +7,11 @@ import pytest
 from openai import AsyncOpenAI
 
 from dragoman.contract.json_types import JsonValue
+from tests.dialects import called
 
 from .conftest import Build, Place
 
-CHAT = ("openai", "databricks", "azure", "mindie")
+CHAT = called("chat")
 KINDS = (*CHAT, "native")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +32,13 @@ def test_the_file_is_up_to_date() -> None:
     assert (ROOT / "schemas/config.json").read_text("utf-8") == serialize_schema(), (
         "python -m dragoman.proxy.config.schema writes it"
     )
+
+
+def test_the_schema_does_not_depend_on_the_order_of_imports() -> None:
+    """The command line imports other types of the same words first."""
+    code = "import dragoman.contract.options, dragoman.proxy.config.schema as s; print(s.serialize_schema(), end='')"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert found == serialize_schema()
 
 
 def test_the_configurations_schema_is_valid_and_not_listed_with_the_dialects() -> None:

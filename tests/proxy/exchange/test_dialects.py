@@ -6,9 +6,8 @@ import pytest
 
 from dragoman.adapters import dialects as real
 from dragoman.contract.fakes import FakeProvider
+from tests.dialects import DIALECTS
 from tests.proxy.running_proxy import Proxy, StartProxy
-
-DIALECTS = ["openai", "databricks", "azure", "mindie"]
 
 
 async def _proxy(proxy: StartProxy, fake: FakeProvider) -> Proxy:

@@ -166,7 +166,9 @@ def test_there_has_to_be_a_key_to_begin_with(tmp_path: Path) -> None:
         KeyFile("p", {}, tmp_path / "key")
 
 
-@pytest.mark.parametrize(("content", "said"), [(None, "cannot be read"), ("", "holds no key: it is empty")])
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "cannot be read"), ("", "does not contain a valid key: it is empty")]
+)
 async def test_the_proxy_does_not_start_without(tmp_path: Path, content: str | None, said: str) -> None:
     if content is not None:
         (tmp_path / "key").write_text(content)

@@ -39,6 +39,15 @@ def test_stale_pages_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert not (tmp_path / "losses.md").exists(), "a check wrote something"
 
 
+def test_a_stale_block_of_a_handwritten_page_is_named(tmp_path: Path) -> None:
+    write_pages(tmp_path)
+    page = tmp_path / "pipeline.md"
+    page.write_text((DOCS / "pipeline.md").read_text("utf-8").replace("lost / repeat_call", "lost / ignore"), "utf-8")
+    assert find_stale(tmp_path) == ["pipeline.md"]
+    write_pages(tmp_path)
+    assert page.read_bytes() == (DOCS / "pipeline.md").read_bytes()
+
+
 def test_writing_twice_gives_the_same(tmp_path: Path, made: dict[str, str]) -> None:
     write_pages(tmp_path)
     assert {str(file.relative_to(tmp_path)): file.read_text("utf-8") for file in tmp_path.rglob("*.md")} == made

@@ -10,7 +10,6 @@ import pytest
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.dialect import Called, Dialect
-from tools.docs.dialect_page import served_profile
 from tools.docs.questions import Question, make_questions
 from tools.docs.reply_losses import reply_table, stream_table
 from tools.docs.shape import format_place
@@ -66,7 +65,7 @@ def test_a_change_without_a_record_is_found(altered: JsonObject) -> None:
 
 @pytest.mark.parametrize("name", dialects)
 def test_questions_are_requests_that_clients_may_send(name: str) -> None:
-    client = Client(dialects[name], served_profile(dialects[name]))
+    client = Client(dialects[name], dialects[name].served_profile)
     asked = make_questions(name, client.profile)
     for some in asked.values():
         for question in some:

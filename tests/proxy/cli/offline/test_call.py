@@ -13,6 +13,7 @@ import pytest
 from typer.testing import Result
 
 from dragoman.contract.fakes import FakeProvider
+from tests.dialects import DIALECTS
 
 Run = Callable[..., Result]
 
@@ -84,7 +85,7 @@ def test_stream(run: Run, fake: FakeProvider) -> None:
     assert "first event after" in result.stderr
 
 
-@pytest.mark.parametrize("dialect", ["openai", "databricks", "azure", "mindie"])
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_client_dialects(dialect: str, run: Run, fake: FakeProvider) -> None:
     for stream in ((), ("--stream",)):
         result = run("call", "--from", f"{dialect}/chat", "--model", "m", "--message", "hi", *stream)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from tests.dialects import called
+
 Run = Callable[..., Result]
 CONFIG = """\
 providers:
@@ -38,7 +40,7 @@ def test_a_request(run: Run) -> None:
     assert "loss  dropped    user: " in result.stderr
 
 
-@pytest.mark.parametrize("goal", ["openai", "databricks"])
+@pytest.mark.parametrize("goal", called("completions"))
 def test_a_reply(run: Run, goal: str) -> None:
     source = ("translate", "--from", "databricks/completions", "--to", f"{goal}/completions")
     result = run(*source, stdin=json.dumps(REPLY))

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from tests.dialects import called
+
 Run = Callable[..., Result]
 MANY = json.dumps({"model": "m", "input": [f"text {number}" for number in range(400)], "encoding_format": "base64"})
 REPLY = {"index": 0, "object": "embedding", "embedding": [0.5, 1.0]}
@@ -29,7 +31,7 @@ def test_a_large_request_becomes_several_calls(run: Run) -> None:
     ]
 
 
-@pytest.mark.parametrize("goal", ["openai", "databricks", "azure"])
+@pytest.mark.parametrize("goal", called("embeddings"))
 def test_replies(run: Run, goal: str) -> None:
     body = {"object": "list", "data": [REPLY], "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1}}
     result = run("translate", "--from", "openai/embeddings", "--to", f"{goal}/embeddings", stdin=json.dumps(body))

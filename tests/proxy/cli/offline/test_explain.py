@@ -18,6 +18,7 @@ from dragoman.proxy.cli.offline.explain import Inquiry, explain
 from dragoman.proxy.cli.offline.speech import Speech
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
+from tests.dialects import DIALECTS
 
 Run = Callable[..., Result]
 
@@ -219,7 +220,7 @@ def test_keys(run: Run) -> None:
     assert "there are: ci, reports" in run("explain", "--message", "x", "--key", "cj").stderr
 
 
-@pytest.mark.parametrize("dialect", ["openai", "databricks", "azure", "mindie"])
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_client_dialects(dialect: str, run: Run) -> None:
     told = plan(run, "--from", f"{dialect}/chat", "--model", "careful")
     assert told["model"] == "careful"

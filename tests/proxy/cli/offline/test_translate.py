@@ -12,10 +12,10 @@ from typer.testing import Result
 
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonValue
+from tests.dialects import DIALECTS
 
 Run = Callable[..., Result]
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 PAIRS = list(product(DIALECTS, DIALECTS))
 SERVED = {"openai": "actual", "databricks": "actual", "azure": "actual", "mindie": "documented"}
 HEADS = {

@@ -12,11 +12,12 @@ from typer.testing import Result
 
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonValue
+from tests.dialects import called
 
 Run = Callable[..., Result]
 
-CHAT = ("openai", "databricks", "azure", "mindie")
-RESPONSES = ("openai", "databricks")
+CHAT = called("chat")
+RESPONSES = called("responses")
 PAIRS = list(product(RESPONSES, CHAT))
 SERVED = {"openai": "actual", "databricks": "actual", "azure": "actual", "mindie": "documented"}
 FUNCTION = {"name": "f", "description": "d", "parameters": {"type": "object", "properties": {}}}

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from tests.dialects import DIALECTS
+
 Run = Callable[..., Result]
 
-DIALECTS = ("openai", "databricks", "azure", "mindie")
 FILES = {"request": "request.json", "reply": "reply.json", "stream": "stream.sse"}
 
 

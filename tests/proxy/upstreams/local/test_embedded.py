@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.contract.json_types import JsonObject
+from dragoman.proxy.config.environment import load_from_environment
 from dragoman.proxy.config.names import match
-from dragoman.proxy.config.zero import from_environment
 
 PLAIN = Path(__file__).parents[3] / "local_engine" / "process" / "plain_engine.py"
 
@@ -137,7 +137,7 @@ def test_beside_providers_in_the_environment(tiny: Path, monkeypatch: pytest.Mon
     from dragoman.local_engine import embedded
 
     monkeypatch.setattr(embedded, "embedded_folder", lambda: tiny)
-    config = from_environment({"OPENAI_API_KEY": "sk-1"}, embedded=True)
+    config = load_from_environment({"OPENAI_API_KEY": "sk-1"}, embedded=True)
     assert config is not None
     led = {name: config.models[match(config.models, name) or ""].targets[0].provider for name in ("dragoman-mini", "x")}
     assert led == {"dragoman-mini": "embedded", "x": "openai"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from dragoman.proxy.config.environment import find_incomplete_variables, load_from_environment
 from dragoman.proxy.config.load import ConfigErrors
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.names import match, upstream_name
-from dragoman.proxy.config.zero import from_environment, half_set
 
 OPENAI = {"OPENAI_API_KEY": "sk-1"}
 DATABRICKS = {"DATABRICKS_HOST": "https://adb-1.azuredatabricks.net/", "DATABRICKS_TOKEN": "dapi1"}
@@ -17,7 +17,7 @@ AZURE_OPENAI = {"AZURE_OPENAI_ENDPOINT": "https://x.openai.azure.com/", "AZURE_O
 
 
 def config(env: dict[str, str]) -> Config:
-    found = from_environment(env)
+    found = load_from_environment(env)
     assert found is not None
     return found
 
@@ -32,8 +32,8 @@ def led(found: Config, name: str) -> tuple[str, str] | None:
 
 
 def test_nothing_set() -> None:
-    assert from_environment({}) is None
-    assert from_environment({"OPENAI_API_KEY": "", "DATABRICKS_HOST": "x"}) is None
+    assert load_from_environment({}) is None
+    assert load_from_environment({"OPENAI_API_KEY": "", "DATABRICKS_HOST": "x"}) is None
 
 
 @pytest.mark.parametrize(("env", "provider"), [
@@ -98,12 +98,14 @@ def test_a_resource_of_azure_openai() -> None:
 )
 def test_bad_variables_are_named_and_not_shown(env: dict[str, str], code: str) -> None:
     with pytest.raises(ConfigErrors) as caught:
-        from_environment(OPENAI | env)
+        load_from_environment(OPENAI | env)
     assert [problem.code for problem in caught.value.problems] == [code]
     assert next(iter(env)) in str(caught.value)
     assert not any(value in str(caught.value) for value in env.values())
 
 
-def test_half_set_providers_are_told() -> None:
-    assert half_set(OPENAI | AZURE) == []
-    assert half_set({"DATABRICKS_TOKEN": "x"}) == ["DATABRICKS_TOKEN is set, but DATABRICKS_HOST is not"]
+def test_incomplete_variables_are_found() -> None:
+    assert find_incomplete_variables(OPENAI | AZURE) == []
+    assert find_incomplete_variables({"DATABRICKS_TOKEN": "x"}) == [
+        "DATABRICKS_TOKEN is set, but DATABRICKS_HOST is not"
+    ]

@@ -1,0 +1,30 @@
+"""The called verbs of a chat dialect, as one row of data: `CALLED = chat_called(RULES, path="/chat/completions")`."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from dragoman.adapters.call import Context, JsonObject, Reply
+from dragoman.adapters.common.reply_rules import ReplyRules
+from dragoman.adapters.common.request_writer import RequestOptions, request_writer
+from dragoman.adapters.dialect import Called
+from dragoman.adapters.fit import HUB_CHAT
+
+from .reply import ChatStreamReader, read_chat_reply
+
+__all__ = ["chat_called"]
+
+
+def chat_called(rules: ReplyRules, **options: Unpack[RequestOptions]) -> Called:
+    """The verbs toward a provider of chat. Requests are fitted to the schema `<dialect>/chat.request`; their path is
+    `/chat/completions` unless the options name another."""
+
+    def read_reply(reply: Reply, ctx: Context) -> JsonObject:
+        return read_chat_reply(reply, rules, ctx)
+
+    def read_stream(ctx: Context) -> ChatStreamReader:
+        return ChatStreamReader(rules, ctx)
+
+    options.setdefault("path", "/chat/completions")
+    write_request = request_writer(f"{rules.dialect}/chat.request", HUB_CHAT, **options)
+    return Called(write_request, read_reply, read_stream, rules.read_fault)

@@ -1,0 +1,110 @@
+"""Is a dialect complete? Its files and its data are compared when the registry is built, so that nothing is found
+missing by a request. Only the existence of files is looked at: reading them all would delay every start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib.resources import files
+from typing import TypeAlias
+
+from dragoman.schemas import names as schema_names
+
+from .dialect import Dialect
+
+__all__ = ["SIDES", "IncompleteDialect", "missing_parts", "require_complete"]
+
+Exists: TypeAlias = Callable[[str], bool]
+"""Whether the file at a path below the folder of the package exists."""
+
+_WHOLE = ("request", "reply", "error")
+SIDES: Mapping[str, tuple[str, ...]] = {
+    "chat": (*_WHOLE, "event"),
+    "responses": (*_WHOLE, "event"),
+    "completions": (*_WHOLE, "event"),
+    "embeddings": _WHOLE,
+}
+"""Protocol -> the sides of it that a dialect has schemas for."""
+
+
+class IncompleteDialect(Exception):
+    """A dialect in the registry lacks something."""
+
+    def __init__(self, name: str, missing: list[str]) -> None:
+        super().__init__(f"the dialect {name} is incomplete: {'; '.join(missing)}")
+        self.missing = tuple(missing)
+
+
+def require_complete(name: str, dialect: Dialect) -> None:
+    """Raise IncompleteDialect with all that the dialect of the folder `name` lacks."""
+    folder = files(__package__).joinpath(name)
+    missing = list(missing_parts(name, dialect, lambda path: folder.joinpath(path).is_file()))
+    if missing:
+        raise IncompleteDialect(name, missing)
+
+
+def missing_parts(name: str, dialect: Dialect, exists: Exists) -> Iterator[str]:
+    """What the dialect lacks, each in a few words."""
+    if dialect.name != name:
+        yield f"its name is {dialect.name}, its folder adapters/{name}"
+    yield from _missing_files(name, dialect, exists)
+    yield from _missing_paths(dialect)
+    yield from _unknown_words(dialect)
+
+
+def _missing_files(name: str, dialect: Dialect, exists: Exists) -> Iterator[str]:
+    known = schema_names()
+    protocols = dict.fromkeys([*dialect.served, *dialect.called])
+    if not protocols:
+        yield "it neither serves nor calls a protocol"
+    for protocol in protocols:
+        sides = SIDES.get(protocol)
+        if sides is None:
+            yield f"there is no protocol {protocol}"
+            continue
+        for side in sides:
+            if f"{name}/{protocol}.{side}" not in known:
+                yield f"schemas/{name}/{protocol}.{side}.json is missing"
+        if not exists(f"samples/{protocol}.json"):
+            yield f"adapters/{name}/samples/{protocol}.json is missing"
+    if not exists("fake.json"):
+        yield f"adapters/{name}/fake.json is missing"
+
+
+def _missing_paths(dialect: Dialect) -> Iterator[str]:
+    for protocol in dialect.served:
+        if not dialect.paths.get(protocol):
+            yield f"{protocol} is served, but at no path"
+    forms = [form.paths for form in dialect.address_forms.values()]
+    for protocol, paths in (item for found in (dialect.paths, *forms) for item in found.items()):
+        if protocol not in dialect.served:
+            yield f"{', '.join(paths)} has no served protocol: {protocol} is not served"
+    for what, information in dialect.information.items():
+        if not information.paths:
+            yield f"the information {what} has no path"
+    if dialect.information and not dialect.served:
+        yield "it has information, but serves no protocol whose faults it could answer with"
+    if dialect.called and dialect.base_address is None:
+        yield "it is called, but has no base_address"
+    if dialect.called and not dialect.auth:
+        yield "it is called, but has no way to present a key (auth)"
+
+
+def _unknown_words(dialect: Dialect) -> Iterator[str]:
+    """Words of the dialect's data that name something it does not have."""
+    for kind, profile in (("served", dialect.served_profile), ("called", dialect.called_profile)):
+        if profile not in dialect.profiles:
+            yield f"the {kind} profile {profile} is none of its profiles"
+    for form, data in dialect.address_forms.items():
+        if data.auth not in dialect.auth:
+            yield f"the address form {form} has the unknown auth {data.auth}"
+    wanted = {
+        "default_protocols": dialect.default_protocols if dialect.called else (),
+        **{f"environment {source.name}": source.protocols for source in dialect.environment},
+        **{f"vendor {word}": vendor.protocols for word, vendor in dialect.vendors.items()},
+    }
+    for where, protocols in wanted.items():
+        for protocol in protocols:
+            if protocol not in dialect.called:
+                yield f"{where}: {protocol} is not called"
+    for protocol in dialect.stored_protocols - dialect.served.keys():
+        yield f"stored_protocols: {protocol} is not served"

@@ -1,0 +1,42 @@
+"""OpenAI's own service, the servers that speak its dialect, and resources of Azure OpenAI, as providers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from dragoman.adapters.providers import BaseAddress, EnvironmentProvider, Vendor
+
+from .azure_addresses import FORM
+
+__all__ = ["BASE_ADDRESS", "ENVIRONMENT", "VENDORS"]
+
+_OWN = "https://api.openai.com/v1"
+_API_VERSION = "2024-10-21"
+"""The latest of Azure OpenAI that is no preview; it has no Responses, so chat serves them."""
+
+BASE_ADDRESS = BaseAddress(
+    "/chat/completions",
+    re.compile(r"(?<=/v1)/v1$|/chat(/completions)?$|/completions$|/embeddings$"),
+    version="/v1",
+)
+ENVIRONMENT = (
+    EnvironmentProvider(
+        "openai",
+        ("OPENAI_API_KEY",),
+        f"${{OPENAI_BASE_URL:-{_OWN}}}",
+        ("chat", "responses", "completions", "embeddings"),
+        patterns=("gpt-*", "chatgpt-*", "o*", "text-embedding-*"),
+    ),
+    EnvironmentProvider(
+        FORM,
+        ("AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY"),
+        "${AZURE_OPENAI_ENDPOINT}",
+        ("chat", "completions", "embeddings"),
+        settings={"address": FORM, "api_version": f"${{OPENAI_API_VERSION:-{_API_VERSION}}}"},
+    ),
+)
+VENDORS: Mapping[str, Vendor] = {
+    "openai": Vendor(_OWN, ("chat", "responses", "embeddings"), "OPENAI_API_KEY"),
+    **dict.fromkeys(("hosted_vllm", "openai_like", "custom_openai", "lm_studio", "llamafile"), Vendor()),
+}

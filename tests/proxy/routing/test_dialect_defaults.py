@@ -1,0 +1,43 @@
+"""What a provider's configuration leaves out, its dialect decides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from dragoman.adapters import dialects
+from dragoman.proxy.config.models import Config
+from dragoman.proxy.routing.keys import ANYONE
+from dragoman.proxy.routing.state import ProviderState, RouterState
+
+OWN = replace(dialects["openai"], called_profile="documented", default_protocols=("embeddings", "completions"))
+
+
+class _Nowhere:
+    def __init__(self, *_: Any) -> None:
+        pass
+
+    async def open(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("nothing is sent from here")
+
+    async def close(self) -> None:
+        pass
+
+
+def provider(**settings: Any) -> ProviderState:
+    given = {"dialect": "openai", "base_url": "http://127.0.0.1/v1", **settings}
+    config = Config.model_validate({"providers": {"p": given}, "models": {"m": {"targets": [{"provider": "p"}]}}})
+    state = RouterState(config, {"openai": OWN}, connect=_Nowhere)
+    candidate = next(state.candidates("m", ANYONE, None))
+    assert candidate.target.profile == candidate.provider.profile
+    return candidate.provider
+
+
+async def test_the_profile_and_the_protocols_are_the_dialects_own() -> None:
+    found = provider()
+    assert (found.profile, set(found.protocols)) == ("documented", {"embeddings", "completions"})
+
+
+async def test_the_configuration_comes_first() -> None:
+    found = provider(profile="actual", protocols=["chat"])
+    assert (found.profile, set(found.protocols)) == ("actual", {"chat"})
