@@ -341,7 +341,7 @@ def test_hostile_paths() -> None:
         assert azure(answer(json.dumps(body), 422), CTX).path == ()
 
 
-def test_e01_azure_422_form_b() -> None:
+def test_an_azure_422_gives_its_parameter_and_value() -> None:
     fault = azure(fixture("azure_422_b", 422, x_ms_error_code="parameter_not_supported"), CTX)
     written = write_fault(fault, CTX)
     assert written.status == 422
@@ -351,21 +351,21 @@ def test_e01_azure_422_form_b() -> None:
     assert error["details"]["value"] == "json_object"
 
 
-def test_e02_azure_422_form_d() -> None:
+def test_an_azure_422_names_a_field_that_is_not_permitted() -> None:
     written = write_fault(azure(fixture("azure_422_d", 422), CTX), CTX)
     assert written.status == 422
     assert written.body["error"]["param"] == "user"
     assert written.body["error"]["code"] == "extra_forbidden"
 
 
-def test_e03_azure_400_form_e() -> None:
+def test_an_azure_400_names_all_extra_parameters() -> None:
     written = write_fault(azure(fixture("azure_400_e", 400), CTX), CTX)
     assert (written.status, written.body["error"]["param"]) == (400, "n")
     assert "'n'" in written.body["error"]["message"]
     assert "'logprobs'" in written.body["error"]["message"]
 
 
-def test_e05_mindie_answers_that_are_no_json() -> None:
+def test_mindie_answers_that_are_no_json() -> None:
     fault = mindie(answer("Server internal error", 500, content_type="application/json"), CTX)
     written = write_fault(fault, CTX)
     assert (written.status, written.body["error"]["type"]) == (500, "server_error")
@@ -374,7 +374,7 @@ def test_e05_mindie_answers_that_are_no_json() -> None:
     assert written.body["error"]["message"] == PHRASE.format(404, "Not Found")
 
 
-def test_e06_databricks_429_and_external_models() -> None:
+def test_databricks_limits_and_errors_of_external_models() -> None:
     written = write_fault(databricks(fixture("databricks_limit", 429, retry_after="3"), CTX), CTX)
     assert (written.status, written.headers["retry-after"]) == (429, "3")
     assert written.body["error"]["type"] == "rate_limit_error"

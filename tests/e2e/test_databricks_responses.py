@@ -125,7 +125,7 @@ def calls(output: list[JsonObject]) -> list[JsonObject]:
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_r12_the_whole_object(endpoint: Endpoint, model: str) -> None:
+async def test_replies_have_every_documented_key(endpoint: Endpoint, model: str) -> None:
     settings = {"instructions": "be brief", "max_output_tokens": 50, "tools": TOOLS, "metadata": {"k": "v"}}
     for way in range(len(WAYS)):
         reply = await endpoint.ask(model, way=way, **settings)

@@ -1,4 +1,4 @@
-"""T42: a stream of Responses that is silent says so, in comments; nobody else is told anything."""
+"""A silent stream of Responses gets comments as keep-alive; no other stream does."""
 
 from __future__ import annotations
 

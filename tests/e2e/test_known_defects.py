@@ -1,4 +1,4 @@
-"""Defects that gateways are known for, each under its case's id: what reaches the client here is right."""
+"""Defects that gateways are known for do not reach the client here."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def calls_of(found: list[ChatCompletionChunk]) -> dict[int, list[str]]:
 
 
 @everywhere
-async def test_t21_streamed_calls_finish_with_tool_calls(client: AsyncOpenAI, dialect: str) -> None:
+async def test_streamed_calls_finish_with_tool_calls(client: AsyncOpenAI, dialect: str) -> None:
     found = await chunks(client, dialect, "finish-stop-with-tools")
     assert [c.choices[0].finish_reason for c in found if c.choices and c.choices[0].finish_reason] == ["tool_calls"]
     last = (await events(client, dialect, "finish-stop-with-tools"))[-1].response
@@ -74,7 +74,7 @@ async def test_t21_streamed_calls_finish_with_tool_calls(client: AsyncOpenAI, di
 
 @everywhere
 @pytest.mark.parametrize("behaviour", ["index-zero", "parallel-tools", "index-from-one"])
-async def test_t22_parallel_calls_have_indexes_of_their_own(client: AsyncOpenAI, dialect: str, behaviour: str) -> None:
+async def test_parallel_calls_have_indexes_of_their_own(client: AsyncOpenAI, dialect: str, behaviour: str) -> None:
     calls = calls_of(await chunks(client, dialect, behaviour))
     assert [*calls] == [0, 1]
     assert len({call[0] for call in calls.values()}) == 2
@@ -84,7 +84,7 @@ async def test_t22_parallel_calls_have_indexes_of_their_own(client: AsyncOpenAI,
 
 
 @everywhere
-async def test_t23_a_call_tells_its_id_and_name_once(client: AsyncOpenAI, dialect: str) -> None:
+async def test_a_call_has_its_id_and_name_once(client: AsyncOpenAI, dialect: str) -> None:
     found = await chunks(client, dialect, "repeated-ids")
     pieces = [piece for chunk in found for piece in (chunk.choices[0].delta.tool_calls or () if chunk.choices else ())]
     assert [bool(piece.id) for piece in pieces] == [True] + [False] * (len(pieces) - 1)
@@ -92,7 +92,7 @@ async def test_t23_a_call_tells_its_id_and_name_once(client: AsyncOpenAI, dialec
 
 
 @everywhere
-async def test_t24_all_chunks_have_one_id(client: AsyncOpenAI, dialect: str) -> None:
+async def test_all_chunks_have_one_id(client: AsyncOpenAI, dialect: str) -> None:
     found = await chunks(client, dialect, "id-varies")
     assert len({chunk.id for chunk in found}) == 1
     told = await events(client, dialect, "id-varies")
@@ -100,7 +100,7 @@ async def test_t24_all_chunks_have_one_id(client: AsyncOpenAI, dialect: str) -> 
 
 
 @everywhere
-async def test_t25_events_are_whole_to_the_last_key(client: AsyncOpenAI, dialect: str) -> None:
+async def test_events_have_every_key(client: AsyncOpenAI, dialect: str) -> None:
     found = await events(client, dialect, "text")
     assert [event.sequence_number for event in found] == list(range(len(found)))
     for event in (found[0], found[-1]):
@@ -132,9 +132,7 @@ def born(found: list[ResponseStreamEvent], event: ResponseStreamEvent) -> list[s
 
 @everywhere
 @pytest.mark.parametrize("behaviour", ["text", "parallel-tools", "reasoning", "refusal"])
-async def test_t26_t27_t29_nothing_grows_unannounced_or_stays_open(
-    client: AsyncOpenAI, dialect: str, behaviour: str
-) -> None:
+async def test_nothing_grows_unannounced_or_stays_open(client: AsyncOpenAI, dialect: str, behaviour: str) -> None:
     found = await events(client, dialect, behaviour)
     for event in found:
         if event.type in LIFE:
@@ -149,7 +147,7 @@ async def test_t26_t27_t29_nothing_grows_unannounced_or_stays_open(
 
 
 @everywhere
-async def test_t32_an_error_before_the_first_event_is_answered_by_the_fallback(build: BuildHouse, dialect: str) -> None:
+async def test_an_error_before_the_first_event_is_answered_by_the_fallback(build: BuildHouse, dialect: str) -> None:
     targets = {"targets": [{"provider": dialect, "model": "first"}], "fallbacks": ["spare"]}
     spare = {"targets": [{"provider": "openai" if dialect != "openai" else "mindie", "model": "fake-text"}]}
     house = await build(models={"main": targets, "spare": spare})
@@ -163,7 +161,7 @@ async def test_t32_an_error_before_the_first_event_is_answered_by_the_fallback(b
 
 
 @everywhere
-async def test_t33_instructions_arrive_and_a_filter_makes_it_incomplete(
+async def test_instructions_arrive_and_a_filter_makes_it_incomplete(
     client: AsyncOpenAI, house: House, dialect: str
 ) -> None:
     reply = await client.responses.create(model=dialect, input=user("content-filter"), instructions="Be brief.")
@@ -172,7 +170,7 @@ async def test_t33_instructions_arrive_and_a_filter_makes_it_incomplete(
 
 
 @everywhere
-async def test_t34_calls_have_no_role(client: AsyncOpenAI, house: House, dialect: str) -> None:
+async def test_calls_have_no_role(client: AsyncOpenAI, house: House, dialect: str) -> None:
     whole = await client.responses.with_raw_response.create(model=dialect, input=user("tools"), tools=FLAT_TOOLS)
     items = json.loads(whole.text)["output"]
     assert [item["type"] for item in items] == ["function_call"]
@@ -182,7 +180,7 @@ async def test_t34_calls_have_no_role(client: AsyncOpenAI, house: House, dialect
 
 
 @everywhere
-async def test_t35_a_format_arrives_and_what_cannot_is_told(client: AsyncOpenAI, house: House, dialect: str) -> None:
+async def test_a_format_arrives_and_dropped_fields_are_named(client: AsyncOpenAI, house: House, dialect: str) -> None:
     form: Any = {"format": {"type": "json_schema", "name": "n", "schema": {**EMPTY, "required": []}}}
     extra = {"made_up": 1, "client_metadata": {"a": "b"}}
     answer = await client.responses.with_raw_response.create(
@@ -269,7 +267,7 @@ async def heard(far: AsyncOpenAI) -> list[ChatCompletionChunk]:
     return [chunk async for chunk in stream]
 
 
-async def test_t21_calls_of_a_response_finish_with_tool_calls(far: AsyncOpenAI, provider: Provider) -> None:
+async def test_calls_of_a_response_finish_with_tool_calls(far: AsyncOpenAI, provider: Provider) -> None:
     call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"}
     provider.answer = sse(CREATED, {**DONE, "item": call}, COMPLETED)
     found = await heard(far)
@@ -277,7 +275,7 @@ async def test_t21_calls_of_a_response_finish_with_tool_calls(far: AsyncOpenAI, 
     assert calls_of(found) == {0: ["c1", "f", "{}"]}
 
 
-async def test_t28_an_empty_output_at_the_end_is_rebuilt(far: AsyncOpenAI, provider: Provider) -> None:
+async def test_an_empty_output_at_the_end_is_rebuilt(far: AsyncOpenAI, provider: Provider) -> None:
     provider.answer = sse(CREATED, ADDED, DELTA, DONE, COMPLETED)
     async with far.responses.stream(model="far", input="x") as stream:
         async for _ in stream:
@@ -287,7 +285,7 @@ async def test_t28_an_empty_output_at_the_end_is_rebuilt(far: AsyncOpenAI, provi
     assert "".join(c.choices[0].delta.content or "" for c in await heard(far) if c.choices) == "Hello"
 
 
-async def test_t29_a_text_that_was_never_done_is(far: AsyncOpenAI, provider: Provider) -> None:
+async def test_a_text_without_a_done_event_is_completed(far: AsyncOpenAI, provider: Provider) -> None:
     provider.answer = sse(CREATED, ADDED, DELTA, COMPLETED)
     stream = await far.responses.create(model="far", input="x", stream=True)
     found = [event async for event in stream]
@@ -295,7 +293,7 @@ async def test_t29_a_text_that_was_never_done_is(far: AsyncOpenAI, provider: Pro
     assert found[-1].response.output_text == "Hello"
 
 
-async def test_t30_loose_numbers_become_a_whole_chat_stream(far: AsyncOpenAI, provider: Provider) -> None:
+async def test_loose_numbers_become_a_whole_chat_stream(far: AsyncOpenAI, provider: Provider) -> None:
     provider.answer = sse(CREATED, ADDED, DELTA, DONE, COMPLETED)
     found = await heard(far)
     assert {(type(chunk.created), chunk.created) for chunk in found} == {(int, 1)}
@@ -303,7 +301,7 @@ async def test_t30_loose_numbers_become_a_whole_chat_stream(far: AsyncOpenAI, pr
     assert [c.choices[0].finish_reason for c in found if c.choices and c.choices[0].finish_reason] == ["stop"]
 
 
-async def test_t31_an_item_that_nobody_knows_goes_through(far: AsyncOpenAI, provider: Provider) -> None:
+async def test_an_unknown_item_passes_through(far: AsyncOpenAI, provider: Provider) -> None:
     unknown = [
         {"type": f"response.output_item.{word}", "output_index": 0, "item": SEARCH} for word in ("added", "done")
     ]
@@ -317,13 +315,13 @@ async def test_t31_an_item_that_nobody_knows_goes_through(far: AsyncOpenAI, prov
     assert "".join(c.choices[0].delta.content or "" for c in await heard(far) if c.choices) == "Hello"
 
 
-async def test_t35_stop_is_refused_by_name(far: AsyncOpenAI, provider: Provider) -> None:
+async def test_stop_is_refused_by_name(far: AsyncOpenAI, provider: Provider) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         await far.chat.completions.create(model="far", messages=user("text"), stop="END")
     assert (caught.value.param, provider.asked) == ("stop", None)
 
 
-async def test_t36_a_long_format_is_a_format(far: AsyncOpenAI, provider: Provider) -> None:
+async def test_a_long_schema_arrives_whole(far: AsyncOpenAI, provider: Provider) -> None:
     properties = {f"property_number_{number}": {"type": "string"} for number in range(40)}
     form: Any = {"type": "json_schema", "json_schema": {"name": "n", "schema": {**EMPTY, "properties": properties}}}
     provider.answer = response(status="completed", output=[{**ITEM, "content": [TEXT]}], usage=USAGE)

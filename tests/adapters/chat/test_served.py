@@ -1,4 +1,4 @@
-"""Conformance cases of the dialects that are served, by their ids in the catalogue."""
+"""What the dialects accept from clients of chat, and how they answer."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def taken(found: dict[str, Any] | Reply) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("profile", ["documented", "actual"])
-def test_v02_databricks_takes_one_system_message(profile: str, context: MakeContext) -> None:
+def test_databricks_takes_one_system_message(profile: str, context: MakeContext) -> None:
     system = {"role": "system", "content": "s"}
     body = refused(databricks({"messages": [system, system, *HELLO]}, profile, context), 400, "messages[1]")
     assert body["error_code"] == "INVALID_PARAMETER_VALUE"
@@ -76,7 +76,7 @@ def test_v02_databricks_takes_one_system_message(profile: str, context: MakeCont
 
 
 @pytest.mark.parametrize("profile", ["documented", "actual"])
-def test_v03_databricks_top_logprobs_need_logprobs(profile: str, context: MakeContext) -> None:
+def test_databricks_top_logprobs_need_logprobs(profile: str, context: MakeContext) -> None:
     refused(databricks({"top_logprobs": 5}, profile, context), 400, "top_logprobs")
     refused(databricks({"top_logprobs": 21, "logprobs": True}, profile, context), 400, "top_logprobs")
     assert taken(databricks({"top_logprobs": 5, "logprobs": True}, profile, context))["top_logprobs"] == 5
@@ -84,7 +84,7 @@ def test_v03_databricks_top_logprobs_need_logprobs(profile: str, context: MakeCo
 
 
 @pytest.mark.parametrize("profile", ["documented", "actual"])
-def test_v04_databricks_takes_32_tools_of_15_properties(profile: str, context: MakeContext) -> None:
+def test_databricks_takes_32_tools_of_15_properties(profile: str, context: MakeContext) -> None:
     taken(databricks({"tools": [tool(f"f{i}") for i in range(32)]}, profile, context))
     refused(databricks({"tools": [tool(f"f{i}") for i in range(33)]}, profile, context), 400, "tools")
     taken(databricks({"tools": [tool(properties=15)]}, profile, context))
@@ -101,14 +101,14 @@ def test_v04_databricks_takes_32_tools_of_15_properties(profile: str, context: M
         ("top_k", [None, 1], [0]),
     ],
 )
-def test_v05_databricks_ranges(profile: str, field: str, good: list[Any], bad: list[Any], context: MakeContext) -> None:
+def test_ranges_of_databricks(profile: str, field: str, good: list[Any], bad: list[Any], context: MakeContext) -> None:
     for value in good:
         taken(databricks({field: value}, profile, context))
     for value in bad:
         refused(databricks({field: value}, profile, context), 400, field)
 
 
-def test_v09_azure_extra_parameters(context: MakeContext) -> None:
+def test_azures_header_decides_about_extra_parameters(context: MakeContext) -> None:
     body = refused(azure({"n": 2, "logprobs": True}, context), 400, "'n'", "'logprobs'")
     assert "['n', 'logprobs']" in body["detail"]
     for word in ("drop", "ignore", "Ignore"):
@@ -118,14 +118,14 @@ def test_v09_azure_extra_parameters(context: MakeContext) -> None:
     refused(azure({"n": 2}, context, "maybe"), 400, "pass-through")
 
 
-def test_v09_the_error_code_stands_in_a_header_too(context: MakeContext) -> None:
+def test_azures_error_code_is_in_a_header_too(context: MakeContext) -> None:
     found = azure({"n": 2}, context)
     assert isinstance(found, Reply)
     assert found.headers["x-ms-error-code"]
 
 
 @pytest.mark.parametrize("version", [None, "2024-13", "2024-13-01", "2024-05-01-beta", "latest"])
-def test_v10_azure_wants_an_api_version(version: str | None, context: MakeContext) -> None:
+def test_azure_requires_an_api_version(version: str | None, context: MakeContext) -> None:
     refused(azure({}, context, version=version), 400, "api-version")
     taken(azure({}, context, version="2024-04-01-preview"))
     taken(azure({}, context, version="2025-05-01"))
@@ -133,7 +133,7 @@ def test_v10_azure_wants_an_api_version(version: str | None, context: MakeContex
 
 @pytest.mark.parametrize("name", [".m", "m-", "_m", "m" * 257, "a b", ""])
 @pytest.mark.parametrize("profile", ["documented"])
-def test_v12_mindie_model_names(name: str, profile: str, context: MakeContext) -> None:
+def test_mindie_model_names(name: str, profile: str, context: MakeContext) -> None:
     body = refused(mindie({"model": name}, profile, context), 422, "model")
     assert body.keys() == {"error", "error_type"}
     assert body["error_type"] == "Input Validation Error"
@@ -149,14 +149,14 @@ def test_v12_mindie_model_names(name: str, profile: str, context: MakeContext) -
         ("presence_penalty", [-2.0, 2.0], [-2.01, 2.01]),
     ],
 )
-def test_v13_mindie_documented_ranges(field: str, good: list[Any], bad: list[Any], context: MakeContext) -> None:
+def test_ranges_of_mindie_documented(field: str, good: list[Any], bad: list[Any], context: MakeContext) -> None:
     for value in good:
         taken(mindie({field: value}, "documented", context))
     for value in bad:
         refused(mindie({field: value}, "documented", context), 422, field)
 
 
-def test_v14_mindie_counts_the_characters_of_all_messages(context: MakeContext) -> None:
+def test_mindie_counts_the_characters_of_all_messages(context: MakeContext) -> None:
     most = 512 * 1024
     just = [{"role": "system", "content": "漢" * 100}, {"role": "user", "content": "x" * (most - 100)}]
     taken(mindie({"messages": just}, "documented", context))
@@ -165,7 +165,7 @@ def test_v14_mindie_counts_the_characters_of_all_messages(context: MakeContext) 
     taken(mindie({"messages": over}, "actual", context))
 
 
-def test_e04_a_mindie_error_in_azure_form(context: MakeContext) -> None:
+def test_a_mindie_error_in_azure_form(context: MakeContext) -> None:
     raw = b'{"error":"Parameter top_p must be in (0.0,1.0], got 0.","error_type":"Input Validation Error"}'
     ctx = context()
     fault = dialects["mindie"].called["chat"].read_fault(Reply(422, {}, {}, raw), ctx)

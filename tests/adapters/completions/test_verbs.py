@@ -1,4 +1,4 @@
-"""The verbs of completions, request and whole reply: V18 and its kin."""
+"""The verbs of completions: requests and whole replies."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_what_a_target_lacks(context: MakeContext) -> None:
 # Called: replies
 
 
-def test_v18_databricks_replies_get_a_model_and_indexes_of_their_own(context: MakeContext) -> None:
+def test_databricks_replies_get_a_model_and_indexes_of_their_own(context: MakeContext) -> None:
     native = reply(choice(0, "a0"), choice(0, "a1"), choice(1, "b0"), choice(1, "b1", "length"))
     ctx = context(request=request(prompt=["a", "b"], n=2), model="llama")
     hub = read("databricks", ctx, native)
@@ -287,7 +287,7 @@ def test_databricks_requests_name_their_model_where_the_address_does_not(context
 
 
 @pytest.mark.parametrize("profile", ["documented", "actual"])
-def test_v18_databricks_clients_get_the_index_of_the_prompt(profile: str, context: MakeContext) -> None:
+def test_databricks_clients_get_the_index_of_the_prompt(profile: str, context: MakeContext) -> None:
     hub = reply(*(choice(i, logprobs=None, native_finish_reason="eos") for i in range(4)), model="m")
     ctx = context(profile, request=request(prompt=["a", "b"], n=2))
     body = dialects["databricks"].served["completions"].write_reply(copy.deepcopy(hub), ctx).body

@@ -52,7 +52,7 @@ FORBIDDEN = {"background": False, "store": True, "conversation": "c", "service_t
 
 @BOTH
 @pytest.mark.parametrize("name", FORBIDDEN)
-def test_v06_four_parameters_are_refused_by_name(name: str, profile: str) -> None:
+def test_four_parameters_are_refused_by_name(name: str, profile: str) -> None:
     reply = refused({name: FORBIDDEN[name]}, profile)
     assert reply.status == 400
     assert reply.body["error_code"] == "INVALID_PARAMETER_VALUE"
@@ -60,18 +60,18 @@ def test_v06_four_parameters_are_refused_by_name(name: str, profile: str) -> Non
 
 
 @pytest.mark.parametrize("name", FORBIDDEN)
-def test_v06_null_is_presence_in_documented_only(name: str) -> None:
+def test_null_is_presence_in_documented_only(name: str) -> None:
     read({name: None})
     assert name in refused({name: None}, "documented").body["message"]
 
 
-def test_v06_store_false_asks_for_what_is_done_anyway() -> None:
+def test_store_false_asks_for_what_is_done_anyway() -> None:
     read({"store": False})
     assert "store" in refused({"store": False}, "documented").body["message"]
 
 
 @BOTH
-def test_v07_nested_forms_go_flat_to_openai(profile: str) -> None:
+def test_nested_forms_go_flat_to_openai(profile: str) -> None:
     choice = {"type": "function", "function": {"name": "f"}}
     hub, ctx = read({"text": {"format": NESTED_FORMAT}, "tools": [NESTED_TOOL], "tool_choice": choice}, profile)
     call = dialects["openai"].called["responses"].write_request(hub, ctx._replace(request=hub))
@@ -101,7 +101,7 @@ BLOCKS = [
 
 
 @BOTH
-def test_c08_blocks_of_functions_become_items(profile: str) -> None:
+def test_blocks_of_functions_become_items(profile: str) -> None:
     hub, ctx = read({"input": BLOCKS}, profile)
     assert hub["input"] == [
         {"role": "user", "content": "go"},
@@ -122,7 +122,7 @@ def test_c08_blocks_of_functions_become_items(profile: str) -> None:
     assert {place: ctx.receipt.unmap(place) for place in places} == places
 
 
-def test_c08_items_are_taken_too() -> None:
+def test_items_of_functions_are_accepted_too() -> None:
     hub, ctx = read({"input": [{"role": "user", "content": "go"}, CALL, {**OUTPUT, "id": "o"}]})
     assert [item.get("type") for item in hub["input"]] == [None, "function_call", "function_call_output"]
     assert [change.action for change in ctx.receipt.changes] == ["converted", "converted"]
@@ -137,7 +137,7 @@ def test_nulls_that_clients_made_from_openais_send_back() -> None:
     assert "input[0].namespace" in refused({"input": [{**call, "namespace": "n"}]}).body["message"]
 
 
-def test_c08_toward_a_documented_provider_they_are_blocks_with_ids() -> None:
+def test_toward_a_documented_provider_they_are_blocks_with_ids() -> None:
     thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "t"}], "encrypted_content": "sealed"}
     refusal = {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}
     parts = [{"type": "input_text", "text": text} for text in "xy"]
@@ -282,7 +282,7 @@ ASKED = {
 
 
 @BOTH
-def test_r12_every_documented_key_is_there(profile: str) -> None:
+def test_every_documented_key_is_there(profile: str) -> None:
     body, _ = written(response(ASKED, MESSAGE), profile, ASKED)
     assert body.keys() >= DOCUMENTED
     assert (body["id"], body["object"], body["status"]) == ("resp_1", "response", "completed")
@@ -296,7 +296,7 @@ def test_r12_every_documented_key_is_there(profile: str) -> None:
     assert (body["usage"] == counts) == (profile == "documented")
 
 
-def test_r12_documented_has_no_other_key() -> None:
+def test_documented_has_no_other_key() -> None:
     body, ctx = written({**response(ASKED, MESSAGE), "x_unknown": 1}, "documented", ASKED)
     assert body.keys() == DOCUMENTED | {"x_unknown"}
     assert ctx.receipt.header() is None

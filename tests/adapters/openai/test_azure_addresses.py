@@ -49,7 +49,7 @@ def test_a_version_is_required(protocol: str, path: str, body: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("query", [{}, {"api-version": "preview"}, {"api-version": "v1"}])
-def test_v1_wants_none(query: dict[str, str]) -> None:
+def test_addresses_of_v1_need_no_version(query: dict[str, str]) -> None:
     body = {"model": "m", "messages": MESSAGES}
     assert read("/v1/chat/completions", body, query)[0] is body
 

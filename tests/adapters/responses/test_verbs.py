@@ -32,7 +32,7 @@ def read(dialect: str, body: dict[str, Any], request: dict[str, Any]) -> dict[st
     return dialects[dialect].called["responses"].read_reply(reply, context(request))
 
 
-def test_v08_openai_to_databricks() -> None:
+def test_databricks_gets_what_an_openai_client_asked_in_its_own_form() -> None:
     ctx = context(
         {
             "model": "public",

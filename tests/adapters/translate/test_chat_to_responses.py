@@ -1,4 +1,4 @@
-"""Chat streams as Responses streams: the conformance cases by their ids, and one case for each row of the table."""
+"""Chat streams as Responses streams: each way in which a chat stream can continue."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def outputs_of(name: str) -> list[Output]:
     return [made for one in read for made in translator.feed(one)]
 
 
-def test_s03_text_from_mindie() -> None:
+def test_text_of_mindie_becomes_events() -> None:
     found = events(outputs_of("mindie_text"))
     deltas = [body["delta"] for body in found if body["type"] == "response.output_text.delta"]
     assert names(found) == [
@@ -123,13 +123,13 @@ def test_s03_text_from_mindie() -> None:
     assert found[-1]["response"]["output"][0]["content"][0]["text"] == "".join(deltas)
 
 
-def test_s03_an_empty_first_chunk_opens_nothing() -> None:
+def test_an_empty_first_chunk_opens_nothing() -> None:
     outputs = translated(chunk({"role": "assistant", "content": ""}))
     assert names([one.body for one in outputs if isinstance(one, Chunk)]) == ["created", "in_progress"]
     assert output(chunk({"role": "assistant", "content": ""}), stop()) == []
 
 
-def test_s04_text_after_a_tool_call_is_a_new_message_behind_it() -> None:
+def test_text_after_a_tool_call_is_a_new_message_behind_it() -> None:
     found = events(
         translated(
             piece(0, id="call_JwmTNF3O", name="get_weather"),

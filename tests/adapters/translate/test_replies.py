@@ -61,7 +61,7 @@ def test_text() -> None:
     }
 
 
-def test_r07_databricks_reasoning_is_a_summary_before_the_message() -> None:
+def test_databricks_reasoning_is_a_summary_before_the_message() -> None:
     reply = completion(content="answer", reasoning_content="thinking", reasoning_signature="sig")
     reasoning, message = translated(reply, summarised_reasoning=True)["output"]
     assert reasoning["summary"] == [{"type": "summary_text", "text": "thinking"}]
@@ -71,7 +71,7 @@ def test_r07_databricks_reasoning_is_a_summary_before_the_message() -> None:
     assert reasoning["content"] == [{"type": "reasoning_text", "text": "thinking"}]
 
 
-def test_r07_from_the_content_that_databricks_sends() -> None:
+def test_from_the_content_that_databricks_sends() -> None:
     blocks = [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "thinking", "signature": "sig"}]}]
     message = {"role": "assistant", "content": [*blocks, {"type": "text", "text": "answer"}]}
     usage = {"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21, "reasoning_tokens": 4}
@@ -98,7 +98,7 @@ def test_r07_from_the_content_that_databricks_sends() -> None:
     }
 
 
-def test_r08_length_is_incomplete() -> None:
+def test_length_is_incomplete() -> None:
     made = translated(completion("length", content="cut"))
     assert made["status"] == "incomplete"
     assert made["incomplete_details"] == {"reason": "max_output_tokens"}
@@ -106,7 +106,7 @@ def test_r08_length_is_incomplete() -> None:
     assert made["completed_at"] is None
 
 
-def test_r09_a_call_is_one_item_and_its_arguments_are_untouched() -> None:
+def test_a_call_is_one_item_and_its_arguments_are_untouched() -> None:
     made = translated(completion("tool_calls", content="", tool_calls=[CALL]))
     (item,) = made["output"]
     assert made["status"] == "completed"
@@ -180,7 +180,7 @@ def said(*texts: str) -> dict[str, Any]:
     return {"type": "message", "content": [{"type": "output_text", "text": text, "annotations": []} for text in texts]}
 
 
-def test_r11_parts_are_concatenated_and_usage_renamed() -> None:
+def test_parts_are_concatenated_and_usage_renamed() -> None:
     made = to_chat_reply(response([said("a", "b"), said("c")]), context())
     assert [v.message for v in load_validator("hub/chat.reply").violations(made)] == []
     choice = made["choices"][0]

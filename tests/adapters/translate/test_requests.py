@@ -94,7 +94,7 @@ def test_two_turns_stay_two_messages() -> None:
     ]
 
 
-def test_r10_objects_become_json_text() -> None:
+def test_objects_become_json_text() -> None:
     made, _ = to_chat(input=[{**CALL, "arguments": {"city": "Oslo"}}, {**OUTPUT, "output": {"sky": "blue"}}])
     turn, result = made["messages"]
     assert turn["content"] is None

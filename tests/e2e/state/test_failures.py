@@ -234,7 +234,7 @@ HOSTILE = ("' OR 1=1--", "%", "resp_%", "..", "x" * 5000, "%00", "%ED%A0%80", "r
 
 
 async def test_ids_of_all_kinds_are_only_unknown(place: Place, client: AsyncOpenAI) -> None:
-    """T37, and the catalogue's bad input 30: nothing is asked upstream for a response that nobody knows."""
+    """No request goes upstream for an unknown response."""
     await client.responses.create(model="openai", input="hello")
     asked = len(place.fakes["openai"].requests)
     for response_id in HOSTILE:

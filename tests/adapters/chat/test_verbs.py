@@ -1,4 +1,4 @@
-"""Conformance cases of chat at the level of the verbs, by their ids in the catalogue."""
+"""The verbs of chat over every dialect: requests, whole replies and streams."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def request(**fields: Any) -> dict[str, Any]:
     return {"model": "public", "messages": HELLO, **fields}
 
 
-def test_v01_databricks_gets_one_system_message_first_and_no_model(context: MakeContext) -> None:
+def test_databricks_gets_one_system_message_first_and_no_model(context: MakeContext) -> None:
     messages = [{"role": "user", "content": "a"}, {"role": "system", "content": "s"}, {"role": "user", "content": "b"}]
     ctx = context(request=request(messages=messages), model="databricks-meta-llama-3-3-70b-instruct")
     call = write("databricks", ctx)
@@ -55,7 +55,7 @@ def test_v01_databricks_gets_one_system_message_first_and_no_model(context: Make
     assert ctx.receipt.header() is None
 
 
-def test_v11_azure_gets_a_list_of_stop_strings_a_version_and_the_deployment(context: MakeContext) -> None:
+def test_azure_gets_a_list_of_stop_strings_a_version_and_the_deployment(context: MakeContext) -> None:
     ctx = context(request=request(stop="END"), api_version="2024-05-01-preview", deployment="blue")
     call = write("azure", ctx)
     assert call.body["stop"] == ["END"]
@@ -64,7 +64,7 @@ def test_v11_azure_gets_a_list_of_stop_strings_a_version_and_the_deployment(cont
     assert ctx.receipt.unmap(("stop", 0)) == ("stop",)
 
 
-def test_v15_mindie_gets_its_own_names_and_the_header_tells_what_was_dropped(context: MakeContext) -> None:
+def test_mindie_gets_its_own_names_and_the_header_names_what_was_dropped(context: MakeContext) -> None:
     ctx = context(
         request=request(
             messages=[{"role": "developer", "content": "d"}, *HELLO],
@@ -83,13 +83,13 @@ def test_v15_mindie_gets_its_own_names_and_the_header_tells_what_was_dropped(con
     assert 'path="parallel_tool_calls"' in (ctx.receipt.header() or "")
 
 
-def test_v15_parallel_tool_calls_off_is_refused_by_default(context: MakeContext) -> None:
+def test_parallel_tool_calls_off_is_refused_by_default(context: MakeContext) -> None:
     with pytest.raises(Fault) as caught:
         write("mindie", context(request=request(parallel_tool_calls=False)))
     assert (caught.value.kind, caught.value.param) == ("unsupported_parameter", "parallel_tool_calls")
 
 
-def test_v16_a_schema_error_names_the_missing_key(context: MakeContext) -> None:
+def test_a_schema_error_names_the_missing_key(context: MakeContext) -> None:
     ctx = context()
     call = Call("POST", "/v1/chat/completions", request(response_format={"type": "json_schema"}))
     served = dialects["openai"].served["chat"]
@@ -101,7 +101,7 @@ def test_v16_a_schema_error_names_the_missing_key(context: MakeContext) -> None:
     assert reply.body["error"]["type"] == "invalid_request_error"
 
 
-def test_r01_mindie_eos_token_reads_stop(context: MakeContext) -> None:
+def test_mindie_eos_token_reads_stop(context: MakeContext) -> None:
     body = orjson.loads((FIXTURES / "mindie_reply.json").read_bytes())
     reply = read("mindie", context("documented"), body)
     choice = reply["choices"][0]
@@ -111,14 +111,14 @@ def test_r01_mindie_eos_token_reads_stop(context: MakeContext) -> None:
     assert "tool_calls" not in choice["message"]
 
 
-def test_r01_an_empty_list_of_tool_calls_is_left_out(context: MakeContext) -> None:
+def test_an_empty_list_of_tool_calls_is_left_out(context: MakeContext) -> None:
     body = completion("stop")
     body["choices"][0]["message"]["tool_calls"] = []
     assert "tool_calls" not in read("mindie", context(), body)["choices"][0]["message"]
 
 
 @pytest.mark.parametrize("content", ["", "partial"])
-def test_r02_r03_mindie_stop_sequence_is_a_failure(context: MakeContext, content: str) -> None:
+def test_mindie_stop_sequence_is_a_failure(context: MakeContext, content: str) -> None:
     for profile in ("documented", "actual"):
         with pytest.raises(Fault) as caught:
             read("mindie", context(profile), completion("stop_sequence", content, err_msg="engine died"))
@@ -129,7 +129,7 @@ def test_r02_r03_mindie_stop_sequence_is_a_failure(context: MakeContext, content
     assert reply.body["error"]["type"] == "server_error"
 
 
-def test_r03_stop_sequence_is_a_stop_where_stop_strings_were_asked_for(context: MakeContext) -> None:
+def test_stop_sequence_is_a_stop_where_stop_strings_were_asked_for(context: MakeContext) -> None:
     asked = request(stop=["END"])
     reply = read("mindie", context("actual", asked), completion("stop_sequence", "partial"))
     assert reply["choices"][0]["finish_reason"] == "stop"
@@ -137,7 +137,7 @@ def test_r03_stop_sequence_is_a_stop_where_stop_strings_were_asked_for(context: 
         read("mindie", context("documented", asked), completion("stop_sequence", "partial"))
 
 
-def test_r04_invalid_flag_is_a_failure_when_strict_else_a_recorded_stop(context: MakeContext) -> None:
+def test_invalid_flag_is_a_failure_when_strict_else_a_recorded_stop(context: MakeContext) -> None:
     with pytest.raises(Fault) as caught:
         read("mindie", context("documented", policy={"replies": "strict"}), completion("invalid flag"))
     assert (caught.value.status, caught.value.code) == (502, "upstream_invalid_finish_reason")
@@ -147,7 +147,7 @@ def test_r04_invalid_flag_is_a_failure_when_strict_else_a_recorded_stop(context:
     assert "finish reason 'invalid flag' reads 'stop'" in [change.reason for change in ctx.receipt.changes]
 
 
-def test_r05_databricks_plural_object_and_extra_fields(context: MakeContext) -> None:
+def test_databricks_plural_object_is_corrected_and_extra_fields_are_kept(context: MakeContext) -> None:
     extra = '{"safetyRating": "low"}'
     body = completion("stop", extra_fields=extra) | {"object": "chat.completions"}
     reply = read("databricks", context("documented"), body)
@@ -155,7 +155,7 @@ def test_r05_databricks_plural_object_and_extra_fields(context: MakeContext) -> 
     assert reply["choices"][0]["extra_fields"] == extra
 
 
-def test_r06_databricks_reasoning_blocks(context: MakeContext) -> None:
+def test_databricks_reasoning_blocks_become_reasoning_content(context: MakeContext) -> None:
     summary = {"type": "summary_text", "text": "thinking", "signature": "sig"}
     content = [{"type": "reasoning", "summary": [summary]}, {"type": "text", "text": "answer"}]
     body = completion("stop", content)
@@ -168,7 +168,7 @@ def test_r06_databricks_reasoning_blocks(context: MakeContext) -> None:
     assert reply["usage"]["completion_tokens_details"] == {"reasoning_tokens": 7}
 
 
-def test_r06_signed_reasoning_goes_back_to_databricks_as_it_came(context: MakeContext) -> None:
+def test_signed_reasoning_goes_back_to_databricks_as_it_came(context: MakeContext) -> None:
     history = [
         *HELLO,
         {"role": "assistant", "content": "answer", "reasoning_content": "thinking", "reasoning_signature": "sig"},
@@ -187,7 +187,7 @@ def stream(dialect: str, ctx: Context, raw: bytes) -> list[Any]:
     return [*expand(reader.receive(raw)), *reader.close()]
 
 
-def test_s01_the_mindie_stream_has_one_role_one_id_one_created_and_one_end(context: MakeContext) -> None:
+def test_the_mindie_stream_has_one_role_one_id_one_created_and_one_end(context: MakeContext) -> None:
     ctx = context("documented", request(stream=True))
     outputs = stream("mindie", ctx, (FIXTURES / "mindie_stream.sse").read_bytes())
     chunks = [output.body for output in outputs[:-1]]
@@ -204,7 +204,7 @@ def test_s01_the_mindie_stream_has_one_role_one_id_one_created_and_one_end(conte
     assert written.count(b"data: [DONE]") == 1
 
 
-def test_s02_bare_text_in_a_stream_is_an_error_event_without_done(context: MakeContext) -> None:
+def test_bare_text_in_a_stream_is_an_error_event_without_done(context: MakeContext) -> None:
     raw = (FIXTURES / "mindie_stream.sse").read_bytes().split(b"\n\n")
     broken = b"\n\n".join(raw[:5]) + b"\n\nEngine callback timeout: server tokenTimeout"
     ctx = context("documented", request(stream=True))
