@@ -16,8 +16,9 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.databricks.faults import WORDS as DATABRICKS_WORDS
 from dragoman.adapters.faults import KINDS, Fault
 from dragoman.adapters.mindie.faults import WORDS as MINDIE_WORDS
-from dragoman.adapters.native_errors import read_error_object, read_fault, read_stray_text
+from dragoman.adapters.native_errors import Words, read_error_object, read_fault, read_stray_text
 from dragoman.adapters.openai.faults import write_fault
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 FIXTURES = Path(__file__).parent / "fixtures/errors"
 NOW = 1_800_000_000.0
@@ -138,7 +139,15 @@ SHAPES: list[tuple[Read, str, int, str, int, tuple[str | int, ...], str | None, 
 
 @pytest.mark.parametrize(("read", "name", "received", "kind", "status", "path", "code", "value", "message"), SHAPES)
 def test_native_shapes(
-    read: Read, name: str, received: int, kind: str, status: int, path: Any, code: Any, value: Any, message: str
+    read: Read,
+    name: str,
+    received: int,
+    kind: str,
+    status: int,
+    path: Path,
+    code: str | None,
+    value: JsonValue,
+    message: str,
 ) -> None:
     fault = read(fixture(name, received), CTX)
     assert (fault.kind, fault.status, fault.path) == (kind, status, path)
@@ -226,7 +235,7 @@ def test_redirects_are_never_followed(status: int) -> None:
         ({"error": "m", "error_type": "Incomplete Generation"}, MINDIE_WORDS, "upstream_error", 502),
     ],
 )
-def test_errors_inside_a_success(body: dict[str, Any], words: Any, kind: str, status: int) -> None:
+def test_errors_inside_a_success(body: JsonObject, words: Words, kind: str, status: int) -> None:
     fault = read_error_object(body, 200, words)
     assert (fault.kind, fault.status) == (kind, status)
     whole = read_fault(answer(json.dumps(body), 200), CTX, words)
@@ -410,14 +419,14 @@ def test_any_bytes_are_understood(raw: bytes, status: int) -> None:
 
 @given(NESTED, STATUSES)
 @settings(max_examples=200)
-def test_any_json_is_understood(body: Any, status: int) -> None:
+def test_any_json_is_understood(body: JsonValue, status: int) -> None:
     for read in ALL:
         check(read(answer(json.dumps(body), status), CTX))
 
 
 @given(st.dictionaries(KEYS, NESTED, max_size=5), STATUSES)
 @settings(max_examples=200)
-def test_any_object_is_understood(body: dict[str, Any], status: int) -> None:
+def test_any_object_is_understood(body: JsonObject, status: int) -> None:
     check(read_error_object(body, status, DATABRICKS_WORDS))
     check(azure(Reply(status, body), CTX))
 

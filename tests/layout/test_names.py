@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import pytest
 from name_rules import find_participles, find_retired_names, find_test_ids, reads_as_participle
@@ -37,7 +36,7 @@ FOLDERS = ("adapters", "contract", "local_engine", "proxy", "schemas", "tools")
 DOCUMENTED_FOLDERS = ("adapters", "schemas")
 
 
-def cases(check: str, folders: Iterable[str] = FOLDERS) -> list[Any]:
+def cases(check: str, folders: Iterable[str] = FOLDERS) -> list[object]:
     """The folders of a check. One that is not yet clean must fail, since the settings make every xfail strict."""
     expected = pytest.mark.xfail(reason=f"not yet clean of what `{check}` finds")
     return [pytest.param(each, marks=expected if each in NOT_YET_CLEAN[check] else ()) for each in folders]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.contract.json_types import JsonValue
 from dragoman.schemas import Schema, load, names, profiles
 
 from .conftest import FindErrors
@@ -82,7 +83,7 @@ def test_a_broken_rule_has_a_message(
     assert said(load(name, profile), error.schema_path) == message
 
 
-def said(schema: Any, schema_path: list[str | int]) -> str | None:
+def said(schema: JsonValue, schema_path: list[str | int]) -> str | None:
     """The nearest x-message above the keyword that failed."""
     text = None
     for part in schema_path[:-1]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from dragoman.adapters import dialects
@@ -12,37 +9,38 @@ from dragoman.adapters.call import Call, Context, Reply
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_fault
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.adapters.conftest import MakeContext
 from tests.dialects import DIALECTS
 
-MakeContext = Callable[..., Context]
 HELLO = [{"role": "user", "content": "hello"}]
 INVOCATIONS = "/serving-endpoints/llama/invocations"
 CHAT = "/chat/completions"
 
 
-def tool(name: str = "f", properties: int = 1) -> dict[str, Any]:
+def tool(name: str = "f", properties: int = 1) -> JsonObject:
     parameters = {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(properties)}}
     return {"type": "function", "function": {"name": name, "description": "", "parameters": parameters}}
 
 
-def databricks(body: dict[str, Any], profile: str, make: MakeContext) -> dict[str, Any] | Reply:
+def databricks(body: JsonObject, profile: str, make: MakeContext) -> JsonObject | Reply:
     return ask("databricks", Call("POST", INVOCATIONS, {"messages": HELLO, **body}), make(profile))
 
 
-def mindie(body: dict[str, Any], profile: str, make: MakeContext) -> dict[str, Any] | Reply:
+def mindie(body: JsonObject, profile: str, make: MakeContext) -> JsonObject | Reply:
     call = Call("POST", "/v1/chat/completions", {"model": "m", "messages": HELLO, **body})
     return ask("mindie", call, make(profile))
 
 
 def azure(
-    body: dict[str, Any], make: MakeContext, extra: str | None = None, version: str | None = "2024-05-01-preview"
-) -> dict[str, Any] | Reply:
+    body: JsonObject, make: MakeContext, extra: str | None = None, version: str | None = "2024-05-01-preview"
+) -> JsonObject | Reply:
     query = {} if version is None else {"api-version": version}
     headers = {} if extra is None else {"extra-parameters": extra}
     return ask("azure", Call("POST", CHAT, {"messages": HELLO, **body}, query, headers), make())
 
 
-def ask(dialect: str, call: Call, ctx: Context) -> dict[str, Any] | Reply:
+def ask(dialect: str, call: Call, ctx: Context) -> JsonObject | Reply:
     """The hub request, or the error that the client gets, which is always valid in its own dialect."""
     served = dialects[dialect].served["chat"]
     try:
@@ -53,7 +51,7 @@ def ask(dialect: str, call: Call, ctx: Context) -> dict[str, Any] | Reply:
         return reply
 
 
-def refused(found: dict[str, Any] | Reply, status: int, *said: str) -> dict[str, Any]:
+def refused(found: JsonObject | Reply, status: int, *said: str) -> JsonObject:
     assert isinstance(found, Reply), "the request was taken"
     assert found.status == status
     for word in said:
@@ -61,7 +59,7 @@ def refused(found: dict[str, Any] | Reply, status: int, *said: str) -> dict[str,
     return found.body
 
 
-def taken(found: dict[str, Any] | Reply) -> dict[str, Any]:
+def taken(found: JsonObject | Reply) -> JsonObject:
     assert isinstance(found, dict), getattr(found, "body", None)
     return found
 
@@ -101,7 +99,9 @@ def test_databricks_takes_32_tools_of_15_properties(profile: str, context: MakeC
         ("top_k", [None, 1], [0]),
     ],
 )
-def test_ranges_of_databricks(profile: str, field: str, good: list[Any], bad: list[Any], context: MakeContext) -> None:
+def test_ranges_of_databricks(
+    profile: str, field: str, good: list[JsonValue], bad: list[JsonValue], context: MakeContext
+) -> None:
     for value in good:
         taken(databricks({field: value}, profile, context))
     for value in bad:
@@ -149,7 +149,9 @@ def test_mindie_model_names(name: str, profile: str, context: MakeContext) -> No
         ("presence_penalty", [-2.0, 2.0], [-2.01, 2.01]),
     ],
 )
-def test_ranges_of_mindie_documented(field: str, good: list[Any], bad: list[Any], context: MakeContext) -> None:
+def test_ranges_of_mindie_documented(
+    field: str, good: list[JsonValue], bad: list[JsonValue], context: MakeContext
+) -> None:
     for value in good:
         taken(mindie({field: value}, "documented", context))
     for value in bad:
@@ -187,7 +189,7 @@ def test_a_mindie_error_in_azure_form(context: MakeContext) -> None:
         ({"type": "image", "content": "/9j/4AAQ"}, {"url": "data:image/jpeg;base64,/9j/4AAQ"}),
     ],
 )
-def test_azure_images_in_the_older_form(part: dict[str, Any], expected: dict[str, str], context: MakeContext) -> None:
+def test_azure_images_in_the_older_form(part: JsonObject, expected: dict[str, str], context: MakeContext) -> None:
     hub = taken(azure({"messages": [{"role": "user", "content": [part]}]}, context))
     assert hub["messages"][0]["content"] == [{"type": "image_url", "image_url": expected}]
 
@@ -256,7 +258,7 @@ ODD = [
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("body", ODD)
 def test_what_one_dialect_does_not_look_at_breaks_nothing(
-    dialect: str, profile: str, body: dict[str, Any], context: MakeContext
+    dialect: str, profile: str, body: JsonObject, context: MakeContext
 ) -> None:
     query = {"api-version": "2024-05-01-preview"}
     call = Call("POST", "/serving-endpoints/m/invocations", {"model": "m", "messages": HELLO, **body}, query)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
@@ -12,9 +10,10 @@ import pytest
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.streams import Chunk, End, expand
+from dragoman.adapters.streams import Chunk, End, Output, expand
+from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.adapters.conftest import MakeContext
 
-MakeContext = Callable[..., Context]
 FIXTURES = Path(__file__).parent / "fixtures"
 HELLO = [{"role": "user", "content": "hello"}]
 
@@ -23,12 +22,12 @@ def write(dialect: str, ctx: Context) -> Call:
     return dialects[dialect].called["chat"].write_request(ctx.request, ctx)
 
 
-def read(dialect: str, ctx: Context, body: Any) -> dict[str, Any]:
+def read(dialect: str, ctx: Context, body: JsonValue) -> JsonObject:
     reply = Reply(200, body, {"content-type": "application/json"}, orjson.dumps(body))
     return dialects[dialect].called["chat"].read_reply(reply, ctx)
 
 
-def completion(finish: str, content: Any = "hi", **choice: Any) -> dict[str, Any]:
+def completion(finish: str, content: JsonValue = "hi", **choice: JsonValue) -> JsonObject:
     return {
         "id": "chatcmpl-123",
         "object": "chat.completion",
@@ -41,7 +40,7 @@ def completion(finish: str, content: Any = "hi", **choice: Any) -> dict[str, Any
     }
 
 
-def request(**fields: Any) -> dict[str, Any]:
+def request(**fields: JsonValue) -> JsonObject:
     return {"model": "public", "messages": HELLO, **fields}
 
 
@@ -182,7 +181,7 @@ def test_signed_reasoning_goes_back_to_databricks_as_it_came(context: MakeContex
     }
 
 
-def stream(dialect: str, ctx: Context, raw: bytes) -> list[Any]:
+def stream(dialect: str, ctx: Context, raw: bytes) -> list[Output]:
     reader = dialects[dialect].called["chat"].read_stream(ctx)
     return [*expand(reader.receive(raw)), *reader.close()]
 
@@ -226,9 +225,7 @@ def test_bare_text_in_a_stream_is_an_error_event_without_done(context: MakeConte
         {"role": "assistant", "content": [{"type": "refusal", "refusal": "I won't"}]},
     ],
 )
-def test_a_replayed_refusal_is_what_the_assistant_said(
-    dialect: str, message: dict[str, Any], context: MakeContext
-) -> None:
+def test_a_replayed_refusal_is_what_the_assistant_said(dialect: str, message: JsonObject, context: MakeContext) -> None:
     ctx = context(request=request(messages=[*HELLO, message, *HELLO]))
     assert write(dialect, ctx).body["messages"][1] == {"role": "assistant", "content": "I won't"}
     assert ctx.receipt.header() is None
@@ -259,12 +256,14 @@ def test_mindie_takes_no_list_of_types(context: MakeContext) -> None:
 
 @pytest.mark.parametrize("given", [{}, {"stream": None}])
 @pytest.mark.parametrize("profile", ["documented", "actual"])
-def test_toward_databricks_stream_is_always_said(given: dict[str, Any], profile: str, context: MakeContext) -> None:
+def test_toward_databricks_stream_is_always_said(given: JsonObject, profile: str, context: MakeContext) -> None:
     assert write("databricks", context(profile, request(**given))).body["stream"] is False
 
 
 @pytest.mark.parametrize(("index", "created"), [({}, 1), ({"index": 0}, 1.0), ({"index": 0}, None)])
-def test_whole_and_streamed_answers_get_the_same_envelope(index: Any, created: Any, context: MakeContext) -> None:
+def test_whole_and_streamed_answers_get_the_same_envelope(
+    index: JsonValue, created: JsonValue, context: MakeContext
+) -> None:
     told = {"id": "", "created": created, "model": None}
     message = {"role": "assistant", "content": "a"}
     whole = {**told, "object": "x", "choices": [{**index, "message": message, "finish_reason": "stop"}]}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 import pytest
 
@@ -15,6 +13,7 @@ from dragoman.adapters.responses.restream import restream_response
 from dragoman.adapters.sse import encode
 from dragoman.adapters.streams import Chunk, End
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 DATABRICKS = dialects["databricks"]
 SERVED = DATABRICKS.served["responses"]
@@ -26,12 +25,12 @@ NESTED_FORMAT = {"type": "json_schema", "json_schema": {"name": "n", "schema": S
 BOTH = pytest.mark.parametrize("profile", ["documented", "actual"])
 
 
-def context(profile: str = "actual", body: dict[str, Any] | None = None, path: str = PATH) -> Context:
+def context(profile: str = "actual", body: JsonObject | None = None, path: str = PATH) -> Context:
     target = Target("upstream", profile)
     return Context(profile, Call("POST", path, body or {}), Receipt(), target, clock=lambda: 1.0)
 
 
-def read(body: dict[str, Any], profile: str = "actual", path: str = PATH) -> tuple[dict[str, Any], Context]:
+def read(body: JsonObject, profile: str = "actual", path: str = PATH) -> tuple[JsonObject, Context]:
     whole = {"model": "gpt", "input": "hello", **body}
     ctx = context(profile, {key: value for key, value in whole.items() if value is not ...}, path)
     hub = SERVED.read_request(ctx.call, ctx)
@@ -39,7 +38,7 @@ def read(body: dict[str, Any], profile: str = "actual", path: str = PATH) -> tup
     return hub, ctx
 
 
-def refused(body: dict[str, Any], profile: str = "actual", path: str = PATH) -> Reply:
+def refused(body: JsonObject, profile: str = "actual", path: str = PATH) -> Reply:
     with pytest.raises(Fault) as caught:
         read(body, profile, path)
     reply = SERVED.write_fault(caught.value, context(profile))
@@ -209,7 +208,7 @@ def test_only_users_and_assistants_speak(role: str, profile: str) -> None:
         ("metadata", [{}, None], [{str(i): "v" for i in range(17)}]),
     ],
 )
-def test_ranges(profile: str, field: str, good: list[Any], bad: list[Any]) -> None:
+def test_ranges(profile: str, field: str, good: list[JsonValue], bad: list[JsonValue]) -> None:
     for value in good:
         read({field: value}, profile)
     for value in bad:
@@ -255,7 +254,7 @@ CALLED = {**CALL, "arguments": "{}", "status": "completed"}
 THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "status": "completed"}
 
 
-def response(request: dict[str, Any], *output: dict[str, Any], **other: Any) -> dict[str, Any]:
+def response(request: JsonObject, *output: JsonObject, **other: JsonValue) -> JsonObject:
     """As the hub has it: whole, and flat."""
     body = {"id": "resp_1", "status": "completed", "output": list(output), "usage": USAGE, **other}
     hub, ctx = read(request)
@@ -263,7 +262,7 @@ def response(request: dict[str, Any], *output: dict[str, Any], **other: Any) -> 
     return dialects["openai"].called["responses"].read_reply(reply, ctx._replace(request=hub))
 
 
-def written(hub: dict[str, Any], profile: str, request: dict[str, Any] | None = None) -> tuple[dict[str, Any], Context]:
+def written(hub: JsonObject, profile: str, request: JsonObject | None = None) -> tuple[JsonObject, Context]:
     ctx = context(profile, request)
     body = SERVED.write_reply(hub, ctx).body
     assert [v.message for v in load_validator("databricks/responses.reply", profile).violations(body)] == []
@@ -340,7 +339,9 @@ def test_replies_that_nobody_mended_pass() -> None:
     assert SERVED.write_reply({"status": "failed"}, context("documented")).body["output"] == []
 
 
-def stream(hub: dict[str, Any], profile: str, request: dict[str, Any] | None = None, *, fault: bool = False) -> Any:
+def stream(
+    hub: JsonObject, profile: str, request: JsonObject | None = None, *, fault: bool = False
+) -> list[JsonObject]:
     writer = SERVED.write_stream(context(profile, request))
     outputs = [Chunk(event) for event in restream_response(hub)]
     if fault:
@@ -392,7 +393,7 @@ def test_a_stream_that_fails(profile: str) -> None:
     assert [item["type"] for item in failed["response"]["output"]] == ["message"]
 
 
-def called(body: dict[str, Any], profile: str, replies: Any = "repair") -> tuple[dict[str, Any], Context]:
+def called(body: JsonObject, profile: str, replies: str = "repair") -> tuple[JsonObject, Context]:
     target = Target("m", profile, Policy(replies=replies))
     ctx = Context(profile, Call("POST", PATH, {}), Receipt(), target, {"model": "m", "input": "x"})
     reply = Reply(200, orjson.loads(orjson.dumps(body)), {})

@@ -17,6 +17,7 @@ from dragoman.adapters.sse import Event, Framer, encode
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.translate.bridge import bridges
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 PLACED = {"url": "https://a.example", "title": "A", "start_index": 0, "end_index": 2}
 FLAT = {"type": "url_citation", **PLACED}
@@ -41,7 +42,7 @@ def context() -> Context:
     return Context("actual", call, Receipt(), Target("m"), REQUEST, lambda: 1.7e9, lambda p: f"{p}_{next(numbers)}")
 
 
-def chat_stream(annotations: Any) -> list[dict[str, Any]]:
+def chat_stream(annotations: JsonValue) -> list[JsonObject]:
     deltas = [{"role": "assistant", "content": "Hi"}, {"annotations": annotations}, {}]
     return [
         {**ENVELOPE, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": end}]}
@@ -49,13 +50,13 @@ def chat_stream(annotations: Any) -> list[dict[str, Any]]:
     ]
 
 
-def chat_whole(annotations: Any) -> dict[str, Any]:
+def chat_whole(annotations: JsonValue) -> JsonObject:
     message = {"role": "assistant", "content": "Hi", "annotations": annotations}
     choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
     return {**ENVELOPE, "object": "chat.completion", "choices": choices}
 
 
-def told_in_responses(annotations: Any, ctx: Context) -> list[Any]:
+def told_in_responses(annotations: JsonValue, ctx: Context) -> list[JsonValue]:
     """The annotations of the last event, which are those of the whole reply too."""
     reader, translator = (
         dialects["openai"].called["chat"].read_stream(ctx),
@@ -82,7 +83,7 @@ def test_a_citation_is_flat_in_responses() -> None:
 
 
 @pytest.mark.parametrize("odd", ODD, ids=str)
-def test_an_odd_one_beside_it_is_left_out(odd: Any) -> None:
+def test_an_odd_one_beside_it_is_left_out(odd: JsonValue) -> None:
     ctx = context()
     assert told_in_responses([deepcopy(odd), deepcopy(NESTED)], ctx) == [FLAT]
     dropped = [change.before for change in ctx.receipt.changes if change.action == "dropped"]
@@ -90,12 +91,12 @@ def test_an_odd_one_beside_it_is_left_out(odd: Any) -> None:
 
 
 @pytest.mark.parametrize("odd", [3, "x", {}, {"a": 1}])
-def test_what_is_no_list_is_no_annotation(odd: Any) -> None:
+def test_what_is_no_list_is_no_annotation(odd: JsonValue) -> None:
     assert told_in_responses(odd, context()) == []
 
 
 @pytest.mark.parametrize("odd", ODD, ids=str)
-def test_a_chat_client_gets_the_answer_without_it(odd: Any) -> None:
+def test_a_chat_client_gets_the_answer_without_it(odd: JsonValue) -> None:
     ctx = context()
     hub = dialects["openai"].called["chat"].read_reply(Reply(200, chat_whole([deepcopy(odd), NESTED])), ctx)
     assert load_validator("hub/chat.reply").accepts(hub)
