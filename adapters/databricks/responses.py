@@ -37,7 +37,7 @@ _INSTRUCTING = ("system", "developer")
 
 
 def write_request(request: JsonObject, ctx: Context) -> Call:
-    body = copy_request(request, ctx)
+    body = copy_request(request, ctx, HUB_RESPONSES)
     body["model"] = ctx.target.model
     for name in _KEPT_HERE:
         if body.pop(name, None) is not None:

@@ -27,7 +27,7 @@ def read_request(call: Call, ctx: Context) -> JsonObject:
 
 
 def write_request(request: JsonObject, ctx: Context) -> Call:
-    body = copy_request(request, ctx)
+    body = copy_request(request, ctx, HUB_RESPONSES)
     body["model"] = ctx.target.model
     fit(body, load_validator("openai/responses.request", ctx.profile), ctx, "keep-extensions", HUB_RESPONSES)
     return Call("POST", "/responses", body)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
@@ -60,7 +59,7 @@ TOO_LONG = "Received error from databricks-model-serving: The input is longer th
 SLOW = "The service at /serving-endpoints is taking too long to process your request."
 
 # reader, fixture, status received -> kind, status, path, code, value, message
-SHAPES: list[tuple[Read, str, int, str, int, tuple[str | int, ...], str | None, Any, str]] = [
+SHAPES: list[tuple[Read, str, int, str, int, tuple[str | int, ...], str | None, JsonValue, str]] = [
     (openai, "openai_nested", 400, "invalid_request", 400, ("messages", 0, "role"), "invalid_value", None,
      "Invalid 'messages[0].role': 'wizard' is not one of the supported values."),
     (openai, "openai_unknown_parameter", 400, "extra_parameter", 400, ("frob",), "unknown_parameter", None,
@@ -337,7 +336,7 @@ def test_an_error_event_as_the_whole_body() -> None:
 
 
 def test_hostile_paths() -> None:
-    deep: Any = {"message": "m"}
+    deep: JsonObject = {"message": "m"}
     for _ in range(50):
         deep = {"error": deep}
     for body in (

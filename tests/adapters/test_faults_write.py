@@ -17,7 +17,7 @@ from dragoman.adapters.faults import KINDS, Fault, Kind
 from dragoman.adapters.mindie import faults as mindie
 from dragoman.adapters.openai import faults as openai
 from dragoman.adapters.validation import load_validator
-from dragoman.contract.json_types import JsonValue
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 CTX = Context("actual", Call("POST", "/chat/completions", {}), Receipt(), clock=lambda: 0.0)
 DOCUMENTED = Context("documented", Call("POST", "/chat/completions", {}), Receipt())
@@ -122,7 +122,7 @@ def test_azure(kind: Kind) -> None:
     body = dict(written.body)
     assert body.pop("error")
     got = "" if kind == "extra_parameter" else " (got wizard)"
-    wanted: dict[str, Any] = {"status": status, "message": f"Said so{got}"}
+    wanted: JsonObject = {"status": status, "message": f"Said so{got}"}
     if status not in (401, 404, 429):
         wanted["code"] = code
         if status == 422:

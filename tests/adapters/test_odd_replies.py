@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import orjson
 import pytest
@@ -24,11 +23,11 @@ from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 from dragoman.adapters.translate.bridge import bridges
 from dragoman.contract.json_types import JsonObject, JsonValue
 
-ODD: list[Any] = [None, [], {}, "x", "", 1e30, -1, 0, True, 1.5, 2**63, [1], ["x"], {"a": 1}, [None], [[]], [{}]]
+ODD: list[JsonValue] = [None, [], {}, "x", "", 1e30, -1, 0, True, 1.5, 2**63, [1], ["x"], {"a": 1}, [None], [[]], [{}]]
 ODD += ["stop", "length", "ab", [{"type": "text"}], [{"type": "reasoning", "summary": 3}], [{"type": []}]]
 ROUNDS = 120  # of each case
 
-REQUESTS: dict[str, dict[str, Any]] = {
+REQUESTS: dict[str, JsonObject] = {
     "chat": {"model": "m", "messages": [], "stream": True, "stream_options": {"include_usage": True}},
     "responses": {"model": "m", "input": "x", "stream": True},
     "completions": {"model": "m", "prompt": "x", "stream": True},
@@ -48,7 +47,7 @@ CHAT = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "usa
 MESSAGE = {"role": "assistant", "content": [{"type": "text", "text": "hi"}], "annotations": [CITATION]}
 MESSAGE |= {"reasoning_content": "t", "tool_calls": [CALL]}
 TEXT = {"index": 0, "text": "a", "logprobs": None, "finish_reason": "stop"}
-WHOLE: dict[str, dict[str, Any]] = {
+WHOLE: dict[str, JsonObject] = {
     "chat": {**CHAT, "choices": [{"index": 0, "message": MESSAGE, "logprobs": LOGPROBS, "finish_reason": "stop"}]},
     "completions": {**CHAT, "object": "text_completion", "choices": [TEXT]},
     "embeddings": {

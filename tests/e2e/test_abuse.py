@@ -10,7 +10,6 @@ import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -187,7 +186,7 @@ async def test_no_secret_is_told(build: BuildHouse, client_of: MakeClient, diale
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_no_request_is_without_bounds(client: Client, dialect: str) -> None:
     extra = "extra_parameter" if dialect == "azure" else "invalid_request"
-    vast: list[tuple[str, dict[str, Any]]] = [
+    vast: list[tuple[str, JsonObject]] = [
         ("invalid_request", {"messages": [HELLO] * 10_001}),
         ("invalid_request", {"stop": ["x"] * 17}),
         (extra, {"n": 10**9}),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator
-from typing import Any
 
 import aiohttp
 import openai
@@ -14,6 +13,7 @@ from aiohttp import web
 from openai import AsyncAzureOpenAI, AsyncOpenAI
 
 from dragoman.contract.fakes import FakeProvider
+from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
 from tests.dialects import DIALECTS
@@ -22,7 +22,7 @@ from .house import BuildHouse, House
 
 TRUST = ssl.create_default_context()
 KEYS = [{"name": "k", "key": "the-key"}]
-USER: Any = [{"role": "user", "content": "hello"}]
+USER: list[JsonObject] = [{"role": "user", "content": "hello"}]
 VERSION = "2025-04-01-preview"
 
 

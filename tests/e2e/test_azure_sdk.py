@@ -26,12 +26,12 @@ from azure.core.exceptions import (
     ResourceNotFoundError,
 )
 
-from dragoman.contract.json_types import JsonObject
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import DIALECTS
 
 from .house import BuildHouse, House
 
-HELLO: list[Any] = [UserMessage("hello")]
+HELLO: list[JsonValue] = [UserMessage("hello")]
 WEATHER = ChatCompletionsToolDefinition(
     function=FunctionDefinition(
         name="get_weather",

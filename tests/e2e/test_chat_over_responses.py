@@ -16,7 +16,7 @@ from dragoman.proxy.server.lifecycle import start
 
 from .house import BuildHouse, House
 
-TOOLS: Any = [
+TOOLS: list[JsonObject] = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
     for name in ("get_weather", "get_time")
 ]

@@ -4,12 +4,11 @@ is valid by its own dialect's schema, in the profile it is served in, and says w
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from dragoman.contract.fakes.answers import REFUSAL, SENTENCE, THOUGHTS
-from dragoman.contract.json_types import JsonObject
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import DIALECTS
 
 from .client import Answer, Client, MakeClient
@@ -74,7 +73,7 @@ def told(dialect: str, part: JsonObject) -> tuple[str, str, list[str]]:
     """The text, the reasoning and the names of tools in a message or a delta. Only OpenAI has a place for refusals."""
     assert dialect == "openai" or "refusal" not in part
     content = part.get("content") or ""
-    blocks: list[Any] = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    blocks: list[JsonValue] = content if isinstance(content, list) else [{"type": "text", "text": content}]
     text = "".join(block["text"] for block in blocks if block["type"] == "text") + (part.get("refusal") or "")
     summaries = [one["text"] for block in blocks if block["type"] == "reasoning" for one in block["summary"]]
     names = [call["function"]["name"] for call in part.get("tool_calls") or () if call["function"].get("name")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any
 
 import openai
 import pytest
@@ -81,7 +80,7 @@ def texts_of(choices: list[JsonObject]) -> list[tuple[int, str, str]]:
 
 
 # behaviour or request: body, and what each choice says: (index of the prompt, text, finish reason)
-SAYINGS: dict[str, tuple[dict[str, Any], list[tuple[int, str, str]]]] = {
+SAYINGS: dict[str, tuple[JsonObject, list[tuple[int, str, str]]]] = {
     "text": ({}, [(0, SENTENCE, "stop")]),
     "length": ({"prompt": "fake:length"}, [(0, SENTENCE[: len(SENTENCE) // 2], "length")]),
     "content-filter": ({"prompt": "fake:content-filter"}, [(0, SENTENCE, "content_filter")]),
@@ -366,7 +365,7 @@ async def test_without_the_switch_nothing_stands_in(build: BuildHouse) -> None:
 
 # Bad inputs
 
-BAD: list[tuple[dict[str, Any], str, str, tuple[str, ...]]] = [
+BAD: list[tuple[JsonObject, str, str, tuple[str, ...]]] = [
     # body, client, kind of fault, words
     ({"prompt": ["a", 1]}, "openai", "invalid_request", ("prompt[1]",)),
     ({"prompt": []}, "openai", "invalid_request", ("prompt",)),

@@ -28,7 +28,7 @@ from .house import House
 CHAT = called("chat")
 CALLED = ("openai-responses", "databricks-responses")
 MODELS = CHAT + CALLED
-TOOLS: list[dict[str, Any]] = [
+TOOLS: list[JsonObject] = [
     {
         "type": "function",
         "function": {"name": name, "description": "d", "parameters": {"type": "object", "properties": {}}},
@@ -55,7 +55,7 @@ class Endpoint:
     """What a Databricks client asks. `profile` is that in which it is served."""
 
     url: str
-    house: Any
+    house: House
     session: aiohttp.ClientSession
     profile: str = "actual"
 
@@ -185,7 +185,7 @@ async def test_whatever_comes_is_valid(endpoint: Endpoint, model: str, behaviour
     assert bool(thoughts) == (behaviour == "reasoning" and endpoint.profile == "actual")
 
 
-BAD: list[tuple[dict[str, Any], str, str]] = [
+BAD: list[tuple[JsonObject, str, str]] = [
     ({"background": True}, "INVALID_PARAMETER_VALUE", "background"),
     ({"store": True}, "INVALID_PARAMETER_VALUE", "store"),
     ({"conversation": "c"}, "INVALID_PARAMETER_VALUE", "conversation"),
@@ -255,7 +255,7 @@ async def served(house: House) -> AsyncIterator[str]:
 
 @pytest.mark.parametrize("model", MODELS)
 async def test_openais_client_at_databricks_address(served: str, model: str) -> None:
-    flat: Any = [{"type": "function", **tool["function"], "strict": False} for tool in TOOLS]
+    flat: list[JsonObject] = [{"type": "function", **tool["function"], "strict": False} for tool in TOOLS]
     async with AsyncOpenAI(base_url=f"{served}/serving-endpoints", api_key="any", max_retries=0) as client:
         async with client.responses.stream(model=model, input="hello", tools=flat) as stream:
             async for _ in stream:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from dragoman.contract.json_types import JsonObject
 from tests.dialects import called
 
 from .client import MakeClient
 from .house import House
 
-ADVISING: dict[str, dict[str, Any]] = {
+ADVISING: dict[str, JsonObject] = {
     "databricks": {"client_request_id": "c", "usage_context": {"team": "a"}},
     "azure": {"user_security_context": {"application_name": "a"}},
 }

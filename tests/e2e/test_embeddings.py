@@ -8,7 +8,6 @@ import base64
 import json
 import struct
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
 
 import aiohttp
 import openai
@@ -217,7 +216,7 @@ async def test_the_failure_of_a_part_is_the_wholes(build: BuildHouse) -> None:
 async def test_paths_of_a_part_lead_back(build: BuildHouse) -> None:
     house = await build(protocols=["embeddings"])
     house.fakes["databricks"].validate = False
-    texts: list[Any] = ["x"] * 1400
+    texts: list[JsonValue] = ["x"] * 1400
     texts[1234] = "fake:vectors-null"  # the last of its part by its index there, 34 after 8 parts of 150
     found, _, body = await post(house, "/v1/embeddings", {"model": "databricks", "input": texts[:1235]})
     assert (found, body["error"]["param"]) == (502, "input[1234]")
@@ -260,7 +259,7 @@ async def test_what_is_mended(house: House, client: Client, provider: str) -> No
         for encoding in ("float", "base64"):
             reply = await client.embeddings.create(model=provider, input=texts, encoding_format=encoding)
             found = [item.embedding for item in reply.data]
-            wanted: list[Any] = [make_vector(text) for text in texts]
+            wanted: list[JsonValue] = [make_vector(text) for text in texts]
             assert found == (wanted if encoding == "float" else list(map(packed, wanted))), behaviour
             judged = reply.model_dump(exclude_none=True, warnings=False)
             assert [v.message for v in load_validator("hub/embeddings.reply").violations(judged)] == []

@@ -23,9 +23,11 @@ from tests.dialects import DIALECTS
 from .house import BuildHouse, House
 
 NAMES = ("get_weather", "get_time")
-EMPTY: Any = {"type": "object", "properties": {}}
-TOOLS: Any = [{"type": "function", "function": {"name": name, "parameters": EMPTY}} for name in NAMES]
-FLAT_TOOLS: Any = [{"type": "function", "name": name, "parameters": EMPTY, "strict": False} for name in NAMES]
+EMPTY: JsonObject = {"type": "object", "properties": {}}
+TOOLS: list[JsonObject] = [{"type": "function", "function": {"name": name, "parameters": EMPTY}} for name in NAMES]
+FLAT_TOOLS: list[JsonObject] = [
+    {"type": "function", "name": name, "parameters": EMPTY, "strict": False} for name in NAMES
+]
 everywhere = pytest.mark.parametrize("dialect", DIALECTS)
 
 
@@ -181,7 +183,7 @@ async def test_calls_have_no_role(client: AsyncOpenAI, house: House, dialect: st
 
 @everywhere
 async def test_a_format_arrives_and_dropped_fields_are_named(client: AsyncOpenAI, house: House, dialect: str) -> None:
-    form: Any = {"format": {"type": "json_schema", "name": "n", "schema": {**EMPTY, "required": []}}}
+    form: JsonObject = {"format": {"type": "json_schema", "name": "n", "schema": {**EMPTY, "required": []}}}
     extra = {"made_up": 1, "client_metadata": {"a": "b"}}
     answer = await client.responses.with_raw_response.create(
         model=dialect, input=user("json"), text=form, extra_body=extra
@@ -223,7 +225,7 @@ SEARCH = {"type": "tool_search_call", "id": "ts_1", "status": "completed", "argu
 class Provider:
     """Answers every request with the same bytes; the last body that came stays in `asked`."""
 
-    answer: bytes | dict[str, Any] = b""
+    answer: bytes | JsonObject = b""
     asked: Any = None
     url = ""
 
@@ -323,7 +325,10 @@ async def test_stop_is_refused_by_name(far: AsyncOpenAI, provider: Provider) -> 
 
 async def test_a_long_schema_arrives_whole(far: AsyncOpenAI, provider: Provider) -> None:
     properties = {f"property_number_{number}": {"type": "string"} for number in range(40)}
-    form: Any = {"type": "json_schema", "json_schema": {"name": "n", "schema": {**EMPTY, "properties": properties}}}
+    form: JsonObject = {
+        "type": "json_schema",
+        "json_schema": {"name": "n", "schema": {**EMPTY, "properties": properties}},
+    }
     provider.answer = response(status="completed", output=[{**ITEM, "content": [TEXT]}], usage=USAGE)
     await far.chat.completions.create(model="far", messages=user("x"), response_format=form, metadata={"a": "b"})
     assert provider.asked["text"]["format"]["schema"]["properties"] == properties

@@ -19,7 +19,7 @@ import pytest_asyncio
 from onnx import TensorProto, helper, numpy_helper
 from openai import APIError, AsyncOpenAI
 
-from dragoman.contract.json_types import JsonValue
+from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.local_engine.export.byte_tokenizer import byte_tokenizer
 from dragoman.local_engine.export.decoder_graph import ExportOptions
 from dragoman.local_engine.export.exporter import export_random_model
@@ -121,7 +121,7 @@ async def test_all_client_dialects(engine_house: BuildHouse, client_of: MakeClie
 
 async def test_the_openai_client(engine_house: BuildHouse, subtests: pytest.Subtests) -> None:
     house = await engine_house()
-    said: Any = [{"role": "user", "content": "hello"}]
+    said: list[JsonObject] = [{"role": "user", "content": "hello"}]
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
         with subtests.test("models"):
             assert [model.id async for model in client.models.list()] == ["tiny"]
@@ -138,7 +138,7 @@ async def test_the_openai_client(engine_house: BuildHouse, subtests: pytest.Subt
             )
             assert [len(choice.logprobs.content) for choice in reply.choices if choice.logprobs] == [3, 3]
         with subtests.test("schema"):
-            form: Any = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA, "strict": True}}
+            form: JsonObject = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA, "strict": True}}
             reply = await client.chat.completions.create(model="tiny", messages=said, response_format=form, seed=3)
             found = json.loads(reply.choices[0].message.content or "")
             assert found.keys() == {"n", "ok"} and reply.choices[0].finish_reason == "stop"
@@ -167,7 +167,7 @@ async def test_the_openai_client(engine_house: BuildHouse, subtests: pytest.Subt
 
 async def test_completions_of_the_openai_client(engine_house: BuildHouse) -> None:
     house = await engine_house(protocols=["chat", "completions"])
-    asked: Any = {"model": "tiny", "prompt": ["a", "b"], "max_tokens": 6, "seed": 5, "logprobs": 2}
+    asked: JsonObject = {"model": "tiny", "prompt": ["a", "b"], "max_tokens": 6, "seed": 5, "logprobs": 2}
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
         whole = await client.completions.create(**asked)
         assert [(choice.index, choice.finish_reason) for choice in whole.choices] == [(0, "length"), (1, "length")]
@@ -212,7 +212,7 @@ async def test_kill_9_under_load(
             async for event in events:
                 kinds.append(event.type)
         assert "response.output_text.delta" in kinds and "response.completed" not in kinds
-        said: Any = [{"role": "user", "content": "hello"}]
+        said: list[JsonObject] = [{"role": "user", "content": "hello"}]
         after = await sdk.chat.completions.create(model="tiny", messages=said, max_tokens=4)
         assert after.usage is not None and after.usage.completion_tokens == 4
     for (dialect, client), answer in zip(clients.items(), await asyncio.gather(*streams), strict=True):

@@ -13,7 +13,7 @@ import pytest_asyncio
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
-from dragoman.contract.json_types import JsonObject
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import DIALECTS
 
 from .house import House
@@ -99,7 +99,7 @@ async def test_usage_comes_only_where_it_was_asked_for(client: AsyncOpenAI, dial
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_a_loop_with_parallel_tools(house: House, client: AsyncOpenAI, dialect: str, streamed: bool) -> None:
     messages = user("fake:parallel-tools what is the weather?")
-    tools: list[Any] = [WEATHER, TIME]
+    tools: list[JsonValue] = [WEATHER, TIME]
     if streamed:
         async with client.chat.completions.stream(model=dialect, messages=messages, tools=tools) as stream:
             async for _ in stream:

@@ -17,7 +17,7 @@ CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{
 IMAGE = {"type": "image_url", "image_url": {}}
 OPENAI_LIKE = ("openai/chat.request", "hub/chat.request")
 
-EVERYWHERE: list[tuple[Schema, list[str | int], str, Any]] = [
+EVERYWHERE: list[tuple[Schema, list[str | int], str, JsonValue]] = [
     ({"response_format": {"type": "json_schema"}}, ["response_format"], "required", "json_schema"),
     ({"messages": [{"role": "alien"}]}, ["messages", 0, "role"], "enum", None),
     ({"messages": [{"content": "x"}]}, ["messages", 0], "required", "role"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from dragoman.adapters.chat.content import flatten_content
@@ -39,6 +37,6 @@ def test_a_signature_goes_with_its_text(blocks: list[JsonValue], text: str, sign
     ],
 )
 def test_of_several_texts_that_became_one_the_signatures_are_left_out(blocks: list[JsonValue]) -> None:
-    message: dict[str, Any] = {"content": blocks}
+    message: JsonObject = {"content": blocks}
     assert flatten_content(message) == ["reasoning.signature"]
     assert message["reasoning_content"].startswith("a") and "reasoning_signature" not in message

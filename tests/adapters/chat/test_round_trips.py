@@ -128,15 +128,15 @@ BARE = {"name": "g"}
 TOOLS = [[{"type": "function", "function": one} for one in some] for some in ([FULL], [BARE], [FULL, BARE])]
 WITHOUT_STRICT = [[{"type": "function", "function": {k: FULL[k] for k in ("name", "parameters")}}], TOOLS[1]]
 FORMAT = {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "strict": True}}
-FORMATS: list[Any] = [{"type": "text"}, {"type": "json_object"}, FORMAT]
-STOPS: list[Any] = [None, "END", ["END"], ["a", "b", "c", "d"]]
-MADE_UP: list[Any] = [1, {"deep": [1, None]}]
-BOOLEANS: list[Any] = [None, True, False]
-PENALTIES: list[Any] = [None, 0, -2, 1.5, 2]
-LIMITS: list[Any] = [None, 1, 4096]
+FORMATS: list[JsonValue] = [{"type": "text"}, {"type": "json_object"}, FORMAT]
+STOPS: list[JsonValue] = [None, "END", ["END"], ["a", "b", "c", "d"]]
+MADE_UP: list[JsonValue] = [1, {"deep": [1, None]}]
+BOOLEANS: list[JsonValue] = [None, True, False]
+PENALTIES: list[JsonValue] = [None, 0, -2, 1.5, 2]
+LIMITS: list[JsonValue] = [None, 1, 4096]
 
 # field: values
-FIELDS: dict[Served, dict[str, list[Any]]] = {
+FIELDS: dict[Served, dict[str, list[JsonValue]]] = {
     ("openai", "documented"): {
         "temperature": [None, 0, 0.5, 2],
         "top_p": [None, 0, 1],

@@ -16,7 +16,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.validation import load_validator
-from dragoman.contract.json_types import JsonObject
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import served
 
 Differences = Callable[[Any, Any, Receipt], list[str]]
@@ -28,7 +28,7 @@ BOOLEANS = [None, True, False]
 PENALTIES = [None, 0, -2, 1.5, 2]
 
 # field: values
-SHARED: dict[str, list[Any]] = {
+SHARED: dict[str, list[JsonValue]] = {
     "max_tokens": [None, 1, 4096],
     "temperature": [None, 0, 0.5, 2],
     "top_p": [None, 0.001, 1],
@@ -36,7 +36,7 @@ SHARED: dict[str, list[Any]] = {
     "suffix": [None, "", "the end"],
     "echo": BOOLEANS,
 }
-OPENAI: dict[str, list[Any]] = {
+OPENAI: dict[str, list[JsonValue]] = {
     **SHARED,
     "n": [None, 1, 3, 128],
     "logprobs": [None, 0, 5],
@@ -48,7 +48,7 @@ OPENAI: dict[str, list[Any]] = {
     "top_k": [1, 40],
     "made_up": [1, {"deep": [1, None]}],
 }
-DATABRICKS: dict[str, list[Any]] = {
+DATABRICKS: dict[str, list[JsonValue]] = {
     **SHARED,
     "n": [None, 1, 2, 5],
     "top_k": [None, 1, 40],
@@ -57,7 +57,7 @@ DATABRICKS: dict[str, list[Any]] = {
     "made_up": [1, {"deep": [1, None]}],
 }
 STREAMS: list[JsonObject] = [{}, {"stream": None}, {"stream": False}, {"stream": True}]
-PROMPTS: dict[str, list[Any]] = {
+PROMPTS: dict[str, list[JsonValue]] = {
     "openai": [*TEXTS, TEXTS[:1], TEXTS, [1, 2], [[1], [2, 3]], None],
     "databricks": [*TEXTS, TEXTS[:1], TEXTS],
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from dragoman.adapters.call import Call
@@ -11,7 +9,7 @@ from dragoman.adapters.databricks.invocations import endpoint_of, protocol_of
 from dragoman.contract.json_types import JsonObject
 
 TASKS = {"vectors": "embeddings", "agent": "responses"}
-BODIES: list[tuple[dict[str, Any], str]] = [
+BODIES: list[tuple[JsonObject, str]] = [
     ({"messages": []}, "chat"),
     ({}, "chat"),
     ({"messages": [], "input": "x"}, "chat"),

@@ -27,7 +27,13 @@ def receive() -> ReceiveRequest:
     ) -> Pipeline:
         name, protocol = client.split("/")
         route = Route(dialects[name], protocol, dialects[name].served[protocol], "actual")
-        pipeline = Pipeline(route, Call("POST", "/", {}), has_store=has_store, clock=lambda: 1.0, report_defect=report)
+        pipeline = Pipeline(
+            route,
+            Call("POST", "/", {}, {"api-version": "2024-05-01-preview"}),
+            has_store=has_store,
+            clock=lambda: 1.0,
+            report_defect=report,
+        )
         pipeline.receive(orjson.dumps(body))
         return pipeline
 

@@ -31,6 +31,17 @@ def read(dialect: str, body: JsonObject, request: JsonObject) -> JsonObject:
     return dialects[dialect].called["responses"].read_reply(reply, context(request))
 
 
+@pytest.mark.parametrize("dialect", called("responses"))
+def test_what_a_target_lacks(dialect: str) -> None:
+    """Whether a value is neutral or advisory depends on the hub's schema of Responses, not on that of chat."""
+    request = {"model": "m", "input": "x", "truncation": "disabled", "max_tool_calls": 3}
+    target = Target("gpt", "actual", Policy(), lacks=frozenset(request) - {"model", "input"})
+    ctx = context(request)._replace(target=target)
+    assert write(dialect, ctx).body.keys() == {"model", "input"}
+    with pytest.raises(Fault, match="truncation cannot be served"):
+        write(dialect, ctx._replace(request={**request, "truncation": "auto"}))
+
+
 def test_databricks_gets_what_an_openai_client_asked_in_its_own_form() -> None:
     ctx = context(
         {

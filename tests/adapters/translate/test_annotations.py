@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from copy import deepcopy
 from itertools import count
-from typing import Any
 
 import orjson
 import pytest
@@ -23,7 +22,7 @@ PLACED = {"url": "https://a.example", "title": "A", "start_index": 0, "end_index
 FLAT = {"type": "url_citation", **PLACED}
 NESTED = {"type": "url_citation", "url_citation": PLACED}
 FILE = {"type": "file_citation", "file_id": "f1", "filename": "a.txt", "index": 0}
-ODD: list[Any] = [
+ODD: list[JsonValue] = [
     {"type": "file", "file": {"hash": "x", "content": []}},
     {"type": "url_citation", "url_citation": {"url": "https://a.example", "title": "A"}},
     {"type": "url_citation", "url_citation": {**PLACED, "start_index": None}},
@@ -71,7 +70,7 @@ def told_in_responses(annotations: JsonValue, ctx: Context) -> list[JsonValue]:
     hub = dialects["openai"].called["chat"].read_reply(Reply(200, chat_whole(annotations)), ctx)
     whole = bridges["responses"][0].reply(hub, REQUEST, ctx)
     assert load_validator("hub/responses.reply").accepts(whole)
-    found: list[Any] = events[-1]["response"]["output"][0]["content"][0]["annotations"]
+    found: list[JsonValue] = events[-1]["response"]["output"][0]["content"][0]["annotations"]
     assert whole["output"][0]["content"][0]["annotations"] == found
     return found
 

@@ -89,7 +89,7 @@ def names(found: list[JsonObject]) -> list[str]:
 
 
 def output(*outputs: Output, **options: JsonValue) -> list[JsonObject]:
-    found: list[dict[str, Any]] = events(translated(*outputs, End(), **options))[-1]["response"]["output"]
+    found: list[JsonObject] = events(translated(*outputs, End(), **options))[-1]["response"]["output"]
     return found
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from dragoman.adapters.call import Call, Context, Policy, Target
@@ -60,7 +58,7 @@ def reply(*indices: int, **top: JsonValue) -> JsonObject:
 
 
 def usage(prompt: int, completion: int, **details: int) -> JsonObject:
-    counts: dict[str, Any] = {
+    counts: JsonObject = {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt + completion,

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import Any
 
 import pytest
 
@@ -175,7 +174,7 @@ def test_namespaces_are_flattened() -> None:
     assert made["messages"][1]["tool_calls"][0]["function"]["name"] == "mcp__get_weather"
 
 
-PATCH: dict[str, Any] = {
+PATCH: JsonObject = {
     "type": "custom",
     "name": "apply_patch",
     "description": "Edits files.",

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from openai.types.chat import ChatCompletionChunk
@@ -40,7 +39,7 @@ COMPLETED = lifecycle("completed", {**BASE, "status": "completed", "usage": USAG
 
 
 def make_context(include_usage: bool = False) -> Context:
-    request: dict[str, Any] = {"model": "m", "messages": [], "stream": True}
+    request: JsonObject = {"model": "m", "messages": [], "stream": True}
     if include_usage:
         request["stream_options"] = {"include_usage": True}
     call = Call("POST", "/v1/chat/completions", request)

@@ -95,7 +95,7 @@ def first_of(body: JsonObject) -> list[JsonObject]:
 
 def heard(chunks: list[JsonObject]) -> JsonObject:
     """What a chat client makes of a stream. Thoughts are pairs of a text and the signature that ended it."""
-    said: dict[str, Any] = {"content": "", "refusal": "", "thoughts": [["", ""]], "calls": {}, "finish": []}
+    said: JsonObject = {"content": "", "refusal": "", "thoughts": [["", ""]], "calls": {}, "finish": []}
     for body in chunks:
         said["usage"] = body["usage"]["total_tokens"] if body.get("usage") else None
         for choice in first_of(body):
@@ -146,7 +146,7 @@ def told(events: list[JsonObject]) -> JsonObject | None:
         assert [body["type"] for body in events] == ["error"]
         return None
     assert ends == [events[-1]]
-    final: dict[str, Any] = events[-1]["response"]
+    final: JsonObject = events[-1]["response"]
     assert final == accumulator.response(final["status"], final["error"], final["incomplete_details"]) | {
         "completed_at": final["completed_at"],
         "usage": final["usage"],

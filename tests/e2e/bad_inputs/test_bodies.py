@@ -7,11 +7,10 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from dragoman.contract.json_types import JsonValue
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import DIALECTS
 
 from .conftest import (
@@ -95,7 +94,7 @@ def models(dialect: str, profile: str) -> Iterator[Case]:
 
 
 def messages() -> Iterator[Case]:
-    codes: dict[str, Any] = {"missing_required_parameter": None, "array_below_min_length": [], "invalid_type": {}}
+    codes: JsonObject = {"missing_required_parameter": None, "array_below_min_length": [], "invalid_type": {}}
     for code, value in codes.items():
         body = text(messages=value)
         yield Case("invalid_request", code, "messages", body, ("messages",), own=NO_LIST)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -31,7 +30,7 @@ def tool(parameters: JsonValue) -> JsonObject:
 
 def nested(levels: int) -> JsonObject:
     """A schema of that many levels."""
-    schema: dict[str, Any] = {}
+    schema: JsonObject = {}
     for _ in range(levels - 1):
         schema = {"not": schema}
     return schema
@@ -42,7 +41,7 @@ def many(count: int) -> JsonObject:
     return {"enum": list(range(count - 2))}
 
 
-BAD_SCHEMAS: tuple[tuple[Any, tuple[str, ...]], ...] = (
+BAD_SCHEMAS: tuple[tuple[JsonValue, tuple[str, ...]], ...] = (
     *(
         ({"items": {"$ref": where}}, ("#/items/$ref", "inside the schema"))
         for where in ("http://127.0.0.1:9/x", "file:///etc/passwd", "ftp://127.0.0.1/x", "other.json#/a")
@@ -85,7 +84,7 @@ async def test_a_schema_of_5_mb(house: House, client_of: MakeClient, dialect: st
     assert house.fakes["openai"].connections == 0
 
 
-RESPONSES_SCHEMAS: dict[str, tuple[str, Any]] = {
+RESPONSES_SCHEMAS: dict[str, tuple[str, JsonValue]] = {
     "tools[0].parameters": ("invalid_function_parameters", lambda schema: {"tools": [flat_tool(schema)]}),
     "tools[0].tools[0].parameters": (
         "invalid_function_parameters",

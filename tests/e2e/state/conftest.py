@@ -7,7 +7,6 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest_asyncio
@@ -34,8 +33,8 @@ class Native:
     complaint: str = ""
     down: bool = False
     hang_ups: int = 0
-    asked: list[Any] = field(default_factory=list)
-    kept: dict[str, list[Any]] = field(default_factory=dict)
+    asked: list[JsonValue] = field(default_factory=list)
+    kept: dict[str, list[JsonValue]] = field(default_factory=dict)
     base_url: str = ""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -73,7 +72,7 @@ class Native:
             text = f"The tools said: {last['output']}"
         else:
             text = f"You have said {sum(item.get('role') == 'user' for item in whole)} things"
-        output: list[Any] = [{"type": "message", "id": f"msg_{number}", "status": "completed", "role": "assistant",
+        output: list[JsonValue] = [{"type": "message", "id": f"msg_{number}", "status": "completed", "role": "assistant",
                    "content": [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]}]  # fmt: skip
         if "fake:tools" in str(last.get("content")):
             call = {"call_id": f"call_{number}", "name": "get_weather", "arguments": "{}", "status": "completed"}
@@ -164,7 +163,7 @@ async def place_of(tmp_path: Path) -> AsyncIterator[Build]:
 
     async def build(**more: JsonValue) -> Place:
         kind = {"databricks": {"kind": "provisioned-throughput"}}
-        providers: dict[str, Any] = {
+        providers: JsonObject = {
             name: {"dialect": name, "base_url": fake.base_url, **kind.get(name, {})} for name, fake in fakes.items()
         }
         providers["native"] = {"dialect": "openai", "base_url": native.base_url, "protocols": ["responses"]}

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import openai
 import pytest
 from openai import AsyncOpenAI
 
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import called
 
 from .conftest import Build, Place
 
 CHAT = called("chat")
 KINDS = (*CHAT, "native")
-WEATHER: Any = {
+WEATHER: JsonObject = {
     "type": "function",
     "name": "get_weather",
     "description": "Weather of a city",
@@ -35,7 +35,7 @@ async def test_a_conversation_with_a_tool_over_chat(
     )
     assert second.previous_response_id == first.id
     [call] = [item for item in second.output if item.type == "function_call"]
-    result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
+    result: JsonObject = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
     third = await place.ask(
         client, streamed, model=kind, input=[result], tools=[WEATHER], previous_response_id=second.id
     )
@@ -63,7 +63,7 @@ async def test_a_provider_that_keeps_its_responses_is_told_its_own_id(
 ) -> None:
     first = await place.ask(client, streamed, model="native", input="fake:tools one", tools=[WEATHER])
     [call] = [item for item in first.output if item.type == "function_call"]
-    result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
+    result: JsonObject = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
     second = await place.ask(client, streamed, model="native", input=[result], previous_response_id=first.id)
     third = await place.ask(client, streamed, model="native", input="two", previous_response_id=second.id)
     assert third.output_text == "You have said 2 things"
@@ -84,7 +84,7 @@ async def test_a_provider_that_has_forgotten_gets_the_whole_conversation(
     first = await place.ask(client, streamed, model="native", input="fake:tools one", tools=[WEATHER])
     place.native.kept.clear()
     [call] = [item for item in first.output if item.type == "function_call"]
-    result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
+    result: JsonObject = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
     second = await place.ask(client, streamed, model="native", input=[result], previous_response_id=first.id)
     assert "sunny" in second.output_text
     assert len(place.native.asked) == (3 if says is None else 2)
@@ -165,7 +165,7 @@ async def test_references_to_items_are_followed(place: Place, client: AsyncOpenA
     """As the client of the AI SDK writes them, where it knows that responses are kept."""
     first = await place.ask(client, streamed, model=kind, input="fake:tools weather?", tools=[WEATHER])
     [call] = [item for item in first.output if item.type == "function_call"]
-    said: Any = [
+    said: list[JsonObject] = [
         {"role": "user", "content": "fake:tools weather?"},
         {"type": "item_reference", "id": call.id},
         {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"},
@@ -175,7 +175,7 @@ async def test_references_to_items_are_followed(place: Place, client: AsyncOpenA
     assert [role for role, _ in place.spoken(kind)] == ["user", "assistant", "tool"]
     kept = [item.type async for item in client.responses.input_items.list(second.id, order="asc")]
     assert kept == ["message", "function_call", "function_call_output"]
-    third: Any = [{"id": second.output[-1].id}, {"role": "user", "content": "and now?"}]
+    third: list[JsonObject] = [{"id": second.output[-1].id}, {"role": "user", "content": "and now?"}]
     await place.ask(client, streamed, model=kind, input=third)
     assert place.spoken(kind)[0] == ("assistant", second.output_text)
 
@@ -183,8 +183,8 @@ async def test_references_to_items_are_followed(place: Place, client: AsyncOpenA
 async def test_a_provider_that_keeps_items_is_told_their_ids(place: Place, client: AsyncOpenAI) -> None:
     first = await client.responses.create(model="native", input="fake:tools hello", tools=[WEATHER])
     reasoning, call = first.output
-    result: Any = {"type": "function_call_output", "call_id": "call_1", "output": "sunny"}
-    said: Any = [*({"type": "item_reference", "id": item.id} for item in (reasoning, call)), result]
+    result: JsonObject = {"type": "function_call_output", "call_id": "call_1", "output": "sunny"}
+    said: list[JsonValue] = [*({"type": "item_reference", "id": item.id} for item in (reasoning, call)), result]
     await client.responses.create(model="native", input=said)
     assert place.native.asked[-1]["input"] == said
     await client.responses.create(model="openai", input=said)
@@ -196,7 +196,7 @@ async def test_a_reference_to_nothing_is_refused_with_its_path(place_of: Build) 
     place = await place_of(keys=[{"name": "a", "key": "key-a"}, {"name": "b", "key": "key-b"}])
     async with place.client("key-a") as mine, place.client("key-b") as theirs:
         made = await mine.responses.create(model="openai", input="hello")
-        said: Any = [{"role": "user", "content": "x"}, {"type": "item_reference", "id": made.output[0].id}]
+        said: list[JsonObject] = [{"role": "user", "content": "x"}, {"type": "item_reference", "id": made.output[0].id}]
         assert (await mine.responses.create(model="openai", input=said)).output_text
         await mine.responses.delete(made.id)
         for client in (mine, theirs):
@@ -263,7 +263,10 @@ async def test_what_failed_after_it_had_begun_is_kept(place: Place, client: Asyn
 @pytest.mark.parametrize("kind", ["openai", "native"])
 async def test_calls_and_results_have_to_match(place: Place, client: AsyncOpenAI, kind: str) -> None:
     first = await client.responses.create(model=kind, input="fake:tools weather?", tools=[WEATHER])
-    stray: Any = [{"role": "user", "content": "x"}, {"type": "function_call_output", "call_id": "c9", "output": "y"}]
+    stray: list[JsonObject] = [
+        {"role": "user", "content": "x"},
+        {"type": "function_call_output", "call_id": "c9", "output": "y"},
+    ]
     with pytest.raises(openai.BadRequestError) as caught:
         await client.responses.create(model=kind, input=stray, previous_response_id=first.id)
     assert caught.value.param == "input[1].call_id"
@@ -276,7 +279,7 @@ async def test_calls_and_results_have_to_match(place: Place, client: AsyncOpenAI
 
 async def test_a_fault_in_new_input_has_the_clients_path(client: AsyncOpenAI) -> None:
     first = await client.responses.create(model="azure", input="hello")
-    parts: Any = [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]
+    parts: list[JsonObject] = [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]
     with pytest.raises(openai.BadRequestError) as alone:
         await client.responses.create(model="azure", input=parts)
     with pytest.raises(openai.BadRequestError) as behind:
@@ -308,8 +311,8 @@ async def test_long_conversations_have_an_end(place_of: Build, monkeypatch: pyte
 async def test_what_was_sealed_and_referred_to_goes_to_no_other_provider(place: Place, client: AsyncOpenAI) -> None:
     first = await client.responses.create(model="native", input="fake:tools hello", tools=[WEATHER])
     reasoning, call = first.output
-    result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}  # type: ignore[union-attr]
-    said: Any = [*({"type": "item_reference", "id": item.id} for item in (reasoning, call)), result]
+    result: JsonObject = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}  # type: ignore[union-attr]
+    said: list[JsonValue] = [*({"type": "item_reference", "id": item.id} for item in (reasoning, call)), result]
     second = await client.responses.create(model="native", input=said)
     moved = await client.responses.with_raw_response.create(
         model="databricks", input="three", previous_response_id=second.id

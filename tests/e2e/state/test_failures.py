@@ -12,7 +12,6 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import openai
@@ -20,6 +19,7 @@ import pytest
 from openai import AsyncOpenAI
 
 from dragoman.contract.fakes import FakeProvider
+from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.cli import server_process
 from dragoman.proxy.config.models import Config
 
@@ -165,7 +165,7 @@ async def test_a_store_that_waits_holds_up_nobody_else(place: Place, client: Asy
         waiting = asyncio.create_task(client.responses.create(model="openai", input="hello"))
         await asyncio.sleep(0.2)
         for _ in range(5):
-            messages: Any = [{"role": "user", "content": "hello"}]
+            messages: list[JsonObject] = [{"role": "user", "content": "hello"}]
             assert (await client.chat.completions.create(model="openai", messages=messages)).choices
         assert not waiting.done()
         other.execute("ROLLBACK")
@@ -221,7 +221,7 @@ async def test_a_store_that_cannot_be_opened(
 async def test_a_secret_in_a_failure_is_not_kept(place: Place, client: AsyncOpenAI) -> None:
     place.native.breaks = True
     place.native.complaint = "the key sk-upstream is not valid"
-    found: list[Any] = []
+    found: list[JsonValue] = []
     with pytest.raises(openai.APIError):
         async for event in await client.responses.create(model="native", input="x", stream=True):
             found.append(event)

@@ -5,18 +5,19 @@ from __future__ import annotations
 
 import inspect
 from types import ModuleType
-from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import abc, http_exceptions, http_writer, streams, web_protocol, web_request, web_server
 from aiohttp.web_protocol import RequestHandler
 
+from dragoman.contract.json_types import JsonValue
+
 RELEASES = "3.14.4 and 3.14.5"
 """In which all of this works. 3.14.0 to 3.14.3 have it too, and ignore keepalive_timeout before the first request."""
 
 # The object, its attribute, and the parameters that it must take.
-INTERNALS: list[tuple[Any, str, tuple[str, ...]]] = [
+INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (web_protocol, "ERROR", ()),
     (web_protocol, "_ErrInfo", ("status", "exc", "message")),
     (web_protocol, "RequestPayloadError", ()),

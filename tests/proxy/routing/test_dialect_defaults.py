@@ -28,7 +28,7 @@ class _Nowhere:
 def provider(**settings: JsonValue) -> ProviderState:
     given = {"dialect": "openai", "base_url": "http://127.0.0.1/v1", **settings}
     config = Config.model_validate({"providers": {"p": given}, "models": {"m": {"targets": [{"provider": "p"}]}}})
-    state = RouterState(config, {"openai": OWN}, connect=_Nowhere)
+    state = RouterState(config, {"openai": OWN}, create_upstream=_Nowhere)
     candidate = next(state.candidates("m", ANYONE, None))
     assert candidate.target.profile == candidate.provider.profile
     return candidate.provider

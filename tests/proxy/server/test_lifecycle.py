@@ -6,12 +6,12 @@ import asyncio
 import os
 import ssl
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
 import trustme
 
+from dragoman.contract.json_types import JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import CannotServe, start
 from tests.proxy.running_proxy import StartProxy
@@ -189,7 +189,7 @@ async def test_headers_of_a_provider_are_told_to_nobody(proxy: StartProxy, upstr
 async def test_secrets_are_told_to_nobody(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
     mine, theirs = "sk-canary-mine", 'sk-canary-"quoted"'
     spill = b'{"error": {"message": "Incorrect API key provided: sk-canary-\\"quoted\\" and sk-canary-mine"}}'
-    scripts: list[Any] = [[wire.http(spill, status=f"{status} X")] for status in (400, 401, 422, 429, 500)]
+    scripts: list[JsonValue] = [[wire.http(spill, status=f"{status} X")] for status in (400, 401, 422, 429, 500)]
     scripts += [[wire.http(spill)], wire.chunked(wire.token("a"), b"data: " + spill + b"\n\n"), ["reset"], []]
     for script in scripts:
         up = await upstream(*script)

@@ -7,18 +7,19 @@ import asyncio
 import inspect
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import client_proto, client_reqrep, connector, http, http_exceptions, streams
 from yarl import URL
 
+from dragoman.contract.json_types import JsonValue
+
 RELEASES = "3.14.0 to 3.14.5"
 """In which all of this works."""
 
 # The object, its attribute, and the parameters that it must take.
-INTERNALS: list[tuple[Any, str, tuple[str, ...]]] = [
+INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (client_reqrep, "ConnectionKey", ()),
     (connector, "Connection", ()),
     (connector.Connection, "protocol", ()),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from typing import Any
 
 import pytest
 
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.pipeline import reply_reader
+from dragoman.contract.json_types import JsonValue
 from tests.proxy.running_proxy import StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Wire
 
@@ -26,7 +26,7 @@ def _http(body: bytes, *headers: str, status: str = "200 OK", media_type: str = 
 
 
 # Before anything was sent to the client, a stream and a whole reply fail alike.
-EARLY: dict[str, tuple[list[Any], int, str | None]] = {
+EARLY: dict[str, tuple[list[JsonValue], int, str | None]] = {
     "never replies": (["hang"], 504, "upstream_timeout"),
     "hangs up unanswered": ([], 502, "upstream_disconnected"),
     "resets": (["reset"], 502, "upstream_disconnected"),
@@ -167,7 +167,7 @@ async def test_bytes_after_the_body_spoil_the_connection_only(
 FIRST = b'data: {"choices": [{"delta": {"content": "a"}, "finish_reason": null}]}\n\n'
 
 # Once the client has got something, a failure is an event.
-LATE: dict[str, tuple[list[bytes], list[Any], str]] = {
+LATE: dict[str, tuple[list[bytes], list[JsonValue], str]] = {
     "breaks off a chunked stream": ([FIRST], [], "upstream_truncated"),
     "resets": ([FIRST], [0.05, "reset"], "upstream_truncated"),
     "stalls": ([FIRST], ["hang"], "upstream_idle_timeout"),

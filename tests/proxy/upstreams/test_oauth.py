@@ -73,7 +73,7 @@ class House:
             return web.json_response(REPLY)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        choice: dict[str, Any] = {"index": 0, "delta": {"content": "x"}, "finish_reason": None}
+        choice: JsonObject = {"index": 0, "delta": {"content": "x"}, "finish_reason": None}
         await response.write(b"data: " + json.dumps({"id": "x", "choices": [choice]}).encode() + b"\n\n")
         if self.gate is not None:
             await self.gate.wait()

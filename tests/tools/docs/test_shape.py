@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from dragoman.contract.json_types import JsonObject
@@ -11,7 +9,7 @@ from tools.docs.shape import Step, When, format_place, merge_places, read_shape
 from tools.docs.words import describe_limits, describe_type
 
 SOURCE = {"x-source": "a reference"}
-SCHEMA: dict[str, Any] = {
+SCHEMA: JsonObject = {
     "required": ["items"],
     "properties": {"items": {"type": "array", "items": {"$ref": "#/$defs/item"}, **SOURCE}},
     "$defs": {

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
 
 import openai
 import pytest
 
+from dragoman.contract.json_types import JsonObject
+
 from .conftest import KEY, Messages, Proxy, StartProxy, Step, event, failed, message, started, stopped, text, tool
 
-ASKED: Any = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
-TOOL: Any = {
+ASKED: JsonObject = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+TOOL: JsonObject = {
     "type": "function",
     "function": {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}},
 }

@@ -8,7 +8,7 @@ import socket
 import struct
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import aiohttp
 import pytest
@@ -29,8 +29,8 @@ class StartVoyage(Protocol):
 class Voyage:
     """Answers with vectors, or with `failure`: a status, a body and headers."""
 
-    failure: tuple[int, Any, dict[str, str]] | None = None
-    requests: list[Any] = field(default_factory=list)
+    failure: tuple[int, JsonValue, dict[str, str]] | None = None
+    requests: list[JsonValue] = field(default_factory=list)
     url: str = ""
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import Any
 
 import aiohttp
 import pytest
@@ -15,7 +14,7 @@ from dragoman.contract.json_types import JsonObject, JsonValue
 from .conftest import KEY, Messages, Proxy, StartProxy, message
 
 WHOLE = message({"type": "text", "text": "hello"})
-WORDS: dict[str, Any] = {
+WORDS: JsonObject = {
     "api_base": "http://127.0.0.1:9",
     "base_url": "http://127.0.0.1:9",
     "api_key": "stolen",
