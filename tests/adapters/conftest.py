@@ -1,22 +1,33 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Protocol
 
 import pytest
 
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.paths import Path, lookup
+from dragoman.contract.json_types import JsonObject, JsonValue
 
-MakeContext = Callable[..., Context]
+
+class MakeContext(Protocol):
+    """Makes a context for one verb. `target` holds fields of the target, among them `policy` as a mapping."""
+
+    def __call__(self, profile: str = "actual", request: JsonObject | None = None, **target: object) -> Context: ...
+
+
+class FindDifferences(Protocol):
+    """Lists what differs between two bodies without a word of it in the receipt."""
+
+    def __call__(self, before: JsonObject, after: JsonObject, receipt: Receipt) -> list[str]: ...
 
 
 @pytest.fixture
 def context() -> MakeContext:
     """A context for one verb, with a still clock and ids that count."""
 
-    def make(profile: str = "actual", request: dict[str, Any] | None = None, **target: Any) -> Context:
+    def make(profile: str = "actual", request: JsonObject | None = None, **target: object) -> Context:
         counter = iter(range(1, 1000))
         policy = Policy(**target.pop("policy", {}))
         return Context(
@@ -32,7 +43,7 @@ def context() -> MakeContext:
     return make
 
 
-def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def leaves(value: JsonValue, path: Path = ()) -> Iterator[tuple[Path, JsonValue]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     if not items:
         yield path, value
@@ -46,10 +57,10 @@ def covered(path: Path, places: list[Path]) -> bool:
 
 
 @pytest.fixture(scope="session")
-def differences() -> Callable[[Any, Any, Receipt], list[str]]:
+def differences() -> FindDifferences:
     """What differs between two bodies without the receipt telling of it; `model` is looked up, so it does not count."""
 
-    def find(before: dict[str, Any], after: dict[str, Any], receipt: Receipt) -> list[str]:
+    def find(before: JsonObject, after: JsonObject, receipt: Receipt) -> list[str]:
         before, after = ({key: body[key] for key in body if key != "model"} for body in (before, after))
         arrived = {receipt.unmap(path): value for path, value in leaves(after)}
         told_before = [change.before for change in receipt.changes]

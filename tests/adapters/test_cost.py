@@ -27,7 +27,7 @@ ASKING = {"role": "assistant", "content": None, "tool_calls": CALLS}
 Body = dict[str, Any]
 
 
-def write(dialect: str, protocol: str, request: Body, profile: str = "actual", **policy: Any) -> None:
+def write(dialect: str, protocol: str, request: Body, profile: str = "actual", **policy: str) -> None:
     target = Target("m", profile=profile, policy=Policy(**policy))
     ctx = Context(profile, Call("POST", "/", request), Receipt(), target, request)
     dialects[dialect].called[protocol].write_request(request, ctx)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
@@ -16,8 +15,9 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.databricks.faults import WORDS as DATABRICKS_WORDS
 from dragoman.adapters.faults import KINDS, Fault
 from dragoman.adapters.mindie.faults import WORDS as MINDIE_WORDS
-from dragoman.adapters.native_errors import read_error_object, read_fault, read_stray_text
+from dragoman.adapters.native_errors import Words, read_error_object, read_fault, read_stray_text
 from dragoman.adapters.openai.faults import write_fault
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 FIXTURES = Path(__file__).parent / "fixtures/errors"
 NOW = 1_800_000_000.0
@@ -59,7 +59,7 @@ TOO_LONG = "Received error from databricks-model-serving: The input is longer th
 SLOW = "The service at /serving-endpoints is taking too long to process your request."
 
 # reader, fixture, status received -> kind, status, path, code, value, message
-SHAPES: list[tuple[Read, str, int, str, int, tuple[str | int, ...], str | None, Any, str]] = [
+SHAPES: list[tuple[Read, str, int, str, int, tuple[str | int, ...], str | None, JsonValue, str]] = [
     (openai, "openai_nested", 400, "invalid_request", 400, ("messages", 0, "role"), "invalid_value", None,
      "Invalid 'messages[0].role': 'wizard' is not one of the supported values."),
     (openai, "openai_unknown_parameter", 400, "extra_parameter", 400, ("frob",), "unknown_parameter", None,
@@ -138,7 +138,15 @@ SHAPES: list[tuple[Read, str, int, str, int, tuple[str | int, ...], str | None, 
 
 @pytest.mark.parametrize(("read", "name", "received", "kind", "status", "path", "code", "value", "message"), SHAPES)
 def test_native_shapes(
-    read: Read, name: str, received: int, kind: str, status: int, path: Any, code: Any, value: Any, message: str
+    read: Read,
+    name: str,
+    received: int,
+    kind: str,
+    status: int,
+    path: Path,
+    code: str | None,
+    value: JsonValue,
+    message: str,
 ) -> None:
     fault = read(fixture(name, received), CTX)
     assert (fault.kind, fault.status, fault.path) == (kind, status, path)
@@ -226,7 +234,7 @@ def test_redirects_are_never_followed(status: int) -> None:
         ({"error": "m", "error_type": "Incomplete Generation"}, MINDIE_WORDS, "upstream_error", 502),
     ],
 )
-def test_errors_inside_a_success(body: dict[str, Any], words: Any, kind: str, status: int) -> None:
+def test_errors_inside_a_success(body: JsonObject, words: Words, kind: str, status: int) -> None:
     fault = read_error_object(body, 200, words)
     assert (fault.kind, fault.status) == (kind, status)
     whole = read_fault(answer(json.dumps(body), 200), CTX, words)
@@ -328,7 +336,7 @@ def test_an_error_event_as_the_whole_body() -> None:
 
 
 def test_hostile_paths() -> None:
-    deep: Any = {"message": "m"}
+    deep: JsonObject = {"message": "m"}
     for _ in range(50):
         deep = {"error": deep}
     for body in (
@@ -341,7 +349,7 @@ def test_hostile_paths() -> None:
         assert azure(answer(json.dumps(body), 422), CTX).path == ()
 
 
-def test_e01_azure_422_form_b() -> None:
+def test_an_azure_422_gives_its_parameter_and_value() -> None:
     fault = azure(fixture("azure_422_b", 422, x_ms_error_code="parameter_not_supported"), CTX)
     written = write_fault(fault, CTX)
     assert written.status == 422
@@ -351,21 +359,21 @@ def test_e01_azure_422_form_b() -> None:
     assert error["details"]["value"] == "json_object"
 
 
-def test_e02_azure_422_form_d() -> None:
+def test_an_azure_422_names_a_field_that_is_not_permitted() -> None:
     written = write_fault(azure(fixture("azure_422_d", 422), CTX), CTX)
     assert written.status == 422
     assert written.body["error"]["param"] == "user"
     assert written.body["error"]["code"] == "extra_forbidden"
 
 
-def test_e03_azure_400_form_e() -> None:
+def test_an_azure_400_names_all_extra_parameters() -> None:
     written = write_fault(azure(fixture("azure_400_e", 400), CTX), CTX)
     assert (written.status, written.body["error"]["param"]) == (400, "n")
     assert "'n'" in written.body["error"]["message"]
     assert "'logprobs'" in written.body["error"]["message"]
 
 
-def test_e05_mindie_answers_that_are_no_json() -> None:
+def test_mindie_answers_that_are_no_json() -> None:
     fault = mindie(answer("Server internal error", 500, content_type="application/json"), CTX)
     written = write_fault(fault, CTX)
     assert (written.status, written.body["error"]["type"]) == (500, "server_error")
@@ -374,7 +382,7 @@ def test_e05_mindie_answers_that_are_no_json() -> None:
     assert written.body["error"]["message"] == PHRASE.format(404, "Not Found")
 
 
-def test_e06_databricks_429_and_external_models() -> None:
+def test_databricks_limits_and_errors_of_external_models() -> None:
     written = write_fault(databricks(fixture("databricks_limit", 429, retry_after="3"), CTX), CTX)
     assert (written.status, written.headers["retry-after"]) == (429, "3")
     assert written.body["error"]["type"] == "rate_limit_error"
@@ -410,14 +418,14 @@ def test_any_bytes_are_understood(raw: bytes, status: int) -> None:
 
 @given(NESTED, STATUSES)
 @settings(max_examples=200)
-def test_any_json_is_understood(body: Any, status: int) -> None:
+def test_any_json_is_understood(body: JsonValue, status: int) -> None:
     for read in ALL:
         check(read(answer(json.dumps(body), status), CTX))
 
 
 @given(st.dictionaries(KEYS, NESTED, max_size=5), STATUSES)
 @settings(max_examples=200)
-def test_any_object_is_understood(body: dict[str, Any], status: int) -> None:
+def test_any_object_is_understood(body: JsonObject, status: int) -> None:
     check(read_error_object(body, status, DATABRICKS_WORDS))
     check(azure(Reply(status, body), CTX))
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, get_args
 
 import orjson
@@ -16,6 +17,7 @@ from dragoman.adapters.faults import KINDS, Fault, Kind
 from dragoman.adapters.mindie import faults as mindie
 from dragoman.adapters.openai import faults as openai
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 CTX = Context("actual", Call("POST", "/chat/completions", {}), Receipt(), clock=lambda: 0.0)
 DOCUMENTED = Context("documented", Call("POST", "/chat/completions", {}), Receipt())
@@ -120,7 +122,7 @@ def test_azure(kind: Kind) -> None:
     body = dict(written.body)
     assert body.pop("error")
     got = "" if kind == "extra_parameter" else " (got wizard)"
-    wanted: dict[str, Any] = {"status": status, "message": f"Said so{got}"}
+    wanted: JsonObject = {"status": status, "message": f"Said so{got}"}
     if status not in (401, 404, 429):
         wanted["code"] = code
         if status == 422:
@@ -232,7 +234,7 @@ def test_extra_parameters_have_the_text_of_the_service_only_in_the_actual_profil
     ],
 )
 @pytest.mark.parametrize("kind", ["invalid_request", "unprocessable"])
-def test_the_value_is_in_the_message(value: Any, message: str, kind: Kind) -> None:
+def test_the_value_is_in_the_message(value: JsonValue, message: str, kind: Kind) -> None:
     fault = Fault(kind, "It is wrong", ("n",), value)
     assert openai.error_body(fault)["error"]["message"] == message
 
@@ -284,7 +286,9 @@ JSON = st.recursive(
     value=JSON,
     details=JSON,
 )
-def test_any_fault_can_be_written(dialect: str, kind: Kind, message: str, path: Any, value: Any, details: Any) -> None:
+def test_any_fault_can_be_written(
+    dialect: str, kind: Kind, message: str, path: Path, value: JsonValue, details: JsonValue
+) -> None:
     written = DIALECTS[dialect].write_fault(Fault(kind, message, path, value, details=details), CTX)
     body = orjson.loads(orjson.dumps(written.body))
     assert body.get("message") or body["error"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from typing import Any
+from typing import NoReturn
 
 import orjson
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import MAX_DEPTH, SYNTAX_CODES, read_any, read_object
+from dragoman.contract.json_types import JsonValue
 
 
 def refused(raw: bytes) -> Fault:
@@ -205,12 +206,14 @@ VALUES = st.recursive(
     st.dictionaries(KEYS, VALUES, max_size=4), st.sampled_from([(",", ":"), (", ", ": "), (" ,", " : "), (",", "\n:")])
 )
 @settings(max_examples=200)
-def test_proper_bodies_are_read_as_the_standard_library_reads_them(body: Any, separators: tuple[str, str]) -> None:
+def test_proper_bodies_are_read_as_the_standard_library_reads_them(
+    body: JsonValue, separators: tuple[str, str]
+) -> None:
     raw = json.dumps(body, separators=separators).encode()
     assert read_object(raw) == body
 
 
-def twice(pairs: list[tuple[str, Any]]) -> Any:
+def twice(pairs: list[tuple[str, JsonValue]]) -> JsonValue:
     if len(dict(pairs)) != len(pairs):
         raise LookupError
     return dict(pairs)
@@ -240,7 +243,7 @@ def test_any_bytes_give_an_object_or_a_fault(raw: bytes) -> None:
 
 
 def test_a_compact_body_needs_no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(*_: Any) -> Any:
+    def never(*_: object) -> NoReturn:
         raise AssertionError("looked twice")
 
     monkeypatch.setattr("dragoman.adapters.jsontext._check_exactly", never)

@@ -6,8 +6,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from copy import deepcopy
+from pathlib import Path
 from random import Random
-from typing import Any
 
 import orjson
 import pytest
@@ -21,12 +21,13 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.restream import restream_response
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 from dragoman.adapters.translate.bridge import bridges
+from dragoman.contract.json_types import JsonObject, JsonValue
 
-ODD: list[Any] = [None, [], {}, "x", "", 1e30, -1, 0, True, 1.5, 2**63, [1], ["x"], {"a": 1}, [None], [[]], [{}]]
+ODD: list[JsonValue] = [None, [], {}, "x", "", 1e30, -1, 0, True, 1.5, 2**63, [1], ["x"], {"a": 1}, [None], [[]], [{}]]
 ODD += ["stop", "length", "ab", [{"type": "text"}], [{"type": "reasoning", "summary": 3}], [{"type": []}]]
 ROUNDS = 120  # of each case
 
-REQUESTS: dict[str, dict[str, Any]] = {
+REQUESTS: dict[str, JsonObject] = {
     "chat": {"model": "m", "messages": [], "stream": True, "stream_options": {"include_usage": True}},
     "responses": {"model": "m", "input": "x", "stream": True},
     "completions": {"model": "m", "prompt": "x", "stream": True},
@@ -46,7 +47,7 @@ CHAT = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "usa
 MESSAGE = {"role": "assistant", "content": [{"type": "text", "text": "hi"}], "annotations": [CITATION]}
 MESSAGE |= {"reasoning_content": "t", "tool_calls": [CALL]}
 TEXT = {"index": 0, "text": "a", "logprobs": None, "finish_reason": "stop"}
-WHOLE: dict[str, dict[str, Any]] = {
+WHOLE: dict[str, JsonObject] = {
     "chat": {**CHAT, "choices": [{"index": 0, "message": MESSAGE, "logprobs": LOGPROBS, "finish_reason": "stop"}]},
     "completions": {**CHAT, "object": "text_completion", "choices": [TEXT]},
     "embeddings": {
@@ -65,14 +66,14 @@ def context(protocol: str, mode: str = "repair") -> Context:
     return Context("actual", Call("POST", "/x", request), Receipt(), target, request, clock=lambda: 1.0)
 
 
-def whole(protocol: str) -> dict[str, Any]:
+def whole(protocol: str) -> JsonObject:
     if protocol == "responses":
         hub = dialects["openai"].called["chat"].read_reply(Reply(200, deepcopy(WHOLE["chat"])), context("chat"))
         return bridges["responses"][0].reply(hub, REQUESTS["responses"], context("responses"))
     return deepcopy(WHOLE[protocol])
 
 
-def events(protocol: str) -> list[dict[str, Any]]:
+def events(protocol: str) -> list[JsonObject]:
     """A stream that says the same."""
     if protocol == "responses":
         return restream_response(whole(protocol))
@@ -80,7 +81,7 @@ def events(protocol: str) -> list[dict[str, Any]]:
     return RESTREAM[protocol](reply, True)
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places(value: JsonValue, path: Path = ()) -> Iterator[Path]:
     if path:
         yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -88,7 +89,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(child, (*path, key))
 
 
-def alter(value: Any, random: Random) -> None:
+def alter(value: JsonValue, random: Random) -> None:
     *above, last = random.choice(list(places(value)))
     for key in above:
         value = value[key]

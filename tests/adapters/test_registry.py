@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +18,7 @@ from dragoman.adapters.providers import AddressForm, BaseAddress, EnvironmentPro
 from dragoman.adapters.registry import NAMES
 from dragoman.contract.dialects import DIALECTS as CONTRACT_DIALECTS
 from dragoman.contract.dialects import load_dialect
+from dragoman.contract.json_types import JsonObject
 from tests.dialects import DIALECTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,7 +66,7 @@ def test_a_complete_dialect_lacks_nothing() -> None:
 
 
 CHAT = {"chat": OPENAI.called["chat"]}
-INCOMPLETE: dict[str, tuple[dict[str, Any], str]] = {
+INCOMPLETE: dict[str, tuple[JsonObject, str]] = {
     "another name": ({"name": "groq"}, "its name is groq, its folder adapters/openai"),
     "no protocol": ({"served": {}, "called": {}, "default_protocols": ()}, "it neither serves nor calls a protocol"),
     "an unknown protocol": ({"called": {**CHAT, "poems": OPENAI.called["chat"]}}, "there is no protocol poems"),

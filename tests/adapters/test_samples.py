@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 import orjson
 import pytest
 
 from dragoman.adapters import dialects
-from dragoman.adapters.call import Call, Context, Reply
+from dragoman.adapters.call import Call, Reply
 from dragoman.adapters.dialect_check import SIDES
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.samples import load_sample
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonValue
+from tests.adapters.conftest import MakeContext
 from tests.dialects import DIALECTS
 
-MakeContext = Callable[..., Context]
 PAIRS = [
     (name, protocol)
     for name in DIALECTS
@@ -29,7 +28,7 @@ CALLED = [(name, protocol) for name, protocol in PAIRS if protocol in dialects[n
 STREAMED = [(name, protocol) for name, protocol in CALLED if "event" in SIDES[protocol]]
 
 
-def accepts(schema: str, profile: str, body: Any) -> list[str]:
+def accepts(schema: str, profile: str, body: JsonValue) -> list[str]:
     return [violation.message for violation in load_validator(schema, profile).violations(body)]
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.validation import Validator, load_validator, request_validator
+from dragoman.contract.json_types import JsonObject
 
 MESSAGES = [{"role": "user", "content": "hi"}]
 CHAT = {"model": "m", "messages": MESSAGES, "temperature": 1}
@@ -20,7 +19,7 @@ BODIES = {
     "mindie/chat.request": CHAT,
     "openai/responses.request": {"model": "m", "input": "hi", "temperature": 1},
 }
-CHANGES: dict[str, dict[str, Any]] = {
+CHANGES: dict[str, JsonObject] = {
     "nothing": {},
     "the name": {"model": "other"},
     "a name that is none": {"model": ""},

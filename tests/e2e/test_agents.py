@@ -11,16 +11,22 @@ import pytest_asyncio
 from agents import (
     Agent,
     AgentOutputSchema,
+    Model,
     OpenAIChatCompletionsModel,
     OpenAIResponsesModel,
     RunConfig,
     Runner,
+    TResponseInputItem,
     function_tool,
 )
+from agents.result import RunResultBase
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
+from dragoman.contract.json_types import JsonObject
 from tests.dialects import DIALECTS
+
+from .house import House
 
 MODELS: dict[str, Any] = {"responses": OpenAIResponsesModel, "chat": OpenAIChatCompletionsModel}
 UNTRACED = RunConfig(tracing_disabled=True)
@@ -40,12 +46,14 @@ class Receipt(BaseModel):
 
 
 @pytest_asyncio.fixture
-async def model(house: Any, dialect: str, protocol: str) -> AsyncIterator[Any]:
+async def model(house: House, dialect: str, protocol: str) -> AsyncIterator[Model]:
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
         yield MODELS[protocol](model=dialect, openai_client=client)
 
 
-async def run(agent: Any, said: Any, streamed: bool) -> tuple[Any, list[str]]:
+async def run(
+    agent: Agent[None], said: str | list[TResponseInputItem], streamed: bool
+) -> tuple[RunResultBase, list[str]]:
     """The result, and the types of the events that came on the way."""
     if not streamed:
         return await Runner.run(agent, said, run_config=UNTRACED), []
@@ -53,7 +61,7 @@ async def run(agent: Any, said: Any, streamed: bool) -> tuple[Any, list[str]]:
     return result, [event.type async for event in result.stream_events()]
 
 
-def front_desk(model: Any, done: list[str]) -> Any:
+def front_desk(model: Model, done: list[str]) -> Agent[None]:
     """An agent that looks things up and hands over to a clerk, who books; `done` is what their tools did."""
 
     @function_tool
@@ -63,7 +71,7 @@ def front_desk(model: Any, done: list[str]) -> Any:
         return f"{city} has rooms"
 
     @function_tool
-    def book(city: str, nights: int) -> dict[str, Any]:
+    def book(city: str, nights: int) -> JsonObject:
         """Books a room."""
         done.append(f"book {city} {nights}")
         return {"booked": city, "nights": nights}
@@ -73,7 +81,7 @@ def front_desk(model: Any, done: list[str]) -> Any:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_tools_a_handoff_and_a_second_turn(house: Any, model: Any, dialect: str, streamed: bool) -> None:
+async def test_tools_a_handoff_and_a_second_turn(house: House, model: Model, dialect: str, streamed: bool) -> None:
     done: list[str] = []
     fake = house.fakes[dialect]
     fake.script(*SCRIPT)
@@ -91,7 +99,7 @@ async def test_tools_a_handoff_and_a_second_turn(house: Any, model: Any, dialect
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_calls_side_by_side(house: Any, model: Any, dialect: str, streamed: bool) -> None:
+async def test_calls_side_by_side(house: House, model: Model, dialect: str, streamed: bool) -> None:
     done: list[str] = []
     house.fakes[dialect].script("parallel-tools", "as-asked")
     agent = front_desk(model, done).handoffs[0].clone(handoffs=[])
@@ -100,7 +108,7 @@ async def test_calls_side_by_side(house: Any, model: Any, dialect: str, streamed
     assert result.final_output.count("booked") == 2
 
 
-async def test_a_final_output_of_a_type(model: Any) -> None:
+async def test_a_final_output_of_a_type(model: Model) -> None:
     schema: Callable[..., Any] = AgentOutputSchema
     agent: Any = Agent(name="clerk", model=model, output_type=schema(Receipt, strict_json_schema=False))
     result, _ = await run(agent, "What did I book?", streamed=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator
-from typing import Any
 
 import aiohttp
 import openai
@@ -14,29 +13,32 @@ from aiohttp import web
 from openai import AsyncAzureOpenAI, AsyncOpenAI
 
 from dragoman.contract.fakes import FakeProvider
+from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
 from tests.dialects import DIALECTS
 
+from .house import BuildHouse, House
+
 TRUST = ssl.create_default_context()
 KEYS = [{"name": "k", "key": "the-key"}]
-USER: Any = [{"role": "user", "content": "hello"}]
+USER: list[JsonObject] = [{"role": "user", "content": "hello"}]
 VERSION = "2025-04-01-preview"
 
 
-def azure(url: str, **more: Any) -> AsyncAzureOpenAI:
+def azure(url: str, **more: str) -> AsyncAzureOpenAI:
     http = openai.DefaultAsyncHttpxClient(verify=TRUST)
     key = {} if "azure_ad_token" in more else {"api_key": "the-key"}
     return AsyncAzureOpenAI(azure_endpoint=url, api_version=VERSION, max_retries=0, http_client=http, **key, **more)
 
 
 @pytest_asyncio.fixture
-async def locked(build: Any) -> Any:
+async def locked(build: BuildHouse) -> House:
     return await build(keys=KEYS)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_chat(locked: Any, dialect: str) -> None:
+async def test_chat(locked: House, dialect: str) -> None:
     async with azure(locked.proxy.url) as client:
         reply = await client.chat.completions.create(model=dialect, messages=USER)
         assert reply.choices[0].message.content
@@ -47,7 +49,7 @@ async def test_chat(locked: Any, dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_responses(locked: Any, dialect: str) -> None:
+async def test_responses(locked: House, dialect: str) -> None:
     async with azure(locked.proxy.url) as client:
         reply = await client.responses.create(model=dialect, input="hello")
         assert reply.output_text
@@ -70,7 +72,7 @@ def only(fake: FakeProvider, protocol: str) -> Config:
 
 
 @pytest.mark.parametrize("dialect", ["openai", "databricks", "azure"])
-async def test_embeddings(build: Any, dialect: str) -> None:
+async def test_embeddings(build: BuildHouse, dialect: str) -> None:
     running = await start(only((await build()).fakes[dialect], "embeddings"))
     async with azure(running.url) as client:
         found = await client.embeddings.create(model="m", input=["a", "b"])
@@ -80,7 +82,7 @@ async def test_embeddings(build: Any, dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["openai", "databricks"])
-async def test_completions(build: Any, dialect: str) -> None:
+async def test_completions(build: BuildHouse, dialect: str) -> None:
     running = await start(only((await build()).fakes[dialect], "completions"))
     async with azure(running.url) as client:
         whole = await client.completions.create(model="m", prompt="a")
@@ -91,7 +93,7 @@ async def test_completions(build: Any, dialect: str) -> None:
     assert text
 
 
-async def test_a_deployment_of_the_client_is_the_model(locked: Any) -> None:
+async def test_a_deployment_of_the_client_is_the_model(locked: House) -> None:
     """The SDK then leaves the deployments' part to its base address, and responses out of it."""
     async with azure(locked.proxy.url, azure_deployment="mindie") as client:
         reply = await client.chat.completions.create(model="whatever", messages=USER)
@@ -100,18 +102,18 @@ async def test_a_deployment_of_the_client_is_the_model(locked: Any) -> None:
     assert len(locked.fakes["mindie"].requests) == 1
 
 
-async def test_a_token_of_entra_id(locked: Any) -> None:
+async def test_a_token_of_entra_id(locked: House) -> None:
     async with azure(locked.proxy.url, azure_ad_token="the-key") as client:
         assert (await client.chat.completions.create(model="openai", messages=USER)).choices
 
 
-async def test_models_are_listed(locked: Any) -> None:
+async def test_models_are_listed(locked: House) -> None:
     async with azure(locked.proxy.url) as client:
         assert {model.id async for model in client.models.list()} == set(DIALECTS)
         assert (await client.models.retrieve("mindie")).id == "mindie"
 
 
-async def test_errors_in_the_clients_words(locked: Any) -> None:
+async def test_errors_in_the_clients_words(locked: House) -> None:
     async with azure(locked.proxy.url) as client:
         with pytest.raises(openai.NotFoundError, match="'gone' does not exist"):
             await client.chat.completions.create(model="gone", messages=USER)
@@ -125,7 +127,7 @@ async def test_errors_in_the_clients_words(locked: Any) -> None:
 
 
 @pytest.mark.parametrize("path", ["/openai/v1/chat/completions", "/openai/v1/chat/completions?api-version=v1"])
-async def test_a_client_of_v1_that_has_only_the_header_api_key(locked: Any, path: str) -> None:
+async def test_a_client_of_v1_that_has_only_the_header_api_key(locked: House, path: str) -> None:
     """As the AI SDK's azure() sends it, given this base address."""
     body = {"model": "azure", "messages": USER}
     async with (

@@ -26,9 +26,12 @@ from azure.core.exceptions import (
     ResourceNotFoundError,
 )
 
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import DIALECTS
 
-HELLO: list[Any] = [UserMessage("hello")]
+from .house import BuildHouse, House
+
+HELLO: list[JsonValue] = [UserMessage("hello")]
 WEATHER = ChatCompletionsToolDefinition(
     function=FunctionDefinition(
         name="get_weather",
@@ -43,12 +46,12 @@ def make_client(url: str, key: str = "any") -> ChatCompletionsClient:
 
 
 @pytest_asyncio.fixture
-async def client(house: Any) -> AsyncIterator[ChatCompletionsClient]:
+async def client(house: House) -> AsyncIterator[ChatCompletionsClient]:
     async with make_client(house.proxy.url) as client:
         yield client
 
 
-def told(behaviour: str) -> list[Any]:
+def told(behaviour: str) -> list[UserMessage]:
     return [UserMessage(f"fake:{behaviour} go")]
 
 
@@ -64,7 +67,7 @@ async def test_chat(client: ChatCompletionsClient, dialect: str) -> None:
     assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
 
 
-async def test_every_prefix(house: Any) -> None:
+async def test_every_prefix(house: House) -> None:
     for prefix in ("", "/azure", "/models", "/azure/models"):
         endpoint = house.proxy.url + prefix
         async with make_client(endpoint) as client:
@@ -113,21 +116,21 @@ async def test_a_schema_for_the_answer(client: ChatCompletionsClient, dialect: s
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_extras_that_nobody_knows(house: Any, client: ChatCompletionsClient, dialect: str) -> None:
+async def test_extras_that_nobody_knows(house: House, client: ChatCompletionsClient, dialect: str) -> None:
     """With `model_extras` the client asks for them to be passed on; Databricks' servers would refuse them."""
     await client.complete(messages=HELLO, model=dialect, model_extras={"made_up": 1})
     body = house.fakes[dialect].requests[-1].body
     assert body.get("made_up") == (None if dialect == "databricks" else 1)
 
 
-async def test_extras_that_are_another_dialects_parameters(house: Any, client: ChatCompletionsClient) -> None:
+async def test_extras_that_are_another_dialects_parameters(house: House, client: ChatCompletionsClient) -> None:
     for dialect in ("openai", "mindie"):
         reply = await client.complete(messages=HELLO, model=dialect, model_extras={"n": 2, "top_k": 5})
         assert len(reply.choices) == 2
         assert house.fakes[dialect].requests[-1].body["top_k"] == 5
 
 
-async def test_extras_go_through_to_azure(house: Any, client: ChatCompletionsClient) -> None:
+async def test_extras_go_through_to_azure(house: House, client: ChatCompletionsClient) -> None:
     await client.complete(messages=HELLO, model="azure", model_extras={"n": 2, "top_k": 5})
     assert house.fakes["azure"].requests[-1].body.items() >= {"n": 2, "top_k": 5}.items()
     assert house.fakes["azure"].requests[-1].headers["extra-parameters"] == "pass-through"
@@ -157,7 +160,7 @@ async def test_errors_keep_their_class(client: ChatCompletionsClient, dialect: s
         assert caught.value.response.headers["x-ms-error-code"]
 
 
-def parts(error: HttpResponseError) -> Any:
+def parts(error: HttpResponseError) -> JsonObject:
     response: Any = error.response
     return json.loads(response.text())
 
@@ -178,7 +181,7 @@ async def test_a_422_tells_its_parts(client: ChatCompletionsClient) -> None:
         assert body["code"] == "parameter_not_supported"
 
 
-async def test_the_key(build: Any) -> None:
+async def test_the_key(build: BuildHouse) -> None:
     house = await build(keys=[{"name": "me", "key": "sk-mine"}])
     async with make_client(house.proxy.url, "sk-mine") as client:
         assert (await client.complete(messages=HELLO, model="openai")).choices

@@ -1,29 +1,32 @@
 """Providers that misbehave, seen by the clients of every dialect: one status, one error in the client's own form, never
 the provider's bytes; and, once something was sent, the dialect's own way to end a stream with an error.
 
-Upstreams made of raw bytes, and an OpenAI client: tests/proxy/test_bad_upstreams.py.
+Upstreams made of raw bytes, and an OpenAI client: tests/proxy/upstreams/test_bad_upstreams.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from dragoman.adapters.pipeline import reply_reader
+from dragoman.contract.json_types import JsonValue
 from tests.dialects import DIALECTS
+
+from .client import Answer, Client, MakeClient
+from .house import BuildHouse, House
 
 SHORT = {"first_token": 2.0, "inter_token": 1.2, "total": 3.0}
 LEAKS = (b"Please sign in", b"SSH-2.0", b"/_fake", b"127.0.0.1", b"smuggled", b"sk-upstream")
 
 
-class Row(NamedTuple):
+class Outcome(NamedTuple):
     """What becomes of a behaviour: the kind and the code of the fault of a whole reply, and the code of the event that
     ends a stream; no such code where a stream fails before its first event, with the same fault."""
 
-    number: int
     kind: str
     code: str
     late: str = ""
@@ -33,38 +36,38 @@ INVALID, TIMEOUT = "upstream_invalid_response", "upstream_timeout"
 TRUNCATED, TOO_LARGE = "upstream_truncated", "upstream_response_too_large"
 
 ROWS = {
-    "cut-before": Row(3, INVALID, "upstream_disconnected"),
-    "garbage": Row(4, INVALID, "upstream_protocol_error"),
-    "cut-body": Row(5, INVALID, TRUNCATED, TRUNCATED),
-    "cut": Row(6, INVALID, TRUNCATED, TRUNCATED),
-    "cut-fin": Row(6, INVALID, TRUNCATED, TRUNCATED),
-    "cut-clean": Row(7, INVALID, TRUNCATED, TRUNCATED),
-    "malformed-event": Row(9, INVALID, "upstream_invalid_json", "upstream_invalid_event"),
-    "bare-text": Row(9, INVALID, "upstream_invalid_json", "upstream_timeout"),
-    "html": Row(10, INVALID, "upstream_invalid_json"),
-    "not-json": Row(10, INVALID, "upstream_invalid_json"),
-    "empty": Row(10, INVALID, "upstream_invalid_json"),
-    "redirect": Row(13, INVALID, "upstream_redirect"),
-    "huge-header": Row(14, INVALID, "upstream_protocol_error"),
-    "two-lengths": Row(14, INVALID, "upstream_protocol_error"),
-    "folded-header": Row(14, INVALID, "upstream_invalid_response"),
-    "extra-bytes": Row(14, INVALID, "upstream_invalid_response"),
-    "status-401": Row(15, "upstream_auth_failed", "upstream_auth_failed"),
-    "status-403": Row(15, "upstream_auth_failed", "upstream_auth_failed"),
+    "cut-before": Outcome(INVALID, "upstream_disconnected"),
+    "garbage": Outcome(INVALID, "upstream_protocol_error"),
+    "cut-body": Outcome(INVALID, TRUNCATED, TRUNCATED),
+    "cut": Outcome(INVALID, TRUNCATED, TRUNCATED),
+    "cut-fin": Outcome(INVALID, TRUNCATED, TRUNCATED),
+    "cut-clean": Outcome(INVALID, TRUNCATED, TRUNCATED),
+    "malformed-event": Outcome(INVALID, "upstream_invalid_json", "upstream_invalid_event"),
+    "bare-text": Outcome(INVALID, "upstream_invalid_json", "upstream_timeout"),
+    "html": Outcome(INVALID, "upstream_invalid_json"),
+    "not-json": Outcome(INVALID, "upstream_invalid_json"),
+    "empty": Outcome(INVALID, "upstream_invalid_json"),
+    "redirect": Outcome(INVALID, "upstream_redirect"),
+    "huge-header": Outcome(INVALID, "upstream_protocol_error"),
+    "two-lengths": Outcome(INVALID, "upstream_protocol_error"),
+    "folded-header": Outcome(INVALID, "upstream_invalid_response"),
+    "extra-bytes": Outcome(INVALID, "upstream_invalid_response"),
+    "status-401": Outcome("upstream_auth_failed", "upstream_auth_failed"),
+    "status-403": Outcome("upstream_auth_failed", "upstream_auth_failed"),
 }
 SILENT = {
-    "hang": Row(2, TIMEOUT, "upstream_timeout"),
-    "hang-after-headers": Row(2, TIMEOUT, "upstream_timeout"),
-    "stall": Row(8, TIMEOUT, "upstream_timeout", "upstream_idle_timeout"),
+    "hang": Outcome(TIMEOUT, "upstream_timeout"),
+    "hang-after-headers": Outcome(TIMEOUT, "upstream_timeout"),
+    "stall": Outcome(TIMEOUT, "upstream_timeout", "upstream_idle_timeout"),
 }
 
 
 @pytest.fixture
-def clients(house: Any, client_of: Any) -> list[Any]:
+def clients(house: House, client_of: MakeClient) -> list[Client]:
     return [client_of(house, dialect) for dialect in DIALECTS]
 
 
-async def asked(client: Any, provider: str, behaviour: str, stream: bool) -> tuple[Any, str]:
+async def asked(client: Client, provider: str, behaviour: str, stream: bool) -> tuple[Answer, str]:
     """The answer, and the code of its fault in the log."""
     mark = f"{client.dialect}.{provider}.{behaviour.partition('(')[0]}.{stream}"
     headers = {"x-request-id": mark}
@@ -77,7 +80,7 @@ async def asked(client: Any, provider: str, behaviour: str, stream: bool) -> tup
     raise AssertionError(f"no line in the log tells of {mark}")
 
 
-async def check_rows(clients: list[Any], table: dict[str, Row], subtests: pytest.Subtests) -> None:
+async def check_rows(clients: list[Client], table: dict[str, Outcome], subtests: pytest.Subtests) -> None:
     rows = [
         (client, provider, name, stream)
         for client in clients
@@ -88,7 +91,7 @@ async def check_rows(clients: list[Any], table: dict[str, Row], subtests: pytest
     answers = await asyncio.gather(*(asked(*row) for row in rows))
     for (client, provider, behaviour, stream), (answer, code) in zip(rows, answers, strict=True):
         row = table[behaviour]
-        with subtests.test(row=row.number, client=client.dialect, provider=provider, name=behaviour, stream=stream):
+        with subtests.test(client=client.dialect, provider=provider, name=behaviour, stream=stream):
             assert code == (row.late if stream and row.late else row.code)
             if stream and row.late:
                 assert client.check_broken(answer), "what came before the failure was delivered"
@@ -97,19 +100,21 @@ async def check_rows(clients: list[Any], table: dict[str, Row], subtests: pytest
             assert not [leak for leak in LEAKS if leak in answer.raw]
 
 
-async def test_every_misbehaviour_of_every_provider(clients: list[Any], subtests: pytest.Subtests) -> None:
+async def test_every_misbehaviour_of_every_provider(clients: list[Client], subtests: pytest.Subtests) -> None:
     await check_rows(clients, ROWS, subtests)
     for provider, fake in clients[0].house.fakes.items():
         assert "/_fake/canary" not in {request.path for request in fake.requests}
         assert (await clients[0].ask(provider)).status == 200
 
 
-async def test_every_silence_of_every_provider(build: Any, client_of: Any, subtests: pytest.Subtests) -> None:
+async def test_every_silence_of_every_provider(
+    build: BuildHouse, client_of: MakeClient, subtests: pytest.Subtests
+) -> None:
     house = await build(timeouts=SHORT)
     await check_rows([client_of(house, dialect) for dialect in DIALECTS], SILENT, subtests)
 
 
-async def test_row_1_nothing_listens(build: Any, client_of: Any) -> None:
+async def test_nothing_listens(build: BuildHouse, client_of: MakeClient) -> None:
     nowhere = {name: {"dialect": name, "base_url": "http://127.0.0.1:1"} for name in DIALECTS}
     house = await build(providers=nowhere)
     clients = [client_of(house, dialect) for dialect in DIALECTS]
@@ -122,12 +127,12 @@ async def test_row_1_nothing_listens(build: Any, client_of: Any) -> None:
 
 
 @pytest.fixture
-def client(house: Any, client_of: Any, dialect: str) -> Any:
+def client(house: House, client_of: MakeClient, dialect: str) -> Client:
     return client_of(house, dialect)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_row_11_a_whole_reply_to_a_stream_request_is_streamed(client: Any, dialect: str) -> None:
+async def test_a_whole_reply_to_a_stream_request_is_streamed(client: Client, dialect: str) -> None:
     for provider in DIALECTS:
         events = client.check_events(await client.ask(provider, "fake:json-for-stream", stream=True))
         assert [choice["finish_reason"] for event in events for choice in event["choices"]][-1]
@@ -137,7 +142,7 @@ async def test_row_11_a_whole_reply_to_a_stream_request_is_streamed(client: Any,
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_row_11_an_error_in_a_reply_that_claims_success(client: Any, dialect: str) -> None:
+async def test_an_error_in_a_reply_that_claims_success(client: Client, dialect: str) -> None:
     """The error's own words tell its kind; Azure's error also tells its status."""
     for stream in (False, True):
         for provider in DIALECTS:
@@ -149,7 +154,7 @@ async def test_row_11_an_error_in_a_reply_that_claims_success(client: Any, diale
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_row_12_replies_without_bounds(client: Any, dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_replies_without_bounds(client: Client, dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reply_reader, "REPLY_LIMIT", 300_000)
     for behaviour in ("huge-body(size=1)", "gzip-bomb(size=1)", "huge-event(size=1)"):
         answer, code = await asked(client, "openai", behaviour, False)
@@ -162,7 +167,7 @@ async def test_row_12_replies_without_bounds(client: Any, dialect: str, monkeypa
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_5xx_status_is_kept(client: Any, dialect: str) -> None:
+async def test_a_5xx_status_is_kept(client: Client, dialect: str) -> None:
     """For MindIE's clients too: only what the proxy found out itself has a status of MindIE's own server."""
     for provider in DIALECTS:
         for status, kind in ((500, "upstream_error"), (502, INVALID), (504, "upstream_timeout")):
@@ -175,7 +180,7 @@ RETRY_AFTER = {"2": "2", "0.5": "1", "soon": None, "-1": None, "1000000": "3600"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_row_15_how_long_to_wait(client: Any, dialect: str) -> None:
+async def test_how_long_to_wait(client: Client, dialect: str) -> None:
     for provider in DIALECTS:
         for given, told in RETRY_AFTER.items():
             for stream in (False, True):
@@ -216,8 +221,8 @@ OWN_WAYS: dict[str, tuple[str, int, str | None, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_row_15_what_is_wrong_is_said_in_the_clients_way(
-    client: Any, dialect: str, subtests: pytest.Subtests
+async def test_what_is_wrong_is_said_in_the_clients_way(
+    client: Client, dialect: str, subtests: pytest.Subtests
 ) -> None:
     for behaviour, (kind, status, param, words) in OWN_WAYS.items():
         for stream in (False, True):
@@ -228,7 +233,7 @@ async def test_row_15_what_is_wrong_is_said_in_the_clients_way(
                 check_place(client, answer.json, param)
 
 
-def check_place(client: Any, body: Any, param: str | None) -> None:
+def check_place(client: Client, body: JsonValue, param: str | None) -> None:
     """The parameter stands where the dialect has a place for it, else in the message."""
     if client.dialect == "openai":
         assert body["error"]["param"] == param

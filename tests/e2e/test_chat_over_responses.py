@@ -10,17 +10,20 @@ import pytest
 import pytest_asyncio
 from openai import AsyncOpenAI
 
+from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
 
-TOOLS: Any = [
+from .house import BuildHouse, House
+
+TOOLS: list[JsonObject] = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
     for name in ("get_weather", "get_time")
 ]
 
 
 @pytest_asyncio.fixture
-async def client(house: Any) -> AsyncIterator[AsyncOpenAI]:
+async def client(house: House) -> AsyncIterator[AsyncOpenAI]:
     provider = {"dialect": "openai", "base_url": house.base_url, "protocols": ["responses"]}
     models = {"far": {"targets": [{"provider": "next", "model": "openai"}]}}
     running = await start(
@@ -33,7 +36,7 @@ async def client(house: Any) -> AsyncIterator[AsyncOpenAI]:
     await running.stop()
 
 
-def user(text: str) -> list[Any]:
+def user(text: str) -> list[JsonObject]:
     return [{"role": "system", "content": "be brief"}, {"role": "user", "content": text}]
 
 
@@ -86,7 +89,7 @@ async def test_failures_stay_failures(client: AsyncOpenAI) -> None:
 
 
 @pytest.mark.parametrize("replies", ["off", "repair"])
-async def test_a_whole_response_that_has_not_ended_is_a_failure(build: Any, replies: str) -> None:
+async def test_a_whole_response_that_has_not_ended_is_a_failure(build: BuildHouse, replies: str) -> None:
     house = await build(policy={"replies": replies}, protocols=["chat", "responses"])
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
         for dialect in ("openai", "databricks"):

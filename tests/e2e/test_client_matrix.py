@@ -4,12 +4,15 @@ is valid by its own dialect's schema, in the profile it is served in, and says w
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from dragoman.contract.fakes.answers import REFUSAL, SENTENCE, THOUGHTS
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import DIALECTS
+
+from .client import Answer, Client, MakeClient
+from .house import BuildHouse, House
 
 PROFILES: dict[str, dict[str, str]] = {
     "as usual": {},
@@ -61,34 +64,34 @@ LATE = ("cut", "cut-clean", "malformed-event", "bare-text", "error-event")
 
 
 @pytest.fixture(params=PROFILES)
-async def client(request: pytest.FixtureRequest, build: Any, client_of: Any, dialect: str) -> Any:
+async def client(request: pytest.FixtureRequest, build: BuildHouse, client_of: MakeClient, dialect: str) -> Client:
     house = await build(server={"profiles": PROFILES[request.param]})
     return client_of(house, dialect)
 
 
-def told(dialect: str, part: dict[str, Any]) -> tuple[str, str, list[str]]:
+def told(dialect: str, part: JsonObject) -> tuple[str, str, list[str]]:
     """The text, the reasoning and the names of tools in a message or a delta. Only OpenAI has a place for refusals."""
     assert dialect == "openai" or "refusal" not in part
     content = part.get("content") or ""
-    blocks: list[Any] = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    blocks: list[JsonValue] = content if isinstance(content, list) else [{"type": "text", "text": content}]
     text = "".join(block["text"] for block in blocks if block["type"] == "text") + (part.get("refusal") or "")
     summaries = [one["text"] for block in blocks if block["type"] == "reasoning" for one in block["summary"]]
     names = [call["function"]["name"] for call in part.get("tool_calls") or () if call["function"].get("name")]
     return text, (part.get("reasoning_content") or "") + "".join(summaries), names
 
 
-def expected(client: Any, behaviour: str) -> tuple[str, str, str, list[str]]:
+def expected(client: Client, behaviour: str) -> tuple[str, str, str, list[str]]:
     finish, text, reasoning, names = ANSWERS[behaviour]
     served = (client.dialect, client.profile)
     return FINISH.get(served, {}).get(finish, finish), text, "" if served in WITHOUT_REASONING else reasoning, names
 
 
-def reports_usage(client: Any, provider: str) -> bool:
+def reports_usage(client: Client, provider: str) -> bool:
     """In streams that do not ask for it. Azure's API has no usage in streams."""
     return provider != "azure" and (client.dialect, client.profile) in STREAMS_USAGE
 
 
-async def both(client: Any, provider: str, behaviour: str, way: int = 0) -> tuple[Any, Any]:
+async def both(client: Client, provider: str, behaviour: str, way: int = 0) -> tuple[Answer, Answer]:
     """The answers to a request without and with streaming, at two of the dialect's addresses."""
     more = {"tools": TOOLS} if "tools" in behaviour else {}
     whole = await client.ask(provider, f"fake:{behaviour}", way=way, stream=False, **more)
@@ -96,7 +99,7 @@ async def both(client: Any, provider: str, behaviour: str, way: int = 0) -> tupl
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_answers(client: Any, dialect: str, subtests: pytest.Subtests) -> None:
+async def test_answers(client: Client, dialect: str, subtests: pytest.Subtests) -> None:
     has_tools = (dialect, client.profile) != ("mindie", "documented")  # its reference knows none
     behaviours = [name for name in ANSWERS if has_tools or "tools" not in name]
     rows = [(provider, behaviour) for provider in DIALECTS for behaviour in behaviours]
@@ -107,7 +110,7 @@ async def test_answers(client: Any, dialect: str, subtests: pytest.Subtests) -> 
             check_stream(client, behaviour, stream, reports_usage(client, provider))
 
 
-def check_whole(client: Any, behaviour: str, answer: Any) -> None:
+def check_whole(client: Client, behaviour: str, answer: Answer) -> None:
     assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json"), answer.raw
     assert answer.headers["x-request-id"]
     client.check(answer.json, "reply")
@@ -117,7 +120,7 @@ def check_whole(client: Any, behaviour: str, answer: Any) -> None:
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] > 0
 
 
-def check_stream(client: Any, behaviour: str, answer: Any, usage: bool) -> None:
+def check_stream(client: Client, behaviour: str, answer: Answer, usage: bool) -> None:
     events = client.check_events(answer)
     choices = [choice for event in events for choice in event["choices"]]
     parts = [told(client.dialect, choice["delta"]) for choice in choices]
@@ -130,7 +133,7 @@ def check_stream(client: Any, behaviour: str, answer: Any, usage: bool) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_failures_before_the_first_event(client: Any, dialect: str, subtests: pytest.Subtests) -> None:
+async def test_failures_before_the_first_event(client: Client, dialect: str, subtests: pytest.Subtests) -> None:
     rows = [(provider, behaviour) for provider in DIALECTS for behaviour in EARLY]
     answers = await asyncio.gather(*(both(client, *row) for row in rows))
     for (provider, behaviour), pair in zip(rows, answers, strict=True):
@@ -144,7 +147,7 @@ async def test_failures_before_the_first_event(client: Any, dialect: str, subtes
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_failures_after_the_first_event(client: Any, dialect: str, subtests: pytest.Subtests) -> None:
+async def test_failures_after_the_first_event(client: Client, dialect: str, subtests: pytest.Subtests) -> None:
     rows = [(provider, behaviour) for provider in DIALECTS for behaviour in LATE]
     answers = await asyncio.gather(*(client.ask(row[0], f"fake:{row[1]}", stream=True) for row in rows))
     for (provider, behaviour), answer in zip(rows, answers, strict=True):
@@ -156,7 +159,7 @@ async def test_failures_after_the_first_event(client: Any, dialect: str, subtest
             assert not any(choice["finish_reason"] for event in events for choice in event["choices"])
 
 
-async def test_the_served_model_reaches_databricks_clients(house: Any, client_of: Any) -> None:
+async def test_the_served_model_reaches_databricks_clients(house: House, client_of: MakeClient) -> None:
     for way in range(4):
         answer = await client_of(house, "databricks").ask("databricks", way=way)
         assert answer.headers["served-model-name"] == "databricks-model"
@@ -165,7 +168,7 @@ async def test_the_served_model_reaches_databricks_clients(house: Any, client_of
 
 @pytest.mark.parametrize(("profile", "streams"), [("documented", True), ("actual", False)])
 async def test_databricks_clients_that_say_nothing_of_streaming(
-    build: Any, client_of: Any, profile: str, streams: bool
+    build: BuildHouse, client_of: MakeClient, profile: str, streams: bool
 ) -> None:
     house = await build(server={"profiles": {"databricks": profile}})
     client = client_of(house, "databricks")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any
 
 import openai
 import pytest
@@ -15,7 +14,11 @@ from openai import AsyncOpenAI
 from openai.types import Completion
 
 from dragoman.contract.fakes.answers import SENTENCE
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import called, served
+
+from .client import Answer, Client, MakeClient
+from .house import BuildHouse, House
 
 CLIENTS = served("completions")
 PROVIDERS = called("completions")
@@ -46,24 +49,24 @@ HARMLESS = (
 
 
 @pytest_asyncio.fixture
-async def house(build: Any) -> Any:
+async def house(build: BuildHouse) -> House:
     return await build(protocols=PROTOCOLS, policy={"emulate_completions": True})
 
 
 @pytest.fixture(params=PROFILES)
-async def client(request: pytest.FixtureRequest, build: Any, client_of: Any, dialect: str) -> Any:
+async def client(request: pytest.FixtureRequest, build: BuildHouse, client_of: MakeClient, dialect: str) -> Client:
     house = await build(
         protocols=PROTOCOLS, server={"profiles": PROFILES[request.param]}, policy={"emulate_completions": True}
     )
     return client_of(house, dialect, protocol="completions")
 
 
-async def ask(client: Any, model: str, behaviour: str = "text", way: int = 0, **body: Any) -> Any:
+async def ask(client: Client, model: str, behaviour: str = "text", way: int = 0, **body: JsonValue) -> JsonValue:
     whole = {"model": model, "prompt": f"fake:{behaviour}", **body}
     return await client.send(json.dumps(whole).encode(), client.paths[way % 2])
 
 
-def texts_of(choices: list[Any]) -> list[tuple[int, str, str]]:
+def texts_of(choices: list[JsonObject]) -> list[tuple[int, str, str]]:
     """Index, text and finish reason of every choice of a stream, in the order in which they end."""
     open_texts: dict[int, str] = {}
     found = []
@@ -77,7 +80,7 @@ def texts_of(choices: list[Any]) -> list[tuple[int, str, str]]:
 
 
 # behaviour or request: body, and what each choice says: (index of the prompt, text, finish reason)
-SAYINGS: dict[str, tuple[dict[str, Any], list[tuple[int, str, str]]]] = {
+SAYINGS: dict[str, tuple[JsonObject, list[tuple[int, str, str]]]] = {
     "text": ({}, [(0, SENTENCE, "stop")]),
     "length": ({"prompt": "fake:length"}, [(0, SENTENCE[: len(SENTENCE) // 2], "length")]),
     "content-filter": ({"prompt": "fake:content-filter"}, [(0, SENTENCE, "content_filter")]),
@@ -90,7 +93,7 @@ FOR_CHAT = ("text", "length", "content-filter", "n", "batch", "batch of n")
 
 
 @pytest.mark.parametrize("dialect", CLIENTS)
-async def test_answers(client: Any, dialect: str, subtests: pytest.Subtests) -> None:
+async def test_answers(client: Client, dialect: str, subtests: pytest.Subtests) -> None:
     rows = [(provider, saying) for provider in PROVIDERS for saying in SAYINGS]
     rows += [(provider, saying) for provider in STAND_INS for saying in FOR_CHAT]
     rows = [row for row in rows if row not in (("azure", "n"), ("azure", "batch of n"))]
@@ -107,12 +110,12 @@ async def test_answers(client: Any, dialect: str, subtests: pytest.Subtests) -> 
             check_stream(client, stream, body, wanted)
 
 
-def numbered(client: Any, body: dict[str, Any], wanted: list[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
+def numbered(client: Client, body: JsonObject, wanted: list[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
     """OpenAI counts choices, Databricks prompts."""
     return [(i, *one[1:]) for i, one in enumerate(wanted)] if client.dialect == "openai" else wanted
 
 
-def check_whole(client: Any, answer: Any, body: dict[str, Any], wanted: list[tuple[int, str, str]]) -> None:
+def check_whole(client: Client, answer: Answer, body: JsonObject, wanted: list[tuple[int, str, str]]) -> None:
     assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json"), answer.raw
     client.check(answer.json, "reply")
     said = [(one["index"], one["text"], one["finish_reason"]) for one in answer.json["choices"]]
@@ -122,14 +125,14 @@ def check_whole(client: Any, answer: Any, body: dict[str, Any], wanted: list[tup
     assert ("model" in answer.json) == ((client.dialect, client.profile) != ("databricks", "documented"))
 
 
-def check_stream(client: Any, answer: Any, body: dict[str, Any], wanted: list[tuple[int, str, str]]) -> None:
+def check_stream(client: Client, answer: Answer, body: JsonObject, wanted: list[tuple[int, str, str]]) -> None:
     events = client.check_events(answer)
     assert texts_of([one for event in events for one in event["choices"]]) == numbered(client, body, wanted)
     assert len({(event["id"], event["created"]) for event in events}) == 1
 
 
 @pytest.mark.parametrize("dialect", CLIENTS)
-async def test_failures_before_the_first_event(client: Any, dialect: str, subtests: pytest.Subtests) -> None:
+async def test_failures_before_the_first_event(client: Client, dialect: str, subtests: pytest.Subtests) -> None:
     rows = [(provider, behaviour) for provider in PROVIDERS for behaviour in EARLY]
     answers = await asyncio.gather(*(ask(client, *row, stream=s) for row in rows for s in (False, True)))
     for (provider, behaviour), pair in zip(rows, zip(answers[::2], answers[1::2], strict=True), strict=True):
@@ -140,7 +143,7 @@ async def test_failures_before_the_first_event(client: Any, dialect: str, subtes
 
 
 @pytest.mark.parametrize("dialect", CLIENTS)
-async def test_failures_after_the_first_event(client: Any, dialect: str, subtests: pytest.Subtests) -> None:
+async def test_failures_after_the_first_event(client: Client, dialect: str, subtests: pytest.Subtests) -> None:
     rows = [(provider, behaviour) for provider in (*PROVIDERS, *STAND_INS) for behaviour in LATE]
     answers = await asyncio.gather(*(ask(client, *row, stream=True) for row in rows))
     for (provider, behaviour), answer in zip(rows, answers, strict=True):
@@ -152,7 +155,7 @@ async def test_failures_after_the_first_event(client: Any, dialect: str, subtest
 
 
 @pytest.mark.parametrize("dialect", CLIENTS)
-async def test_what_does_no_harm(client: Any, dialect: str, subtests: pytest.Subtests) -> None:
+async def test_what_does_no_harm(client: Client, dialect: str, subtests: pytest.Subtests) -> None:
     rows = [(provider, behaviour) for provider in PROVIDERS for behaviour in HARMLESS]
     answers = await asyncio.gather(*(ask(client, *row, stream=True) for row in rows))
     for (provider, behaviour), answer in zip(rows, answers, strict=True):
@@ -164,7 +167,7 @@ async def test_what_does_no_harm(client: Any, dialect: str, subtests: pytest.Sub
 
 
 @pytest_asyncio.fixture
-async def sdk(house: Any) -> AsyncIterator[AsyncOpenAI]:
+async def sdk(house: House) -> AsyncIterator[AsyncOpenAI]:
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
         yield client
 
@@ -199,7 +202,7 @@ async def test_every_choice_of_every_prompt_is_told_apart(sdk: AsyncOpenAI, prov
 
 
 @pytest.mark.parametrize("prompt", [[1, 2, 3], [[1, 2], [3]]])
-async def test_tokens_reach_openai(house: Any, sdk: AsyncOpenAI, prompt: Any) -> None:
+async def test_tokens_reach_openai(house: House, sdk: AsyncOpenAI, prompt: JsonValue) -> None:
     reply = await sdk.completions.create(model="openai", prompt=prompt)
     assert len(reply.choices) == (2 if isinstance(prompt[0], list) else 1)
     assert house.fakes["openai"].requests[-1].body["prompt"] == prompt
@@ -220,7 +223,7 @@ async def test_log_probabilities(sdk: AsyncOpenAI, stream: bool) -> None:
     assert "".join(tokens) == SENTENCE
 
 
-async def test_databricks_gets_what_it_understands(house: Any, sdk: AsyncOpenAI) -> None:
+async def test_databricks_gets_what_it_understands(house: House, sdk: AsyncOpenAI) -> None:
     extra = {"top_k": 3, "error_behavior": "error", "use_raw_prompt": True}
     await sdk.completions.create(
         model="databricks", prompt=["a"], max_tokens=5, suffix="!", user="me", best_of=1, extra_body=extra
@@ -231,7 +234,7 @@ async def test_databricks_gets_what_it_understands(house: Any, sdk: AsyncOpenAI)
     assert received.body == wanted
 
 
-async def test_a_stream_that_is_asked_for_whole_is_one_to_the_client(house: Any, sdk: AsyncOpenAI) -> None:
+async def test_a_stream_that_is_asked_for_whole_is_one_to_the_client(house: House, sdk: AsyncOpenAI) -> None:
     stream = await sdk.completions.create(
         model="databricks", prompt="x", n=2, stream=True, stream_options={"include_usage": True}
     )
@@ -246,7 +249,7 @@ async def test_a_stream_that_is_asked_for_whole_is_one_to_the_client(house: Any,
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_openais_client_at_databricks_addresses(house: Any, provider: str) -> None:
+async def test_openais_client_at_databricks_addresses(house: House, provider: str) -> None:
     base_url = f"{house.proxy.url}/serving-endpoints"
     async with AsyncOpenAI(base_url=base_url, api_key="any", max_retries=0) as sdk:
         whole = await sdk.completions.create(model=provider, prompt=["a", "b"])
@@ -259,7 +262,9 @@ async def test_openais_client_at_databricks_addresses(house: Any, provider: str)
 
 @pytest.mark.parametrize("provider", [*PROVIDERS, *STAND_INS])
 @pytest.mark.parametrize("prefix", ["", "/databricks"])
-async def test_a_prompt_at_the_address_of_an_endpoint(house: Any, client_of: Any, provider: str, prefix: str) -> None:
+async def test_a_prompt_at_the_address_of_an_endpoint(
+    house: House, client_of: MakeClient, provider: str, prefix: str
+) -> None:
     client = client_of(house, "databricks", protocol="completions")
     path = f"{prefix}/serving-endpoints/{provider}/invocations"
     whole = await client.send(json.dumps({"prompt": "hello"}).encode(), path)
@@ -273,11 +278,11 @@ async def test_a_prompt_at_the_address_of_an_endpoint(house: Any, client_of: Any
 
 
 @pytest.mark.parametrize("provider", [*PROVIDERS, *STAND_INS])
-async def test_databricks_own_client(house: Any, monkeypatch: pytest.MonkeyPatch, provider: str) -> None:
+async def test_databricks_own_client(house: House, monkeypatch: pytest.MonkeyPatch, provider: str) -> None:
     for name in ("DATABRICKS_HOST", "DATABRICKS_TOKEN", "DATABRICKS_CONFIG_PROFILE"):
         monkeypatch.delenv(name, raising=False)
 
-    def ask() -> Any:
+    def ask() -> JsonValue:
         workspace = WorkspaceClient(host=house.proxy.url, token="any")
         return workspace.serving_endpoints.query(provider, prompt="hello", max_tokens=20, stop=["END"])
 
@@ -287,7 +292,7 @@ async def test_databricks_own_client(house: Any, monkeypatch: pytest.MonkeyPatch
     assert reply.usage.total_tokens > 0
 
 
-async def test_chat_that_stands_in_is_a_loss(house: Any, sdk: AsyncOpenAI) -> None:
+async def test_chat_that_stands_in_is_a_loss(house: House, sdk: AsyncOpenAI) -> None:
     raw = await sdk.completions.with_raw_response.create(model="mindie", prompt="hello", max_tokens=9)
     assert 'converted;path="prompt"' in raw.headers["x-dragoman-changes"]
     body = house.fakes["mindie"].requests[-1].body
@@ -304,14 +309,14 @@ async def test_chat_that_stands_in_is_a_loss(house: Any, sdk: AsyncOpenAI) -> No
     ({"prompt": "x", "logprobs": 0}, "logprobs"),
     ({"prompt": "x", "best_of": 2}, "best_of"),
 ])  # fmt: skip
-async def test_what_chat_cannot_stand_in_for(house: Any, sdk: AsyncOpenAI, body: dict[str, Any], param: str) -> None:
+async def test_what_chat_cannot_stand_in_for(house: House, sdk: AsyncOpenAI, body: JsonObject, param: str) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         await sdk.completions.create(model="mindie", **body)
     assert (caught.value.param, caught.value.code) == (param, "unsupported_parameter")
     assert house.fakes["mindie"].requests == []
 
 
-async def test_several_prompts_are_several_questions(house: Any, sdk: AsyncOpenAI) -> None:
+async def test_several_prompts_are_several_questions(house: House, sdk: AsyncOpenAI) -> None:
     raw = await sdk.completions.with_raw_response.create(model="mindie", prompt=["a", "b", "fake:length"], n=2)
     reply, one = raw.parse(), await sdk.completions.create(model="mindie", prompt="a", n=2)
     assert [choice.index for choice in reply.choices] == [0, 1, 2, 3, 4, 5]
@@ -324,14 +329,14 @@ async def test_several_prompts_are_several_questions(house: Any, sdk: AsyncOpenA
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_fault_of_one_prompt_is_all_there_is(house: Any, sdk: AsyncOpenAI, stream: bool) -> None:
+async def test_a_fault_of_one_prompt_is_all_there_is(house: House, sdk: AsyncOpenAI, stream: bool) -> None:
     wrong = "fake:mindie-422(param=messages[0].content)"
     with pytest.raises(openai.UnprocessableEntityError) as caught:
         await sdk.completions.create(model="mindie", prompt=["a", wrong], stream=stream)
     assert caught.value.param == "prompt[1]"
 
 
-async def test_a_stream_of_several_prompts(house: Any, sdk: AsyncOpenAI) -> None:
+async def test_a_stream_of_several_prompts(house: House, sdk: AsyncOpenAI) -> None:
     stream = await sdk.completions.create(
         model="mindie", prompt=["a", "b"], stream=True, stream_options={"include_usage": True}
     )
@@ -341,14 +346,14 @@ async def test_a_stream_of_several_prompts(house: Any, sdk: AsyncOpenAI) -> None
     assert [received.body.get("stream") for received in house.fakes["mindie"].requests] == [None, None]
 
 
-async def test_a_fault_in_the_message_is_told_of_the_prompt(house: Any, sdk: AsyncOpenAI) -> None:
+async def test_a_fault_in_the_message_is_told_of_the_prompt(house: House, sdk: AsyncOpenAI) -> None:
     house.fakes["mindie"].script("mindie-422(param=messages[0].content)")
     with pytest.raises(openai.UnprocessableEntityError) as caught:
         await sdk.completions.create(model="mindie", prompt="x")
     assert caught.value.param == "prompt"
 
 
-async def test_without_the_switch_nothing_stands_in(build: Any) -> None:
+async def test_without_the_switch_nothing_stands_in(build: BuildHouse) -> None:
     house = await build()
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as sdk:
         with pytest.raises(openai.BadRequestError) as caught:
@@ -360,7 +365,7 @@ async def test_without_the_switch_nothing_stands_in(build: Any) -> None:
 
 # Bad inputs
 
-BAD: list[tuple[dict[str, Any], str, str, tuple[str, ...]]] = [
+BAD: list[tuple[JsonObject, str, str, tuple[str, ...]]] = [
     # body, client, kind of fault, words
     ({"prompt": ["a", 1]}, "openai", "invalid_request", ("prompt[1]",)),
     ({"prompt": []}, "openai", "invalid_request", ("prompt",)),
@@ -383,7 +388,7 @@ BAD: list[tuple[dict[str, Any], str, str, tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(("body", "dialect", "kind", "words"), BAD)
 async def test_bad_requests_never_reach_a_provider(
-    house: Any, client_of: Any, body: dict[str, Any], dialect: str, kind: str, words: tuple[str, ...]
+    house: House, client_of: MakeClient, body: JsonObject, dialect: str, kind: str, words: tuple[str, ...]
 ) -> None:
     client = client_of(house, dialect, protocol="completions")
     answer = await client.send(json.dumps({"model": "openai", **body}).encode())

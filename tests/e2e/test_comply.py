@@ -12,11 +12,11 @@ from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dragoman.contract.fakes import FakeProvider
+from dragoman.contract.json_types import JsonValue
 from tests.dialects import DIALECTS
 
 EXPECTED: dict[str, dict[str, dict[str, str]]] = json.loads(
@@ -49,7 +49,7 @@ async def served(fake: FakeProvider, folder: Path) -> AsyncIterator[str]:
         await asyncio.wait_for(process.communicate(), 30)
 
 
-async def judged(form: str, url: str, dialect: str) -> list[Any]:
+async def judged(form: str, url: str, dialect: str) -> list[JsonValue]:
     options = ("-u", url, "-k", "any", "-m", MODEL.format(dialect=dialect), "--format", form, "--timeout", "20")
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", JUDGE, *options, "--json", stdout=PIPE, stderr=PIPE

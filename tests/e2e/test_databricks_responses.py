@@ -18,14 +18,17 @@ from databricks.sdk.config import Config as WorkspaceConfig
 from openai import AsyncOpenAI
 
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
 from tests.dialects import called
 
+from .house import House
+
 CHAT = called("chat")
 CALLED = ("openai-responses", "databricks-responses")
 MODELS = CHAT + CALLED
-TOOLS: list[dict[str, Any]] = [
+TOOLS: list[JsonObject] = [
     {
         "type": "function",
         "function": {"name": name, "description": "d", "parameters": {"type": "object", "properties": {}}},
@@ -52,17 +55,17 @@ class Endpoint:
     """What a Databricks client asks. `profile` is that in which it is served."""
 
     url: str
-    house: Any
+    house: House
     session: aiohttp.ClientSession
     profile: str = "actual"
 
-    async def post(self, model: str, way: int = 0, **body: Any) -> tuple[int, bytes]:
+    async def post(self, model: str, way: int = 0, **body: JsonValue) -> tuple[int, bytes]:
         whole = {"model": model, "input": "hello", **body}
         path = WAYS[way].format(model=model)
         async with self.session.post(self.url + path, json=whole) as response:
             return response.status, await response.read()
 
-    async def ask(self, model: str, said: str = "hello", way: int = 0, **body: Any) -> Any:
+    async def ask(self, model: str, said: str = "hello", way: int = 0, **body: JsonValue) -> JsonValue:
         body = {"input": [{"role": "user", "content": said}], **body}
         status, raw = await self.post(model, way, **body)
         assert status == 200, raw
@@ -70,7 +73,7 @@ class Endpoint:
         self.check(reply, "reply")
         return reply
 
-    async def events(self, model: str, said: str = "hello", way: int = 0, **body: Any) -> list[Any]:
+    async def events(self, model: str, said: str = "hello", way: int = 0, **body: JsonValue) -> list[JsonValue]:
         body = {"input": [{"role": "user", "content": said}], "stream": True, **body}
         status, raw = await self.post(model, way, **body)
         assert status == 200, raw
@@ -82,12 +85,12 @@ class Endpoint:
             self.check(event, "event")
         return found
 
-    def check(self, body: Any, side: str) -> None:
+    def check(self, body: JsonValue, side: str) -> None:
         found = [v.message for v in load_validator(f"databricks/responses.{side}", self.profile).violations(body)]
         assert found == [], body
 
 
-def configuration(house: Any, profile: str) -> Config:
+def configuration(house: House, profile: str) -> Config:
     fakes = {
         name: {"dialect": name, "base_url": fake.base_url, "api_key": "sk-upstream"}
         for name, fake in house.fakes.items()
@@ -103,26 +106,26 @@ def configuration(house: Any, profile: str) -> Config:
 
 
 @pytest_asyncio.fixture(params=["actual", "documented"])
-async def endpoint(house: Any, request: Any) -> AsyncIterator[Endpoint]:
+async def endpoint(house: House, request: pytest.FixtureRequest) -> AsyncIterator[Endpoint]:
     running = await start(configuration(house, request.param))
     async with aiohttp.ClientSession() as session:
         yield Endpoint(running.url, house, session, request.param)
     await running.stop()
 
 
-def texts(reply: Any) -> str:
+def texts(reply: JsonValue) -> str:
     blocks = [block for item in reply["output"] if item["type"] == "message" for block in item["content"]]
     return "".join(block["text"] for block in blocks if block["type"] == "output_text")
 
 
-def calls(output: list[Any]) -> list[Any]:
+def calls(output: list[JsonObject]) -> list[JsonObject]:
     """Wherever they stand: items in `actual`, blocks of messages in `documented`."""
     blocks = [block for item in output for block in item.get("content", ())]
     return [item for item in [*output, *blocks] if item["type"] == "function_call"]
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_r12_the_whole_object(endpoint: Endpoint, model: str) -> None:
+async def test_replies_have_every_documented_key(endpoint: Endpoint, model: str) -> None:
     settings = {"instructions": "be brief", "max_output_tokens": 50, "tools": TOOLS, "metadata": {"k": "v"}}
     for way in range(len(WAYS)):
         reply = await endpoint.ask(model, way=way, **settings)
@@ -182,7 +185,7 @@ async def test_whatever_comes_is_valid(endpoint: Endpoint, model: str, behaviour
     assert bool(thoughts) == (behaviour == "reasoning" and endpoint.profile == "actual")
 
 
-BAD: list[tuple[dict[str, Any], str, str]] = [
+BAD: list[tuple[JsonObject, str, str]] = [
     ({"background": True}, "INVALID_PARAMETER_VALUE", "background"),
     ({"store": True}, "INVALID_PARAMETER_VALUE", "store"),
     ({"conversation": "c"}, "INVALID_PARAMETER_VALUE", "conversation"),
@@ -197,7 +200,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("body", "code", "said"), BAD)
 async def test_bad_requests_get_the_native_error_and_go_nowhere(
-    endpoint: Endpoint, body: dict[str, Any], code: str, said: str
+    endpoint: Endpoint, body: JsonObject, code: str, said: str
 ) -> None:
     for way in (0, 2):
         status, raw = await endpoint.post("openai", way, **body)
@@ -220,7 +223,7 @@ async def test_failures_of_providers(endpoint: Endpoint, model: str) -> None:
 
 
 async def test_the_body_chooses_the_protocol(endpoint: Endpoint) -> None:
-    async def invoke(model: str, body: dict[str, Any]) -> tuple[int, Any]:
+    async def invoke(model: str, body: JsonObject) -> tuple[int, JsonValue]:
         path = f"{endpoint.url}/serving-endpoints/{model}/invocations"
         async with endpoint.session.post(path, json=body) as response:
             return response.status, await response.json()
@@ -244,7 +247,7 @@ async def test_the_body_chooses_the_protocol(endpoint: Endpoint) -> None:
 
 
 @pytest.fixture
-async def served(house: Any) -> AsyncIterator[str]:
+async def served(house: House) -> AsyncIterator[str]:
     running = await start(configuration(house, "actual"))
     yield running.url
     await running.stop()
@@ -252,7 +255,7 @@ async def served(house: Any) -> AsyncIterator[str]:
 
 @pytest.mark.parametrize("model", MODELS)
 async def test_openais_client_at_databricks_address(served: str, model: str) -> None:
-    flat: Any = [{"type": "function", **tool["function"], "strict": False} for tool in TOOLS]
+    flat: list[JsonObject] = [{"type": "function", **tool["function"], "strict": False} for tool in TOOLS]
     async with AsyncOpenAI(base_url=f"{served}/serving-endpoints", api_key="any", max_retries=0) as client:
         async with client.responses.stream(model=model, input="hello", tools=flat) as stream:
             async for _ in stream:
@@ -274,7 +277,7 @@ async def test_databricks_own_client(served: str, model: str, monkeypatch: pytes
         monkeypatch.delenv(name, raising=False)
     items = [{"role": "user", "content": "hello"}]
 
-    def ask() -> tuple[Any, Any]:
+    def ask() -> tuple[JsonValue, JsonValue]:
         client = WorkspaceClient(config=WorkspaceConfig(host=served, token="any"))
         known = client.serving_endpoints.query(model, input=items)
         raw = client.api_client.do("POST", f"/serving-endpoints/{model}/invocations", body={"input": items})

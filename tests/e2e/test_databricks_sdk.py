@@ -14,7 +14,10 @@ from databricks.sdk.clock import Clock
 from databricks.sdk.config import Config
 from databricks.sdk.service.serving import ChatMessage, ChatMessageRole, QueryEndpointResponse
 
+from dragoman.contract.json_types import JsonValue
 from tests.dialects import DIALECTS
+
+from .house import BuildHouse, House
 
 HELLO = ChatMessage(role=ChatMessageRole.USER, content="hello")
 
@@ -40,7 +43,7 @@ class Workspace:
         config = Config(host=url, token=token, retry_timeout_seconds=1, clock=Hasty())
         self._client = WorkspaceClient(config=config)
 
-    async def query(self, model: str, *messages: ChatMessage, **more: Any) -> QueryEndpointResponse:
+    async def query(self, model: str, *messages: ChatMessage, **more: JsonValue) -> QueryEndpointResponse:
         ask = self._client.serving_endpoints.query
         return await asyncio.to_thread(ask, model, messages=list(messages) or [HELLO], **more)
 
@@ -58,7 +61,7 @@ class Workspace:
 
 
 @pytest.fixture
-async def workspace(house: Any, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+async def workspace(house: House, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     for name in ("DATABRICKS_HOST", "DATABRICKS_TOKEN", "DATABRICKS_CONFIG_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     return await asyncio.to_thread(Workspace, house.proxy.url)
@@ -69,7 +72,7 @@ def told(behaviour: str) -> ChatMessage:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_chat(house: Any, workspace: Workspace, dialect: str) -> None:
+async def test_chat(house: House, workspace: Workspace, dialect: str) -> None:
     system = ChatMessage(role=ChatMessageRole.SYSTEM, content="be brief")
     reply = await workspace.query(dialect, system, HELLO, max_tokens=20, temperature=0.5, stop=["END"])
     assert reply.object is not None, "the client knows this word"
@@ -134,7 +137,7 @@ async def test_what_the_client_tries_again(workspace: Workspace, dialect: str) -
         assert last.retry_after_secs == (2 if behaviour == "rate-limit" else 1)  # without a header it takes 1
 
 
-async def test_what_is_wrong_with_a_request(house: Any, workspace: Workspace) -> None:
+async def test_what_is_wrong_with_a_request(house: House, workspace: Workspace) -> None:
     with pytest.raises(errors.InvalidParameterValue, match="temperature must be at most 2, got 3"):
         await workspace.query("openai", temperature=3)
     with pytest.raises(errors.InvalidParameterValue, match=r"messages\[1\].*system message"):
@@ -146,7 +149,7 @@ async def test_what_is_wrong_with_a_request(house: Any, workspace: Workspace) ->
     assert not [fake.requests for fake in house.fakes.values() if fake.requests]
 
 
-async def test_the_key(build: Any, workspace: Workspace) -> None:
+async def test_the_key(build: BuildHouse, workspace: Workspace) -> None:
     house = await build(keys=[{"name": "me", "key": "sk-mine"}])
     mine, other = [await asyncio.to_thread(Workspace, house.proxy.url, key) for key in ("sk-mine", "sk-other")]
     assert (await mine.query("openai")).choices

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from dragoman.contract.json_types import JsonObject
 from tests.dialects import called
 
-ADVISING: dict[str, dict[str, Any]] = {
+from .client import MakeClient
+from .house import House
+
+ADVISING: dict[str, JsonObject] = {
     "databricks": {"client_request_id": "c", "usage_context": {"team": "a"}},
     "azure": {"user_security_context": {"application_name": "a"}},
 }
@@ -17,7 +19,9 @@ PROVIDERS = called("chat")
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("dialect", ADVISING)
-async def test_what_only_advises_is_left_out_and_named(house: Any, client_of: Any, dialect: str, provider: str) -> None:
+async def test_what_only_advises_is_left_out_and_named(
+    house: House, client_of: MakeClient, dialect: str, provider: str
+) -> None:
     keys = ADVISING[dialect]
     answer = await client_of(house, dialect).ask(provider, way=-1, **keys)
     assert answer.status == 200
@@ -28,7 +32,7 @@ async def test_what_only_advises_is_left_out_and_named(house: Any, client_of: An
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_what_alters_the_answer_is_refused(house: Any, client_of: Any, provider: str) -> None:
+async def test_what_alters_the_answer_is_refused(house: House, client_of: MakeClient, provider: str) -> None:
     client = client_of(house, "databricks")
     answer = await client.ask(provider, way=-1, extra_params={"k": "v"})
     if provider == "databricks":
@@ -39,7 +43,7 @@ async def test_what_alters_the_answer_is_refused(house: Any, client_of: Any, pro
         assert house.fakes[provider].requests == []
 
 
-async def test_a_client_that_wants_extras_passed_on_does_not_pass_these(house: Any, client_of: Any) -> None:
+async def test_a_client_that_wants_extras_passed_on_does_not_pass_these(house: House, client_of: MakeClient) -> None:
     headers = {"extra-parameters": "pass-through"}
     answer = await client_of(house, "databricks").ask("azure", way=-1, client_request_id="c", foo=1, headers=headers)
     assert answer.status == 200

@@ -7,8 +7,7 @@ import asyncio
 import base64
 import json
 import struct
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Mapping
 
 import aiohttp
 import openai
@@ -18,10 +17,15 @@ from azure.ai.inference.aio import EmbeddingsClient
 from azure.core.credentials import AzureKeyCredential
 from azure.core.exceptions import HttpResponseError
 from databricks.sdk import WorkspaceClient, errors
+from databricks.sdk.service.serving import QueryEndpointResponse
 
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.fakes.embeddings import make_vector
+from dragoman.contract.json_types import JsonValue
 from tests.dialects import called
+
+from .client import Client
+from .house import BuildHouse, House
 
 PROVIDERS = called("embeddings")
 PATHS = {
@@ -33,12 +37,12 @@ TEXTS = ["one", "two words", "καλημέρα"]
 
 
 @pytest_asyncio.fixture
-async def house(build: Any) -> Any:
+async def house(build: BuildHouse) -> House:
     return await build(protocols=["chat", "embeddings"])
 
 
 @pytest_asyncio.fixture
-async def client(house: Any) -> AsyncIterator[openai.AsyncOpenAI]:
+async def client(house: House) -> AsyncIterator[openai.AsyncOpenAI]:
     async with openai.AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
         yield client
 
@@ -47,7 +51,7 @@ def make_azure(url: str) -> EmbeddingsClient:
     return EmbeddingsClient(endpoint=url, credential=AzureKeyCredential("any"), retry_total=0)
 
 
-async def post(house: Any, path: str, body: Any) -> tuple[int, Any, Any]:
+async def post(house: House, path: str, body: JsonValue) -> tuple[int, Mapping[str, str], JsonValue]:
     async with (
         aiohttp.ClientSession() as session,
         session.post(house.proxy.url + path, json=body) as response,
@@ -60,7 +64,7 @@ def packed(vector: list[float]) -> str:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_the_sdk_asks_for_base64_unasked(house: Any, client: Any, provider: str) -> None:
+async def test_the_sdk_asks_for_base64_unasked(house: House, client: Client, provider: str) -> None:
     reply = await client.embeddings.create(model=provider, input=TEXTS)
     assert [item.embedding for item in reply.data] == [make_vector(text) for text in TEXTS]
     assert [item.index for item in reply.data] == [0, 1, 2]
@@ -75,12 +79,12 @@ async def test_the_sdk_asks_for_base64_unasked(house: Any, client: Any, provider
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_floats(client: Any, provider: str) -> None:
+async def test_floats(client: Client, provider: str) -> None:
     reply = await client.embeddings.create(model=provider, input="one", encoding_format="float")
     assert reply.data[0].embedding == make_vector("one")
 
 
-async def test_dimensions_tokens_and_users(house: Any, client: Any) -> None:
+async def test_dimensions_tokens_and_users(house: House, client: Client) -> None:
     for provider in ("openai", "azure"):
         reply = await client.embeddings.create(model=provider, input="one", dimensions=3, user="me")
         assert reply.data[0].embedding == make_vector("one", 3)
@@ -98,7 +102,7 @@ async def test_dimensions_tokens_and_users(house: Any, client: Any) -> None:
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("dialect", PATHS)
-async def test_every_client_over_every_provider(house: Any, dialect: str, provider: str) -> None:
+async def test_every_client_over_every_provider(house: House, dialect: str, provider: str) -> None:
     for path in PATHS[dialect]:
         status, headers, body = await post(house, path, {"model": provider, "input": TEXTS})
         assert status == 200, body
@@ -107,7 +111,7 @@ async def test_every_client_over_every_provider(house: Any, dialect: str, provid
         assert [item["embedding"] for item in body["data"]] == [make_vector(text) for text in TEXTS]
 
 
-async def test_azures_client(house: Any) -> None:
+async def test_azures_client(house: House) -> None:
     for prefix in ("", "/azure", "/models", "/azure/models"):
         endpoint = house.proxy.url + prefix
         async with make_azure(endpoint) as client:
@@ -130,11 +134,11 @@ async def test_azures_client(house: Any) -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_databricks_client(house: Any, monkeypatch: pytest.MonkeyPatch, provider: str) -> None:
+async def test_databricks_client(house: House, monkeypatch: pytest.MonkeyPatch, provider: str) -> None:
     for name in ("DATABRICKS_HOST", "DATABRICKS_TOKEN", "DATABRICKS_CONFIG_PROFILE"):
         monkeypatch.delenv(name, raising=False)
 
-    def ask(given: Any) -> Any:
+    def ask(given: str | list[str]) -> QueryEndpointResponse:
         return WorkspaceClient(host=house.proxy.url, token="any").serving_endpoints.query(provider, input=given)
 
     reply = await asyncio.to_thread(ask, TEXTS)
@@ -148,13 +152,13 @@ async def test_databricks_client(house: Any, monkeypatch: pytest.MonkeyPatch, pr
         await asyncio.to_thread(ask, ["x", 1])
 
 
-async def test_openais_client_at_databricks_address(house: Any) -> None:
+async def test_openais_client_at_databricks_address(house: House) -> None:
     async with openai.AsyncOpenAI(base_url=f"{house.proxy.url}/serving-endpoints", api_key="any") as client:
         reply = await client.embeddings.create(model="databricks", input=TEXTS)
     assert [item.embedding for item in reply.data] == [make_vector(text) for text in TEXTS]
 
 
-async def test_databricks_instruction(house: Any) -> None:
+async def test_databricks_instruction(house: House) -> None:
     path = PATHS["databricks"][0]
     body = {"model": "databricks", "input": ["x"], "instruction": "Represent this:"}
     assert (await post(house, path, body))[0] == 200
@@ -167,7 +171,7 @@ async def test_databricks_instruction(house: Any) -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_2048_inputs_come_back_in_order(house: Any, client: Any, provider: str) -> None:
+async def test_2048_inputs_come_back_in_order(house: House, client: Client, provider: str) -> None:
     texts = [f"text {number}" for number in range(2048)]
     reply = await client.embeddings.create(model=provider, input=texts)
     assert [item.embedding for item in reply.data] == [make_vector(text) for text in texts]
@@ -177,7 +181,7 @@ async def test_2048_inputs_come_back_in_order(house: Any, client: Any, provider:
     assert sizes == ([98] + 13 * [150] if provider == "databricks" else [2048])
 
 
-async def test_a_providers_own_limit(build: Any) -> None:
+async def test_a_providers_own_limit(build: BuildHouse) -> None:
     house = await build(protocols=["embeddings"], limits={"inputs": 2})
     for provider in PROVIDERS:
         request = {"model": provider, "input": list("abcde"), "user": "me"}
@@ -189,7 +193,7 @@ async def test_a_providers_own_limit(build: Any) -> None:
         assert status == 200, "tokens of one input are not split"
 
 
-async def test_more_calls_than_one_request_may_take(build: Any) -> None:
+async def test_more_calls_than_one_request_may_take(build: BuildHouse) -> None:
     house = await build(protocols=["embeddings"], limits={"inputs": 2})
     status, _, body = await post(house, "/v1/embeddings", {"model": "openai", "input": ["x"] * 513})
     assert (status, body["error"]["param"], body["error"]["code"]) == (400, "input", "array_above_max_length")
@@ -197,7 +201,7 @@ async def test_more_calls_than_one_request_may_take(build: Any) -> None:
     assert not house.fakes["openai"].requests
 
 
-async def test_the_failure_of_a_part_is_the_wholes(build: Any) -> None:
+async def test_the_failure_of_a_part_is_the_wholes(build: BuildHouse) -> None:
     house = await build(protocols=["embeddings"], limits={"inputs": 2})
     for behaviour, status in (("status-500", 500), ("rate-limit", 429), ("cut-before", 502), ("html", 502)):
         texts = [*"abcdef", f"fake:{behaviour}", "h"]
@@ -209,10 +213,10 @@ async def test_the_failure_of_a_part_is_the_wholes(build: Any) -> None:
     assert (found, body["error"]["param"]) == (502, "input[7]")
 
 
-async def test_paths_of_a_part_lead_back(build: Any) -> None:
+async def test_paths_of_a_part_lead_back(build: BuildHouse) -> None:
     house = await build(protocols=["embeddings"])
     house.fakes["databricks"].validate = False
-    texts: list[Any] = ["x"] * 1400
+    texts: list[JsonValue] = ["x"] * 1400
     texts[1234] = "fake:vectors-null"  # the last of its part by its index there, 34 after 8 parts of 150
     found, _, body = await post(house, "/v1/embeddings", {"model": "databricks", "input": texts[:1235]})
     assert (found, body["error"]["param"]) == (502, "input[1234]")
@@ -237,7 +241,7 @@ BROKEN = {  # behaviour: what the message says
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_vectors_that_cannot_be_trusted(house: Any, provider: str) -> None:
+async def test_vectors_that_cannot_be_trusted(house: House, provider: str) -> None:
     for behaviour, said in BROKEN.items():
         for encoding in ("float", "base64"):
             request = {"model": provider, "input": ["a", "b", f"fake:{behaviour}"], "encoding_format": encoding}
@@ -249,13 +253,13 @@ async def test_vectors_that_cannot_be_trusted(house: Any, provider: str) -> None
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_what_is_mended(house: Any, client: Any, provider: str) -> None:
+async def test_what_is_mended(house: House, client: Client, provider: str) -> None:
     for behaviour in ("vectors-shuffled", "vectors-as-floats", "vectors-as-base64", "vectors-without-usage", "gzip"):
         texts = ["a", "b", f"fake:{behaviour}"]
         for encoding in ("float", "base64"):
             reply = await client.embeddings.create(model=provider, input=texts, encoding_format=encoding)
             found = [item.embedding for item in reply.data]
-            wanted: list[Any] = [make_vector(text) for text in texts]
+            wanted: list[JsonValue] = [make_vector(text) for text in texts]
             assert found == (wanted if encoding == "float" else list(map(packed, wanted))), behaviour
             judged = reply.model_dump(exclude_none=True, warnings=False)
             assert [v.message for v in load_validator("hub/embeddings.reply").violations(judged)] == []
@@ -273,7 +277,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("dialect", PATHS)
-async def test_faults_in_the_clients_form(house: Any, dialect: str, provider: str) -> None:
+async def test_faults_in_the_clients_form(house: House, dialect: str, provider: str) -> None:
     for behaviour, status in FAULTS.items():
         body = {"model": provider, "input": [f"fake:{behaviour}"]}
         found, headers, error = await post(house, PATHS[dialect][0], body)
@@ -305,13 +309,13 @@ BAD = [
 
 
 @pytest.mark.parametrize(("body", "status", "param"), BAD)
-async def test_bad_requests(house: Any, body: Any, status: int, param: str) -> None:
+async def test_bad_requests(house: House, body: JsonValue, status: int, param: str) -> None:
     found, _, error = await post(house, "/v1/embeddings", body)
     assert (found, error["error"]["param"]) == (status, param)
     assert not [fake.requests for fake in house.fakes.values() if fake.requests]
 
 
-async def test_bad_requests_of_azures_and_databricks_clients(house: Any) -> None:
+async def test_bad_requests_of_azures_and_databricks_clients(house: House) -> None:
     status, _, body = await post(house, "/embeddings", {"model": "azure", "input": ["x"]})
     assert (status, body["param"]) == (400, "api-version")
     status, _, body = await post(house, PATHS["azure"][0], {"model": "azure", "input": "x"})
@@ -322,7 +326,7 @@ async def test_bad_requests_of_azures_and_databricks_clients(house: Any) -> None
     assert (status, body["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
 
 
-async def test_policies_of_replies(build: Any) -> None:
+async def test_policies_of_replies(build: BuildHouse) -> None:
     for policy, shuffled in (("off", True), ("report", True), ("repair", False), ("strict", False)):
         house = await build(protocols=["embeddings"], policy={"replies": policy})
         body = {"model": "openai", "input": ["a", "fake:vectors-shuffled"]}
@@ -334,7 +338,7 @@ async def test_policies_of_replies(build: Any) -> None:
         assert (await post(house, "/v1/embeddings", body))[0] == (502 if policy == "strict" else 200)
 
 
-async def test_a_client_that_leaves_ends_every_part(build: Any) -> None:
+async def test_a_client_that_leaves_ends_every_part(build: BuildHouse) -> None:
     house = await build(protocols=["embeddings"], limits={"inputs": 1})
     fake = house.fakes["openai"]
     fake.behaviour = "hang"
@@ -348,7 +352,7 @@ async def test_a_client_that_leaves_ends_every_part(build: Any) -> None:
     assert fake.disconnects == len(fake.requests) == 8, "no more than 8 at the same time"
 
 
-async def test_a_late_part_is_a_timeout(build: Any) -> None:
+async def test_a_late_part_is_a_timeout(build: BuildHouse) -> None:
     house = await build(
         protocols=["embeddings"], limits={"inputs": 1}, timeouts={"total": 0.3, "first_token": 0.3, "inter_token": 0.3,
         "connect": 0.3},
@@ -359,7 +363,7 @@ async def test_a_late_part_is_a_timeout(build: Any) -> None:
     assert status == 200
 
 
-async def test_a_fallback_gets_the_whole(build: Any) -> None:
+async def test_a_fallback_gets_the_whole(build: BuildHouse) -> None:
     targets = {"targets": [{"provider": "databricks"}], "fallbacks": ["azure"]}
     house = await build(protocols=["embeddings"], more_models={"first": targets})
     house.fakes["databricks"].behaviour = "status-503"
@@ -370,7 +374,7 @@ async def test_a_fallback_gets_the_whole(build: Any) -> None:
     assert len(house.fakes["azure"].requests) == 1
 
 
-async def test_keys_that_only_databricks_knows(house: Any) -> None:
+async def test_keys_that_only_databricks_knows(house: House) -> None:
     body = {"input": ["x"], "client_request_id": "c", "usage_context": {"team": "a"}}
     for provider in PROVIDERS:
         status, headers, _ = await post(house, PATHS["databricks"][0], {**body, "model": provider})

@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import aiohttp
 import jsonschema
@@ -19,8 +18,13 @@ from azure.core.credentials import AzureKeyCredential
 from azure.core.exceptions import HttpResponseError
 from databricks.sdk import WorkspaceClient, errors
 from databricks.sdk.config import Config
+from databricks.sdk.service.serving import ServingEndpoint, ServingEndpointDetailed
 
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonValue
+
+from .client import Client
+from .house import BuildHouse, House
 
 KEYS = [
     {"name": "all", "key": "sk-all"},
@@ -41,12 +45,12 @@ def published(component: str) -> jsonschema.Draft202012Validator:
 
 
 @pytest.fixture
-async def house(build: Any) -> Any:
+async def house(build: BuildHouse) -> House:
     return await build(keys=KEYS, more_models=MORE, protocols=["chat", "embeddings"])
 
 
 async def ask(
-    house: Any, path: str, key: str | None = "sk-all", method: str = "GET", **headers: str
+    house: House, path: str, key: str | None = "sk-all", method: str = "GET", **headers: str
 ) -> tuple[int, Mapping[str, str], bytes]:
     heads = {} if key is None else {"Authorization": f"Bearer {key}"}
     async with (
@@ -56,7 +60,7 @@ async def ask(
         return response.status, response.headers, await response.read()
 
 
-async def body_of(house: Any, path: str, key: str = "sk-all") -> Any:
+async def body_of(house: House, path: str, key: str = "sk-all") -> JsonValue:
     status, headers, raw = await ask(house, path, key)
     assert status == 200, raw
     assert headers["Content-Type"] == "application/json"
@@ -64,7 +68,7 @@ async def body_of(house: Any, path: str, key: str = "sk-all") -> Any:
     return json.loads(raw)
 
 
-async def test_openais_client(house: Any) -> None:
+async def test_openais_client(house: House) -> None:
     for base in (f"{house.proxy.url}/v1", f"{house.proxy.url}/openai/v1"):
         async with openai.AsyncOpenAI(base_url=base, api_key="sk-all", max_retries=0) as client:
             assert [model.id async for model in client.models.list()] == NAMES
@@ -82,17 +86,19 @@ async def test_openais_client(house: Any) -> None:
     assert not [fake.requests for fake in house.fakes.values() if fake.requests]
 
 
-async def test_lists_are_as_published(house: Any) -> None:
+async def test_lists_are_as_published(house: House) -> None:
     for path in ("/v1/models", "/mindie/v1/models"):
         assert not list(published("ListModelsResponse").iter_errors(await body_of(house, path)))
         assert not list(published("Model").iter_errors(await body_of(house, f"{path}/openai")))
 
 
-async def test_databricks_client(house: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+async def test_databricks_client(
+    house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     for name in ("DATABRICKS_HOST", "DATABRICKS_TOKEN", "DATABRICKS_CONFIG_PROFILE"):
         monkeypatch.delenv(name, raising=False)
 
-    def look(key: str) -> tuple[list[Any], Any]:
+    def look(key: str) -> tuple[list[ServingEndpoint], ServingEndpointDetailed]:
         endpoints = WorkspaceClient(config=Config(host=house.proxy.url, token=key)).serving_endpoints
         with pytest.raises(errors.ResourceDoesNotExist):
             endpoints.get("nobody")
@@ -114,7 +120,7 @@ async def test_databricks_client(house: Any, monkeypatch: pytest.MonkeyPatch, ca
     assert not caplog.records, "it found all that it looked for"
 
 
-async def test_databricks_client_asks_about_the_host_before_it_has_a_key(house: Any) -> None:
+async def test_databricks_client_asks_about_the_host_before_it_has_a_key(house: House) -> None:
     for key in (None, "sk-wrong", "sk-all"):
         status, _, raw = await ask(house, "/.well-known/databricks-config", key)
         assert (status, json.loads(raw)) == (200, {})
@@ -124,7 +130,7 @@ async def test_databricks_client_asks_about_the_host_before_it_has_a_key(house: 
 
 
 @pytest.mark.parametrize("client", [ChatCompletionsClient, EmbeddingsClient])
-async def test_azures_clients(build: Any, client: Any) -> None:
+async def test_azures_clients(build: BuildHouse, client: Client) -> None:
     house = await build(server={"default_model": "azure"}, protocols=["embeddings", "chat"])
     for prefix in ("", "/azure", "/models", "/azure/models"):
         endpoint = house.proxy.url + prefix
@@ -133,7 +139,7 @@ async def test_azures_clients(build: Any, client: Any) -> None:
         assert (info.model_name, info.model_type, info.model_provider_name) == ("azure", "chat_completion", "dragoman")
 
 
-async def test_azure_info(house: Any, build: Any) -> None:
+async def test_azure_info(house: House, build: BuildHouse) -> None:
     assert (await body_of(house, f"/info{VERSION}&model=databricks"))["model_name"] == "databricks"
     for path, status, code in (
         ("/info", 400, "missing_required_parameter"),
@@ -155,7 +161,7 @@ async def test_azure_info(house: Any, build: Any) -> None:
     assert json.loads(raw)["model_type"] == "embeddings"
 
 
-async def test_mindie(house: Any) -> None:
+async def test_mindie(house: House) -> None:
     listed = await body_of(house, "/mindie/v1/models")
     assert [model["id"] for model in listed["data"]] == NAMES
     assert {model["owned_by"] for model in listed["data"]} == {"MindIE Server"}
@@ -180,7 +186,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("path", ERRORS)
-async def test_errors_are_native(house: Any, path: str) -> None:
+async def test_errors_are_native(house: House, path: str) -> None:
     dialect = ERRORS[path]
     profile = "documented" if dialect == "mindie" else "actual"
     for method in ("POST", "PUT", "DELETE"):
@@ -200,7 +206,7 @@ async def test_errors_are_native(house: Any, path: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/v1/models/{}", "/api/2.0/serving-endpoints/{}", "/mindie/v1/models/{}", f"/info{VERSION}&model={{}}"]
 )
-async def test_unknown_and_forbidden_are_the_same(house: Any, path: str) -> None:
+async def test_unknown_and_forbidden_are_the_same(house: House, path: str) -> None:
     answers = []
     for name in ("mindia", "mindie"):
         status, headers, raw = await ask(house, path.format(name), "sk-some")
@@ -212,13 +218,13 @@ async def test_unknown_and_forbidden_are_the_same(house: Any, path: str) -> None
 
 
 @pytest.mark.parametrize("name", ["team-*", "wide-*", "*", "", "a/../b", "%2e%2e", "a%00b", "x" * 300, "..%2Fadmin"])
-async def test_names_that_no_model_can_have(house: Any, name: str) -> None:
+async def test_names_that_no_model_can_have(house: House, name: str) -> None:
     status, _, raw = await ask(house, f"/v1/models/{name}")
     assert status == 404, raw
     assert load_validator("openai/chat.error").accepts(json.loads(raw))
 
 
-async def test_what_is_asked_is_logged(house: Any) -> None:
+async def test_what_is_asked_is_logged(house: House) -> None:
     _, headers, _ = await ask(house, "/v1/models", "sk-some")
     line = house.line(headers["x-request-id"])
     assert line is not None

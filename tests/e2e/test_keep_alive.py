@@ -1,26 +1,28 @@
-"""T42: a stream of Responses that is silent says so, in comments; nobody else is told anything."""
+"""A silent stream of Responses gets comments as keep-alive; no other stream does."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import aiohttp
 import pytest
 from openai import AsyncOpenAI
+
+from dragoman.contract.json_types import JsonObject
+
+from .house import BuildHouse, House
 
 PAUSE = "fake:pause(delay=0.4) hello"
 CHAT = {"model": "openai", "messages": [{"role": "user", "content": PAUSE}], "stream": True}
 ASKED = {"model": "openai", "input": PAUSE, "stream": True}
 
 
-async def streamed(house: Any, path: str, body: Any) -> bytes:
+async def streamed(house: House, path: str, body: JsonObject) -> bytes:
     async with aiohttp.ClientSession() as session, session.post(house.proxy.url + path, json=body) as reply:
         assert reply.status == 200, await reply.text()
         return await reply.read()
 
 
 @pytest.mark.parametrize("protocol", ["chat", "responses"])
-async def test_a_comment_comes_where_an_event_does_not(build: Any, protocol: str) -> None:
+async def test_a_comment_comes_where_an_event_does_not(build: BuildHouse, protocol: str) -> None:
     house = await build(server={"keep_alive": 0.1}, protocols=["chat", protocol])
     parts = (await streamed(house, "/v1/responses", ASKED)).split(b"\n\n")
     pings = [place for place, part in enumerate(parts) if part == b": ping"]
@@ -40,12 +42,12 @@ async def test_a_comment_comes_where_an_event_does_not(build: Any, protocol: str
         ({"keep_alive": 0.1}, "/chat/completions?api-version=2024-05-01-preview", CHAT),
     ],
 )
-async def test_there_is_none_elsewhere(build: Any, server: Any, path: str, body: Any) -> None:
+async def test_there_is_none_elsewhere(build: BuildHouse, server: JsonObject, path: str, body: JsonObject) -> None:
     house = await build(server=server)
     assert b": ping" not in await streamed(house, path, body)
 
 
-async def test_openai_s_own_client_passes_over_it(build: Any) -> None:
+async def test_openai_s_own_client_passes_over_it(build: BuildHouse) -> None:
     house = await build(server={"keep_alive": 0.05})
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
         stream = await client.responses.create(**ASKED)
@@ -54,7 +56,7 @@ async def test_openai_s_own_client_passes_over_it(build: Any) -> None:
     assert found.count("response.output_text.delta") > 5
 
 
-async def test_a_failure_after_the_silence_is_still_the_last_word(build: Any) -> None:
+async def test_a_failure_after_the_silence_is_still_the_last_word(build: BuildHouse) -> None:
     house = await build(server={"keep_alive": 0.05}, timeouts={"inter_token": 0.2})
     parts = (await streamed(house, "/v1/responses", {**ASKED, "input": "fake:stall hello"})).split(b"\n\n")
     assert b": ping" in parts

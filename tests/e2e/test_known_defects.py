@@ -1,4 +1,4 @@
-"""Defects that gateways are known for, each under its case's id: what reaches the client here is right."""
+"""Defects that gateways are known for do not reach the client here."""
 
 from __future__ import annotations
 
@@ -12,39 +12,46 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from openai import AsyncOpenAI
+from openai.types.chat import ChatCompletionChunk
+from openai.types.responses import ResponseStreamEvent
 
+from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
 from tests.dialects import DIALECTS
 
+from .house import BuildHouse, House
+
 NAMES = ("get_weather", "get_time")
-EMPTY: Any = {"type": "object", "properties": {}}
-TOOLS: Any = [{"type": "function", "function": {"name": name, "parameters": EMPTY}} for name in NAMES]
-FLAT_TOOLS: Any = [{"type": "function", "name": name, "parameters": EMPTY, "strict": False} for name in NAMES]
+EMPTY: JsonObject = {"type": "object", "properties": {}}
+TOOLS: list[JsonObject] = [{"type": "function", "function": {"name": name, "parameters": EMPTY}} for name in NAMES]
+FLAT_TOOLS: list[JsonObject] = [
+    {"type": "function", "name": name, "parameters": EMPTY, "strict": False} for name in NAMES
+]
 everywhere = pytest.mark.parametrize("dialect", DIALECTS)
 
 
 @pytest_asyncio.fixture
-async def client(house: Any) -> AsyncIterator[AsyncOpenAI]:
+async def client(house: House) -> AsyncIterator[AsyncOpenAI]:
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
         yield client
 
 
-def user(behaviour: str) -> Any:
+def user(behaviour: str) -> list[JsonObject]:
     return [{"role": "user", "content": f"fake:{behaviour} go"}]
 
 
-async def chunks(client: AsyncOpenAI, dialect: str, behaviour: str) -> list[Any]:
+async def chunks(client: AsyncOpenAI, dialect: str, behaviour: str) -> list[ChatCompletionChunk]:
     stream = await client.chat.completions.create(model=dialect, messages=user(behaviour), tools=TOOLS, stream=True)
     return [chunk async for chunk in stream]
 
 
-async def events(client: AsyncOpenAI, dialect: str, behaviour: str, **more: Any) -> list[Any]:
+async def events(client: AsyncOpenAI, dialect: str, behaviour: str, **more: JsonValue) -> list[ResponseStreamEvent]:
     stream = await client.responses.create(model=dialect, input=user(behaviour), tools=FLAT_TOOLS, stream=True, **more)
     return [event async for event in stream]
 
 
-def calls_of(found: list[Any]) -> dict[int, list[str]]:
+def calls_of(found: list[ChatCompletionChunk]) -> dict[int, list[str]]:
     """Index -> id, name and arguments as a client adds them up."""
     calls: dict[int, list[str]] = {}
     for chunk in found:
@@ -60,7 +67,7 @@ def calls_of(found: list[Any]) -> dict[int, list[str]]:
 
 
 @everywhere
-async def test_t21_streamed_calls_finish_with_tool_calls(client: AsyncOpenAI, dialect: str) -> None:
+async def test_streamed_calls_finish_with_tool_calls(client: AsyncOpenAI, dialect: str) -> None:
     found = await chunks(client, dialect, "finish-stop-with-tools")
     assert [c.choices[0].finish_reason for c in found if c.choices and c.choices[0].finish_reason] == ["tool_calls"]
     last = (await events(client, dialect, "finish-stop-with-tools"))[-1].response
@@ -69,7 +76,7 @@ async def test_t21_streamed_calls_finish_with_tool_calls(client: AsyncOpenAI, di
 
 @everywhere
 @pytest.mark.parametrize("behaviour", ["index-zero", "parallel-tools", "index-from-one"])
-async def test_t22_parallel_calls_have_indexes_of_their_own(client: AsyncOpenAI, dialect: str, behaviour: str) -> None:
+async def test_parallel_calls_have_indexes_of_their_own(client: AsyncOpenAI, dialect: str, behaviour: str) -> None:
     calls = calls_of(await chunks(client, dialect, behaviour))
     assert [*calls] == [0, 1]
     assert len({call[0] for call in calls.values()}) == 2
@@ -79,7 +86,7 @@ async def test_t22_parallel_calls_have_indexes_of_their_own(client: AsyncOpenAI,
 
 
 @everywhere
-async def test_t23_a_call_tells_its_id_and_name_once(client: AsyncOpenAI, dialect: str) -> None:
+async def test_a_call_has_its_id_and_name_once(client: AsyncOpenAI, dialect: str) -> None:
     found = await chunks(client, dialect, "repeated-ids")
     pieces = [piece for chunk in found for piece in (chunk.choices[0].delta.tool_calls or () if chunk.choices else ())]
     assert [bool(piece.id) for piece in pieces] == [True] + [False] * (len(pieces) - 1)
@@ -87,7 +94,7 @@ async def test_t23_a_call_tells_its_id_and_name_once(client: AsyncOpenAI, dialec
 
 
 @everywhere
-async def test_t24_all_chunks_have_one_id(client: AsyncOpenAI, dialect: str) -> None:
+async def test_all_chunks_have_one_id(client: AsyncOpenAI, dialect: str) -> None:
     found = await chunks(client, dialect, "id-varies")
     assert len({chunk.id for chunk in found}) == 1
     told = await events(client, dialect, "id-varies")
@@ -95,7 +102,7 @@ async def test_t24_all_chunks_have_one_id(client: AsyncOpenAI, dialect: str) -> 
 
 
 @everywhere
-async def test_t25_events_are_whole_to_the_last_key(client: AsyncOpenAI, dialect: str) -> None:
+async def test_events_have_every_key(client: AsyncOpenAI, dialect: str) -> None:
     found = await events(client, dialect, "text")
     assert [event.sequence_number for event in found] == list(range(len(found)))
     for event in (found[0], found[-1]):
@@ -118,7 +125,7 @@ LIFE = {
 }
 
 
-def born(found: list[Any], event: Any) -> list[str]:
+def born(found: list[ResponseStreamEvent], event: ResponseStreamEvent) -> list[str]:
     """The types of the events that announced what this one adds to."""
     before = found[: event.sequence_number]
     own = [one for one in before if getattr(one, "output_index", None) == event.output_index]
@@ -127,9 +134,7 @@ def born(found: list[Any], event: Any) -> list[str]:
 
 @everywhere
 @pytest.mark.parametrize("behaviour", ["text", "parallel-tools", "reasoning", "refusal"])
-async def test_t26_t27_t29_nothing_grows_unannounced_or_stays_open(
-    client: AsyncOpenAI, dialect: str, behaviour: str
-) -> None:
+async def test_nothing_grows_unannounced_or_stays_open(client: AsyncOpenAI, dialect: str, behaviour: str) -> None:
     found = await events(client, dialect, behaviour)
     for event in found:
         if event.type in LIFE:
@@ -144,7 +149,7 @@ async def test_t26_t27_t29_nothing_grows_unannounced_or_stays_open(
 
 
 @everywhere
-async def test_t32_an_error_before_the_first_event_is_answered_by_the_fallback(build: Any, dialect: str) -> None:
+async def test_an_error_before_the_first_event_is_answered_by_the_fallback(build: BuildHouse, dialect: str) -> None:
     targets = {"targets": [{"provider": dialect, "model": "first"}], "fallbacks": ["spare"]}
     spare = {"targets": [{"provider": "openai" if dialect != "openai" else "mindie", "model": "fake-text"}]}
     house = await build(models={"main": targets, "spare": spare})
@@ -158,8 +163,8 @@ async def test_t32_an_error_before_the_first_event_is_answered_by_the_fallback(b
 
 
 @everywhere
-async def test_t33_instructions_arrive_and_a_filter_makes_it_incomplete(
-    client: AsyncOpenAI, house: Any, dialect: str
+async def test_instructions_arrive_and_a_filter_makes_it_incomplete(
+    client: AsyncOpenAI, house: House, dialect: str
 ) -> None:
     reply = await client.responses.create(model=dialect, input=user("content-filter"), instructions="Be brief.")
     assert (reply.status, reply.incomplete_details.reason) == ("incomplete", "content_filter")  # type: ignore[union-attr]
@@ -167,7 +172,7 @@ async def test_t33_instructions_arrive_and_a_filter_makes_it_incomplete(
 
 
 @everywhere
-async def test_t34_calls_have_no_role(client: AsyncOpenAI, house: Any, dialect: str) -> None:
+async def test_calls_have_no_role(client: AsyncOpenAI, house: House, dialect: str) -> None:
     whole = await client.responses.with_raw_response.create(model=dialect, input=user("tools"), tools=FLAT_TOOLS)
     items = json.loads(whole.text)["output"]
     assert [item["type"] for item in items] == ["function_call"]
@@ -177,8 +182,8 @@ async def test_t34_calls_have_no_role(client: AsyncOpenAI, house: Any, dialect: 
 
 
 @everywhere
-async def test_t35_a_format_arrives_and_what_cannot_is_told(client: AsyncOpenAI, house: Any, dialect: str) -> None:
-    form: Any = {"format": {"type": "json_schema", "name": "n", "schema": {**EMPTY, "required": []}}}
+async def test_a_format_arrives_and_dropped_fields_are_named(client: AsyncOpenAI, house: House, dialect: str) -> None:
+    form: JsonObject = {"format": {"type": "json_schema", "name": "n", "schema": {**EMPTY, "required": []}}}
     extra = {"made_up": 1, "client_metadata": {"a": "b"}}
     answer = await client.responses.with_raw_response.create(
         model=dialect, input=user("json"), text=form, extra_body=extra
@@ -199,11 +204,11 @@ ITEM = {"type": "message", "id": "msg_1", "role": "assistant", "status": "comple
 TEXT = {"type": "output_text", "text": "Hello", "annotations": []}
 
 
-def response(**more: Any) -> dict[str, Any]:
+def response(**more: JsonValue) -> JsonObject:
     return {"id": "resp_1", "object": "response", "created_at": 1.5, "model": "m", "output": [], **more}
 
 
-def sse(*found: dict[str, Any]) -> bytes:
+def sse(*found: JsonObject) -> bytes:
     lines = [f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in found]
     return "".join(lines).encode()
 
@@ -220,7 +225,7 @@ SEARCH = {"type": "tool_search_call", "id": "ts_1", "status": "completed", "argu
 class Provider:
     """Answers every request with the same bytes; the last body that came stays in `asked`."""
 
-    answer: bytes | dict[str, Any] = b""
+    answer: bytes | JsonObject = b""
     asked: Any = None
     url = ""
 
@@ -244,7 +249,7 @@ async def provider() -> AsyncIterator[Provider]:
 
 
 @pytest_asyncio.fixture
-async def far(provider: Any) -> AsyncIterator[AsyncOpenAI]:
+async def far(provider: Provider) -> AsyncIterator[AsyncOpenAI]:
     """A client of a proxy whose only provider speaks Responses."""
     async with AsyncExitStack() as stack:
         config = {
@@ -257,14 +262,14 @@ async def far(provider: Any) -> AsyncIterator[AsyncOpenAI]:
         yield await stack.enter_async_context(AsyncOpenAI(base_url=f"{running.url}/v1", api_key="any", max_retries=0))
 
 
-async def heard(far: AsyncOpenAI) -> list[Any]:
+async def heard(far: AsyncOpenAI) -> list[ChatCompletionChunk]:
     stream = await far.chat.completions.create(
         model="far", messages=user("text"), stream=True, stream_options={"include_usage": True}
     )
     return [chunk async for chunk in stream]
 
 
-async def test_t21_calls_of_a_response_finish_with_tool_calls(far: AsyncOpenAI, provider: Provider) -> None:
+async def test_calls_of_a_response_finish_with_tool_calls(far: AsyncOpenAI, provider: Provider) -> None:
     call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"}
     provider.answer = sse(CREATED, {**DONE, "item": call}, COMPLETED)
     found = await heard(far)
@@ -272,7 +277,7 @@ async def test_t21_calls_of_a_response_finish_with_tool_calls(far: AsyncOpenAI, 
     assert calls_of(found) == {0: ["c1", "f", "{}"]}
 
 
-async def test_t28_an_empty_output_at_the_end_is_rebuilt(far: AsyncOpenAI, provider: Provider) -> None:
+async def test_an_empty_output_at_the_end_is_rebuilt(far: AsyncOpenAI, provider: Provider) -> None:
     provider.answer = sse(CREATED, ADDED, DELTA, DONE, COMPLETED)
     async with far.responses.stream(model="far", input="x") as stream:
         async for _ in stream:
@@ -282,7 +287,7 @@ async def test_t28_an_empty_output_at_the_end_is_rebuilt(far: AsyncOpenAI, provi
     assert "".join(c.choices[0].delta.content or "" for c in await heard(far) if c.choices) == "Hello"
 
 
-async def test_t29_a_text_that_was_never_done_is(far: AsyncOpenAI, provider: Provider) -> None:
+async def test_a_text_without_a_done_event_is_completed(far: AsyncOpenAI, provider: Provider) -> None:
     provider.answer = sse(CREATED, ADDED, DELTA, COMPLETED)
     stream = await far.responses.create(model="far", input="x", stream=True)
     found = [event async for event in stream]
@@ -290,7 +295,7 @@ async def test_t29_a_text_that_was_never_done_is(far: AsyncOpenAI, provider: Pro
     assert found[-1].response.output_text == "Hello"
 
 
-async def test_t30_loose_numbers_become_a_whole_chat_stream(far: AsyncOpenAI, provider: Provider) -> None:
+async def test_loose_numbers_become_a_whole_chat_stream(far: AsyncOpenAI, provider: Provider) -> None:
     provider.answer = sse(CREATED, ADDED, DELTA, DONE, COMPLETED)
     found = await heard(far)
     assert {(type(chunk.created), chunk.created) for chunk in found} == {(int, 1)}
@@ -298,7 +303,7 @@ async def test_t30_loose_numbers_become_a_whole_chat_stream(far: AsyncOpenAI, pr
     assert [c.choices[0].finish_reason for c in found if c.choices and c.choices[0].finish_reason] == ["stop"]
 
 
-async def test_t31_an_item_that_nobody_knows_goes_through(far: AsyncOpenAI, provider: Provider) -> None:
+async def test_an_unknown_item_passes_through(far: AsyncOpenAI, provider: Provider) -> None:
     unknown = [
         {"type": f"response.output_item.{word}", "output_index": 0, "item": SEARCH} for word in ("added", "done")
     ]
@@ -312,15 +317,18 @@ async def test_t31_an_item_that_nobody_knows_goes_through(far: AsyncOpenAI, prov
     assert "".join(c.choices[0].delta.content or "" for c in await heard(far) if c.choices) == "Hello"
 
 
-async def test_t35_stop_is_refused_by_name(far: AsyncOpenAI, provider: Provider) -> None:
+async def test_stop_is_refused_by_name(far: AsyncOpenAI, provider: Provider) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         await far.chat.completions.create(model="far", messages=user("text"), stop="END")
     assert (caught.value.param, provider.asked) == ("stop", None)
 
 
-async def test_t36_a_long_format_is_a_format(far: AsyncOpenAI, provider: Provider) -> None:
+async def test_a_long_schema_arrives_whole(far: AsyncOpenAI, provider: Provider) -> None:
     properties = {f"property_number_{number}": {"type": "string"} for number in range(40)}
-    form: Any = {"type": "json_schema", "json_schema": {"name": "n", "schema": {**EMPTY, "properties": properties}}}
+    form: JsonObject = {
+        "type": "json_schema",
+        "json_schema": {"name": "n", "schema": {**EMPTY, "properties": properties}},
+    }
     provider.answer = response(status="completed", output=[{**ITEM, "content": [TEXT]}], usage=USAGE)
     await far.chat.completions.create(model="far", messages=user("x"), response_format=form, metadata={"a": "b"})
     assert provider.asked["text"]["format"]["schema"]["properties"] == properties

@@ -8,7 +8,7 @@ import io
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,18 @@ import pytest_asyncio
 from onnx import TensorProto, helper, numpy_helper
 from openai import APIError, AsyncOpenAI
 
+from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.local_engine.export.byte_tokenizer import byte_tokenizer
 from dragoman.local_engine.export.decoder_graph import ExportOptions
 from dragoman.local_engine.export.exporter import export_random_model
 from dragoman.local_engine.export.spec import ModelSpec
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
+from dragoman.proxy.upstreams.supervision.supervisor import Supervisor
 from tests.dialects import DIALECTS
+
+from .client import MakeClient
+from .house import BuildHouse, House
 
 TINY = ModelSpec("llama", 64, 2, 4, 2, 16, 96, 272, 512, eos=(256,))
 TEMPLATE = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}assistant: "
@@ -73,11 +78,11 @@ def encoder(tmp_path: Path) -> Path:
 
 
 @pytest_asyncio.fixture
-async def engine_house(tiny: Path, house_type: Any) -> AsyncIterator[Callable[..., Awaitable[Any]]]:
+async def engine_house(tiny: Path) -> AsyncIterator[BuildHouse]:
     """engine_house(**settings of the provider) is a proxy whose model `tiny` is on the local engine."""
     running = []
 
-    async def get(**settings: Any) -> Any:
+    async def get(**settings: object) -> House:
         provider = {"engine": "local", "model_dir": str(tiny), "device": "cpu", "threads": 1, **settings}
         parts = {
             "server": {"port": 0, "drain": {"delay": 0.001, "timeout": 0.1}},
@@ -87,14 +92,14 @@ async def engine_house(tiny: Path, house_type: Any) -> AsyncIterator[Callable[..
         }
         log = io.BytesIO()
         running.append(await start(Config.model_validate(parts), log_stream=log))
-        return house_type(running[-1], {}, log)
+        return House(running[-1], {}, log)
 
     yield get
     for one in running:
         await one.stop()
 
 
-async def test_all_client_dialects(engine_house: Any, client_of: Any, subtests: pytest.Subtests) -> None:
+async def test_all_client_dialects(engine_house: BuildHouse, client_of: MakeClient, subtests: pytest.Subtests) -> None:
     house = await engine_house()
     for dialect in DIALECTS:
         client = client_of(house, dialect)
@@ -114,9 +119,9 @@ async def test_all_client_dialects(engine_house: Any, client_of: Any, subtests: 
             assert chunks[-1]["choices"][0]["finish_reason"] == "length"
 
 
-async def test_the_openai_client(engine_house: Any, subtests: pytest.Subtests) -> None:
+async def test_the_openai_client(engine_house: BuildHouse, subtests: pytest.Subtests) -> None:
     house = await engine_house()
-    said: Any = [{"role": "user", "content": "hello"}]
+    said: list[JsonObject] = [{"role": "user", "content": "hello"}]
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
         with subtests.test("models"):
             assert [model.id async for model in client.models.list()] == ["tiny"]
@@ -133,7 +138,7 @@ async def test_the_openai_client(engine_house: Any, subtests: pytest.Subtests) -
             )
             assert [len(choice.logprobs.content) for choice in reply.choices if choice.logprobs] == [3, 3]
         with subtests.test("schema"):
-            form: Any = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA, "strict": True}}
+            form: JsonObject = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA, "strict": True}}
             reply = await client.chat.completions.create(model="tiny", messages=said, response_format=form, seed=3)
             found = json.loads(reply.choices[0].message.content or "")
             assert found.keys() == {"n", "ok"} and reply.choices[0].finish_reason == "stop"
@@ -160,9 +165,9 @@ async def test_the_openai_client(engine_house: Any, subtests: pytest.Subtests) -
             assert "response.output_text.delta" in kinds
 
 
-async def test_completions_of_the_openai_client(engine_house: Any) -> None:
+async def test_completions_of_the_openai_client(engine_house: BuildHouse) -> None:
     house = await engine_house(protocols=["chat", "completions"])
-    asked: Any = {"model": "tiny", "prompt": ["a", "b"], "max_tokens": 6, "seed": 5, "logprobs": 2}
+    asked: JsonObject = {"model": "tiny", "prompt": ["a", "b"], "max_tokens": 6, "seed": 5, "logprobs": 2}
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
         whole = await client.completions.create(**asked)
         assert [(choice.index, choice.finish_reason) for choice in whole.choices] == [(0, "length"), (1, "length")]
@@ -174,7 +179,7 @@ async def test_completions_of_the_openai_client(engine_house: Any) -> None:
         assert texts == [choice.text for choice in whole.choices]
 
 
-async def test_embeddings_of_the_openai_client(engine_house: Any, encoder: Path) -> None:
+async def test_embeddings_of_the_openai_client(engine_house: BuildHouse, encoder: Path) -> None:
     house = await engine_house(model_dir=str(encoder), protocols=["embeddings"])
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
         reply = await client.embeddings.create(model="tiny", input=["one", "a longer text"])
@@ -184,7 +189,9 @@ async def test_embeddings_of_the_openai_client(engine_house: Any, encoder: Path)
         assert floats.data[0].embedding == pytest.approx(reply.data[0].embedding)
 
 
-async def test_kill_9_under_load(engine_house: Any, client_of: Any, slow: Path, subtests: pytest.Subtests) -> None:
+async def test_kill_9_under_load(
+    engine_house: BuildHouse, client_of: MakeClient, slow: Path, subtests: pytest.Subtests
+) -> None:
     """Streams of every dialect end with an error event of theirs; the engine comes back by itself."""
     house = await engine_house(model_dir=str(slow))
     engine = house.proxy.upstreams[0].engine
@@ -205,7 +212,7 @@ async def test_kill_9_under_load(engine_house: Any, client_of: Any, slow: Path, 
             async for event in events:
                 kinds.append(event.type)
         assert "response.output_text.delta" in kinds and "response.completed" not in kinds
-        said: Any = [{"role": "user", "content": "hello"}]
+        said: list[JsonObject] = [{"role": "user", "content": "hello"}]
         after = await sdk.chat.completions.create(model="tiny", messages=said, max_tokens=4)
         assert after.usage is not None and after.usage.completion_tokens == 4
     for (dialect, client), answer in zip(clients.items(), await asyncio.gather(*streams), strict=True):
@@ -214,13 +221,13 @@ async def test_kill_9_under_load(engine_house: Any, client_of: Any, slow: Path, 
     assert engine.pid != before and engine.restarts == 1
 
 
-async def statistics(socket: Path) -> Any:
+async def statistics(socket: Path) -> JsonValue:
     connector = aiohttp.UnixConnector(str(socket))
     async with aiohttp.ClientSession(connector=connector) as session, session.get("http://engine/health") as answer:
         return await answer.json()
 
 
-async def running(engine: Any, count: int) -> None:
+async def running(engine: Supervisor, count: int) -> None:
     """Return once the engine serves that many."""
     for _ in range(2000):
         if (await statistics(engine.socket))["running"] == count:
@@ -230,7 +237,7 @@ async def running(engine: Any, count: int) -> None:
 
 
 async def test_the_engine_refuses_in_the_clients_words(
-    engine_house: Any, client_of: Any, slow: Path, subtests: pytest.Subtests
+    engine_house: BuildHouse, client_of: MakeClient, slow: Path, subtests: pytest.Subtests
 ) -> None:
     house = await engine_house(model_dir=str(slow), slots=1, queue=0, context=512)
     engine = house.proxy.upstreams[0].engine
@@ -248,7 +255,7 @@ async def test_the_engine_refuses_in_the_clients_words(
             await running(engine, 0)
 
 
-async def test_a_client_that_leaves_frees_the_slot(engine_house: Any, client_of: Any) -> None:
+async def test_a_client_that_leaves_frees_the_slot(engine_house: BuildHouse, client_of: MakeClient) -> None:
     house = await engine_house(slots=1, queue=0)
     client = client_of(house, "openai")
     body = {"model": "tiny", "messages": [{"role": "user", "content": "hello"}], "stream": True}

@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
 
 import aiohttp
 import jsonschema_rs
 import pytest
 
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonValue
 from tests.dialects import DIALECTS
+
+from .house import House
 
 TOOLS = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
@@ -83,13 +85,13 @@ SPECIAL = {"mindie": {"stop_sequence": 502, "stop_sequence-partial": 502}}
 
 
 @lru_cache(maxsize=1)
-def published() -> Any:
+def published() -> JsonValue:
     """The components of OpenAI's published description, nulls said in JSON Schema's way."""
     spec = json.loads(files("llm_comply").joinpath("specs/openai_chat.json").read_text("utf-8"))
     return nullable(spec["components"])
 
 
-def nullable(value: Any) -> Any:
+def nullable(value: JsonValue) -> JsonValue:
     if isinstance(value, list):
         return [nullable(one) for one in value]
     if not isinstance(value, dict):
@@ -103,19 +105,19 @@ def published_judge(name: str) -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator({"$ref": f"#/components/schemas/{name}", "components": published()})
 
 
-def check(body: Any, side: str) -> None:
+def check(body: JsonValue, side: str) -> None:
     name = {"reply": "CreateChatCompletionResponse", "event": "CreateChatCompletionStreamResponse"}[side]
     assert [v.message for v in load_validator(f"hub/chat.{side}").violations(body)] == []
     assert [v.message for v in load_validator(f"openai/chat.{side}").violations(body)] == []
     assert [error.message for error in published_judge(name).iter_errors(body)] == []
 
 
-def check_error(body: Any) -> None:
+def check_error(body: JsonValue) -> None:
     assert [v.message for v in load_validator("openai/chat.error").violations(body)] == []
     assert body["error"]["message"]
 
 
-async def ask(house: Any, dialect: str, behaviour: str, stream: bool) -> tuple[int, str, bytes]:
+async def ask(house: House, dialect: str, behaviour: str, stream: bool) -> tuple[int, str, bytes]:
     body = {
         "model": dialect,
         "messages": [{"role": "user", "content": f"fake:{behaviour} go"}],
@@ -131,14 +133,14 @@ async def ask(house: Any, dialect: str, behaviour: str, stream: bool) -> tuple[i
         return response.status, response.content_type, await response.read()
 
 
-def events_of(raw: bytes) -> list[Any]:
+def events_of(raw: bytes) -> list[JsonValue]:
     assert raw.endswith(b"\n\n")
     datas = [event.removeprefix(b"data: ") for event in raw.split(b"\n\n")[:-1]]
     return [data if data == b"[DONE]" else json.loads(data) for data in datas]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_answers_whole(house: Any, dialect: str) -> None:
+async def test_answers_whole(house: House, dialect: str) -> None:
     for behaviour, finish in ANSWERS.items():
         status, kind, raw = await ask(house, dialect, behaviour, stream=False)
         assert (status, kind) == (200, "application/json"), (behaviour, raw)
@@ -148,7 +150,7 @@ async def test_answers_whole(house: Any, dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_answers_streamed(house: Any, dialect: str) -> None:
+async def test_answers_streamed(house: House, dialect: str) -> None:
     for behaviour, finish in ANSWERS.items():
         status, kind, raw = await ask(house, dialect, behaviour, stream=True)
         assert (status, kind) == (200, "text/event-stream"), (behaviour, raw)
@@ -164,7 +166,7 @@ async def test_answers_streamed(house: Any, dialect: str) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_failures_before_the_first_event_keep_their_status(house: Any, dialect: str, stream: bool) -> None:
+async def test_failures_before_the_first_event_keep_their_status(house: House, dialect: str, stream: bool) -> None:
     for behaviour, expected in (FAULTS | SPECIAL.get(dialect, {})).items():
         if stream and behaviour in ("gzip-bomb", *SPECIAL.get(dialect, {})):
             continue  # text came before it: see the broken streams
@@ -174,7 +176,7 @@ async def test_failures_before_the_first_event_keep_their_status(house: Any, dia
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_failures_after_the_first_event_are_error_events(house: Any, dialect: str) -> None:
+async def test_failures_after_the_first_event_are_error_events(house: House, dialect: str) -> None:
     for behaviour in (*BROKEN, *SPECIAL.get(dialect, {})):
         status, kind, raw = await ask(house, dialect, behaviour, stream=True)
         assert (status, kind) == (200, "text/event-stream"), (behaviour, raw)

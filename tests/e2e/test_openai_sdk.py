@@ -13,7 +13,10 @@ import pytest_asyncio
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import DIALECTS
+
+from .house import House
 
 TRUST = ssl.create_default_context()  # made once: it takes longer than most of these tests
 REPORTS_USAGE = ("openai", "databricks", "mindie")  # in streams; Azure's API does not
@@ -34,13 +37,13 @@ class Person(BaseModel):
 
 
 @pytest_asyncio.fixture
-async def client(house: Any) -> AsyncIterator[AsyncOpenAI]:
+async def client(house: House) -> AsyncIterator[AsyncOpenAI]:
     http = openai.DefaultAsyncHttpxClient(verify=TRUST)
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0, http_client=http) as client:
         yield client
 
 
-def user(text: str) -> list[Any]:
+def user(text: str) -> list[JsonObject]:
     return [{"role": "user", "content": text}]
 
 
@@ -94,9 +97,9 @@ async def test_usage_comes_only_where_it_was_asked_for(client: AsyncOpenAI, dial
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_a_loop_with_parallel_tools(house: Any, client: AsyncOpenAI, dialect: str, streamed: bool) -> None:
+async def test_a_loop_with_parallel_tools(house: House, client: AsyncOpenAI, dialect: str, streamed: bool) -> None:
     messages = user("fake:parallel-tools what is the weather?")
-    tools: list[Any] = [WEATHER, TIME]
+    tools: list[JsonValue] = [WEATHER, TIME]
     if streamed:
         async with client.chat.completions.stream(model=dialect, messages=messages, tools=tools) as stream:
             async for _ in stream:

@@ -17,18 +17,21 @@ from pydantic import BaseModel, TypeAdapter
 
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.fakes import FakeProvider
+from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
 from tests.dialects import DIALECTS
 
-WEATHER: Any = {
+from .house import House
+
+WEATHER: JsonObject = {
     "type": "function",
     "name": "get_weather",
     "description": "Weather of a city",
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
     "strict": False,
 }
-TIME: Any = {
+TIME: JsonObject = {
     "type": "function",
     "name": "get_time",
     "parameters": {"type": "object", "properties": {}},
@@ -43,7 +46,7 @@ class Person(BaseModel):
 
 
 @pytest_asyncio.fixture
-async def client(house: Any) -> AsyncIterator[AsyncOpenAI]:
+async def client(house: House) -> AsyncIterator[AsyncOpenAI]:
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
         yield client
 
@@ -68,7 +71,7 @@ async def test_the_stream_adds_up_to_the_whole(client: AsyncOpenAI, dialect: str
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_a_loop_with_parallel_tools(client: AsyncOpenAI, dialect: str) -> None:
-    conversation: list[Any] = [{"role": "user", "content": "fake:parallel-tools what is the weather?"}]
+    conversation: list[JsonValue] = [{"role": "user", "content": "fake:parallel-tools what is the weather?"}]
     async with client.responses.stream(model=dialect, input=conversation, tools=[WEATHER, TIME]) as stream:
         async for _ in stream:
             pass
@@ -93,8 +96,8 @@ async def test_structured_output_is_parsed(client: AsyncOpenAI, dialect: str) ->
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_a_follow_up_with_the_output_of_a_call(client: AsyncOpenAI, dialect: str, streamed: bool) -> None:
-    conversation: list[Any] = [{"role": "user", "content": "Please get_weather of Oslo"}]
-    options: Any = {"model": dialect, "tools": [WEATHER], "instructions": "Be brief."}
+    conversation: list[JsonValue] = [{"role": "user", "content": "Please get_weather of Oslo"}]
+    options: JsonObject = {"model": dialect, "tools": [WEATHER], "instructions": "Be brief."}
     answers = []
     for _ in range(2):
         if streamed:
@@ -122,8 +125,8 @@ async def test_structured_output_of_a_stream_is_parsed(client: AsyncOpenAI, dial
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_free_text_and_namespaced_tools_are_called_by_their_own_names(client: AsyncOpenAI, dialect: str) -> None:
-    patch: Any = {"type": "custom", "name": "apply_patch", "description": "Edits.", "format": {"type": "text"}}
-    space: Any = {"type": "namespace", "name": "files", "description": "Files.", "tools": [WEATHER]}
+    patch: JsonObject = {"type": "custom", "name": "apply_patch", "description": "Edits.", "format": {"type": "text"}}
+    space: JsonObject = {"type": "namespace", "name": "files", "description": "Files.", "tools": [WEATHER]}
     asked = "fake:parallel-tools go"
     whole = await client.responses.create(model=dialect, input=asked, tools=[patch, space])
     async with client.responses.stream(model=dialect, input=asked, tools=[patch, space]) as stream:
@@ -156,7 +159,7 @@ async def test_errors_keep_their_class(client: AsyncOpenAI, dialect: str) -> Non
     assert orphan.value.param == "input[0].call_id"
 
 
-async def events(house: Any, dialect: str, behaviour: str) -> list[Any]:
+async def events(house: House, dialect: str, behaviour: str) -> list[JsonValue]:
     body = {"model": dialect, "input": f"fake:{behaviour} go", "stream": True, "tools": [WEATHER, TIME]}
     async with (
         aiohttp.ClientSession() as session,
@@ -180,7 +183,7 @@ async def events(house: Any, dialect: str, behaviour: str) -> list[Any]:
     "behaviour",
     ["text", "tools", "parallel-tools", "reasoning", "length", "content-filter", "refusal", "json-for-stream"],
 )
-async def test_every_event_is_valid_and_numbered(house: Any, dialect: str, behaviour: str) -> None:
+async def test_every_event_is_valid_and_numbered(house: House, dialect: str, behaviour: str) -> None:
     found = await events(house, dialect, behaviour)
     assert [event["sequence_number"] for event in found] == list(range(len(found)))
     for event in found:
@@ -197,7 +200,7 @@ async def test_every_event_is_valid_and_numbered(house: Any, dialect: str, behav
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("behaviour", ["cut", "cut-clean", "bare-text", "malformed-event", "error-event"])
-async def test_a_broken_stream_ends_in_response_failed(house: Any, dialect: str, behaviour: str) -> None:
+async def test_a_broken_stream_ends_in_response_failed(house: House, dialect: str, behaviour: str) -> None:
     found = await events(house, dialect, behaviour)
     assert [event["type"] for event in found[-2:]] == ["error", "response.failed"]
     assert found[-2]["error"]["message"] == found[-2]["message"]

@@ -8,9 +8,10 @@ import json
 import re
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from source_tree import ROOT, Function, is_public, list_functions, read_modules
+
+from dragoman.contract.json_types import JsonValue
 
 __all__ = [
     "STOP_WORDS",
@@ -122,7 +123,7 @@ def find_stop_words(folder: str) -> Iterator[str]:
             yield from (f"{file.relative_to(ROOT)} {found[0]}" for found in STOP_WORDS.finditer(text))
 
 
-def list_messages(schema: Any) -> Iterator[str]:
+def list_messages(schema: JsonValue) -> Iterator[str]:
     """The sentences of a JSON Schema, at any depth."""
     if isinstance(schema, list):
         for item in schema:

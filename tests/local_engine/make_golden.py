@@ -13,15 +13,18 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tiny_models import NEW_TOKENS, PROMPTS, SEED, SPECS
 
 from dragoman.local_engine.export.exporter import hf_config
 from dragoman.local_engine.export.weights import RandomWeights, write_safetensors
 
+if TYPE_CHECKING:
+    from transformers import GenerationMixin
 
-def load_reference(name: str, folder: Path) -> Any:
+
+def load_reference(name: str, folder: Path) -> GenerationMixin:
     """Load a spec's model with transformers."""
     import torch
     from transformers import AutoModelForCausalLM
@@ -32,7 +35,7 @@ def load_reference(name: str, folder: Path) -> Any:
     return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
 
 
-def generate_greedily(model: Any, prompt: list[int], count: int) -> tuple[list[int], float]:
+def generate_greedily(model: GenerationMixin, prompt: list[int], count: int) -> tuple[list[int], float]:
     """Generate tokens, ignoring end tokens; return them and the smallest distance."""
     import torch
 

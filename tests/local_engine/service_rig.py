@@ -6,12 +6,13 @@ import dataclasses
 import json
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from tiny_models import END, SEED, SPECS
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonValue
 from dragoman.local_engine.engine import Engine, EngineOptions
 from dragoman.local_engine.event_streams import EventStreams
 from dragoman.local_engine.export.decoder_graph import ExportOptions
@@ -59,7 +60,7 @@ def script(service: EngineService, *texts: str, stop: str | None = None) -> Engi
     return EngineService(service._engine, cast(EventStreams, ScriptedStreams(*texts, stop=stop)))
 
 
-async def stream_chat(service: EngineService, **request: Any) -> list[JsonObject]:
+async def stream_chat(service: EngineService, **request: JsonValue) -> list[JsonObject]:
     """Send a chat request; return its chunks, each checked with the hub's schema."""
     chunks = [chunk async for chunk in service.chat({"model": "m", "messages": HI, **request})]
     for chunk in chunks:
@@ -67,7 +68,7 @@ async def stream_chat(service: EngineService, **request: Any) -> list[JsonObject
     return chunks
 
 
-async def send_chat(service: EngineService, **request: Any) -> JsonObject:
+async def send_chat(service: EngineService, **request: JsonValue) -> JsonObject:
     """Send a chat request; return its reply, checked with the hub's schema."""
     reply = collect_reply(await stream_chat(service, **request))
     load_validator("hub/chat.reply").check(reply)

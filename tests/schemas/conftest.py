@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Never, Protocol, TypeAlias
 import jsonschema_rs
 import pytest
 
+from dragoman.contract.json_types import JsonValue
 from dragoman.schemas import Schema, load
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -44,13 +45,13 @@ class FindErrors(Protocol):
 class ReadFixture(Protocol):
     """Reads a JSON fixture by file name: a new copy each time."""
 
-    def __call__(self, name: str) -> Any: ...
+    def __call__(self, name: str) -> JsonValue: ...
 
 
 class SpoilBody(Protocol):
     """Yields copies of a body with one value replaced or removed, each with the path of that value."""
 
-    def __call__(self, body: object) -> Iterator[tuple[JsonPath, Any]]: ...
+    def __call__(self, body: object) -> Iterator[tuple[JsonPath, JsonValue]]: ...
 
 
 class FindProperties(Protocol):
@@ -84,7 +85,7 @@ def errors() -> FindErrors:
 
 @pytest.fixture
 def fixture() -> ReadFixture:
-    def read(name: str) -> Any:
+    def read(name: str) -> JsonValue:
         return json.loads((FIXTURES / name).read_text("utf-8"))
 
     return read
@@ -130,7 +131,7 @@ def spoils() -> SpoilBody:
 _REPLACEMENTS: tuple[object, ...] = (None, "x", "", 7, -1, 0.5, [], {}, True)
 
 
-def _spoils(body: object) -> Iterator[tuple[JsonPath, Any]]:
+def _spoils(body: object) -> Iterator[tuple[JsonPath, JsonValue]]:
     for path in _paths(body):
         for value in _REPLACEMENTS:
             changed, parent = _copy_with_parent(body, path)
@@ -150,7 +151,7 @@ def _paths(node: object, path: JsonPath = ()) -> Iterator[JsonPath]:
         yield from _paths(child, (*path, key))
 
 
-def _copy_with_parent(body: object, path: JsonPath) -> tuple[Any, Any]:
+def _copy_with_parent(body: object, path: JsonPath) -> tuple[JsonValue, JsonValue]:
     """A copy of the body, and the object or list in it that has the path's last key."""
     copied: Any = copy.deepcopy(body)
     parent = copied

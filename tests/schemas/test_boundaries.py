@@ -1,4 +1,4 @@
-"""For every range in the catalogue: the last good value, the first bad one, and the path of the complaint."""
+"""For every range: the last good value, the first bad one, and the path of the complaint."""
 
 from __future__ import annotations
 

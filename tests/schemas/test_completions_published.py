@@ -7,12 +7,12 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import jsonschema
 import pytest
 from openai.types import Completion
 
+from dragoman.contract.json_types import JsonValue
 from dragoman.schemas import Schema
 
 from .conftest import Compile, FindErrors, SpoilBody
@@ -26,7 +26,7 @@ DETAILED = {
 LOGPROBS = {"tokens": ["a"], "token_logprobs": [-0.5], "top_logprobs": [{"a": -0.5, "b": -1.5}], "text_offset": [0]}
 
 
-def reply(top: Schema | None = None, **choice: Any) -> Schema:
+def reply(top: Schema | None = None, **choice: JsonValue) -> Schema:
     one = {"index": 0, "text": "hi", "logprobs": None, "finish_reason": "stop"} | choice
     body = {"id": "cmpl-1", "object": "text_completion", "created": 1, "model": "m", "choices": [one]}
     return body | (top or {})
@@ -65,7 +65,7 @@ BAD_EVENTS = [
 ]
 
 
-def json_schema(node: object) -> Any:
+def json_schema(node: object) -> JsonValue:
     """OpenAPI 3.0 `nullable` in JSON Schema's words."""
     if isinstance(node, list):
         return [json_schema(item) for item in node]

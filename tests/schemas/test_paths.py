@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.contract.json_types import JsonValue
 from dragoman.schemas import Schema, load, names, profiles
 
 from .conftest import FindErrors
@@ -16,7 +17,7 @@ CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{
 IMAGE = {"type": "image_url", "image_url": {}}
 OPENAI_LIKE = ("openai/chat.request", "hub/chat.request")
 
-EVERYWHERE: list[tuple[Schema, list[str | int], str, Any]] = [
+EVERYWHERE: list[tuple[Schema, list[str | int], str, JsonValue]] = [
     ({"response_format": {"type": "json_schema"}}, ["response_format"], "required", "json_schema"),
     ({"messages": [{"role": "alien"}]}, ["messages", 0, "role"], "enum", None),
     ({"messages": [{"content": "x"}]}, ["messages", 0], "required", "role"),
@@ -83,7 +84,7 @@ def test_a_broken_rule_has_a_message(
     assert said(load(name, profile), error.schema_path) == message
 
 
-def said(schema: Any, schema_path: list[str | int]) -> str | None:
+def said(schema: JsonValue, schema_path: list[str | int]) -> str | None:
     """The nearest x-message above the keyword that failed."""
     text = None
     for part in schema_path[:-1]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from dragoman.contract.json_types import JsonValue
 from dragoman.schemas import Schema, inherit_rows, lineage, load, profiles
 
 from .conftest import Compile
@@ -62,14 +61,14 @@ def test_the_character_bound_of_mindie_is_documented_only() -> None:
         assert "x-max-characters" not in load("mindie/chat.request", profile)["properties"]["messages"]
 
 
-def chat(**other: Any) -> Schema:
+def chat(**other: JsonValue) -> Schema:
     choice = {"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     reply = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
     return {**reply, **other}
 
 
-def choice(message: Schema, **other: Any) -> Schema:
+def choice(message: Schema, **other: JsonValue) -> Schema:
     base = {"index": 0, "message": {"role": "assistant", "content": "hi"} | message, "finish_reason": "stop"}
     return chat(choices=[{**base, **other}])
 
@@ -113,7 +112,7 @@ def _has(dialect: str, profile: str) -> bool:
     return profile != "native" or dialect == "mindie"
 
 
-def event(**other: Any) -> Schema:
+def event(**other: JsonValue) -> Schema:
     base = {"index": 0, "delta": {"role": "assistant", "content": "hi"}, "finish_reason": None}
     chunk = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [{**base, **other}]}
     return chunk
@@ -231,7 +230,7 @@ def test_a_table_by_profile_is_completed() -> None:
     assert inherit_rows("azure", {"documented": 1, "actual": 2}) == {"documented": 1, "actual": 2}
 
 
-def _without_sources(rule: Any) -> Any:
+def _without_sources(rule: JsonValue) -> JsonValue:
     if isinstance(rule, dict):
         return {key: _without_sources(value) for key, value in rule.items() if key != "x-source"}
     return [_without_sources(one) for one in rule] if isinstance(rule, list) else rule

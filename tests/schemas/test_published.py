@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import jsonschema
 import pytest
 
+from dragoman.contract.json_types import JsonValue
 from dragoman.schemas import Schema
 
 from .conftest import Compile, FindErrors, SpoilBody
@@ -28,14 +28,14 @@ CITATION = {
 }
 
 
-def reply(message: Schema | None = None, top: Schema | None = None, **choice: Any) -> Schema:
+def reply(message: Schema | None = None, top: Schema | None = None, **choice: JsonValue) -> Schema:
     said = {"role": "assistant", "content": "hi", "refusal": None} | (message or {})
     one = {"index": 0, "message": said, "finish_reason": "stop", "logprobs": None} | choice
     body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [one]}
     return body | (top or {})
 
 
-def event(delta: Schema, top: Schema | None = None, **choice: Any) -> Schema:
+def event(delta: Schema, top: Schema | None = None, **choice: JsonValue) -> Schema:
     one = {"index": 0, "delta": delta, "finish_reason": None} | choice
     body = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [one]}
     return body | (top or {})
@@ -92,7 +92,7 @@ BAD_EVENTS = [
 ]
 
 
-def json_schema(node: object) -> Any:
+def json_schema(node: object) -> JsonValue:
     """OpenAPI 3.0 `nullable` in JSON Schema's words, beside a $ref too."""
     if isinstance(node, list):
         return [json_schema(item) for item in node]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonValue
 from dragoman.schemas import Schema, load, profiles
 
 from .conftest import FindErrors
@@ -14,7 +15,7 @@ from .conftest import FindErrors
 USER = {"role": "user", "content": "x"}
 CALL = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
 REQUESTS = ["openai/responses.request", "hub/responses.request", "databricks/responses.request"]
-EVERYWHERE: list[tuple[Schema, list[str | int], str | None, Any]] = [
+EVERYWHERE: list[tuple[Schema, list[str | int], str | None, JsonValue]] = [
     ({"input": [{"role": "alien", "content": "x"}]}, ["input", 0, "role"], "enum", None),
     ({"input": [USER, {"role": "user"}]}, ["input", 1], "required", "content"),
     ({"input": [{"role": "user", "content": [{"type": "input_text"}]}]},

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
-from typing import Any
 
 import pytest
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 
+from dragoman.contract.json_types import JsonValue
 from dragoman.schemas import Schema, load
 
 from .conftest import Compile
@@ -103,7 +103,7 @@ FLAT: Schema = {"type": "function", "name": "f", "description": None, "parameter
 NESTED = {"type": "function", "function": {"name": "f"}}
 
 
-def openai(**other: Any) -> Schema:
+def openai(**other: JsonValue) -> Schema:
     body = {
         "id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "error": None, "model": "m",
         "incomplete_details": None, "instructions": None, "output": [MESSAGE], "parallel_tool_calls": True,
@@ -112,7 +112,7 @@ def openai(**other: Any) -> Schema:
     return body | other
 
 
-def databricks(**other: Any) -> Schema:
+def databricks(**other: JsonValue) -> Schema:
     body = {
         "id": "e" * 200, "object": "response", "created_at": 1, "status": "completed", "model": "m",
         "output": [MESSAGE], "usage": COUNTS, "error": None, "incomplete_details": None, "instructions": None,
@@ -163,7 +163,7 @@ def test_a_reply_is_valid_in_these_profiles(dialect: str, reply: Schema, wanted:
     assert profiles_that_take(f"{dialect}/responses.reply", reply, compiled) == wanted.split()
 
 
-def event(kind: str, **fields: Any) -> Schema:
+def event(kind: str, **fields: JsonValue) -> Schema:
     return {"type": kind, "sequence_number": 0, **fields}
 
 

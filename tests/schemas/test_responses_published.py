@@ -22,9 +22,10 @@ import pytest
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import Field, TypeAdapter, ValidationError
 
+from dragoman.contract.json_types import JsonValue
 from dragoman.schemas import Schema, load
 
-from .conftest import Compile, FindErrors, SpoilBody
+from .conftest import Compile, FindErrors, JsonPath, SpoilBody
 
 USAGE = {
     "input_tokens": 3,
@@ -52,7 +53,7 @@ TOOL = {"type": "function", "name": "f", "description": None, "parameters": {"ty
 FORMAT = {"type": "json_schema", "name": "n", "description": None, "schema": {"type": "object"}, "strict": True}
 
 
-def reply(**changes: Any) -> Schema:
+def reply(**changes: JsonValue) -> Schema:
     body: Schema = {
         "id": "resp_1", "object": "response", "created_at": 1, "completed_at": 2, "status": "completed",
         "incomplete_details": None, "model": "m", "previous_response_id": None, "instructions": None, "output": [],
@@ -109,7 +110,7 @@ BAD_REPLIES = [
 ]
 
 
-def event(kind: str, **fields: Any) -> Schema:
+def event(kind: str, **fields: JsonValue) -> Schema:
     return {"type": kind if kind == "error" else f"response.{kind}", "sequence_number": 0, **fields}
 
 
@@ -237,7 +238,7 @@ BY_TYPE: TypeAdapter[Any] = TypeAdapter(Annotated[MODEL_UNION, Field(discriminat
 """The same union, told apart by type: quicker, and its errors speak of one model."""
 
 
-def parses(adapter: Callable[[Any], Any], body: object) -> bool:
+def parses(adapter: Callable[[JsonValue], object], body: object) -> bool:
     try:
         adapter(body)
     except ValidationError:
@@ -276,7 +277,7 @@ def test_no_key_of_a_reply_may_be_missing(compiled: Compile) -> None:
 OPEN_TYPES = {"output", "tools", "tool_choice", "item"}
 
 
-def widened(path: tuple[Any, ...]) -> bool:
+def widened(path: JsonPath) -> bool:
     """Whether the spoilt value is one of those that the hub takes and a published vocabulary does not."""
     holder = next((part for part in reversed(path[:-1]) if isinstance(part, str)), None)
     return "service_tier" in path or "effort" in path or (path[-1] == "type" and holder in OPEN_TYPES)

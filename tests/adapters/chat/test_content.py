@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from dragoman.adapters.chat.content import flatten_content
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 
-def thought(*parts: dict[str, Any]) -> dict[str, Any]:
+def thought(*parts: JsonObject) -> JsonObject:
     return {"type": "reasoning", "summary": [{"type": "summary_text", **part} for part in parts]}
 
 
@@ -22,7 +21,7 @@ def thought(*parts: dict[str, Any]) -> dict[str, Any]:
         ([thought({"text": "a"}), thought({"text": "b"})], "ab", None),
     ],
 )
-def test_a_signature_goes_with_its_text(blocks: list[Any], text: str, signature: str | None) -> None:
+def test_a_signature_goes_with_its_text(blocks: list[JsonValue], text: str, signature: str | None) -> None:
     message = {"content": [*blocks, {"type": "text", "text": "x"}]}
     assert flatten_content(message) == []
     assert (message["content"], message["reasoning_content"]) == ("x", text)
@@ -37,7 +36,7 @@ def test_a_signature_goes_with_its_text(blocks: list[Any], text: str, signature:
         [thought({"text": "a", "signature": "S1"}, {"signature": "S2"})],
     ],
 )
-def test_of_several_texts_that_became_one_the_signatures_are_left_out(blocks: list[Any]) -> None:
-    message: dict[str, Any] = {"content": blocks}
+def test_of_several_texts_that_became_one_the_signatures_are_left_out(blocks: list[JsonValue]) -> None:
+    message: JsonObject = {"content": blocks}
     assert flatten_content(message) == ["reasoning.signature"]
     assert message["reasoning_content"].startswith("a") and "reasoning_signature" not in message

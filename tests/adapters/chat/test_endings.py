@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
@@ -13,8 +11,9 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Context
 from dragoman.adapters.sse import encode
 from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.adapters.conftest import MakeContext
 
-MakeContext = Callable[..., Context]
 STREAM = Path(__file__).parent / "fixtures/streams/openai_ending_beside.sse"
 """As vLLM writes the end of a call (vllm-project/vllm-ascend#8327)."""
 
@@ -23,14 +22,14 @@ def read(ctx: Context, data: bytes) -> list[Output]:
     return dialects["openai"].called["chat"].read_stream(ctx).receive(data)
 
 
-def choices(ctx: Context, *bodies: dict[str, Any]) -> list[list[Any]]:
+def choices(ctx: Context, *bodies: JsonObject) -> list[list[JsonValue]]:
     """The choices of the chunks that come of these."""
     reader = dialects["openai"].called["chat"].read_stream(ctx)
     outputs = [output for body in bodies for output in reader.receive(encode(orjson.dumps(body)))]
     return [output.body["choices"] for output in outputs if isinstance(output, Chunk)]
 
 
-def chunk(*told: dict[str, Any], **more: Any) -> dict[str, Any]:
+def chunk(*told: JsonObject, **more: JsonValue) -> JsonObject:
     return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": list(told), **more}
 
 
@@ -79,6 +78,6 @@ def test_only_the_choices_that_end_with_something_to_say_end_apart(context: Make
 
 
 @pytest.mark.parametrize("delta", [{}, {"content": ""}, {"content": None}, {"role": "assistant", "content": ""}])
-def test_an_ending_that_says_nothing_else_stays_whole(delta: dict[str, Any], context: MakeContext) -> None:
+def test_an_ending_that_says_nothing_else_stays_whole(delta: JsonObject, context: MakeContext) -> None:
     first = {"index": 0, "delta": {"role": "assistant", "content": "a"}, "finish_reason": None}
     assert len(choices(context(), chunk(first), chunk({"index": 0, "delta": delta, "finish_reason": "stop"}))) == 2

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +13,7 @@ from dragoman.adapters.chat.messages import (
     order_tool_results,
     rename_developer_role,
 )
-
-MakeContext = Callable[..., Context]
+from tests.adapters.conftest import MakeContext
 
 ROLES = st.sampled_from(["system", "developer", "user", "assistant", "tool"])
 MESSAGES = st.lists(ROLES, min_size=1, max_size=8).map(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import orjson
 import pytest
@@ -12,6 +11,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Context, Reply
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import encode
+from dragoman.contract.json_types import JsonValue
 from tests.dialects import DIALECTS
 
 
@@ -19,7 +19,7 @@ from tests.dialects import DIALECTS
 @pytest.mark.parametrize("replies", ["off", "report", "repair"])
 @pytest.mark.parametrize("choice", [1, "x", None, [], {"index": "0", "delta": {}}, {"index": [0], "delta": {}}])
 def test_choices_that_cannot_be_told_apart(
-    dialect: str, replies: str, choice: Any, context: Callable[..., Context]
+    dialect: str, replies: str, choice: JsonValue, context: Callable[..., Context]
 ) -> None:
     reader = dialects[dialect].called["chat"].read_stream(context(policy={"replies": replies}))
     [fault] = reader.receive(encode(orjson.dumps({"id": "1", "choices": [choice]})))
@@ -36,7 +36,7 @@ def test_choices_that_cannot_be_told_apart(
     [None, [], [1], [{"index": 0, "message": {"role": "assistant", "content": "par"}, "finish_reason": None}]],
 )
 def test_replies_without_a_whole_choice(
-    dialect: str, replies: str, choices: Any, context: Callable[..., Context]
+    dialect: str, replies: str, choices: JsonValue, context: Callable[..., Context]
 ) -> None:
     body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": choices}
     with pytest.raises(Fault) as caught:

@@ -4,7 +4,6 @@ that belongs to the client."""
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,6 +15,8 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import lookup
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject
+from tests.adapters.conftest import FindDifferences
 
 CALLED = [(name, profile) for name, dialect in dialects.items() for profile in dialect.profiles]
 TEXT = st.sampled_from(["hello", "a", "é ü 漢字", 'quote " and \\'])
@@ -94,7 +95,7 @@ policies = st.builds(
 )
 
 
-def ctx_for(request: dict[str, Any], profile: str, policy: Policy) -> Context:
+def ctx_for(request: JsonObject, profile: str, policy: Policy) -> Context:
     return Context(profile, Call("POST", "/", request), Receipt(), Target("upstream", profile, policy), request)
 
 
@@ -102,7 +103,7 @@ def ctx_for(request: dict[str, Any], profile: str, policy: Policy) -> Context:
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(request=requests, policy=policies)
 def test_a_request_loses_exactly_what_its_receipt_says(
-    dialect: str, profile: str, differences: Any, request: dict[str, Any], policy: Policy
+    dialect: str, profile: str, differences: FindDifferences, request: JsonObject, policy: Policy
 ) -> None:
     before, ctx = copy.deepcopy(request), ctx_for(request, profile, policy)
     try:

@@ -17,9 +17,9 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import DIALECTS
 
-Json = dict[str, Any]
 Served = tuple[str, str]
 Differences = Callable[[Any, Any, Receipt], list[str]]
 
@@ -39,19 +39,19 @@ OLDER = [  # as Azure's reference writes them
 ]
 
 
-def reasoning(**signature: str) -> Json:
+def reasoning(**signature: str) -> JsonObject:
     return {"type": "reasoning", "summary": [{"type": "summary_text", "text": "why", **signature}]}
 
 
 # Requests: messages
 
 
-def spoken(served: Served) -> list[Any]:
+def spoken(served: Served) -> list[JsonValue]:
     """What the system and tools may say."""
     return TEXTS if served in PLAIN else [*TEXTS, PARTS[:1], PARTS]
 
 
-def asked(served: Served) -> list[Any]:
+def asked(served: Served) -> list[JsonValue]:
     """What a user may say."""
     if served in PLAIN:
         return TEXTS
@@ -59,18 +59,18 @@ def asked(served: Served) -> list[Any]:
     return [*spoken(served), [PARTS[0], IMAGE], [CLOSE_IMAGE, PARTS[1], IMAGE], *older]
 
 
-def answered(served: Served) -> list[Any]:
+def answered(served: Served) -> list[JsonValue]:
     """What the assistant may have said."""
     blocks = [[reasoning(), PARTS[0]], [reasoning(signature="s"), *PARTS]] if served == ("databricks", "actual") else []
     return [*spoken(served), *blocks]
 
 
-def call(number: int) -> Json:
+def call(number: int) -> JsonObject:
     function = {"name": ("f", "g")[number % 2], "arguments": '{"x": 1}'}
     return {"id": f"call_{number}", "type": "function", "function": function}
 
 
-BESIDE_CONTENT: dict[str, list[Json]] = {
+BESIDE_CONTENT: dict[str, list[JsonObject]] = {
     "openai": [
         {"refusal": None, "annotations": []},
         {"refusal": "no", "name": "n"},
@@ -82,9 +82,9 @@ BESIDE_CONTENT: dict[str, list[Json]] = {
 }
 
 
-def tool_turns(served: Served) -> Iterator[list[Json]]:
+def tool_turns(served: Served) -> Iterator[list[JsonObject]]:
     """An assistant's calls, with something beside them or not, and their results in any order."""
-    beside: list[Json] = [{}, {"content": None}]
+    beside: list[JsonObject] = [{}, {"content": None}]
     if served != DOCUMENTED_DATABRICKS:
         beside += [{"content": one} for one in answered(served)]
     for more, count in product(beside, (1, 2, 3)):
@@ -94,7 +94,7 @@ def tool_turns(served: Served) -> Iterator[list[Json]]:
             yield [said, *({"role": "tool", "tool_call_id": f"call_{i}", "content": told[i]} for i in order)]
 
 
-def turns(served: Served) -> Iterator[list[Json]]:
+def turns(served: Served) -> Iterator[list[JsonObject]]:
     dialect, _ = served
     for content in asked(served):
         yield [{"role": "user", "content": content}]
@@ -109,12 +109,12 @@ def turns(served: Served) -> Iterator[list[Json]]:
         yield from ([one] for one in instructions(served))
 
 
-def instructions(served: Served) -> list[Json]:
+def instructions(served: Served) -> list[JsonObject]:
     roles = ["system", "developer"] if served[0] == "openai" else ["system"]
     return [{"role": role, "content": content} for role, content in product(roles, spoken(served))]
 
 
-def conversations(served: Served) -> st.SearchStrategy[list[Json]]:
+def conversations(served: Served) -> st.SearchStrategy[list[JsonObject]]:
     head = st.sampled_from([[], *([one] for one in instructions(served))])
     body = st.lists(st.sampled_from(list(turns(served))), min_size=1, max_size=4)
     return st.tuples(head, body).map(lambda parts: [*parts[0], *(one for turn in parts[1] for one in turn)])
@@ -128,15 +128,15 @@ BARE = {"name": "g"}
 TOOLS = [[{"type": "function", "function": one} for one in some] for some in ([FULL], [BARE], [FULL, BARE])]
 WITHOUT_STRICT = [[{"type": "function", "function": {k: FULL[k] for k in ("name", "parameters")}}], TOOLS[1]]
 FORMAT = {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "strict": True}}
-FORMATS: list[Any] = [{"type": "text"}, {"type": "json_object"}, FORMAT]
-STOPS: list[Any] = [None, "END", ["END"], ["a", "b", "c", "d"]]
-MADE_UP: list[Any] = [1, {"deep": [1, None]}]
-BOOLEANS: list[Any] = [None, True, False]
-PENALTIES: list[Any] = [None, 0, -2, 1.5, 2]
-LIMITS: list[Any] = [None, 1, 4096]
+FORMATS: list[JsonValue] = [{"type": "text"}, {"type": "json_object"}, FORMAT]
+STOPS: list[JsonValue] = [None, "END", ["END"], ["a", "b", "c", "d"]]
+MADE_UP: list[JsonValue] = [1, {"deep": [1, None]}]
+BOOLEANS: list[JsonValue] = [None, True, False]
+PENALTIES: list[JsonValue] = [None, 0, -2, 1.5, 2]
+LIMITS: list[JsonValue] = [None, 1, 4096]
 
 # field: values
-FIELDS: dict[Served, dict[str, list[Any]]] = {
+FIELDS: dict[Served, dict[str, list[JsonValue]]] = {
     ("openai", "documented"): {
         "temperature": [None, 0, 0.5, 2],
         "top_p": [None, 0, 1],
@@ -225,7 +225,7 @@ FIELDS["mindie", "native"] = {
 FIELDS["mindie", "actual"] = {**FIELDS["mindie", "native"], "top_k": [None, -1, 1], "response_format": FORMATS}
 
 
-def requests(served: Served) -> st.SearchStrategy[Json]:
+def requests(served: Served) -> st.SearchStrategy[JsonObject]:
     model = {"model": "m"} if served[0] in ("openai", "mindie") else {}
     fields = [(name, value) for name, values in FIELDS[served].items() for value in values]
     some = st.lists(st.sampled_from(fields), max_size=10).map(dict)
@@ -244,25 +244,25 @@ DETAILED = {
 LOGPROBS = {"content": [{"token": "a", "logprob": -0.5, "bytes": [97], "top_logprobs": []}], "refusal": None}
 
 # What a dialect's replies may have beside role and content: in the message, in the choice, in the reply, as usage.
-MESSAGES: dict[str, list[Json]] = {
+MESSAGES: dict[str, list[JsonObject]] = {
     "openai": [{"refusal": "no"}, {"refusal": None, "annotations": []}, {"refusal": None, "reasoning_content": "why"}],
     "databricks": [{}],
     "azure": [{}, {"reasoning_content": "why"}],
     "mindie": [{}, {"reasoning_content": "why"}],
 }
-CHOICES: dict[str, list[Json]] = {
+CHOICES: dict[str, list[JsonObject]] = {
     "openai": [{"logprobs": None}, {"logprobs": LOGPROBS}],
     "databricks": [{}, {"logprobs": LOGPROBS}, {"extra_fields": "{}"}],
     "azure": [{}, {"logprobs": None}, {"content_filter_results": {"hate": {"filtered": False}}}],
     "mindie": [{}, {"logprobs": None}, {"logprobs": LOGPROBS}],
 }
-ENVELOPES: dict[str, list[Json]] = {
+ENVELOPES: dict[str, list[JsonObject]] = {
     "openai": [{"service_tier": "default", "system_fingerprint": "fp"}],
     "databricks": [],
     "azure": [{"system_fingerprint": "fp"}],
     "mindie": [{"prefill_time": 3, "decode_time_arr": [1, 2]}],
 }
-USAGES: dict[str, list[Json]] = {
+USAGES: dict[str, list[JsonObject]] = {
     "openai": [COUNTS, DETAILED],
     "databricks": [COUNTS, {**COUNTS, "reasoning_tokens": 2}],
     "azure": [COUNTS, DETAILED],
@@ -277,12 +277,12 @@ FINISHES: dict[Served, list[str]] = {
 }
 
 
-def choices(served: Served) -> Iterator[Json]:
+def choices(served: Served) -> Iterator[JsonObject]:
     dialect, profile = served
     said = TEXTS if dialect == "mindie" or profile == "documented" else answered(served)
-    beside: list[Json] = MESSAGES[dialect] if served != DOCUMENTED_MINDIE else [{}]
+    beside: list[JsonObject] = MESSAGES[dialect] if served != DOCUMENTED_MINDIE else [{}]
     finishes = FINISHES.get(served) or FINISHES.get((dialect, "documented"), [])
-    around: list[Json] = CHOICES[dialect] if served != DOCUMENTED_MINDIE else [{}]
+    around: list[JsonObject] = CHOICES[dialect] if served != DOCUMENTED_MINDIE else [{}]
     for content, more, finish, other in product(said, beside, finishes, around):
         yield {"message": {"role": "assistant", "content": content, **more}, "finish_reason": finish, **other}
     if served != DOCUMENTED_MINDIE:
@@ -291,7 +291,7 @@ def choices(served: Served) -> Iterator[Json]:
             yield {"message": message, "finish_reason": "tool_calls", **other}
 
 
-def replies(served: Served) -> st.SearchStrategy[Json]:
+def replies(served: Served) -> st.SearchStrategy[JsonObject]:
     dialect = served[0]
     name = "chat.completions" if served == DOCUMENTED_DATABRICKS else "chat.completion"
     head = {"id": "x", "object": name, "created": 1_750_000_000, "model": "m"}
@@ -311,17 +311,19 @@ def replies(served: Served) -> st.SearchStrategy[Json]:
 # The laws
 
 
-def profiled(dialect: str, make: Callable[[Served], st.SearchStrategy[Json]]) -> st.SearchStrategy[tuple[str, Json]]:
+def profiled(
+    dialect: str, make: Callable[[Served], st.SearchStrategy[JsonObject]]
+) -> st.SearchStrategy[tuple[str, JsonObject]]:
     """Pairs of a profile of the dialect, and what `make` makes for it."""
     made = [st.tuples(st.just(profile), make((dialect, profile))) for profile in dialects[dialect].profiles]
     return st.one_of(made)
 
 
-def hold(strategy: st.SearchStrategy[Any], law: Callable[[tuple[str, Json]], None], examples: int) -> None:
+def hold(strategy: st.SearchStrategy[JsonValue], law: Callable[[tuple[str, JsonObject]], None], examples: int) -> None:
     settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])(given(strategy)(law))()
 
 
-def call_of(dialect: str, body: Json) -> Call:
+def call_of(dialect: str, body: JsonObject) -> Call:
     if dialect == "databricks":
         return Call("POST", "/serving-endpoints/m/invocations", body)
     if dialect == "azure":
@@ -335,7 +337,7 @@ def call_of(dialect: str, body: Json) -> Call:
 def test_requests(dialect: str, examples: int, differences: Differences) -> None:
     served, called = dialects[dialect].served["chat"], dialects[dialect].called["chat"]
 
-    def law(made: tuple[str, Json]) -> None:
+    def law(made: tuple[str, JsonObject]) -> None:
         profile, body = made
         before = copy.deepcopy(body)
         ctx = Context(profile, call_of(dialect, body), Receipt())
@@ -355,7 +357,7 @@ def test_requests(dialect: str, examples: int, differences: Differences) -> None
 def test_replies(dialect: str, examples: int, differences: Differences) -> None:
     served, called = dialects[dialect].served["chat"], dialects[dialect].called["chat"]
 
-    def law(made: tuple[str, Json]) -> None:
+    def law(made: tuple[str, JsonObject]) -> None:
         profile, body = made
         rules = load_validator(f"{dialect}/chat.reply", profile)
         assert rules.accepts(body), list(rules.violations(body))
@@ -375,7 +377,7 @@ def test_replies(dialect: str, examples: int, differences: Differences) -> None:
     hold(profiled(dialect, replies), law, examples)
 
 
-def sayings(value: Any) -> Any:
+def sayings(value: JsonValue) -> JsonValue:
     """A reply without what says as little as a missing key: nulls, empty texts, empty lists."""
     if isinstance(value, dict):
         return {key: sayings(one) for key, one in value.items() if one not in (None, "", [])}

@@ -1,9 +1,6 @@
-"""Conformance cases of the dialects that are served, by their ids in the catalogue."""
+"""What the dialects accept from clients of chat, and how they answer."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -12,37 +9,38 @@ from dragoman.adapters.call import Call, Context, Reply
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_fault
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.adapters.conftest import MakeContext
 from tests.dialects import DIALECTS
 
-MakeContext = Callable[..., Context]
 HELLO = [{"role": "user", "content": "hello"}]
 INVOCATIONS = "/serving-endpoints/llama/invocations"
 CHAT = "/chat/completions"
 
 
-def tool(name: str = "f", properties: int = 1) -> dict[str, Any]:
+def tool(name: str = "f", properties: int = 1) -> JsonObject:
     parameters = {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(properties)}}
     return {"type": "function", "function": {"name": name, "description": "", "parameters": parameters}}
 
 
-def databricks(body: dict[str, Any], profile: str, make: MakeContext) -> dict[str, Any] | Reply:
+def databricks(body: JsonObject, profile: str, make: MakeContext) -> JsonObject | Reply:
     return ask("databricks", Call("POST", INVOCATIONS, {"messages": HELLO, **body}), make(profile))
 
 
-def mindie(body: dict[str, Any], profile: str, make: MakeContext) -> dict[str, Any] | Reply:
+def mindie(body: JsonObject, profile: str, make: MakeContext) -> JsonObject | Reply:
     call = Call("POST", "/v1/chat/completions", {"model": "m", "messages": HELLO, **body})
     return ask("mindie", call, make(profile))
 
 
 def azure(
-    body: dict[str, Any], make: MakeContext, extra: str | None = None, version: str | None = "2024-05-01-preview"
-) -> dict[str, Any] | Reply:
+    body: JsonObject, make: MakeContext, extra: str | None = None, version: str | None = "2024-05-01-preview"
+) -> JsonObject | Reply:
     query = {} if version is None else {"api-version": version}
     headers = {} if extra is None else {"extra-parameters": extra}
     return ask("azure", Call("POST", CHAT, {"messages": HELLO, **body}, query, headers), make())
 
 
-def ask(dialect: str, call: Call, ctx: Context) -> dict[str, Any] | Reply:
+def ask(dialect: str, call: Call, ctx: Context) -> JsonObject | Reply:
     """The hub request, or the error that the client gets, which is always valid in its own dialect."""
     served = dialects[dialect].served["chat"]
     try:
@@ -53,7 +51,7 @@ def ask(dialect: str, call: Call, ctx: Context) -> dict[str, Any] | Reply:
         return reply
 
 
-def refused(found: dict[str, Any] | Reply, status: int, *said: str) -> dict[str, Any]:
+def refused(found: JsonObject | Reply, status: int, *said: str) -> JsonObject:
     assert isinstance(found, Reply), "the request was taken"
     assert found.status == status
     for word in said:
@@ -61,13 +59,13 @@ def refused(found: dict[str, Any] | Reply, status: int, *said: str) -> dict[str,
     return found.body
 
 
-def taken(found: dict[str, Any] | Reply) -> dict[str, Any]:
+def taken(found: JsonObject | Reply) -> JsonObject:
     assert isinstance(found, dict), getattr(found, "body", None)
     return found
 
 
 @pytest.mark.parametrize("profile", ["documented", "actual"])
-def test_v02_databricks_takes_one_system_message(profile: str, context: MakeContext) -> None:
+def test_databricks_takes_one_system_message(profile: str, context: MakeContext) -> None:
     system = {"role": "system", "content": "s"}
     body = refused(databricks({"messages": [system, system, *HELLO]}, profile, context), 400, "messages[1]")
     assert body["error_code"] == "INVALID_PARAMETER_VALUE"
@@ -76,7 +74,7 @@ def test_v02_databricks_takes_one_system_message(profile: str, context: MakeCont
 
 
 @pytest.mark.parametrize("profile", ["documented", "actual"])
-def test_v03_databricks_top_logprobs_need_logprobs(profile: str, context: MakeContext) -> None:
+def test_databricks_top_logprobs_need_logprobs(profile: str, context: MakeContext) -> None:
     refused(databricks({"top_logprobs": 5}, profile, context), 400, "top_logprobs")
     refused(databricks({"top_logprobs": 21, "logprobs": True}, profile, context), 400, "top_logprobs")
     assert taken(databricks({"top_logprobs": 5, "logprobs": True}, profile, context))["top_logprobs"] == 5
@@ -84,7 +82,7 @@ def test_v03_databricks_top_logprobs_need_logprobs(profile: str, context: MakeCo
 
 
 @pytest.mark.parametrize("profile", ["documented", "actual"])
-def test_v04_databricks_takes_32_tools_of_15_properties(profile: str, context: MakeContext) -> None:
+def test_databricks_takes_32_tools_of_15_properties(profile: str, context: MakeContext) -> None:
     taken(databricks({"tools": [tool(f"f{i}") for i in range(32)]}, profile, context))
     refused(databricks({"tools": [tool(f"f{i}") for i in range(33)]}, profile, context), 400, "tools")
     taken(databricks({"tools": [tool(properties=15)]}, profile, context))
@@ -101,14 +99,16 @@ def test_v04_databricks_takes_32_tools_of_15_properties(profile: str, context: M
         ("top_k", [None, 1], [0]),
     ],
 )
-def test_v05_databricks_ranges(profile: str, field: str, good: list[Any], bad: list[Any], context: MakeContext) -> None:
+def test_ranges_of_databricks(
+    profile: str, field: str, good: list[JsonValue], bad: list[JsonValue], context: MakeContext
+) -> None:
     for value in good:
         taken(databricks({field: value}, profile, context))
     for value in bad:
         refused(databricks({field: value}, profile, context), 400, field)
 
 
-def test_v09_azure_extra_parameters(context: MakeContext) -> None:
+def test_azures_header_decides_about_extra_parameters(context: MakeContext) -> None:
     body = refused(azure({"n": 2, "logprobs": True}, context), 400, "'n'", "'logprobs'")
     assert "['n', 'logprobs']" in body["detail"]
     for word in ("drop", "ignore", "Ignore"):
@@ -118,14 +118,14 @@ def test_v09_azure_extra_parameters(context: MakeContext) -> None:
     refused(azure({"n": 2}, context, "maybe"), 400, "pass-through")
 
 
-def test_v09_the_error_code_stands_in_a_header_too(context: MakeContext) -> None:
+def test_azures_error_code_is_in_a_header_too(context: MakeContext) -> None:
     found = azure({"n": 2}, context)
     assert isinstance(found, Reply)
     assert found.headers["x-ms-error-code"]
 
 
 @pytest.mark.parametrize("version", [None, "2024-13", "2024-13-01", "2024-05-01-beta", "latest"])
-def test_v10_azure_wants_an_api_version(version: str | None, context: MakeContext) -> None:
+def test_azure_requires_an_api_version(version: str | None, context: MakeContext) -> None:
     refused(azure({}, context, version=version), 400, "api-version")
     taken(azure({}, context, version="2024-04-01-preview"))
     taken(azure({}, context, version="2025-05-01"))
@@ -133,7 +133,7 @@ def test_v10_azure_wants_an_api_version(version: str | None, context: MakeContex
 
 @pytest.mark.parametrize("name", [".m", "m-", "_m", "m" * 257, "a b", ""])
 @pytest.mark.parametrize("profile", ["documented"])
-def test_v12_mindie_model_names(name: str, profile: str, context: MakeContext) -> None:
+def test_mindie_model_names(name: str, profile: str, context: MakeContext) -> None:
     body = refused(mindie({"model": name}, profile, context), 422, "model")
     assert body.keys() == {"error", "error_type"}
     assert body["error_type"] == "Input Validation Error"
@@ -149,14 +149,16 @@ def test_v12_mindie_model_names(name: str, profile: str, context: MakeContext) -
         ("presence_penalty", [-2.0, 2.0], [-2.01, 2.01]),
     ],
 )
-def test_v13_mindie_documented_ranges(field: str, good: list[Any], bad: list[Any], context: MakeContext) -> None:
+def test_ranges_of_mindie_documented(
+    field: str, good: list[JsonValue], bad: list[JsonValue], context: MakeContext
+) -> None:
     for value in good:
         taken(mindie({field: value}, "documented", context))
     for value in bad:
         refused(mindie({field: value}, "documented", context), 422, field)
 
 
-def test_v14_mindie_counts_the_characters_of_all_messages(context: MakeContext) -> None:
+def test_mindie_counts_the_characters_of_all_messages(context: MakeContext) -> None:
     most = 512 * 1024
     just = [{"role": "system", "content": "漢" * 100}, {"role": "user", "content": "x" * (most - 100)}]
     taken(mindie({"messages": just}, "documented", context))
@@ -165,7 +167,7 @@ def test_v14_mindie_counts_the_characters_of_all_messages(context: MakeContext) 
     taken(mindie({"messages": over}, "actual", context))
 
 
-def test_e04_a_mindie_error_in_azure_form(context: MakeContext) -> None:
+def test_a_mindie_error_in_azure_form(context: MakeContext) -> None:
     raw = b'{"error":"Parameter top_p must be in (0.0,1.0], got 0.","error_type":"Input Validation Error"}'
     ctx = context()
     fault = dialects["mindie"].called["chat"].read_fault(Reply(422, {}, {}, raw), ctx)
@@ -187,7 +189,7 @@ def test_e04_a_mindie_error_in_azure_form(context: MakeContext) -> None:
         ({"type": "image", "content": "/9j/4AAQ"}, {"url": "data:image/jpeg;base64,/9j/4AAQ"}),
     ],
 )
-def test_azure_images_in_the_older_form(part: dict[str, Any], expected: dict[str, str], context: MakeContext) -> None:
+def test_azure_images_in_the_older_form(part: JsonObject, expected: dict[str, str], context: MakeContext) -> None:
     hub = taken(azure({"messages": [{"role": "user", "content": [part]}]}, context))
     assert hub["messages"][0]["content"] == [{"type": "image_url", "image_url": expected}]
 
@@ -256,7 +258,7 @@ ODD = [
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("body", ODD)
 def test_what_one_dialect_does_not_look_at_breaks_nothing(
-    dialect: str, profile: str, body: dict[str, Any], context: MakeContext
+    dialect: str, profile: str, body: JsonObject, context: MakeContext
 ) -> None:
     query = {"api-version": "2024-05-01-preview"}
     call = Call("POST", "/serving-endpoints/m/invocations", {"model": "m", "messages": HELLO, **body}, query)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,13 +11,14 @@ from hypothesis import strategies as st
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
+from dragoman.contract.json_types import JsonObject
 
 STREAMS = sorted((Path(__file__).parent / "fixtures" / "streams").glob("*.sse"))
 
 
 def relay(dialect: str, reads: list[bytes], replies: str) -> bytes:
     counter = iter(range(1000))
-    request: dict[str, Any] = {"model": "m", "messages": [], "stream": True, "stream_options": {"include_usage": True}}
+    request: JsonObject = {"model": "m", "messages": [], "stream": True, "stream_options": {"include_usage": True}}
     ctx = Context(
         "actual",
         Call("POST", "/", request),

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters.chat.tool_call_serializer import ToolCallSerializer
 from dragoman.adapters.streams import Chunk
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 
-def chunk(*pieces: dict[str, Any], finish: str | None = None, index: int = 0, **delta: Any) -> Chunk:
+def chunk(*pieces: JsonObject, finish: str | None = None, index: int = 0, **delta: JsonValue) -> Chunk:
     if pieces:
         delta["tool_calls"] = list(pieces)
     return Chunk({"choices": [{"index": index, "delta": delta, "finish_reason": finish}]}, b"raw")
 
 
-def piece(index: int, arguments: str) -> dict[str, Any]:
+def piece(index: int, arguments: str) -> JsonObject:
     return {"index": index, "function": {"arguments": arguments}}
 
 

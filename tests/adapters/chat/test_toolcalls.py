@@ -1,22 +1,22 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
 import pytest
 
 from dragoman.adapters import dialects
-from dragoman.adapters.call import Context, Reply
+from dragoman.adapters.call import Reply
 from dragoman.adapters.chat.toolcalls import ToolCalls, normalize_calls
 from dragoman.adapters.sse import encode
+from dragoman.contract.json_types import JsonValue
+from tests.adapters.conftest import MakeContext
 
-MakeContext = Callable[..., Context]
 Piece = dict[str, Any]
 
 
 def piece(
-    index: int | None = None, call_id: str | None = None, name: str | None = None, arguments: Any = None
+    index: int | None = None, call_id: str | None = None, name: str | None = None, arguments: JsonValue = None
 ) -> Piece:
     function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
     made: Piece = {"function": function}

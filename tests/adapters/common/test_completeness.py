@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -13,14 +11,15 @@ from dragoman.adapters.call import Context, Reply
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import Framer
 from dragoman.adapters.streams import End, Output
+from dragoman.contract.json_types import JsonObject
+from tests.adapters.conftest import MakeContext
 
-MakeContext = Callable[..., Context]
 DONE = b"data: [DONE]\n\n"
 CUT = Fault("upstream_timeout", "late")
 TRUNCATED = "upstream_truncated"
 
 
-def event(body: dict[str, Any]) -> bytes:
+def event(body: JsonObject) -> bytes:
     return b"data: " + json.dumps(body).encode() + b"\n\n"
 
 
@@ -128,9 +127,7 @@ def test_a_translated_reply_needs_choice_0(needs: bool, context: MakeContext) ->
         ("responses", {"status": "in_progress", "output": []}),
     ],
 )
-def test_whole_replies_that_have_not_ended(
-    protocol: str, body: dict[str, Any], replies: str, context: MakeContext
-) -> None:
+def test_whole_replies_that_have_not_ended(protocol: str, body: JsonObject, replies: str, context: MakeContext) -> None:
     with pytest.raises(Fault) as caught:
         dialects["openai"].called[protocol].read_reply(Reply(200, body), context(policy={"replies": replies}))
     assert caught.value.code == TRUNCATED

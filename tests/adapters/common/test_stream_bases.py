@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from dragoman.adapters.common.stream_translator import StreamTranslatorBase
 from dragoman.adapters.common.stream_writer import StreamWriterBase
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output, count_events, expand
+from dragoman.contract.json_types import JsonObject
 
 RUN = DeltaRun({"a": {"t": "x"}}, ("a", "t"), [b"one", b"t\\u0077o", b'"'.replace(b'"', b'\\"')])
 BODIES = [{"a": {"t": "one"}}, {"a": {"t": "two"}}, {"a": {"t": '"'}}]
@@ -28,7 +27,7 @@ class Writer(StreamWriterBase):
 
 
 class Translator(StreamTranslatorBase):
-    def _chunk(self, body: dict[str, Any]) -> list[Output]:
+    def _chunk(self, body: JsonObject) -> list[Output]:
         return [Chunk({"b": body["a"]["t"]})]
 
 

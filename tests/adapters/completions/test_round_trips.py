@@ -16,9 +16,9 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import served
 
-Json = dict[str, Any]
 Differences = Callable[[Any, Any, Receipt], list[str]]
 
 PAIRS = [(dialect, profile) for dialect in served("completions") for profile in ("documented", "actual")]
@@ -28,7 +28,7 @@ BOOLEANS = [None, True, False]
 PENALTIES = [None, 0, -2, 1.5, 2]
 
 # field: values
-SHARED: dict[str, list[Any]] = {
+SHARED: dict[str, list[JsonValue]] = {
     "max_tokens": [None, 1, 4096],
     "temperature": [None, 0, 0.5, 2],
     "top_p": [None, 0.001, 1],
@@ -36,7 +36,7 @@ SHARED: dict[str, list[Any]] = {
     "suffix": [None, "", "the end"],
     "echo": BOOLEANS,
 }
-OPENAI: dict[str, list[Any]] = {
+OPENAI: dict[str, list[JsonValue]] = {
     **SHARED,
     "n": [None, 1, 3, 128],
     "logprobs": [None, 0, 5],
@@ -48,7 +48,7 @@ OPENAI: dict[str, list[Any]] = {
     "top_k": [1, 40],
     "made_up": [1, {"deep": [1, None]}],
 }
-DATABRICKS: dict[str, list[Any]] = {
+DATABRICKS: dict[str, list[JsonValue]] = {
     **SHARED,
     "n": [None, 1, 2, 5],
     "top_k": [None, 1, 40],
@@ -56,14 +56,14 @@ DATABRICKS: dict[str, list[Any]] = {
     "error_behavior": [None, "error"],
     "made_up": [1, {"deep": [1, None]}],
 }
-STREAMS: list[Json] = [{}, {"stream": None}, {"stream": False}, {"stream": True}]
-PROMPTS: dict[str, list[Any]] = {
+STREAMS: list[JsonObject] = [{}, {"stream": None}, {"stream": False}, {"stream": True}]
+PROMPTS: dict[str, list[JsonValue]] = {
     "openai": [*TEXTS, TEXTS[:1], TEXTS, [1, 2], [[1], [2, 3]], None],
     "databricks": [*TEXTS, TEXTS[:1], TEXTS],
 }
 
 
-def requests(dialect: str) -> st.SearchStrategy[Json]:
+def requests(dialect: str) -> st.SearchStrategy[JsonObject]:
     fields = OPENAI if dialect == "openai" else DATABRICKS
     streams = [*STREAMS, {"stream": True, "stream_options": {"include_usage": True}}][: 5 if dialect == "openai" else 4]
     optional = {name: st.sampled_from(values) for name, values in fields.items()}
@@ -71,7 +71,7 @@ def requests(dialect: str) -> st.SearchStrategy[Json]:
     return st.tuples(made, st.sampled_from(streams)).map(lambda two: {"model": "m", **two[0], **two[1]})
 
 
-def call_of(dialect: str, body: Json) -> Call:
+def call_of(dialect: str, body: JsonObject) -> Call:
     path = "/v1/completions" if dialect == "openai" else "/serving-endpoints/completions"
     return Call("POST", path, body)
 
@@ -81,7 +81,7 @@ def call_of(dialect: str, body: Json) -> Call:
 def test_requests(dialect: str, profile: str, examples: int, differences: Differences) -> None:
     served, called = (getattr(dialects[dialect], side)["completions"] for side in ("served", "called"))
 
-    def law(body: Json) -> None:
+    def law(body: JsonObject) -> None:
         before = copy.deepcopy(body)
         ctx = Context(profile, call_of(dialect, body), Receipt())
         hub = served.read_request(ctx.call, ctx)
@@ -100,7 +100,7 @@ USAGE = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
 DETAILS = {"openai": {"completion_tokens_details": {"reasoning_tokens": 2}}, "databricks": {"reasoning_tokens": 2}}
 
 
-def replies(dialect: str, profile: str, prompts: int, wanted: int) -> st.SearchStrategy[Json]:
+def replies(dialect: str, profile: str, prompts: int, wanted: int) -> st.SearchStrategy[JsonObject]:
     finish = ["stop", "length", "content_filter"]
     if profile == "actual" or dialect == "databricks":
         finish += ["end_turn", "made up"]
@@ -111,7 +111,7 @@ def replies(dialect: str, profile: str, prompts: int, wanted: int) -> st.SearchS
     if dialect == "openai":
         head["model"] = "m"
 
-    def whole(made: tuple[list[Json], Json]) -> Json:
+    def whole(made: tuple[list[JsonObject], JsonObject]) -> JsonObject:
         numbers = range(prompts * wanted)
         indexes = [number // wanted if dialect == "databricks" else number for number in numbers]
         choices = [{"index": index, **said} for index, said in zip(indexes, made[0], strict=True)]
@@ -129,7 +129,7 @@ def test_replies(dialect: str, profile: str, prompts: int, wanted: int, differen
     rules = load_validator(f"{dialect}/completions.reply", profile)
     request = {"model": "m", "prompt": ["x"] * prompts, "n": wanted}
 
-    def law(body: Json) -> None:
+    def law(body: JsonObject) -> None:
         assert rules.accepts(body), list(rules.violations(body))
         ctx = Context(profile, call_of(dialect, request), Receipt(), Target("m", profile), request)
         hub = called.read_reply(Reply(200, json.loads(json.dumps(body))), ctx)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +12,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.common.chunk_template import ChunkTemplate
+from dragoman.contract.json_types import JsonObject
 from tests.dialects import served
 
 STREAMS = sorted((Path(__file__).parent / "fixtures" / "streams").glob("*.sse"))
@@ -25,7 +25,7 @@ every_client = pytest.mark.parametrize("client", CLIENTS)
 def relay(path: Path, client: str, reads: list[bytes], replies: str = "repair") -> bytes:
     counter = iter(range(1000))
     wanted = 2 if path.stem == "openai_batch" else 1
-    request: dict[str, Any] = {"model": "m", "prompt": ["a", "b"], "n": wanted, "stream": True}
+    request: JsonObject = {"model": "m", "prompt": ["a", "b"], "n": wanted, "stream": True}
     request["stream_options"] = {"include_usage": True}
     ctx = Context(
         "actual",

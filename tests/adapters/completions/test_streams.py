@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,14 +14,15 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import Event, Framer
 from dragoman.adapters.streams import Chunk, End, Output, expand
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.adapters.conftest import MakeContext
 
-MakeContext = Callable[..., Context]
 STREAMS = Path(__file__).parent / "fixtures" / "streams"
 TEXT = "Once upon a time, “grüß 你好 👋🏽”"
 USAGE = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
 
 
-def asked(**more: Any) -> dict[str, Any]:
+def asked(**more: JsonValue) -> JsonObject:
     return {"model": "m", "prompt": "x", "stream": True, "stream_options": {"include_usage": True}, **more}
 
 
@@ -107,7 +107,7 @@ def test_a_chunk_that_needs_no_mending_keeps_its_bytes(context: MakeContext) -> 
         {"choices": [{"index": 0, "text": 7}]},
     ],
 )
-def test_choices_that_are_none(event: Any, context: MakeContext) -> None:
+def test_choices_that_are_none(event: JsonValue, context: MakeContext) -> None:
     raw = b"data: " + json.dumps(event).encode() + b"\n\n"
     [fault] = read("openai_x", context(request=asked()), raw)
     assert isinstance(fault, Fault)
@@ -133,7 +133,7 @@ def test_the_usage_of_several_prompts_is_added_up(context: MakeContext) -> None:
     assert last.body["usage"] == {"prompt_tokens": 6, "completion_tokens": 8, "total_tokens": 14}
 
 
-def written(outputs: Sequence[Output], client: str, ctx: Context) -> list[Any]:
+def written(outputs: Sequence[Output], client: str, ctx: Context) -> list[JsonValue]:
     writer = dialects[client].served["completions"].write_stream(ctx)
     items = Framer().feed(b"".join(map(writer.write, outputs)))
     datas = [item.data for item in items if isinstance(item, Event)]

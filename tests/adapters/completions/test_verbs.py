@@ -1,10 +1,8 @@
-"""The verbs of completions, request and whole reply: V18 and its kin."""
+"""The verbs of completions: requests and whole replies."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import Any
 
 import orjson
 import pytest
@@ -13,13 +11,14 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.adapters.conftest import MakeContext
 from tests.dialects import served
 
-MakeContext = Callable[..., Context]
 USAGE = {"prompt_tokens": 2, "completion_tokens": 4, "total_tokens": 6}
 
 
-def request(**fields: Any) -> dict[str, Any]:
+def request(**fields: JsonValue) -> JsonObject:
     return {"model": "public", "prompt": "hello", **fields}
 
 
@@ -27,16 +26,16 @@ def write(dialect: str, ctx: Context) -> Call:
     return dialects[dialect].called["completions"].write_request(ctx.request, ctx)
 
 
-def read(dialect: str, ctx: Context, body: Any) -> dict[str, Any]:
+def read(dialect: str, ctx: Context, body: JsonValue) -> JsonObject:
     reply = Reply(200, body, {"content-type": "application/json"}, orjson.dumps(body))
     return dialects[dialect].called["completions"].read_reply(reply, ctx)
 
 
-def choice(index: int, text: str = "hi", finish: Any = "stop", **more: Any) -> dict[str, Any]:
+def choice(index: int, text: str = "hi", finish: JsonValue = "stop", **more: JsonValue) -> JsonObject:
     return {"index": index, "text": text, "finish_reason": finish, **more}
 
 
-def reply(*choices: dict[str, Any], **top: Any) -> dict[str, Any]:
+def reply(*choices: JsonObject, **top: JsonValue) -> JsonObject:
     head = {"id": "cmpl-1", "object": "text_completion", "created": 1_700_000_000, "usage": USAGE}
     return {**head, "choices": list(choices), **top}
 
@@ -62,7 +61,7 @@ def test_openai_compatible_servers_get_the_extensions_that_many_take(context: Ma
     ("error_behavior", "error", "truncate"), ("use_raw_prompt", False, True),
 ])  # fmt: skip
 def test_what_only_databricks_takes_is_not_sent_elsewhere(
-    name: str, neutral: Any, meant: Any, context: MakeContext
+    name: str, neutral: JsonValue, meant: JsonValue, context: MakeContext
 ) -> None:
     ctx = context(request=request(**{name: neutral}))
     assert name not in write("openai", ctx).body
@@ -86,7 +85,7 @@ def test_databricks_gets_the_endpoint_in_the_address_and_says_whether_to_stream(
 @pytest.mark.parametrize(("field", "value"), [
     ("logprobs", 0), ("best_of", 2), ("seed", 1), ("presence_penalty", 0.5), ("logit_bias", {"1": 1}), ("min_p", 0.5),
 ])  # fmt: skip
-def test_databricks_refuses_what_it_lacks(field: str, value: Any, context: MakeContext) -> None:
+def test_databricks_refuses_what_it_lacks(field: str, value: JsonValue, context: MakeContext) -> None:
     with pytest.raises(Fault) as caught:
         write("databricks", context(request=request(**{field: value})))
     assert (caught.value.kind, caught.value.param) == ("unsupported_parameter", field)
@@ -109,7 +108,9 @@ def test_databricks_takes_no_tokens(context: MakeContext) -> None:
     ("pay-per-token", "error_behavior", "truncate", True),
     ("provisioned-throughput", "error_behavior", "truncate", False),
 ])  # fmt: skip
-def test_the_kind_of_endpoint(kind: str | None, field: str, value: Any, taken: bool, context: MakeContext) -> None:
+def test_the_kind_of_endpoint(
+    kind: str | None, field: str, value: JsonValue, taken: bool, context: MakeContext
+) -> None:
     ctx = context(request=request(**{field: value}), kind=kind)
     if taken:
         assert write("databricks", ctx).body[field] == value
@@ -157,7 +158,7 @@ def test_what_a_target_lacks(context: MakeContext) -> None:
 # Called: replies
 
 
-def test_v18_databricks_replies_get_a_model_and_indexes_of_their_own(context: MakeContext) -> None:
+def test_databricks_replies_get_a_model_and_indexes_of_their_own(context: MakeContext) -> None:
     native = reply(choice(0, "a0"), choice(0, "a1"), choice(1, "b0"), choice(1, "b1", "length"))
     ctx = context(request=request(prompt=["a", "b"], n=2), model="llama")
     hub = read("databricks", ctx, native)
@@ -186,14 +187,14 @@ def test_choices_are_told_apart_whatever_the_policy(replies: str, context: MakeC
 
 
 @pytest.mark.parametrize("choice", [{}, {"index": "0"}, {"text": 1, "made_up": 2}])
-def test_whole_replies_left_alone_may_hold_anything(choice: Any, context: MakeContext) -> None:
+def test_whole_replies_left_alone_may_hold_anything(choice: JsonValue, context: MakeContext) -> None:
     body = {"choices": [{**choice, "finish_reason": "stop"}] * 2}
     ctx = context(request=request(n=2), policy={"replies": "off"})
     assert read("databricks", ctx, copy.deepcopy(body)) == body
 
 
 @pytest.mark.parametrize("body", [{"x": 1}, {"choices": [1]}, {"choices": [{}, {}]}, {"choices": []}])
-def test_replies_left_alone_are_still_whole(body: Any, context: MakeContext) -> None:
+def test_replies_left_alone_are_still_whole(body: JsonValue, context: MakeContext) -> None:
     with pytest.raises(Fault) as caught:
         read("databricks", context(request=request(n=2), policy={"replies": "off"}), body)
     assert caught.value.kind == "upstream_invalid_response"
@@ -225,7 +226,7 @@ def test_finish_reasons(native: str, word: str, context: MakeContext) -> None:
         {"error_code": "INTERNAL_ERROR", "message": "no"},
     ],
 )
-def test_what_is_no_reply_is_a_fault(body: Any, context: MakeContext) -> None:
+def test_what_is_no_reply_is_a_fault(body: JsonValue, context: MakeContext) -> None:
     for dialect in served("completions"):
         with pytest.raises(Fault) as caught:
             read(dialect, context(request=request()), copy.deepcopy(body))
@@ -241,7 +242,7 @@ def test_log_probabilities_pass_with_their_nulls(context: MakeContext) -> None:
 # Served
 
 
-def ask(dialect: str, ctx: Context, body: dict[str, Any], path: str = "/") -> dict[str, Any]:
+def ask(dialect: str, ctx: Context, body: JsonObject, path: str = "/") -> JsonObject:
     return dialects[dialect].served["completions"].read_request(Call("POST", path, body), ctx)
 
 
@@ -260,19 +261,19 @@ def test_openai_requests_are_the_hub(context: MakeContext) -> None:
     ({"api_base": "http://x"}, "api_base"),
     ({"chat_template": "x"}, "chat_template"),
 ])  # fmt: skip
-def test_what_openai_refuses(body: dict[str, Any], path: str, context: MakeContext) -> None:
+def test_what_openai_refuses(body: JsonObject, path: str, context: MakeContext) -> None:
     with pytest.raises(Fault) as caught:
         ask("openai", context(), request(**body))
     assert (caught.value.owner, caught.value.param) == ("client", path)
 
 
 @pytest.mark.parametrize("body", [{"best_of": 0}, {"best_of": 1}, {"n": 2, "best_of": 2, "stream": True}])
-def test_a_best_of_that_leaves_no_choice_is_taken(body: dict[str, Any], context: MakeContext) -> None:
+def test_a_best_of_that_leaves_no_choice_is_taken(body: JsonObject, context: MakeContext) -> None:
     assert ask("openai", context(), request(**body))
 
 
 @pytest.mark.parametrize(("profile", "streams"), [("documented", True), ("actual", None)])
-def test_databricks_requests(profile: str, streams: Any, context: MakeContext) -> None:
+def test_databricks_requests(profile: str, streams: JsonValue, context: MakeContext) -> None:
     hub = ask("databricks", context(profile), {"prompt": "x"}, "/serving-endpoints/my%2Fendpoint/invocations")
     assert hub["model"] == "my/endpoint"
     assert hub.get("stream") is streams
@@ -287,7 +288,7 @@ def test_databricks_requests_name_their_model_where_the_address_does_not(context
 
 
 @pytest.mark.parametrize("profile", ["documented", "actual"])
-def test_v18_databricks_clients_get_the_index_of_the_prompt(profile: str, context: MakeContext) -> None:
+def test_databricks_clients_get_the_index_of_the_prompt(profile: str, context: MakeContext) -> None:
     hub = reply(*(choice(i, logprobs=None, native_finish_reason="eos") for i in range(4)), model="m")
     ctx = context(profile, request=request(prompt=["a", "b"], n=2))
     body = dialects["databricks"].served["completions"].write_reply(copy.deepcopy(hub), ctx).body

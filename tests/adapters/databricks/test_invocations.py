@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from dragoman.adapters.call import Call
 from dragoman.adapters.databricks.invocations import endpoint_of, protocol_of
+from dragoman.contract.json_types import JsonObject
 
 TASKS = {"vectors": "embeddings", "agent": "responses"}
-BODIES: list[tuple[dict[str, Any], str]] = [
+BODIES: list[tuple[JsonObject, str]] = [
     ({"messages": []}, "chat"),
     ({}, "chat"),
     ({"messages": [], "input": "x"}, "chat"),
@@ -31,14 +30,14 @@ BODIES: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("body", "protocol"), BODIES)
-def test_the_body_tells(body: dict[str, Any], protocol: str) -> None:
+def test_the_body_tells(body: JsonObject, protocol: str) -> None:
     for path in ("/serving-endpoints/gpt/invocations", "/serving-endpoints/chat/completions"):
         assert protocol_of(Call("POST", path, body), TASKS.get) == protocol
 
 
 @pytest.mark.parametrize("name", TASKS)
 @pytest.mark.parametrize(("body", "protocol"), BODIES)
-def test_a_task_settles_what_input_is(name: str, body: dict[str, Any], protocol: str) -> None:
+def test_a_task_settles_what_input_is(name: str, body: JsonObject, protocol: str) -> None:
     by_task = protocol in ("embeddings", "responses")
     call = Call("POST", f"/serving-endpoints/{name}/invocations", body)
     assert protocol_of(call, TASKS.get) == (TASKS[name] if by_task else protocol)

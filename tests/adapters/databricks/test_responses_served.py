@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 import pytest
 
@@ -15,6 +13,7 @@ from dragoman.adapters.responses.restream import restream_response
 from dragoman.adapters.sse import encode
 from dragoman.adapters.streams import Chunk, End
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 DATABRICKS = dialects["databricks"]
 SERVED = DATABRICKS.served["responses"]
@@ -26,12 +25,12 @@ NESTED_FORMAT = {"type": "json_schema", "json_schema": {"name": "n", "schema": S
 BOTH = pytest.mark.parametrize("profile", ["documented", "actual"])
 
 
-def context(profile: str = "actual", body: dict[str, Any] | None = None, path: str = PATH) -> Context:
+def context(profile: str = "actual", body: JsonObject | None = None, path: str = PATH) -> Context:
     target = Target("upstream", profile)
     return Context(profile, Call("POST", path, body or {}), Receipt(), target, clock=lambda: 1.0)
 
 
-def read(body: dict[str, Any], profile: str = "actual", path: str = PATH) -> tuple[dict[str, Any], Context]:
+def read(body: JsonObject, profile: str = "actual", path: str = PATH) -> tuple[JsonObject, Context]:
     whole = {"model": "gpt", "input": "hello", **body}
     ctx = context(profile, {key: value for key, value in whole.items() if value is not ...}, path)
     hub = SERVED.read_request(ctx.call, ctx)
@@ -39,7 +38,7 @@ def read(body: dict[str, Any], profile: str = "actual", path: str = PATH) -> tup
     return hub, ctx
 
 
-def refused(body: dict[str, Any], profile: str = "actual", path: str = PATH) -> Reply:
+def refused(body: JsonObject, profile: str = "actual", path: str = PATH) -> Reply:
     with pytest.raises(Fault) as caught:
         read(body, profile, path)
     reply = SERVED.write_fault(caught.value, context(profile))
@@ -52,7 +51,7 @@ FORBIDDEN = {"background": False, "store": True, "conversation": "c", "service_t
 
 @BOTH
 @pytest.mark.parametrize("name", FORBIDDEN)
-def test_v06_four_parameters_are_refused_by_name(name: str, profile: str) -> None:
+def test_four_parameters_are_refused_by_name(name: str, profile: str) -> None:
     reply = refused({name: FORBIDDEN[name]}, profile)
     assert reply.status == 400
     assert reply.body["error_code"] == "INVALID_PARAMETER_VALUE"
@@ -60,18 +59,18 @@ def test_v06_four_parameters_are_refused_by_name(name: str, profile: str) -> Non
 
 
 @pytest.mark.parametrize("name", FORBIDDEN)
-def test_v06_null_is_presence_in_documented_only(name: str) -> None:
+def test_null_is_presence_in_documented_only(name: str) -> None:
     read({name: None})
     assert name in refused({name: None}, "documented").body["message"]
 
 
-def test_v06_store_false_asks_for_what_is_done_anyway() -> None:
+def test_store_false_asks_for_what_is_done_anyway() -> None:
     read({"store": False})
     assert "store" in refused({"store": False}, "documented").body["message"]
 
 
 @BOTH
-def test_v07_nested_forms_go_flat_to_openai(profile: str) -> None:
+def test_nested_forms_go_flat_to_openai(profile: str) -> None:
     choice = {"type": "function", "function": {"name": "f"}}
     hub, ctx = read({"text": {"format": NESTED_FORMAT}, "tools": [NESTED_TOOL], "tool_choice": choice}, profile)
     call = dialects["openai"].called["responses"].write_request(hub, ctx._replace(request=hub))
@@ -101,7 +100,7 @@ BLOCKS = [
 
 
 @BOTH
-def test_c08_blocks_of_functions_become_items(profile: str) -> None:
+def test_blocks_of_functions_become_items(profile: str) -> None:
     hub, ctx = read({"input": BLOCKS}, profile)
     assert hub["input"] == [
         {"role": "user", "content": "go"},
@@ -122,7 +121,7 @@ def test_c08_blocks_of_functions_become_items(profile: str) -> None:
     assert {place: ctx.receipt.unmap(place) for place in places} == places
 
 
-def test_c08_items_are_taken_too() -> None:
+def test_items_of_functions_are_accepted_too() -> None:
     hub, ctx = read({"input": [{"role": "user", "content": "go"}, CALL, {**OUTPUT, "id": "o"}]})
     assert [item.get("type") for item in hub["input"]] == [None, "function_call", "function_call_output"]
     assert [change.action for change in ctx.receipt.changes] == ["converted", "converted"]
@@ -137,7 +136,7 @@ def test_nulls_that_clients_made_from_openais_send_back() -> None:
     assert "input[0].namespace" in refused({"input": [{**call, "namespace": "n"}]}).body["message"]
 
 
-def test_c08_toward_a_documented_provider_they_are_blocks_with_ids() -> None:
+def test_toward_a_documented_provider_they_are_blocks_with_ids() -> None:
     thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "t"}], "encrypted_content": "sealed"}
     refusal = {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}
     parts = [{"type": "input_text", "text": text} for text in "xy"]
@@ -209,7 +208,7 @@ def test_only_users_and_assistants_speak(role: str, profile: str) -> None:
         ("metadata", [{}, None], [{str(i): "v" for i in range(17)}]),
     ],
 )
-def test_ranges(profile: str, field: str, good: list[Any], bad: list[Any]) -> None:
+def test_ranges(profile: str, field: str, good: list[JsonValue], bad: list[JsonValue]) -> None:
     for value in good:
         read({field: value}, profile)
     for value in bad:
@@ -255,7 +254,7 @@ CALLED = {**CALL, "arguments": "{}", "status": "completed"}
 THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "status": "completed"}
 
 
-def response(request: dict[str, Any], *output: dict[str, Any], **other: Any) -> dict[str, Any]:
+def response(request: JsonObject, *output: JsonObject, **other: JsonValue) -> JsonObject:
     """As the hub has it: whole, and flat."""
     body = {"id": "resp_1", "status": "completed", "output": list(output), "usage": USAGE, **other}
     hub, ctx = read(request)
@@ -263,7 +262,7 @@ def response(request: dict[str, Any], *output: dict[str, Any], **other: Any) -> 
     return dialects["openai"].called["responses"].read_reply(reply, ctx._replace(request=hub))
 
 
-def written(hub: dict[str, Any], profile: str, request: dict[str, Any] | None = None) -> tuple[dict[str, Any], Context]:
+def written(hub: JsonObject, profile: str, request: JsonObject | None = None) -> tuple[JsonObject, Context]:
     ctx = context(profile, request)
     body = SERVED.write_reply(hub, ctx).body
     assert [v.message for v in load_validator("databricks/responses.reply", profile).violations(body)] == []
@@ -282,7 +281,7 @@ ASKED = {
 
 
 @BOTH
-def test_r12_every_documented_key_is_there(profile: str) -> None:
+def test_every_documented_key_is_there(profile: str) -> None:
     body, _ = written(response(ASKED, MESSAGE), profile, ASKED)
     assert body.keys() >= DOCUMENTED
     assert (body["id"], body["object"], body["status"]) == ("resp_1", "response", "completed")
@@ -296,7 +295,7 @@ def test_r12_every_documented_key_is_there(profile: str) -> None:
     assert (body["usage"] == counts) == (profile == "documented")
 
 
-def test_r12_documented_has_no_other_key() -> None:
+def test_documented_has_no_other_key() -> None:
     body, ctx = written({**response(ASKED, MESSAGE), "x_unknown": 1}, "documented", ASKED)
     assert body.keys() == DOCUMENTED | {"x_unknown"}
     assert ctx.receipt.header() is None
@@ -340,7 +339,9 @@ def test_replies_that_nobody_mended_pass() -> None:
     assert SERVED.write_reply({"status": "failed"}, context("documented")).body["output"] == []
 
 
-def stream(hub: dict[str, Any], profile: str, request: dict[str, Any] | None = None, *, fault: bool = False) -> Any:
+def stream(
+    hub: JsonObject, profile: str, request: JsonObject | None = None, *, fault: bool = False
+) -> list[JsonObject]:
     writer = SERVED.write_stream(context(profile, request))
     outputs = [Chunk(event) for event in restream_response(hub)]
     if fault:
@@ -392,7 +393,7 @@ def test_a_stream_that_fails(profile: str) -> None:
     assert [item["type"] for item in failed["response"]["output"]] == ["message"]
 
 
-def called(body: dict[str, Any], profile: str, replies: Any = "repair") -> tuple[dict[str, Any], Context]:
+def called(body: JsonObject, profile: str, replies: str = "repair") -> tuple[JsonObject, Context]:
     target = Target("m", profile, Policy(replies=replies))
     ctx = Context(profile, Call("POST", PATH, {}), Receipt(), target, {"model": "m", "input": "x"})
     reply = Reply(200, orjson.loads(orjson.dumps(body)), {})

@@ -1,21 +1,25 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
 import pytest
 
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
+from dragoman.contract.json_types import JsonObject
 
-MakeContext = Callable[..., Context]
+
+class MakeContext(Protocol):
+    """Makes a context for one verb."""
+
+    def __call__(self, profile: str = "actual", request: JsonObject | None = None, **target: object) -> Context: ...
 
 
 @pytest.fixture
 def context() -> MakeContext:
     """A context for one verb: a client's request in hub form, toward a target."""
 
-    def make(profile: str = "actual", request: dict[str, Any] | None = None, **target: Any) -> Context:
+    def make(profile: str = "actual", request: JsonObject | None = None, **target: object) -> Context:
         policy = Policy(**target.pop("policy", {}))
         return Context(
             profile=profile,

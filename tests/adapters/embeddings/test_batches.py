@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,17 +9,19 @@ from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.embeddings.batches import MOST_PARTS, join, split
 from dragoman.adapters.faults import Fault
+from dragoman.contract.json_types import JsonObject, JsonValue
 
-MakeContext = Callable[..., Context]
+from .conftest import MakeContext
+
 INPUTS = st.one_of(st.lists(st.text(), min_size=1, max_size=40), st.lists(st.lists(st.integers(0, 9)), min_size=1))
 
 
-def whole(given: Any, **more: Any) -> Context:
+def whole(given: JsonValue, **more: JsonValue) -> Context:
     request = {"model": "m", "input": given, **more}
     return Context("actual", Call("POST", "/", request), Receipt(), Target("m", policy=Policy()), request)
 
 
-def answer(ctx: Context) -> dict[str, Any]:
+def answer(ctx: Context) -> JsonObject:
     """What a provider makes of a part: each vector tells its input's length."""
     data = [
         {"object": "embedding", "index": i, "embedding": [float(len(one))]}
@@ -32,7 +31,7 @@ def answer(ctx: Context) -> dict[str, Any]:
 
 
 @given(INPUTS, st.integers(1, 50))
-def test_parts_are_the_whole(given_: list[Any], most: int) -> None:
+def test_parts_are_the_whole(given_: list[JsonValue], most: int) -> None:
     ctx = whole(given_, user="u")
     parts = split(ctx, most)
     assert [one for part in parts for one in part.request["input"]] == given_
@@ -44,7 +43,7 @@ def test_parts_are_the_whole(given_: list[Any], most: int) -> None:
 
 
 @given(INPUTS, st.integers(1, 50))
-def test_splitting_and_joining_changes_nothing(given_: list[Any], most: int) -> None:
+def test_splitting_and_joining_changes_nothing(given_: list[JsonValue], most: int) -> None:
     ctx = whole(given_)
     parts = split(ctx, most)
     made = join([answer(part) for part in parts], ctx)
@@ -63,7 +62,7 @@ def test_a_request_becomes_so_many_calls_and_no_more() -> None:
 
 
 @pytest.mark.parametrize(("given", "most"), [("hello", 1), ([1, 2, 3], 1), (["a"], 1), (["a", "b"], None)])
-def test_what_is_not_split(given: Any, most: int | None) -> None:
+def test_what_is_not_split(given: JsonValue, most: int | None) -> None:
     ctx = whole(given)
     assert split(ctx, most) == [ctx]
 

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,25 +11,27 @@ from dragoman.adapters.call import Context, Reply
 from dragoman.adapters.embeddings.vectors import encode_vector
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import called
 
-MakeContext = Callable[..., Context]
+from .conftest import MakeContext
+
 DIALECTS = called("embeddings")
 VECTORS = [[0.5, -0.25], [1.0, 0.0], [0.125, 2.0]]
 
 
-def reply(vectors: list[Any] | None = None, **top: Any) -> dict[str, Any]:
+def reply(vectors: list[JsonValue] | None = None, **top: JsonValue) -> JsonObject:
     found = VECTORS if vectors is None else vectors
     data = [{"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(found)]
     usage = {"prompt_tokens": 3, "total_tokens": 3}
     return {"id": "e-1", "object": "list", "data": data, "model": "m", "usage": usage} | top
 
 
-def read(body: dict[str, Any], ctx: Context, dialect: str = "openai") -> dict[str, Any]:
+def read(body: JsonObject, ctx: Context, dialect: str = "openai") -> JsonObject:
     return dialects[dialect].called["embeddings"].read_reply(Reply(200, copy.deepcopy(body)), ctx)
 
 
-def asking(context: MakeContext, given: Any = ("a", "b", "c"), **more: Any) -> Context:
+def asking(context: MakeContext, given: JsonValue = ("a", "b", "c"), **more: JsonValue) -> Context:
     target = {key: more.pop(key) for key in ("policy", "profile") if key in more}
     given = list(given) if isinstance(given, tuple) else given
     return context(request={"model": "m", "input": given, **more}, **target)
@@ -101,7 +101,7 @@ def test_the_envelope_is_mended(context: MakeContext) -> None:
         (None, {"prompt_tokens": 0, "total_tokens": 0}),
     ],
 )
-def test_usage(context: MakeContext, reported: Any, wanted: Any) -> None:
+def test_usage(context: MakeContext, reported: JsonValue, wanted: JsonValue) -> None:
     assert read(reply(usage=reported), asking(context))["usage"] == wanted
 
 
@@ -116,7 +116,7 @@ def test_any_order_is_put_right(context: MakeContext, order: list[int]) -> None:
     assert bool(ctx.receipt.changes) == (order != list(range(5)))
 
 
-def item(index: Any = 0, vector: Any = (0.5, 1.0), **more: Any) -> dict[str, Any]:
+def item(index: JsonValue = 0, vector: JsonValue = (0.5, 1.0), **more: JsonValue) -> JsonObject:
     return {"object": "embedding", "index": index, "embedding": list(vector), **more}
 
 
@@ -143,7 +143,9 @@ WRONG = [
 
 @pytest.mark.parametrize("encoding", ["float", "base64"])
 @pytest.mark.parametrize(("data", "said", "param"), WRONG)
-def test_what_cannot_be_trusted(context: MakeContext, data: Any, said: str, param: str | None, encoding: str) -> None:
+def test_what_cannot_be_trusted(
+    context: MakeContext, data: JsonValue, said: str, param: str | None, encoding: str
+) -> None:
     with pytest.raises(Fault, match=said.replace("[", r"\[")) as caught:
         read(reply(data=data), asking(context, encoding_format=encoding))
     assert (caught.value.kind, caught.value.status) == ("upstream_invalid_response", 502)
@@ -166,7 +168,7 @@ def test_dimensions(context: MakeContext) -> None:
 
 
 @pytest.mark.parametrize("given", ["one", [1, 2, 3], ["one"], [[1, 2]]])
-def test_one_input(context: MakeContext, given: Any) -> None:
+def test_one_input(context: MakeContext, given: JsonValue) -> None:
     assert read(reply([[0.5]]), asking(context, given))
     single = reply([[0.5]])
     single["data"] = single["data"][0]

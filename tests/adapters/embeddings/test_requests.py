@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
-from typing import Any
 
 import pytest
 
@@ -13,9 +11,11 @@ from dragoman.adapters.call import Call, Context
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import called
 
-MakeContext = Callable[..., Context]
+from .conftest import MakeContext
+
 DIALECTS = called("embeddings")
 VERSION = {"api-version": "2024-05-01-preview"}
 
@@ -24,7 +24,7 @@ def write(dialect: str, ctx: Context) -> Call:
     return dialects[dialect].called["embeddings"].write_request(ctx.request, ctx)
 
 
-def read(dialect: str, body: dict[str, Any], path: str = "/", **headers: str) -> tuple[dict[str, Any], Receipt]:
+def read(dialect: str, body: JsonObject, path: str = "/", **headers: str) -> tuple[JsonObject, Receipt]:
     call, receipt = Call("POST", path, body, VERSION, headers), Receipt()
     return dialects[dialect].served["embeddings"].read_request(call, Context("actual", call, receipt)), receipt
 
@@ -53,7 +53,9 @@ def test_addresses(context: MakeContext) -> None:
 
 @pytest.mark.parametrize("dialect", ["databricks", "azure"])
 @pytest.mark.parametrize("encoding", ["float", "base64", None])
-def test_the_formats_that_are_made_here_are_not_asked_for(context: MakeContext, dialect: str, encoding: Any) -> None:
+def test_the_formats_that_are_made_here_are_not_asked_for(
+    context: MakeContext, dialect: str, encoding: JsonValue
+) -> None:
     ctx = context(request={"model": "m", "input": ["x"], "encoding_format": encoding})
     assert "encoding_format" not in {k: v for k, v in write(dialect, ctx).body.items() if v is not None}
     assert not ctx.receipt.losses
@@ -81,14 +83,14 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("dialect", "more", "path"), REFUSED)
-def test_what_cannot_be_served(context: MakeContext, dialect: str, more: dict[str, Any], path: str) -> None:
+def test_what_cannot_be_served(context: MakeContext, dialect: str, more: JsonObject, path: str) -> None:
     with pytest.raises(Fault) as caught:
         write(dialect, context(request={"model": "m", "input": ["x"], **more}))
     assert (caught.value.kind, caught.value.param) == ("unsupported_parameter", path)
 
 
 @pytest.mark.parametrize(("dialect", "more", "path"), REFUSED[:3])
-def test_what_the_lenient_policy_drops(context: MakeContext, dialect: str, more: dict[str, Any], path: str) -> None:
+def test_what_the_lenient_policy_drops(context: MakeContext, dialect: str, more: JsonObject, path: str) -> None:
     ctx = context(request={"model": "m", "input": ["x"], **more}, policy={"unsupported": "drop"})
     assert write(dialect, ctx).body == {"input": ["x"]}
     assert ctx.receipt.is_lost((path,))
@@ -105,7 +107,7 @@ def test_what_the_lenient_policy_drops(context: MakeContext, dialect: str, more:
         ("databricks", {"strange": 1}, 1),
     ],
 )
-def test_what_is_left_out(context: MakeContext, dialect: str, more: dict[str, Any], losses: int) -> None:
+def test_what_is_left_out(context: MakeContext, dialect: str, more: JsonObject, losses: int) -> None:
     ctx = context(request={"model": "m", "input": ["x"], **more})
     body = write(dialect, ctx).body
     left = body.keys() & more.keys()
@@ -136,7 +138,7 @@ def test_databricks_endpoint_is_the_model() -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("body", [{"model": "m"}, {"model": "m", "input": []}, {"model": "m", "input": ["x", 1]}])
-def test_bad_requests(dialect: str, body: dict[str, Any]) -> None:
+def test_bad_requests(dialect: str, body: JsonObject) -> None:
     with pytest.raises(Fault) as caught:
         read(dialect, body)
     assert caught.value.path[0] == "input"

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
+from dragoman.contract.json_types import JsonObject
 
 OPENAI = dialects["openai"]
 MESSAGES = [{"role": "user", "content": "hi"}]
 VERSION = {"api-version": "2024-10-21"}
 
 
-def read(path: str, body: dict[str, Any], query: dict[str, str], protocol: str = "chat") -> tuple[Any, Receipt]:
+def read(path: str, body: JsonObject, query: dict[str, str], protocol: str = "chat") -> tuple[JsonObject, Receipt]:
     call, receipt = Call("POST", path, body, query), Receipt()
     return OPENAI.served[protocol].read_request(call, Context("actual", call, receipt)), receipt
 
@@ -39,7 +38,7 @@ def test_the_deployment_is_the_model(model: str | None) -> None:
         ("responses", "/responses", {"model": "d", "input": "x"}),
     ],
 )
-def test_a_version_is_required(protocol: str, path: str, body: dict[str, Any]) -> None:
+def test_a_version_is_required(protocol: str, path: str, body: JsonObject) -> None:
     for query, said in (({}, "is required"), ({"api-version": "v1"}, "must have the form YYYY-MM-DD")):
         with pytest.raises(Fault, match=said) as caught:
             read(path, body, query, protocol)
@@ -49,7 +48,7 @@ def test_a_version_is_required(protocol: str, path: str, body: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("query", [{}, {"api-version": "preview"}, {"api-version": "v1"}])
-def test_v1_wants_none(query: dict[str, str]) -> None:
+def test_addresses_of_v1_need_no_version(query: dict[str, str]) -> None:
     body = {"model": "m", "messages": MESSAGES}
     assert read("/v1/chat/completions", body, query)[0] is body
 
@@ -63,7 +62,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("protocol", "request_", "path"), CALLS)
-def test_providers_are_called_there(protocol: str, request_: dict[str, Any], path: str) -> None:
+def test_providers_are_called_there(protocol: str, request_: JsonObject, path: str) -> None:
     target = Target("a/b", address="azure-openai", api_version="2025-03-01-preview")
     ctx = Context("actual", Call("POST", "/", {}), Receipt(), target, {"model": "m", **request_})
     call = OPENAI.called[protocol].write_request(ctx.request, ctx)

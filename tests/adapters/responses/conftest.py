@@ -1,21 +1,24 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
 import pytest
 
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
 
-MakeContext = Callable[..., Context]
+
+class MakeContext(Protocol):
+    """Makes a context for one verb."""
+
+    def __call__(self, replies: str = "repair", profile: str = "actual") -> Context: ...
 
 
 @pytest.fixture
 def context() -> MakeContext:
     """A context for one verb, with a still clock and ids that count."""
 
-    def make(replies: Any = "repair", profile: str = "actual") -> Context:
+    def make(replies: str = "repair", profile: str = "actual") -> Context:
         counter = iter(range(1, 1000))
         request = {"model": "m", "input": "hello", "stream": True}
         return Context(

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,6 +24,7 @@ from dragoman.adapters.responses.events import (
     text_delta,
     text_done,
 )
+from dragoman.contract.json_types import JsonObject
 
 RESPONSE = {"id": "resp_1", "status": "in_progress", "output": []}
 MESSAGE = {"type": "message", "id": "msg_1", "role": "assistant", "content": [], "status": "in_progress"}
@@ -33,14 +32,14 @@ CALL = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arg
 CITATION = {"type": "url_citation", "url": "http://a", "title": "a", "start_index": 0, "end_index": 1}
 
 
-def added_up(*events: dict[str, Any]) -> Accumulator:
+def added_up(*events: JsonObject) -> Accumulator:
     accumulator = Accumulator()
     for event in events:
         accumulator.add(event)
     return accumulator
 
 
-def pieces(kind: TextKind, *texts: str, index: int = 0, at: int = 0) -> list[dict[str, Any]]:
+def pieces(kind: TextKind, *texts: str, index: int = 0, at: int = 0) -> list[JsonObject]:
     return [text_delta(kind, "msg_1", index, at, text) for text in texts]
 
 
@@ -87,7 +86,7 @@ def test_items_stand_in_the_order_of_their_index_and_interleaved_arguments_stay_
         (SUMMARY_TEXT, "summary", {"type": "summary_text", "text": "ab"}),
     ],
 )
-def test_a_part_that_was_never_added_comes_with_its_text(kind: TextKind, place: str, part: dict[str, Any]) -> None:
+def test_a_part_that_was_never_added_comes_with_its_text(kind: TextKind, place: str, part: JsonObject) -> None:
     assert added_up(item_added(0, MESSAGE), *pieces(kind, "a", "b")).output()[0][place] == [part]
     assert added_up(item_added(0, MESSAGE), text_done(kind, "msg_1", 0, 0, "ab")).output()[0][place] == [part]
 
@@ -142,6 +141,6 @@ EVENT = st.fixed_dictionaries(
 
 @settings(max_examples=300, deadline=None)
 @given(events=st.lists(EVENT, max_size=8))
-def test_adding_up_never_fails(events: list[dict[str, Any]]) -> None:
+def test_adding_up_never_fails(events: list[JsonObject]) -> None:
     response = added_up(*events).response("failed")
     assert response["status"] == "failed" and isinstance(response["output"], list)

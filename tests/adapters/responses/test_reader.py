@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
@@ -15,8 +13,10 @@ from dragoman.adapters.responses.stream import ResponsesStreamReader
 from dragoman.adapters.sse import encode
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject
 
-MakeContext = Callable[..., Context]
+from .conftest import MakeContext
+
 STREAMS = Path(__file__).parent / "fixtures" / "streams"
 
 
@@ -27,7 +27,7 @@ def read(name: str, ctx: Context) -> list[Output]:
     return outputs
 
 
-def bodies(outputs: list[Output]) -> list[dict[str, Any]]:
+def bodies(outputs: list[Output]) -> list[JsonObject]:
     return [output.body for output in outputs if isinstance(output, Chunk)]
 
 
@@ -37,7 +37,7 @@ def fault(outputs: list[Output]) -> Fault:
     return outputs[-1]
 
 
-def event(body: dict[str, Any], name: bytes = b"") -> bytes:
+def event(body: JsonObject, name: bytes = b"") -> bytes:
     return encode(orjson.dumps(body), name)
 
 
@@ -66,7 +66,7 @@ def test_a_failed_response_is_a_complete_stream(context: MakeContext) -> None:
 
 
 @pytest.mark.parametrize("said", [{"status": "failed"}, {}, {"error": {}}])
-def test_a_failure_without_a_reason_gets_one(said: dict[str, Any], context: MakeContext) -> None:
+def test_a_failure_without_a_reason_gets_one(said: JsonObject, context: MakeContext) -> None:
     response = new_response({"model": "m"}, "resp_1", "m", 1) | said
     [chunk, _] = reader_after_opening(context()).receive(event({"type": "response.failed", "response": response}))
     assert isinstance(chunk, Chunk)
@@ -77,7 +77,7 @@ def test_a_failure_without_a_reason_gets_one(said: dict[str, Any], context: Make
 @pytest.mark.parametrize("said", [{"status": "failed"}, {"status": "completed"}, {}])
 @pytest.mark.parametrize("word", ["completed", "incomplete", "failed"])
 def test_a_response_that_tells_of_an_error_has_failed_whatever_its_event_is_called(
-    word: str, said: dict[str, Any], context: MakeContext
+    word: str, said: JsonObject, context: MakeContext
 ) -> None:
     error = {"code": "server_error", "message": "boom"}
     response = new_response({"model": "m"}, "resp_1", "m", 1) | said | {"error": error}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from dragoman.adapters.responses.accumulator import Accumulator
 from dragoman.adapters.responses.base import new_response
 from dragoman.adapters.responses.restream import restream_response
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 TOKEN = {"token": "h", "logprob": -0.1, "bytes": [104], "top_logprobs": []}
 CITATION = {"type": "url_citation", "url": "http://a", "title": "a", "start_index": 0, "end_index": 1}
@@ -31,7 +30,7 @@ SEARCH = {"type": "web_search_call", "id": "w", "status": "completed"}
 ITEMS = [THOUGHT, MESSAGE, EMPTY, CALL, CUSTOM, SEARCH]
 
 
-def response(*items: dict[str, Any], **other: Any) -> dict[str, Any]:
+def response(*items: JsonObject, **other: JsonValue) -> JsonObject:
     usage = {
         "input_tokens": 1,
         "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
@@ -43,7 +42,7 @@ def response(*items: dict[str, Any], **other: Any) -> dict[str, Any]:
     return {**base, "status": "completed", "completed_at": 2, "output": list(items), "usage": usage, **other}
 
 
-def events(whole: dict[str, Any]) -> list[dict[str, Any]]:
+def events(whole: JsonObject) -> list[JsonObject]:
     found = restream_response(whole)
     for number, event in enumerate(found):
         violations = load_validator("hub/responses.event").violations({**event, "sequence_number": number})
@@ -51,7 +50,7 @@ def events(whole: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def words(found: list[dict[str, Any]]) -> list[str]:
+def words(found: list[JsonObject]) -> list[str]:
     return [event["type"].removeprefix("response.") for event in found]
 
 
@@ -86,7 +85,7 @@ def test_an_empty_text_has_no_piece() -> None:
 
 
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: item["type"])
-def test_the_pieces_add_up_without_the_whole(item: dict[str, Any]) -> None:
+def test_the_pieces_add_up_without_the_whole(item: JsonObject) -> None:
     """As for a client that looks at neither `done` of the item nor the last event."""
     accumulator = Accumulator()
     for event in events(response(item)):

@@ -25,7 +25,7 @@ ORACLE: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 WHOLE = {"openai_text", "openai_tools", "openai_incomplete"}
 
 
-def relay(dialect: str, reads: list[bytes], replies: Any = "repair") -> bytes:
+def relay(dialect: str, reads: list[bytes], replies: str = "repair") -> bytes:
     counter = iter(range(1000))
     request = {"model": "m", "input": "hello", "stream": True}
     target = Target("up", policy=Policy(replies=replies))

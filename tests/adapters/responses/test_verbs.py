@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 import pytest
 from openai.types.responses import Response
@@ -13,12 +11,13 @@ from dragoman.adapters.call import Call, Context, Policy, Reply, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import called
 
 SCHEMA = {"type": "object", "properties": {}}
 
 
-def context(request: dict[str, Any], profile: str = "actual", **policy: Any) -> Context:
+def context(request: JsonObject, profile: str = "actual", **policy: str) -> Context:
     target = Target("gpt", profile, Policy(**policy))
     return Context(profile, Call("POST", "/v1/responses", request), Receipt(), target, request)
 
@@ -27,7 +26,7 @@ def write(dialect: str, ctx: Context) -> Call:
     return dialects[dialect].called["responses"].write_request(ctx.request, ctx)
 
 
-def read(dialect: str, body: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+def read(dialect: str, body: JsonObject, request: JsonObject) -> JsonObject:
     reply = Reply(200, body, {}, orjson.dumps(body))
     return dialects[dialect].called["responses"].read_reply(reply, context(request))
 
@@ -43,7 +42,7 @@ def test_what_a_target_lacks(dialect: str) -> None:
         write(dialect, ctx._replace(request={**request, "truncation": "auto"}))
 
 
-def test_v08_openai_to_databricks() -> None:
+def test_databricks_gets_what_an_openai_client_asked_in_its_own_form() -> None:
     ctx = context(
         {
             "model": "public",
@@ -143,7 +142,7 @@ def test_items_are_filled() -> None:
         (None, "server_error", None),
     ],
 )
-def test_failures_are_in_the_words_of_openai(error: dict[str, Any] | None, code: str, native: str | None) -> None:
+def test_failures_are_in_the_words_of_openai(error: JsonObject | None, code: str, native: str | None) -> None:
     made = read("openai", {**BARE, "status": "failed", "output": [], "error": error}, {"model": "m", "input": "x"})
     assert [v.message for v in load_validator("hub/responses.reply").violations(made)] == []
     assert (made["error"]["code"], made["error"].get("native_code")) == (code, native)
@@ -184,14 +183,14 @@ def test_a_response_that_has_not_ended_is_a_fault_whatever_the_policy(status: st
     ],
 )
 @pytest.mark.parametrize("dialect", called("responses"))
-def test_a_whole_response_that_leaves_its_status_out_has_ended(dialect: str, told: dict[str, Any], status: str) -> None:
+def test_a_whole_response_that_leaves_its_status_out_has_ended(dialect: str, told: JsonObject, status: str) -> None:
     made = read(dialect, {"object": "response", "output": [], **told}, {"model": "m", "input": "x"})
     assert made["status"] == status
     assert [v.message for v in load_validator("hub/responses.reply").violations(made)] == []
 
 
 @pytest.mark.parametrize("odd", [None, -1, 1.5, "7", True])
-def test_details_of_the_usage_are_counts(odd: Any) -> None:
+def test_details_of_the_usage_are_counts(odd: JsonValue) -> None:
     counts = {"input_tokens": 3, "output_tokens": 4, "total_tokens": odd}
     details = {"input_tokens_details": {"cached_tokens": odd, "by_turn": [1]}, "reasoning_tokens": odd}
     body = {**BARE, "status": "completed", "output": [], "usage": {**counts, **details}}

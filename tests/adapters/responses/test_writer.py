@@ -15,6 +15,7 @@ from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.sse import Event, Framer
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject
 
 ORACLE: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 BASE = new_response({"model": "m"}, "resp_1", "m", 1)
@@ -34,7 +35,7 @@ def written(*outputs: Output) -> tuple[ResponsesStreamWriter, bytes]:
     return writer, b"".join(writer.write(output) for output in outputs)
 
 
-def events(raw: bytes) -> list[dict[str, Any]]:
+def events(raw: bytes) -> list[JsonObject]:
     """The events, each under its own name and valid; `[DONE]` comes last."""
     *items, done = Framer().feed(raw)
     assert done == Event(b"[DONE]")

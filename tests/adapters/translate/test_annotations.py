@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from copy import deepcopy
 from itertools import count
-from typing import Any
 
 import orjson
 import pytest
@@ -17,12 +16,13 @@ from dragoman.adapters.sse import Event, Framer, encode
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.translate.bridge import bridges
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 PLACED = {"url": "https://a.example", "title": "A", "start_index": 0, "end_index": 2}
 FLAT = {"type": "url_citation", **PLACED}
 NESTED = {"type": "url_citation", "url_citation": PLACED}
 FILE = {"type": "file_citation", "file_id": "f1", "filename": "a.txt", "index": 0}
-ODD: list[Any] = [
+ODD: list[JsonValue] = [
     {"type": "file", "file": {"hash": "x", "content": []}},
     {"type": "url_citation", "url_citation": {"url": "https://a.example", "title": "A"}},
     {"type": "url_citation", "url_citation": {**PLACED, "start_index": None}},
@@ -41,7 +41,7 @@ def context() -> Context:
     return Context("actual", call, Receipt(), Target("m"), REQUEST, lambda: 1.7e9, lambda p: f"{p}_{next(numbers)}")
 
 
-def chat_stream(annotations: Any) -> list[dict[str, Any]]:
+def chat_stream(annotations: JsonValue) -> list[JsonObject]:
     deltas = [{"role": "assistant", "content": "Hi"}, {"annotations": annotations}, {}]
     return [
         {**ENVELOPE, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": end}]}
@@ -49,13 +49,13 @@ def chat_stream(annotations: Any) -> list[dict[str, Any]]:
     ]
 
 
-def chat_whole(annotations: Any) -> dict[str, Any]:
+def chat_whole(annotations: JsonValue) -> JsonObject:
     message = {"role": "assistant", "content": "Hi", "annotations": annotations}
     choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
     return {**ENVELOPE, "object": "chat.completion", "choices": choices}
 
 
-def told_in_responses(annotations: Any, ctx: Context) -> list[Any]:
+def told_in_responses(annotations: JsonValue, ctx: Context) -> list[JsonValue]:
     """The annotations of the last event, which are those of the whole reply too."""
     reader, translator = (
         dialects["openai"].called["chat"].read_stream(ctx),
@@ -70,7 +70,7 @@ def told_in_responses(annotations: Any, ctx: Context) -> list[Any]:
     hub = dialects["openai"].called["chat"].read_reply(Reply(200, chat_whole(annotations)), ctx)
     whole = bridges["responses"][0].reply(hub, REQUEST, ctx)
     assert load_validator("hub/responses.reply").accepts(whole)
-    found: list[Any] = events[-1]["response"]["output"][0]["content"][0]["annotations"]
+    found: list[JsonValue] = events[-1]["response"]["output"][0]["content"][0]["annotations"]
     assert whole["output"][0]["content"][0]["annotations"] == found
     return found
 
@@ -82,7 +82,7 @@ def test_a_citation_is_flat_in_responses() -> None:
 
 
 @pytest.mark.parametrize("odd", ODD, ids=str)
-def test_an_odd_one_beside_it_is_left_out(odd: Any) -> None:
+def test_an_odd_one_beside_it_is_left_out(odd: JsonValue) -> None:
     ctx = context()
     assert told_in_responses([deepcopy(odd), deepcopy(NESTED)], ctx) == [FLAT]
     dropped = [change.before for change in ctx.receipt.changes if change.action == "dropped"]
@@ -90,12 +90,12 @@ def test_an_odd_one_beside_it_is_left_out(odd: Any) -> None:
 
 
 @pytest.mark.parametrize("odd", [3, "x", {}, {"a": 1}])
-def test_what_is_no_list_is_no_annotation(odd: Any) -> None:
+def test_what_is_no_list_is_no_annotation(odd: JsonValue) -> None:
     assert told_in_responses(odd, context()) == []
 
 
 @pytest.mark.parametrize("odd", ODD, ids=str)
-def test_a_chat_client_gets_the_answer_without_it(odd: Any) -> None:
+def test_a_chat_client_gets_the_answer_without_it(odd: JsonValue) -> None:
     ctx = context()
     hub = dialects["openai"].called["chat"].read_reply(Reply(200, chat_whole([deepcopy(odd), NESTED])), ctx)
     assert load_validator("hub/chat.reply").accepts(hub)

@@ -1,4 +1,4 @@
-"""Chat streams as Responses streams: the conformance cases by their ids, and one case for each row of the table."""
+"""Chat streams as Responses streams: each way in which a chat stream can continue."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.translate.chat_to_responses import ChatToResponses
 from dragoman.adapters.translate.tools import OriginalTool
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 CHAT_STREAMS = Path(__file__).parent.parent / "chat" / "fixtures" / "streams"
 ORACLE: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
@@ -45,22 +46,22 @@ def make_context() -> Context:
     )
 
 
-def chunk(delta: dict[str, Any], finish: str | None = None, **choice: Any) -> Chunk:
+def chunk(delta: JsonObject, finish: str | None = None, **choice: JsonValue) -> Chunk:
     return Chunk({**ENVELOPE, "choices": [{"index": 0, "delta": delta, "finish_reason": finish, **choice}]})
 
 
-def piece(index: int, arguments: str = "", **head: Any) -> Chunk:
+def piece(index: int, arguments: str = "", **head: JsonValue) -> Chunk:
     name = {"name": head.pop("name")} if "name" in head else {}
     kind = {"type": "function"} if head else {}
     return chunk({"tool_calls": [{"index": index, **kind, **head, "function": {**name, "arguments": arguments}}]})
 
 
-def translated(*outputs: Output, **options: Any) -> list[Output]:
+def translated(*outputs: Output, **options: JsonValue) -> list[Output]:
     translator = ChatToResponses(BASE, make_context(), **options)
     return [made for output in outputs for made in translator.feed(output)]
 
 
-def events(outputs: list[Output]) -> list[dict[str, Any]]:
+def events(outputs: list[Output]) -> list[JsonObject]:
     """The events as a client gets them: each valid, the last telling what they add up to."""
     writer, accumulator = ResponsesStreamWriter(error_body), Accumulator()
     *items, done = Framer().feed(b"".join(map(writer.write, outputs)))
@@ -83,12 +84,12 @@ def events(outputs: list[Output]) -> list[dict[str, Any]]:
 _DIFFER = ("status", "completed_at", "incomplete_details", "usage", "error")
 
 
-def names(found: list[dict[str, Any]]) -> list[str]:
+def names(found: list[JsonObject]) -> list[str]:
     return [body["type"].removeprefix("response.") for body in found]
 
 
-def output(*outputs: Output, **options: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = events(translated(*outputs, End(), **options))[-1]["response"]["output"]
+def output(*outputs: Output, **options: JsonValue) -> list[JsonObject]:
+    found: list[JsonObject] = events(translated(*outputs, End(), **options))[-1]["response"]["output"]
     return found
 
 
@@ -105,7 +106,7 @@ def outputs_of(name: str) -> list[Output]:
     return [made for one in read for made in translator.feed(one)]
 
 
-def test_s03_text_from_mindie() -> None:
+def test_text_of_mindie_becomes_events() -> None:
     found = events(outputs_of("mindie_text"))
     deltas = [body["delta"] for body in found if body["type"] == "response.output_text.delta"]
     assert names(found) == [
@@ -123,13 +124,13 @@ def test_s03_text_from_mindie() -> None:
     assert found[-1]["response"]["output"][0]["content"][0]["text"] == "".join(deltas)
 
 
-def test_s03_an_empty_first_chunk_opens_nothing() -> None:
+def test_an_empty_first_chunk_opens_nothing() -> None:
     outputs = translated(chunk({"role": "assistant", "content": ""}))
     assert names([one.body for one in outputs if isinstance(one, Chunk)]) == ["created", "in_progress"]
     assert output(chunk({"role": "assistant", "content": ""}), stop()) == []
 
 
-def test_s04_text_after_a_tool_call_is_a_new_message_behind_it() -> None:
+def test_text_after_a_tool_call_is_a_new_message_behind_it() -> None:
     found = events(
         translated(
             piece(0, id="call_JwmTNF3O", name="get_weather"),

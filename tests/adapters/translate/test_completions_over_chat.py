@@ -17,21 +17,22 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, End
 from dragoman.adapters.translate.bridge import bridges
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 BRIDGE = bridges["completions"][0]
 
 
-def context(request: dict[str, Any] | None = None, **policy: Any) -> Context:
+def context(request: JsonObject | None = None, **policy: str) -> Context:
     policy = {"emulate_completions": True, **policy}
     return Context("actual", Call("POST", "/", {}), Receipt(), Target("up", policy=Policy(**policy)), request or {})
 
 
-def asked(**fields: Any) -> dict[str, Any]:
+def asked(**fields: JsonValue) -> JsonObject:
     return {"model": "m", "prompt": "hello", **fields}
 
 
 @pytest.mark.parametrize(("prompt", "path"), [("hello", ("prompt",)), (["hello"], ("prompt", 0))])
-def test_the_prompt_is_what_a_user_says(prompt: Any, path: tuple[str | int, ...]) -> None:
+def test_the_prompt_is_what_a_user_says(prompt: JsonValue, path: tuple[str | int, ...]) -> None:
     ctx = context()
     body = BRIDGE.request(asked(prompt=prompt, stop=["a"], n=2, top_k=4, seed=1, best_of=2), ctx)
     said = [{"role": "user", "content": "hello"}]
@@ -50,7 +51,7 @@ def test_it_has_to_be_switched_on() -> None:
 @pytest.mark.parametrize(("value", "word"), [
     (None, "no prompt"), ([1], "tokens"), ([[1], [2]], "tokens"),
 ])  # fmt: skip
-def test_a_prompt_of_text_and_no_other(value: Any, word: str) -> None:
+def test_a_prompt_of_text_and_no_other(value: JsonValue, word: str) -> None:
     with pytest.raises(Fault) as caught:
         BRIDGE.request(asked(prompt=value), context(unsupported="drop"))
     assert caught.value.param == "prompt"
@@ -61,7 +62,7 @@ def test_a_prompt_of_text_and_no_other(value: Any, word: str) -> None:
     ("echo", True, False), ("suffix", "s", ""), ("logprobs", 0, None), ("best_of", 3, 1),
     ("error_behavior", "truncate", "error"), ("use_raw_prompt", True, False),
 ])  # fmt: skip
-def test_what_chat_lacks_follows_the_policy(field: str, value: Any, neutral: Any) -> None:
+def test_what_chat_lacks_follows_the_policy(field: str, value: JsonValue, neutral: JsonValue) -> None:
     with pytest.raises(Fault) as caught:
         BRIDGE.request(asked(**{field: value}), context())
     assert (caught.value.kind, caught.value.param) == ("unsupported_parameter", field)
@@ -84,7 +85,7 @@ def test_keys_that_nobody_knows_are_not_carried_across() -> None:
 MESSAGE = {"role": "assistant", "content": "hi", "refusal": None}
 
 
-def chat(*messages: dict[str, Any], finish: str = "stop", **top: Any) -> dict[str, Any]:
+def chat(*messages: JsonObject, finish: str = "stop", **top: JsonValue) -> JsonObject:
     choices = [
         {"index": i, "message": {**MESSAGE, **message}, "logprobs": None, "finish_reason": finish}
         for i, message in enumerate(messages)
@@ -113,7 +114,7 @@ def test_a_reply() -> None:
     ({"reasoning_content": "hm"}, "hi", ["reasoning_content"]),
     ({"tool_calls": [{"id": "1"}]}, "hi", ["tool_calls"]),
 ])  # fmt: skip
-def test_what_a_message_says(message: dict[str, Any], text: str, lost: list[str]) -> None:
+def test_what_a_message_says(message: JsonObject, text: str, lost: list[str]) -> None:
     ctx = context()
     [one] = BRIDGE.reply(chat(message), asked(), ctx)["choices"]
     assert one["text"] == text
@@ -160,7 +161,7 @@ def test_a_stream_adds_up_to_the_whole(texts: list[str], finish: str, usage: boo
     assert summed(first) == summed(second)
 
 
-def summed(chunks: list[dict[str, Any]]) -> Any:
+def summed(chunks: list[JsonObject]) -> JsonValue:
     texts: dict[int, str] = {}
     ends: dict[int, str] = {}
     for chunk in chunks:

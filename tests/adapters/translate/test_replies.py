@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import Any
 
 import pytest
 from openai.types.responses import Response
@@ -12,12 +11,13 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.translate.replies import to_chat_reply, to_responses_reply
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 USAGE = {"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21}
 CALL = {"id": "call_JwmTNF3O", "type": "function", "function": {"name": "f", "arguments": '{"x":  1}'}}
 
 
-def context(**target: Any) -> Context:
+def context(**target: object) -> Context:
     numbers = count(1)
     return Context(
         "actual",
@@ -30,13 +30,13 @@ def context(**target: Any) -> Context:
     )
 
 
-def completion(finish: str = "stop", **message: Any) -> dict[str, Any]:
+def completion(finish: str = "stop", **message: JsonValue) -> JsonObject:
     message = {"role": "assistant", "content": None, "refusal": None, **message}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
     return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": USAGE}
 
 
-def translated(reply: dict[str, Any], request: dict[str, Any] | None = None, **target: Any) -> dict[str, Any]:
+def translated(reply: JsonObject, request: JsonObject | None = None, **target: object) -> JsonObject:
     made = to_responses_reply(reply, request or {"model": "m", "input": "x"}, "resp_1", context(**target))
     Response.model_validate(made, strict=False)
     return made
@@ -61,7 +61,7 @@ def test_text() -> None:
     }
 
 
-def test_r07_databricks_reasoning_is_a_summary_before_the_message() -> None:
+def test_databricks_reasoning_is_a_summary_before_the_message() -> None:
     reply = completion(content="answer", reasoning_content="thinking", reasoning_signature="sig")
     reasoning, message = translated(reply, summarised_reasoning=True)["output"]
     assert reasoning["summary"] == [{"type": "summary_text", "text": "thinking"}]
@@ -71,7 +71,7 @@ def test_r07_databricks_reasoning_is_a_summary_before_the_message() -> None:
     assert reasoning["content"] == [{"type": "reasoning_text", "text": "thinking"}]
 
 
-def test_r07_from_the_content_that_databricks_sends() -> None:
+def test_from_the_content_that_databricks_sends() -> None:
     blocks = [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "thinking", "signature": "sig"}]}]
     message = {"role": "assistant", "content": [*blocks, {"type": "text", "text": "answer"}]}
     usage = {"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21, "reasoning_tokens": 4}
@@ -98,7 +98,7 @@ def test_r07_from_the_content_that_databricks_sends() -> None:
     }
 
 
-def test_r08_length_is_incomplete() -> None:
+def test_length_is_incomplete() -> None:
     made = translated(completion("length", content="cut"))
     assert made["status"] == "incomplete"
     assert made["incomplete_details"] == {"reason": "max_output_tokens"}
@@ -106,7 +106,7 @@ def test_r08_length_is_incomplete() -> None:
     assert made["completed_at"] is None
 
 
-def test_r09_a_call_is_one_item_and_its_arguments_are_untouched() -> None:
+def test_a_call_is_one_item_and_its_arguments_are_untouched() -> None:
     made = translated(completion("tool_calls", content="", tool_calls=[CALL]))
     (item,) = made["output"]
     assert made["status"] == "completed"
@@ -156,7 +156,7 @@ def test_a_response_tells_the_choice_with_index_0() -> None:
     assert [change.public()["before"] for change in ctx.receipt.losses] == ["choices[0]"]
 
 
-def response(output: list[dict[str, Any]], status: str = "completed", **more: Any) -> dict[str, Any]:
+def response(output: list[JsonObject], status: str = "completed", **more: JsonValue) -> JsonObject:
     usage = {
         "input_tokens": 9,
         "output_tokens": 12,
@@ -176,11 +176,11 @@ def response(output: list[dict[str, Any]], status: str = "completed", **more: An
     }
 
 
-def said(*texts: str) -> dict[str, Any]:
+def said(*texts: str) -> JsonObject:
     return {"type": "message", "content": [{"type": "output_text", "text": text, "annotations": []} for text in texts]}
 
 
-def test_r11_parts_are_concatenated_and_usage_renamed() -> None:
+def test_parts_are_concatenated_and_usage_renamed() -> None:
     made = to_chat_reply(response([said("a", "b"), said("c")]), context())
     assert [v.message for v in load_validator("hub/chat.reply").violations(made)] == []
     choice = made["choices"][0]

@@ -6,7 +6,6 @@ import copy
 import json
 from collections.abc import Iterator
 from itertools import count
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,6 +16,7 @@ from dragoman.adapters.changes import Change, Receipt
 from dragoman.adapters.paths import lookup
 from dragoman.adapters.translate.requests import to_chat_request, to_responses_request
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject
 
 EXAMPLES = [300, pytest.param(20_000, marks=pytest.mark.heavy)]
 TEXT = st.text(min_size=1, max_size=5)
@@ -71,7 +71,7 @@ NO_PLACE = {"vendor", "cache_control", "audio", "name"}  # in messages, parts an
 
 
 @st.composite
-def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
+def conversations(draw: st.DrawFn) -> list[JsonObject]:
     messages, calls = [], 0
     if draw(st.booleans()):
         content = draw(TEXT | st.lists(TEXT_PART, min_size=1, max_size=2))
@@ -103,7 +103,7 @@ def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> dict[str, Any]:
+def requests(draw: st.DrawFn) -> JsonObject:
     request = {"model": "m", "messages": draw(conversations())}
     request |= draw(st.fixed_dictionaries({}, optional=FIELDS))
     if tools := draw(st.lists(TOOL, max_size=3, unique_by=lambda tool: tool["function"]["name"])):
@@ -113,13 +113,13 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
     return request
 
 
-def context(request: dict[str, Any]) -> Context:
+def context(request: JsonObject) -> Context:
     target, numbers = Target("up", policy=Policy(unsupported="drop")), count(1)
     new_id = lambda prefix: f"{prefix}_{next(numbers)}"  # noqa: E731
     return Context("actual", Call("POST", "/", request), Receipt(), target, request, lambda: 1.7e9, new_id)
 
 
-def plain(request: dict[str, Any]) -> dict[str, Any]:
+def plain(request: JsonObject) -> JsonObject:
     """Without what says the same in other words: the forms that the receipt need not tell as losses."""
     made = copy.deepcopy(request)
     if "max_tokens" in made:
@@ -143,7 +143,7 @@ def plain(request: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def with_ids(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def with_ids(messages: list[JsonObject]) -> Iterator[JsonObject]:
     """Calls and results of the old form in today's."""
     number = 0
     for message in messages:
@@ -157,7 +157,7 @@ def with_ids(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield message
 
 
-def without(request: dict[str, Any], losses: list[Change]) -> dict[str, Any]:
+def without(request: JsonObject, losses: list[Change]) -> JsonObject:
     made = json.loads(json.dumps(request))  # parts that are one object become several
     for change in losses:
         *holder, key = change.before
@@ -169,7 +169,7 @@ def without(request: dict[str, Any], losses: list[Change]) -> dict[str, Any]:
 def test_there_and_back_a_request_is_the_same_but_for_what_the_receipt_tells(examples: int) -> None:
     @settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(requests())
-    def law(request: dict[str, Any]) -> None:
+    def law(request: JsonObject) -> None:
         before = copy.deepcopy(request)
         there = context(request)
         told = to_responses_request(request, there)

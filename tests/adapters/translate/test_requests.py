@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import Any
 
 import pytest
 
@@ -11,6 +10,7 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.translate.requests import to_chat_request, to_responses_request
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 WEATHER = {"type": "function", "name": "get_weather", "description": "d", "parameters": {"type": "object"}}
 CALL = {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": '{"city": "Oslo"}'}
@@ -18,11 +18,11 @@ OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "sunny"}
 ASK = {"role": "user", "content": "hello"}
 
 
-def context(request: dict[str, Any], **policy: Any) -> Context:
+def context(request: JsonObject, **policy: str) -> Context:
     return Context("actual", Call("POST", "/", request), Receipt(), Target("m", policy=Policy(**policy)), request)
 
 
-def to_chat(ctx_policy: dict[str, Any] | None = None, **request: Any) -> tuple[dict[str, Any], Context]:
+def to_chat(ctx_policy: JsonObject | None = None, **request: JsonValue) -> tuple[JsonObject, Context]:
     full = {"model": "m", **request}
     before, ctx = copy.deepcopy(full), context(full, **(ctx_policy or {}))
     made = to_chat_request(full, ctx)
@@ -31,7 +31,7 @@ def to_chat(ctx_policy: dict[str, Any] | None = None, **request: Any) -> tuple[d
     return made, ctx
 
 
-def to_responses(**request: Any) -> tuple[dict[str, Any], Context]:
+def to_responses(**request: JsonValue) -> tuple[JsonObject, Context]:
     full = {"model": "m", "messages": [ASK], **request}
     before, ctx = copy.deepcopy(full), context(full)
     made = to_responses_request(full, ctx)
@@ -40,7 +40,7 @@ def to_responses(**request: Any) -> tuple[dict[str, Any], Context]:
     return made, ctx
 
 
-def refused(path: str, **request: Any) -> Fault:
+def refused(path: str, **request: JsonValue) -> Fault:
     full = {"model": "m", "input": "x", **request}
     ctx = context(full)
     with pytest.raises(Fault) as caught:
@@ -94,7 +94,7 @@ def test_two_turns_stay_two_messages() -> None:
     ]
 
 
-def test_r10_objects_become_json_text() -> None:
+def test_objects_become_json_text() -> None:
     made, _ = to_chat(input=[{**CALL, "arguments": {"city": "Oslo"}}, {**OUTPUT, "output": {"sky": "blue"}}])
     turn, result = made["messages"]
     assert turn["content"] is None
@@ -174,7 +174,7 @@ def test_namespaces_are_flattened() -> None:
     assert made["messages"][1]["tool_calls"][0]["function"]["name"] == "mcp__get_weather"
 
 
-PATCH: dict[str, Any] = {
+PATCH: JsonObject = {
     "type": "custom",
     "name": "apply_patch",
     "description": "Edits files.",
@@ -335,7 +335,7 @@ def test_chat_is_kept_by_nobody_unless_it_asks_for_it() -> None:
 
 
 @pytest.mark.parametrize("field", [{"n": 2}, {"stop": "END"}, {"seed": 1}, {"logit_bias": {"1": 2}}])
-def test_what_responses_has_no_place_for_is_refused_by_default(field: dict[str, Any]) -> None:
+def test_what_responses_has_no_place_for_is_refused_by_default(field: JsonObject) -> None:
     request = {"model": "m", "messages": [ASK], **field}
     with pytest.raises(Fault) as caught:
         to_responses_request(request, context(request))
@@ -353,7 +353,7 @@ def test_a_limit_of_hosted_tools_only_advises() -> None:
 
 
 @pytest.mark.parametrize("body", [{"input": []}, {"input": ""}, {"input": [], "instructions": ""}])
-def test_an_empty_input_is_refused_by_its_own_name(body: dict[str, Any]) -> None:
+def test_an_empty_input_is_refused_by_its_own_name(body: JsonObject) -> None:
     refused("input", **body)
 
 

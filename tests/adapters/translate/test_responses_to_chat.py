@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from openai.types.chat import ChatCompletionChunk
@@ -29,6 +28,7 @@ from dragoman.adapters.responses.stream import ResponsesStreamReader
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.translate.responses_to_chat import ResponsesToChat
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject
 
 STREAMS = Path(__file__).parent.parent / "responses" / "fixtures" / "streams"
 BASE = new_response({"model": "m"}, "resp_1", "gpt", 1_700_000_000)
@@ -39,20 +39,20 @@ COMPLETED = lifecycle("completed", {**BASE, "status": "completed", "usage": USAG
 
 
 def make_context(include_usage: bool = False) -> Context:
-    request: dict[str, Any] = {"model": "m", "messages": [], "stream": True}
+    request: JsonObject = {"model": "m", "messages": [], "stream": True}
     if include_usage:
         request["stream_options"] = {"include_usage": True}
     call = Call("POST", "/v1/chat/completions", request)
     return Context("actual", call, Receipt(), Target("up"), request, lambda: 1.7e9, lambda prefix: f"{prefix}_1")
 
 
-def translated(*bodies: dict[str, Any], ctx: Context | None = None) -> list[Output]:
+def translated(*bodies: JsonObject, ctx: Context | None = None) -> list[Output]:
     translator = ResponsesToChat(ctx or make_context())
     outputs: list[Output] = [*(Chunk(body) for body in bodies), End()]
     return [made for output in outputs for made in translator.feed(output)]
 
 
-def checked(outputs: list[Output]) -> list[dict[str, Any]]:
+def checked(outputs: list[Output]) -> list[JsonObject]:
     found = []
     for one in outputs[:-1]:
         assert isinstance(one, Chunk)
@@ -62,13 +62,13 @@ def checked(outputs: list[Output]) -> list[dict[str, Any]]:
     return found
 
 
-def chunks(*bodies: dict[str, Any], ctx: Context | None = None) -> list[dict[str, Any]]:
+def chunks(*bodies: JsonObject, ctx: Context | None = None) -> list[JsonObject]:
     outputs = translated(lifecycle("created", BASE), *bodies, ctx=ctx)
     assert isinstance(outputs[-1], End)
     return checked(outputs)
 
 
-def deltas(*bodies: dict[str, Any]) -> list[dict[str, Any]]:
+def deltas(*bodies: JsonObject) -> list[JsonObject]:
     """Between the first chunk, with the role, and the last, with the finish."""
     first, *between, last = [body["choices"][0]["delta"] for body in chunks(*bodies, COMPLETED)]
     assert (first, last) == ({"role": "assistant", "content": ""}, {})
@@ -198,7 +198,7 @@ def test_an_empty_piece_does_not_stand_for_the_whole() -> None:
         (lifecycle("incomplete", BASE), "length"),
     ],
 )
-def test_finish_reasons(last: dict[str, Any], finish: str) -> None:
+def test_finish_reasons(last: JsonObject, finish: str) -> None:
     found = chunks(text_delta(OUTPUT_TEXT, "m", 0, 0, "a"), last)
     assert [body["choices"][0]["finish_reason"] for body in found] == [None, None, finish]
 
@@ -238,7 +238,7 @@ def test_annotations_and_log_probabilities_in_chats_form() -> None:
         ("cancelled", None, "upstream_error"),
     ],
 )
-def test_a_response_that_failed_is_a_fault(word: str, error: dict[str, Any] | None, kind: str) -> None:
+def test_a_response_that_failed_is_a_fault(word: str, error: JsonObject | None, kind: str) -> None:
     outputs = translated(lifecycle("created", BASE), lifecycle(word, {**BASE, "error": error}))
     assert len(checked(outputs)) == 1
     fault = outputs[-1]

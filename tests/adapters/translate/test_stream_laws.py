@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -26,6 +27,7 @@ from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.translate.chat_to_responses import ChatToResponses
 from dragoman.adapters.translate.responses_to_chat import ResponsesToChat
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject
 
 ORACLE: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 ENVELOPE = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
@@ -47,12 +49,12 @@ def context() -> Context:
     return Context("actual", call, Receipt(), Target("up"), REQUEST, lambda: 1.7e9, lambda p: f"{p}_{next(counter)}")
 
 
-def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+def chunk(delta: JsonObject, finish: str | None = None) -> JsonObject:
     return {**ENVELOPE, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> list[dict[str, Any]]:
+def streams(draw: st.DrawFn) -> list[JsonObject]:
     """Chunks of text, reasoning, refusal and calls that interleave, with a finish and perhaps the usage. Another choice
     may stand beside the first, before it or behind it."""
     chunks, calls = [chunk({"role": "assistant", "content": ""})], dict[int, int]()
@@ -81,19 +83,19 @@ def as_responses(outputs: list[Output]) -> list[Output]:
     return [made for output in outputs for made in translator.feed(output)]
 
 
-def parsed(raw: bytes) -> list[dict[str, Any]]:
+def parsed(raw: bytes) -> list[JsonObject]:
     *items, done = Framer().feed(raw)
     assert done == Event(b"[DONE]")
     return [orjson.loads(item.data) for item in items if isinstance(item, Event)]
 
 
-def first_of(body: dict[str, Any]) -> list[dict[str, Any]]:
+def first_of(body: JsonObject) -> list[JsonObject]:
     return [choice for choice in body["choices"] if choice["index"] == 0]
 
 
-def heard(chunks: list[dict[str, Any]]) -> dict[str, Any]:
+def heard(chunks: list[JsonObject]) -> JsonObject:
     """What a chat client makes of a stream. Thoughts are pairs of a text and the signature that ended it."""
-    said: dict[str, Any] = {"content": "", "refusal": "", "thoughts": [["", ""]], "calls": {}, "finish": []}
+    said: JsonObject = {"content": "", "refusal": "", "thoughts": [["", ""]], "calls": {}, "finish": []}
     for body in chunks:
         said["usage"] = body["usage"]["total_tokens"] if body.get("usage") else None
         for choice in first_of(body):
@@ -116,7 +118,7 @@ def heard(chunks: list[dict[str, Any]]) -> dict[str, Any]:
 @settings(max_examples=300, deadline=None)
 @given(chunks=streams(), data=st.data())
 def test_every_stream_ends_in_one_terminal_that_tells_what_the_events_add_up_to(
-    chunks: list[dict[str, Any]], data: st.DataObject
+    chunks: list[JsonObject], data: st.DataObject
 ) -> None:
     cut = data.draw(st.none() | st.integers(0, len(chunks)))
     broken = Fault("upstream_invalid_response", "It broke.", code="upstream_truncated")
@@ -129,7 +131,7 @@ def test_every_stream_ends_in_one_terminal_that_tells_what_the_events_add_up_to(
     assert final is None or (final["status"] == "failed") == (cut is not None)
 
 
-def told(events: list[dict[str, Any]]) -> dict[str, Any] | None:
+def told(events: list[JsonObject]) -> JsonObject | None:
     """The response in the one terminal event, which is what the other events add up to; None where an error came first.
     The events are valid, and numbered without a gap."""
     accumulator, hub = Accumulator(), load_validator("hub/responses.event")
@@ -144,7 +146,7 @@ def told(events: list[dict[str, Any]]) -> dict[str, Any] | None:
         assert [body["type"] for body in events] == ["error"]
         return None
     assert ends == [events[-1]]
-    final: dict[str, Any] = events[-1]["response"]
+    final: JsonObject = events[-1]["response"]
     assert final == accumulator.response(final["status"], final["error"], final["incomplete_details"]) | {
         "completed_at": final["completed_at"],
         "usage": final["usage"],
@@ -154,7 +156,7 @@ def told(events: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 @settings(max_examples=300, deadline=None)
 @given(chunks=streams(), data=st.data())
-def test_wherever_the_bytes_end_there_is_one_terminal(chunks: list[dict[str, Any]], data: st.DataObject) -> None:
+def test_wherever_the_bytes_end_there_is_one_terminal(chunks: list[JsonObject], data: st.DataObject) -> None:
     raw = sse(chunks)
     final = told(parsed(relayed([raw[: data.draw(st.integers(0, len(raw)))]])))
     finish = next(one["finish_reason"] for body in chunks for one in first_of(body) if one["finish_reason"])
@@ -164,7 +166,7 @@ def test_wherever_the_bytes_end_there_is_one_terminal(chunks: list[dict[str, Any
 
 @settings(max_examples=300, deadline=None)
 @given(chunks=streams())
-def test_there_and_back_again_a_client_hears_the_same(chunks: list[dict[str, Any]]) -> None:
+def test_there_and_back_again_a_client_hears_the_same(chunks: list[JsonObject]) -> None:
     writer = ResponsesStreamWriter(error_body)
     raw = b"".join(map(writer.write, as_responses([*(Chunk(body) for body in chunks), End()])))
     ctx = context()
@@ -175,7 +177,7 @@ def test_there_and_back_again_a_client_hears_the_same(chunks: list[dict[str, Any
 
 @settings(max_examples=300, deadline=None)
 @given(chunks=streams(), first=st.integers(0, 4))
-def test_what_only_the_last_event_tells_a_client_hears_too(chunks: list[dict[str, Any]], first: int) -> None:
+def test_what_only_the_last_event_tells_a_client_hears_too(chunks: list[JsonObject], first: int) -> None:
     """Of the items from `first` on, no event but the last tells."""
     writer = ResponsesStreamWriter(error_body)
     raw = b"".join(map(writer.write, as_responses([*(Chunk(body) for body in chunks), End()])))
@@ -183,7 +185,7 @@ def test_what_only_the_last_event_tells_a_client_hears_too(chunks: list[dict[str
     assert heard_again(sse(events), context()) == heard(chunks)
 
 
-def heard_again(raw: bytes, ctx: Context) -> dict[str, Any]:
+def heard_again(raw: bytes, ctx: Context) -> JsonObject:
     """What a chat client hears of a Responses stream."""
     reader, back = ResponsesStreamReader(ReplyRules("openai"), ctx), ResponsesToChat(ctx)
     made = [one for output in reader.receive(raw) for one in back.feed(output)]
@@ -195,14 +197,14 @@ def heard_again(raw: bytes, ctx: Context) -> dict[str, Any]:
 
 @settings(max_examples=300, deadline=None)
 @given(chunks=streams(), data=st.data())
-def test_any_split_of_the_bytes_gives_the_same_bytes(chunks: list[dict[str, Any]], data: st.DataObject) -> None:
+def test_any_split_of_the_bytes_gives_the_same_bytes(chunks: list[JsonObject], data: st.DataObject) -> None:
     raw = sse(chunks)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=8)))
     reads = [raw[a:b] for a, b in zip([0, *cuts], [*cuts, len(raw)], strict=True)]
     assert relayed(reads) == relayed([raw])
 
 
-def sse(chunks: list[dict[str, Any]]) -> bytes:
+def sse(chunks: list[JsonObject]) -> bytes:
     return b"".join(b"data: " + orjson.dumps(body) + b"\n\n" for body in chunks) + b"data: [DONE]\n\n"
 
 
@@ -224,6 +226,6 @@ LAWS = {
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-def test_with_many_more_examples(law: Any) -> None:
+def test_with_many_more_examples(law: Callable[..., None]) -> None:
     many = settings(max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     many(given(**LAWS[law])(law.hypothesis.inner_test))()

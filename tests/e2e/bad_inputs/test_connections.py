@@ -1,21 +1,21 @@
-"""Requests that are wrong before their body is read, from the clients of every dialect: rows 16 to 22 of the catalogue.
+"""Requests that are wrong before their body is read, from the clients of every dialect.
 
-What is no HTTP at all belongs to no address, so it is answered in OpenAI's form: tests/proxy/test_server.py.
+What is no HTTP at all belongs to no address, so it is answered in OpenAI's form: tests/proxy/server/test_gateway.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from tests.dialects import DIALECTS
+from tests.e2e.client import Answer, Client
 
-from .conftest import KEY, check_unharmed, text
+from .conftest import KEY, MakeLimitedClient, check_unharmed, text
 
 
-async def raw(client: Any, *parts: bytes) -> Any:
+async def raw(client: Client, *parts: bytes) -> Answer:
     """The answer to these bytes, which go out one by one."""
     reader, writer = await asyncio.open_connection("127.0.0.1", client.house.proxy.port)
     try:
@@ -34,14 +34,14 @@ async def raw(client: Any, *parts: bytes) -> Any:
     return client.answer(int(first.split()[1]), headers, body)
 
 
-def head(client: Any, *lines: str, method: str = "POST", path: str = "", key: str = KEY) -> bytes:
+def head(client: Client, *lines: str, method: str = "POST", path: str = "", key: str = KEY) -> bytes:
     address = path or client.paths[-1]
     given = [f"{method} {address} HTTP/1.1", "Host: a", f"Authorization: Bearer {key}", *lines]
     return "\r\n".join(given).encode() + b"\r\n\r\n"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_row_16_a_body_in_broken_chunks(make: Any, dialect: str) -> None:
+async def test_a_body_in_broken_chunks(make: MakeLimitedClient, dialect: str) -> None:
     client = await make(dialect)
     answer = await raw(client, head(client, "Transfer-Encoding: chunked"), b"ZZ\r\nattackerbytes")
     client.check_error(answer, "invalid_request", "HTTP/1.1")
@@ -49,7 +49,7 @@ async def test_row_16_a_body_in_broken_chunks(make: Any, dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_rows_16_to_18_what_is_no_request_to_any_dialect(make: Any, dialect: str) -> None:
+async def test_what_is_no_request_to_any_dialect(make: MakeLimitedClient, dialect: str) -> None:
     client = await make(dialect)
     rejected = {
         (400, "bad_http"): head(client, "Content-Length: 3", "Transfer-Encoding: chunked"),
@@ -63,7 +63,7 @@ async def test_rows_16_to_18_what_is_no_request_to_any_dialect(make: Any, dialec
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_row_19_a_body_that_does_not_come(make: Any, dialect: str) -> None:
+async def test_a_body_that_does_not_come(make: MakeLimitedClient, dialect: str) -> None:
     client = await make(dialect)
     answer = await raw(client, head(client, "Content-Length: 100"), b"{")
     client.check_error(answer, "request_timeout")
@@ -71,7 +71,7 @@ async def test_row_19_a_body_that_does_not_come(make: Any, dialect: str) -> None
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_row_20_a_client_that_leaves_in_its_body(make: Any, dialect: str) -> None:
+async def test_a_client_that_leaves_in_its_body(make: MakeLimitedClient, dialect: str) -> None:
     client = await make(dialect)
     reader, writer = await asyncio.open_connection("127.0.0.1", client.house.proxy.port)
     writer.write(head(client, "Content-Length: 100") + b"{")
@@ -83,7 +83,7 @@ async def test_row_20_a_client_that_leaves_in_its_body(make: Any, dialect: str) 
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_row_21_who_has_no_key(make: Any, dialect: str) -> None:
+async def test_who_has_no_key(make: MakeLimitedClient, dialect: str) -> None:
     client = await make(dialect)
     for headers in (
         {"Authorization": ""},
@@ -101,7 +101,7 @@ async def test_row_21_who_has_no_key(make: Any, dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_row_22_another_method(make: Any, dialect: str) -> None:
+async def test_another_method(make: MakeLimitedClient, dialect: str) -> None:
     client = await make(dialect)
     for method in ("GET", "PUT", "DELETE"):
         answer = await raw(client, head(client, "Connection: close", method=method))
@@ -119,7 +119,7 @@ WRONG_ADDRESSES = {
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_row_22_an_unknown_address(make: Any, dialect: str) -> None:
+async def test_an_unknown_address(make: MakeLimitedClient, dialect: str) -> None:
     client = await make(dialect)
     for path in WRONG_ADDRESSES[dialect]:
         answer = await client.send(text(), path)

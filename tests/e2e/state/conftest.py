@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest_asyncio
 from aiohttp import web
 from openai import AsyncOpenAI
+from openai.types.responses import Response
 
 from dragoman.contract.fakes import FakeProvider
+from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import Running, start
 from tests.dialects import called
@@ -32,8 +33,8 @@ class Native:
     complaint: str = ""
     down: bool = False
     hang_ups: int = 0
-    asked: list[Any] = field(default_factory=list)
-    kept: dict[str, list[Any]] = field(default_factory=dict)
+    asked: list[JsonValue] = field(default_factory=list)
+    kept: dict[str, list[JsonValue]] = field(default_factory=dict)
     base_url: str = ""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -65,13 +66,13 @@ class Native:
             await response.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
         return response
 
-    def reply(self, body: Any, whole: list[Any]) -> Any:
+    def reply(self, body: JsonValue, whole: list[JsonValue]) -> JsonValue:
         number, last = len(self.asked), whole[-1]
         if last.get("type") == "function_call_output":
             text = f"The tools said: {last['output']}"
         else:
             text = f"You have said {sum(item.get('role') == 'user' for item in whole)} things"
-        output: list[Any] = [{"type": "message", "id": f"msg_{number}", "status": "completed", "role": "assistant",
+        output: list[JsonValue] = [{"type": "message", "id": f"msg_{number}", "status": "completed", "role": "assistant",
                    "content": [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]}]  # fmt: skip
         if "fake:tools" in str(last.get("content")):
             call = {"call_id": f"call_{number}", "name": "get_weather", "arguments": "{}", "status": "completed"}
@@ -84,7 +85,7 @@ class Native:
                 "usage": {"input_tokens": 1, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 2,
                           "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 3}}  # fmt: skip
 
-    def events(self, reply: Any) -> Any:
+    def events(self, reply: JsonValue) -> Iterator[JsonObject]:
         begun = {**reply, "status": "in_progress", "output": [], "usage": None}
         yield {"type": "response.created", "response": begun}
         for index, item in enumerate(reply["output"]):
@@ -108,7 +109,7 @@ class Place:
     def client(self, key: str = "any") -> AsyncOpenAI:
         return AsyncOpenAI(base_url=f"{self.running.url}/v1", api_key=key, max_retries=0)
 
-    async def ask(self, client: AsyncOpenAI, streamed: bool, **body: Any) -> Any:
+    async def ask(self, client: AsyncOpenAI, streamed: bool, **body: JsonValue) -> Response:
         """A response, whole or from the end of a stream, where its id is the same from the first event to the last."""
         if not streamed:
             return await client.responses.create(**body)
@@ -123,7 +124,7 @@ class Place:
         }
         return found[-1]
 
-    async def raw(self, method: str, path: str, key: str = "any") -> tuple[int, Any]:
+    async def raw(self, method: str, path: str, key: str = "any") -> tuple[int, JsonValue]:
         headers = {"Authorization": f"Bearer {key}"}
         async with (
             aiohttp.ClientSession() as session,
@@ -160,9 +161,9 @@ async def place_of(tmp_path: Path) -> AsyncIterator[Build]:
         await fake.start()
     started: list[Running] = []
 
-    async def build(**more: Any) -> Place:
+    async def build(**more: JsonValue) -> Place:
         kind = {"databricks": {"kind": "provisioned-throughput"}}
-        providers: dict[str, Any] = {
+        providers: JsonObject = {
             name: {"dialect": name, "base_url": fake.base_url, **kind.get(name, {})} for name, fake in fakes.items()
         }
         providers["native"] = {"dialect": "openai", "base_url": native.base_url, "protocols": ["responses"]}

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import openai
 import pytest
 from openai import AsyncOpenAI
 
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import called
+
+from .conftest import Build, Place
 
 CHAT = called("chat")
 KINDS = (*CHAT, "native")
-WEATHER: Any = {
+WEATHER: JsonObject = {
     "type": "function",
     "name": "get_weather",
     "description": "Weather of a city",
@@ -24,14 +26,16 @@ WEATHER: Any = {
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("kind", CHAT)
-async def test_a_conversation_with_a_tool_over_chat(place: Any, client: AsyncOpenAI, kind: str, streamed: bool) -> None:
+async def test_a_conversation_with_a_tool_over_chat(
+    place: Place, client: AsyncOpenAI, kind: str, streamed: bool
+) -> None:
     first = await place.ask(client, streamed, model=kind, input="hello", instructions="speak like a pirate")
     second = await place.ask(
         client, streamed, model=kind, input="fake:tools weather?", tools=[WEATHER], previous_response_id=first.id
     )
     assert second.previous_response_id == first.id
     [call] = [item for item in second.output if item.type == "function_call"]
-    result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
+    result: JsonObject = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
     third = await place.ask(
         client, streamed, model=kind, input=[result], tools=[WEATHER], previous_response_id=second.id
     )
@@ -55,11 +59,11 @@ async def test_a_conversation_with_a_tool_over_chat(place: Any, client: AsyncOpe
 
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_a_provider_that_keeps_its_responses_is_told_its_own_id(
-    place: Any, client: AsyncOpenAI, streamed: bool
+    place: Place, client: AsyncOpenAI, streamed: bool
 ) -> None:
     first = await place.ask(client, streamed, model="native", input="fake:tools one", tools=[WEATHER])
     [call] = [item for item in first.output if item.type == "function_call"]
-    result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
+    result: JsonObject = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
     second = await place.ask(client, streamed, model="native", input=[result], previous_response_id=first.id)
     third = await place.ask(client, streamed, model="native", input="two", previous_response_id=second.id)
     assert third.output_text == "You have said 2 things"
@@ -73,14 +77,14 @@ async def test_a_provider_that_keeps_its_responses_is_told_its_own_id(
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("says", [None, False])
 async def test_a_provider_that_has_forgotten_gets_the_whole_conversation(
-    place: Any, client: AsyncOpenAI, streamed: bool, says: bool | None
+    place: Place, client: AsyncOpenAI, streamed: bool, says: bool | None
 ) -> None:
     """As does one that never said that it keeps anything."""
     place.native.says = says
     first = await place.ask(client, streamed, model="native", input="fake:tools one", tools=[WEATHER])
     place.native.kept.clear()
     [call] = [item for item in first.output if item.type == "function_call"]
-    result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
+    result: JsonObject = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
     second = await place.ask(client, streamed, model="native", input=[result], previous_response_id=first.id)
     assert "sunny" in second.output_text
     assert len(place.native.asked) == (3 if says is None else 2)
@@ -94,7 +98,7 @@ async def test_a_provider_that_has_forgotten_gets_the_whole_conversation(
 
 
 async def test_a_provider_of_a_dialect_that_keeps_nothing_gets_the_whole_conversation(
-    place: Any, client: AsyncOpenAI
+    place: Place, client: AsyncOpenAI
 ) -> None:
     """Whatever its replies say of `store`."""
     place.native.says = True
@@ -106,7 +110,7 @@ async def test_a_provider_of_a_dialect_that_keeps_nothing_gets_the_whole_convers
 
 @pytest.mark.parametrize(("one", "other"), [("native", "mindie"), ("databricks", "native"), ("databricks", "azure")])
 async def test_a_conversation_moves_from_one_provider_to_another(
-    place: Any, client: AsyncOpenAI, one: str, other: str
+    place: Place, client: AsyncOpenAI, one: str, other: str
 ) -> None:
     first = await client.responses.create(model=one, input="fake:reasoning hello")
     moved = await client.responses.with_raw_response.create(
@@ -125,7 +129,7 @@ async def test_a_conversation_moves_from_one_provider_to_another(
 
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_a_provider_may_fail_before_it_says_that_it_has_forgotten(
-    place: Any, client: AsyncOpenAI, streamed: bool
+    place: Place, client: AsyncOpenAI, streamed: bool
 ) -> None:
     first = await place.ask(client, streamed, model="native", input="one")
     place.native.kept.clear()
@@ -136,7 +140,7 @@ async def test_a_provider_may_fail_before_it_says_that_it_has_forgotten(
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_a_conversation_survives_a_fallback(place: Any, client: AsyncOpenAI, streamed: bool) -> None:
+async def test_a_conversation_survives_a_fallback(place: Place, client: AsyncOpenAI, streamed: bool) -> None:
     first = await place.ask(client, streamed, model="both", input="one")
     place.native.down = True
     second = await place.ask(client, streamed, model="both", input="two", previous_response_id=first.id)
@@ -150,18 +154,18 @@ async def test_a_conversation_survives_a_fallback(place: Any, client: AsyncOpenA
 
 
 @pytest.mark.parametrize("kind", CHAT)
-async def test_a_reply_that_came_whole_is_kept_as_a_stream(place: Any, client: AsyncOpenAI, kind: str) -> None:
+async def test_a_reply_that_came_whole_is_kept_as_a_stream(place: Place, client: AsyncOpenAI, kind: str) -> None:
     made = await place.ask(client, True, model=kind, input="fake:json-for-stream x")
     assert (await client.responses.retrieve(made.id)).output_text == made.output_text
 
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("kind", CHAT)
-async def test_references_to_items_are_followed(place: Any, client: AsyncOpenAI, kind: str, streamed: bool) -> None:
+async def test_references_to_items_are_followed(place: Place, client: AsyncOpenAI, kind: str, streamed: bool) -> None:
     """As the client of the AI SDK writes them, where it knows that responses are kept."""
     first = await place.ask(client, streamed, model=kind, input="fake:tools weather?", tools=[WEATHER])
     [call] = [item for item in first.output if item.type == "function_call"]
-    said: Any = [
+    said: list[JsonObject] = [
         {"role": "user", "content": "fake:tools weather?"},
         {"type": "item_reference", "id": call.id},
         {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"},
@@ -171,16 +175,16 @@ async def test_references_to_items_are_followed(place: Any, client: AsyncOpenAI,
     assert [role for role, _ in place.spoken(kind)] == ["user", "assistant", "tool"]
     kept = [item.type async for item in client.responses.input_items.list(second.id, order="asc")]
     assert kept == ["message", "function_call", "function_call_output"]
-    third: Any = [{"id": second.output[-1].id}, {"role": "user", "content": "and now?"}]
+    third: list[JsonObject] = [{"id": second.output[-1].id}, {"role": "user", "content": "and now?"}]
     await place.ask(client, streamed, model=kind, input=third)
     assert place.spoken(kind)[0] == ("assistant", second.output_text)
 
 
-async def test_a_provider_that_keeps_items_is_told_their_ids(place: Any, client: AsyncOpenAI) -> None:
+async def test_a_provider_that_keeps_items_is_told_their_ids(place: Place, client: AsyncOpenAI) -> None:
     first = await client.responses.create(model="native", input="fake:tools hello", tools=[WEATHER])
     reasoning, call = first.output
-    result: Any = {"type": "function_call_output", "call_id": "call_1", "output": "sunny"}
-    said: Any = [*({"type": "item_reference", "id": item.id} for item in (reasoning, call)), result]
+    result: JsonObject = {"type": "function_call_output", "call_id": "call_1", "output": "sunny"}
+    said: list[JsonValue] = [*({"type": "item_reference", "id": item.id} for item in (reasoning, call)), result]
     await client.responses.create(model="native", input=said)
     assert place.native.asked[-1]["input"] == said
     await client.responses.create(model="openai", input=said)
@@ -188,11 +192,11 @@ async def test_a_provider_that_keeps_items_is_told_their_ids(place: Any, client:
     assert "sealed" not in json.dumps(place.fakes["openai"].requests[-1].body)
 
 
-async def test_a_reference_to_nothing_is_refused_with_its_path(place_of: Any) -> None:
+async def test_a_reference_to_nothing_is_refused_with_its_path(place_of: Build) -> None:
     place = await place_of(keys=[{"name": "a", "key": "key-a"}, {"name": "b", "key": "key-b"}])
     async with place.client("key-a") as mine, place.client("key-b") as theirs:
         made = await mine.responses.create(model="openai", input="hello")
-        said: Any = [{"role": "user", "content": "x"}, {"type": "item_reference", "id": made.output[0].id}]
+        said: list[JsonObject] = [{"role": "user", "content": "x"}, {"type": "item_reference", "id": made.output[0].id}]
         assert (await mine.responses.create(model="openai", input=said)).output_text
         await mine.responses.delete(made.id)
         for client in (mine, theirs):
@@ -201,7 +205,7 @@ async def test_a_reference_to_nothing_is_refused_with_its_path(place_of: Any) ->
             assert caught.value.param == "input[1]"
 
 
-async def test_reasoning_goes_on_to_the_next_turn(place: Any, client: AsyncOpenAI) -> None:
+async def test_reasoning_goes_on_to_the_next_turn(place: Place, client: AsyncOpenAI) -> None:
     first = await client.responses.create(model="openai", input="fake:reasoning hello")
     [thoughts] = [item for item in first.output if item.type == "reasoning"]
     assert thoughts.content
@@ -210,7 +214,7 @@ async def test_reasoning_goes_on_to_the_next_turn(place: Any, client: AsyncOpenA
     assert said["reasoning_content"] == thoughts.content[0].text
 
 
-async def test_what_a_provider_sealed_goes_back_to_it(place: Any, client: AsyncOpenAI) -> None:
+async def test_what_a_provider_sealed_goes_back_to_it(place: Place, client: AsyncOpenAI) -> None:
     first = await client.responses.create(model="databricks", input="fake:reasoning hello")
     await client.responses.create(model="databricks", input="more", previous_response_id=first.id)
     assert "signature" in json.dumps(place.fakes["databricks"].requests[-1].body)
@@ -222,7 +226,7 @@ async def test_a_continuation_need_not_be_kept(client: AsyncOpenAI) -> None:
     assert (second.store, second.previous_response_id) == (False, first.id)
 
 
-async def test_the_id_of_a_provider_is_no_id_here(place: Any, client: AsyncOpenAI) -> None:
+async def test_the_id_of_a_provider_is_no_id_here(place: Place, client: AsyncOpenAI) -> None:
     await client.responses.create(model="native", input="hello")
     assert list(place.native.kept) == ["resp_1"]
     with pytest.raises(openai.NotFoundError) as caught:
@@ -234,7 +238,7 @@ async def test_the_id_of_a_provider_is_no_id_here(place: Any, client: AsyncOpenA
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(("behaviour", "status"), [("length", "incomplete"), ("content-filter", "incomplete")])
 async def test_what_is_incomplete_is_kept(
-    place: Any, client: AsyncOpenAI, streamed: bool, behaviour: str, status: str
+    place: Place, client: AsyncOpenAI, streamed: bool, behaviour: str, status: str
 ) -> None:
     made = await place.ask(client, streamed, model="openai", input=f"fake:{behaviour} x")
     again = await client.responses.retrieve(made.id)
@@ -243,7 +247,7 @@ async def test_what_is_incomplete_is_kept(
 
 
 @pytest.mark.parametrize("kind", ["openai", "native"])
-async def test_what_failed_after_it_had_begun_is_kept(place: Any, client: AsyncOpenAI, kind: str) -> None:
+async def test_what_failed_after_it_had_begun_is_kept(place: Place, client: AsyncOpenAI, kind: str) -> None:
     place.native.breaks = True
     found = []
     with pytest.raises(openai.APIError):
@@ -257,9 +261,12 @@ async def test_what_failed_after_it_had_begun_is_kept(place: Any, client: AsyncO
 
 
 @pytest.mark.parametrize("kind", ["openai", "native"])
-async def test_calls_and_results_have_to_match(place: Any, client: AsyncOpenAI, kind: str) -> None:
+async def test_calls_and_results_have_to_match(place: Place, client: AsyncOpenAI, kind: str) -> None:
     first = await client.responses.create(model=kind, input="fake:tools weather?", tools=[WEATHER])
-    stray: Any = [{"role": "user", "content": "x"}, {"type": "function_call_output", "call_id": "c9", "output": "y"}]
+    stray: list[JsonObject] = [
+        {"role": "user", "content": "x"},
+        {"type": "function_call_output", "call_id": "c9", "output": "y"},
+    ]
     with pytest.raises(openai.BadRequestError) as caught:
         await client.responses.create(model=kind, input=stray, previous_response_id=first.id)
     assert caught.value.param == "input[1].call_id"
@@ -272,7 +279,7 @@ async def test_calls_and_results_have_to_match(place: Any, client: AsyncOpenAI, 
 
 async def test_a_fault_in_new_input_has_the_clients_path(client: AsyncOpenAI) -> None:
     first = await client.responses.create(model="azure", input="hello")
-    parts: Any = [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]
+    parts: list[JsonObject] = [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]
     with pytest.raises(openai.BadRequestError) as alone:
         await client.responses.create(model="azure", input=parts)
     with pytest.raises(openai.BadRequestError) as behind:
@@ -281,7 +288,7 @@ async def test_a_fault_in_new_input_has_the_clients_path(client: AsyncOpenAI) ->
     assert str(alone.value.param).startswith("input[0]")
 
 
-async def test_long_conversations_have_an_end(place_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_long_conversations_have_an_end(place_of: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.proxy.conversations.owner_store.MAX_TURNS", 3)
     place = await place_of(store={"kind": "memory", "max_chain": 7000, "max_response": 5000})
     async with place.client() as client:
@@ -301,11 +308,11 @@ async def test_long_conversations_have_an_end(place_of: Any, monkeypatch: pytest
         assert (await client.responses.create(model="openai", input="z" * 5000, store=False)).output_text
 
 
-async def test_what_was_sealed_and_referred_to_goes_to_no_other_provider(place: Any, client: AsyncOpenAI) -> None:
+async def test_what_was_sealed_and_referred_to_goes_to_no_other_provider(place: Place, client: AsyncOpenAI) -> None:
     first = await client.responses.create(model="native", input="fake:tools hello", tools=[WEATHER])
     reasoning, call = first.output
-    result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}  # type: ignore[union-attr]
-    said: Any = [*({"type": "item_reference", "id": item.id} for item in (reasoning, call)), result]
+    result: JsonObject = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}  # type: ignore[union-attr]
+    said: list[JsonValue] = [*({"type": "item_reference", "id": item.id} for item in (reasoning, call)), result]
     second = await client.responses.create(model="native", input=said)
     moved = await client.responses.with_raw_response.create(
         model="databricks", input="three", previous_response_id=second.id

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import openai
 import pytest
 from openai import AsyncOpenAI
 
+from dragoman.contract.json_types import JsonValue
 from tests.dialects import called
+
+from .conftest import Build, Place
 
 CHAT = called("chat")
 KINDS = (*CHAT, "native")
@@ -17,7 +18,7 @@ KINDS = (*CHAT, "native")
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_response_is_found_again_and_deleted(
-    place: Any, client: AsyncOpenAI, kind: str, streamed: bool
+    place: Place, client: AsyncOpenAI, kind: str, streamed: bool
 ) -> None:
     made = await place.ask(client, streamed, model=kind, input="hello", instructions="be brief", metadata={"a": "b"})
     assert made.store is True
@@ -43,7 +44,7 @@ async def test_a_response_is_found_again_and_deleted(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_what_is_not_to_be_kept_is_not(place: Any, client: AsyncOpenAI, kind: str) -> None:
+async def test_what_is_not_to_be_kept_is_not(place: Place, client: AsyncOpenAI, kind: str) -> None:
     for streamed in (False, True):
         made = await place.ask(client, streamed, model=kind, input="hello", store=False)
         assert made.store is False
@@ -60,7 +61,7 @@ async def test_what_is_not_to_be_kept_is_not(place: Any, client: AsyncOpenAI, ki
 KEYS = [{"name": "a", "key": "key-a"}, {"name": "b", "key": "key-b"}]
 
 
-async def test_a_response_belongs_to_its_key(place_of: Any) -> None:
+async def test_a_response_belongs_to_its_key(place_of: Build) -> None:
     place = await place_of(keys=KEYS)
     async with place.client("key-a") as mine, place.client("key-b") as theirs:
         made = await mine.responses.create(model="openai", input="hello")
@@ -80,7 +81,7 @@ async def test_a_response_belongs_to_its_key(place_of: Any) -> None:
         assert (status, body["error"]["code"]) == (401, "invalid_api_key")
 
 
-async def test_a_restart_loses_nothing(place_of: Any) -> None:
+async def test_a_restart_loses_nothing(place_of: Build) -> None:
     place = await place_of()
     async with place.client() as client:
         made = await client.responses.create(model="openai", input="hello")
@@ -93,7 +94,7 @@ async def test_a_restart_loses_nothing(place_of: Any) -> None:
     assert place.spoken("mindie")[0] == ("user", "hello")
 
 
-async def test_two_proxies_share_one_file(place_of: Any) -> None:
+async def test_two_proxies_share_one_file(place_of: Build) -> None:
     one, other = await place_of(), await place_of()
     async with one.client() as here, other.client() as there:
         made = await here.responses.create(model="openai", input="hello")
@@ -103,14 +104,14 @@ async def test_two_proxies_share_one_file(place_of: Any) -> None:
             await here.responses.retrieve(made.id)
 
 
-async def test_memory_is_enough(place_of: Any) -> None:
+async def test_memory_is_enough(place_of: Build) -> None:
     place = await place_of(store={"kind": "memory"})
     async with place.client() as client:
         made = await client.responses.create(model="openai", input="hello")
         assert (await client.responses.create(model="openai", input="more", previous_response_id=made.id)).store
 
 
-async def test_what_is_kept_is_in_hub_form_whatever_the_policy(place_of: Any) -> None:
+async def test_what_is_kept_is_in_hub_form_whatever_the_policy(place_of: Build) -> None:
     place = await place_of(policy={"replies": "off"})
     async with place.client() as client:
         for store in (True, False):
@@ -119,7 +120,7 @@ async def test_what_is_kept_is_in_hub_form_whatever_the_policy(place_of: Any) ->
 
 
 @pytest.mark.parametrize("kind", ["openai", "native"])
-async def test_a_proxy_that_keeps_nothing_says_so(place_of: Any, kind: str) -> None:
+async def test_a_proxy_that_keeps_nothing_says_so(place_of: Build, kind: str) -> None:
     place = await place_of(store={"kind": "none"})
     async with place.client() as client:
         for streamed in (False, True):
@@ -139,7 +140,7 @@ async def test_a_proxy_that_keeps_nothing_says_so(place_of: Any, kind: str) -> N
 )
 @pytest.mark.parametrize("kind", ["openai", "native"])
 async def test_what_needs_other_state_is_refused(
-    place: Any, client: AsyncOpenAI, kind: str, more: Any, param: str
+    place: Place, client: AsyncOpenAI, kind: str, more: JsonValue, param: str
 ) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         await client.responses.create(model=kind, input="x", **more)
@@ -148,7 +149,7 @@ async def test_what_needs_other_state_is_refused(
 
 
 @pytest.mark.parametrize("prefix", ["", "/openai"])
-async def test_addresses_and_words(place: Any, client: AsyncOpenAI, prefix: str) -> None:
+async def test_addresses_and_words(place: Place, client: AsyncOpenAI, prefix: str) -> None:
     made = await client.responses.create(model="openai", input=[{"role": "user", "content": str(n)} for n in range(30)])
     base = f"{prefix}/v1/responses/{made.id}"
     assert (await place.raw("GET", base))[1]["id"] == made.id

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from service_rig import Services
 
@@ -11,6 +9,7 @@ from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonValue
 from dragoman.local_engine.service import EngineService, collect_reply
 
 A = {"logit_bias": {"65": 100}, "temperature": 0}
@@ -21,7 +20,7 @@ async def service(services: Services) -> EngineService:
     return services("plain")
 
 
-async def complete(service: EngineService, **request: Any) -> JsonObject:
+async def complete(service: EngineService, **request: JsonValue) -> JsonObject:
     events = [event async for event in service.completions({"model": "m", "prompt": "hi", **request})]
     for event in events:
         load_validator("hub/completions.event").check(event)

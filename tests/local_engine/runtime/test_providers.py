@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.metadata
-from typing import Any
+from typing import Protocol
 
 import onnxruntime
 import pytest
@@ -23,6 +23,12 @@ def set_wheels(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     monkeypatch.setattr(importlib.metadata, "distribution", distribution)
 
 
+class Reference(Protocol):
+    """What `ctypes.byref` gives."""
+
+    _obj: ctypes.c_int
+
+
 def simulate_cuda(monkeypatch: pytest.MonkeyPatch, devices: int = 1) -> None:
     class Driver:
         """A CUDA driver with some devices."""
@@ -30,7 +36,7 @@ def simulate_cuda(monkeypatch: pytest.MonkeyPatch, devices: int = 1) -> None:
         def cuInit(self, flags: int) -> int:
             return 0
 
-        def cuDeviceGetCount(self, count: Any) -> int:
+        def cuDeviceGetCount(self, count: Reference) -> int:
             count._obj.value = devices
             return 0
 

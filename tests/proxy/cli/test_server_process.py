@@ -15,8 +15,8 @@ from dragoman.adapters.call import JsonObject
 from dragoman.proxy.cli import server_process
 from dragoman.proxy.cli.onboarding import describe_store
 from dragoman.proxy.config.models import Config
-
-from ..conftest import Proxy, Upstream, chunked, token
+from tests.proxy.running_proxy import Proxy
+from tests.proxy.scripted_upstream import Upstream, chunked, token
 
 SERVER = """
 from dragoman.proxy.cli.server_process import run

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from tests.proxy.running_proxy import StartProxy
+from tests.proxy.scripted_upstream import StartUpstream, Wire
 
-async def test_a_request_goes_to_the_upstream_and_its_reply_comes_back(proxy: Any, upstream: Any, wire: Any) -> None:
+
+async def test_a_request_goes_to_the_upstream_and_its_reply_comes_back(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
     up = await upstream(wire.ok, "keep")
     answer = await (await proxy(up)).ask()
     assert (answer.status, answer.json) == (200, wire.reply)
@@ -13,7 +16,7 @@ async def test_a_request_goes_to_the_upstream_and_its_reply_comes_back(proxy: An
     assert up.requests[0].startswith(b"POST /v1/chat/completions HTTP/1.1\r\n")
 
 
-async def test_a_stream_comes_back_as_a_stream(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_a_stream_comes_back_as_a_stream(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
     up = await upstream(wire.stream, "keep")
     answer = await (await proxy(up)).ask(stream=True)
     assert answer.status == 200
@@ -22,7 +25,9 @@ async def test_a_stream_comes_back_as_a_stream(proxy: Any, upstream: Any, wire: 
     assert answer.events[-1] == "[DONE]"
 
 
-async def test_connections_to_the_upstream_are_used_again(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_connections_to_the_upstream_are_used_again(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
     up = await upstream(wire.ok, "keep")
     p = await proxy(up)
     for _ in range(3):
@@ -34,7 +39,9 @@ async def test_connections_to_the_upstream_are_used_again(proxy: Any, upstream: 
     assert (up.connections, streams.connections) == (1, 1)
 
 
-async def test_a_whole_reply_to_a_stream_request_is_streamed(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_a_whole_reply_to_a_stream_request_is_streamed(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
     up = await upstream(wire.ok, "keep")
     answer = await (await proxy(up)).ask(stream=True)
     assert answer.headers["Content-Type"] == "text/event-stream"
@@ -43,7 +50,9 @@ async def test_a_whole_reply_to_a_stream_request_is_streamed(proxy: Any, upstrea
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_only_harmless_headers_reach_the_upstream(proxy: Any, upstream: Any, wire: Any, stream: bool) -> None:
+async def test_only_harmless_headers_reach_the_upstream(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, stream: bool
+) -> None:
     up = await upstream(wire.stream if stream else wire.ok, "keep")
     settings = {"base_url": f"http://127.0.0.1:{up.port}/v1", "api_key": "sk-upstream", "headers": {"X-Team": "a"}}
     p = await proxy(settings, keys=[{"name": "me", "key": "sk-mine"}])
@@ -75,7 +84,7 @@ async def test_only_harmless_headers_reach_the_upstream(proxy: Any, upstream: An
     }
 
 
-async def test_losses_show_in_a_header(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_losses_show_in_a_header(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
     up = await upstream(wire.ok, "keep")
     p = await proxy(up, policy={"extra_parameters": "drop"})
     answer = await p.ask(extra=1)
@@ -84,7 +93,9 @@ async def test_losses_show_in_a_header(proxy: Any, upstream: Any, wire: Any) -> 
     assert (await p.exchanges(2))[0]["changes"][0]["action"] == "dropped"
 
 
-async def test_headers_that_the_providers_clients_rely_on_come_back(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_headers_that_the_providers_clients_rely_on_come_back(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
     up = await upstream(wire.http(b'{"choices":[]}', "X-RateLimit-Left: 7", "Set-Cookie: a=b", "X-Internal: 1"), "keep")
     answer = await (await proxy(up)).ask()
     assert answer.headers["x-ratelimit-left"] == "7"
@@ -93,14 +104,14 @@ async def test_headers_that_the_providers_clients_rely_on_come_back(proxy: Any, 
 
 
 @pytest.mark.parametrize(("given", "kept"), [("abc.DEF-1:2_3", True), ("a b", False), ("x" * 129, False), ("é", False)])
-async def test_request_ids(proxy: Any, given: str, kept: bool) -> None:
+async def test_request_ids(proxy: StartProxy, given: str, kept: bool) -> None:
     answer = await (await proxy()).ask(headers={"x-request-id": given})
     identity = answer.headers["x-request-id"]
     assert (identity == given) is kept
     assert kept or (identity.startswith("req-") and len(identity) == 36)
 
 
-async def test_a_defect_is_told_to_the_log_only(proxy: Any) -> None:
+async def test_a_defect_is_told_to_the_log_only(proxy: StartProxy) -> None:
     p = await proxy()
     answer = await p.ask(broken=True)
     assert (answer.status, answer.error["code"]) == (500, "internal_error")
@@ -109,7 +120,7 @@ async def test_a_defect_is_told_to_the_log_only(proxy: Any) -> None:
     assert (await p.ask()).error["code"] == "model_not_found"
 
 
-async def test_the_log_has_one_line_for_each_exchange(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_the_log_has_one_line_for_each_exchange(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
     up = await upstream(wire.ok, "keep")
     p = await proxy(up, keys=[{"name": "ci", "key": "sk-canary-mine"}])
     await p.ask(headers={"api-key": "sk-canary-mine", "x-request-id": "r1"})

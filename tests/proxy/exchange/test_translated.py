@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from dragoman.adapters import dialects as real
+from tests.proxy.running_proxy import StartProxy
+from tests.proxy.scripted_upstream import StartUpstream, Wire
 
 
 @pytest.mark.parametrize(("index", "status"), [(0, "completed"), (1, "failed")])
-async def test_a_stream_needs_choice_0(index: int, status: str, proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_a_stream_needs_choice_0(
+    index: int, status: str, proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
     chunk = wire.token("hello", "stop").replace(b'"index": 0', b'"index": %d' % index)
     up = await upstream(*wire.chunked(chunk, b"data: [DONE]\n\n"))
     p = await proxy({"dialect": "openai", "base_url": f"http://127.0.0.1:{up.port}", "protocols": ["chat"]}, speak=real)
@@ -25,7 +28,9 @@ async def test_a_stream_needs_choice_0(index: int, status: str, proxy: Any, upst
 
 
 @pytest.mark.parametrize(("index", "status"), [(0, 200), (1, 502)])
-async def test_a_reply_needs_choice_0(index: int, status: int, proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_a_reply_needs_choice_0(
+    index: int, status: int, proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
     choices = [{**wire.reply["choices"][0], "index": index}]
     up = await upstream(wire.http(json.dumps({**wire.reply, "choices": choices}).encode()))
     p = await proxy({"dialect": "openai", "base_url": f"http://127.0.0.1:{up.port}", "protocols": ["chat"]}, speak=real)

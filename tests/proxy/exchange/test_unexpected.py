@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from random import Random
-from typing import Any
 
 import pytest
 
 from dragoman.adapters import dialects as real
+from dragoman.adapters.call import Context, Reply
 from dragoman.adapters.dialect import Dialect
+from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.proxy.first_target import FirstTarget
+from tests.proxy.running_proxy import StartProxy
+from tests.proxy.scripted_upstream import StartUpstream, Wire
 
 CANARY = "canary-of-a-reply"
 WHOLE = {"read": "read_reply", "write": "write_reply"}
 STREAM = {"read": "read_stream", "write": "write_stream"}
 
 
-class _InOrder(Random):
-    """Draws the first target that is left."""
-
-    def choices(self, population: Any, *args: Any, **kwargs: Any) -> list[Any]:
-        return [population[0]]
-
-
-def _odd(wire: Any, stream: bool) -> list[bytes]:
+def _odd(wire: Wire, stream: bool) -> list[bytes]:
     if stream:
         return list(wire.chunked(wire.token(CANARY), b"data: [DONE]\n\n"))
     return [wire.http(json.dumps({**wire.reply, "id": CANARY}).encode())]
@@ -36,17 +32,17 @@ def _fails_at(dialect: Dialect, side: str, verb: str) -> Dialect:
     verbs = table["chat"]
     own = getattr(verbs, verb)
 
-    def whole(body: Any, ctx: Any) -> Any:
+    def whole(body: JsonValue, ctx: Context) -> JsonObject | Reply:
         if CANARY in str(body):
             raise KeyError(CANARY)
         return own(body, ctx)
 
-    def stream(ctx: Any) -> Any:
+    def stream(ctx: Context) -> JsonValue:
         machine = own(ctx)
         method = "receive" if side == "called" else "write"
         usual = getattr(machine, method)
 
-        def fails(given: Any) -> Any:
+        def fails(given: JsonValue) -> JsonValue:
             if CANARY in str(given):
                 raise KeyError(CANARY)
             return usual(given)
@@ -61,11 +57,17 @@ def _fails_at(dialect: Dialect, side: str, verb: str) -> Dialect:
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize(("side", "verb"), [("called", "read"), ("served", "write")])
 async def test_the_next_target_is_asked(
-    proxy: Any, upstream: Any, wire: Any, dialects: dict[str, Dialect], side: str, verb: str, stream: bool
+    proxy: StartProxy,
+    upstream: StartUpstream,
+    wire: Wire,
+    dialects: dict[str, Dialect],
+    side: str,
+    verb: str,
+    stream: bool,
 ) -> None:
     odd, well = await upstream(*_odd(wire, stream)), await upstream(wire.stream if stream else wire.ok)
     speak = {"openai": _fails_at(dialects["openai"], side, (STREAM if stream else WHOLE)[verb])}
-    p = await proxy(odd, well, speak=speak, random=_InOrder())
+    p = await proxy(odd, well, speak=speak, random=FirstTarget())
     answer = await p.ask(stream=stream)
     assert answer.status == 200, answer.text
     assert CANARY.encode() not in answer.text
@@ -77,7 +79,7 @@ async def test_the_next_target_is_asked(
     assert CANARY not in json.dumps(p.lines)
 
 
-async def test_a_reply_that_is_left_as_it_is(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_a_reply_that_is_left_as_it_is(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
     """Under the policy off nobody judges what a provider sent: here a choice lacks its message."""
     choices = [{"index": 0, "finish_reason": "stop"}]
     up = await upstream(wire.http(json.dumps({**wire.reply, "choices": choices}).encode()))

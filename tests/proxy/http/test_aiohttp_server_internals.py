@@ -4,18 +4,20 @@ by name, before it fails in a connection."""
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from types import ModuleType
 
 import aiohttp
 import pytest
 from aiohttp import abc, http_exceptions, http_writer, streams, web_protocol, web_request, web_server
 from aiohttp.web_protocol import RequestHandler
 
+from dragoman.contract.json_types import JsonValue
+
 RELEASES = "3.14.4 and 3.14.5"
 """In which all of this works. 3.14.0 to 3.14.3 have it too, and ignore keepalive_timeout before the first request."""
 
 # The object, its attribute, and the parameters that it must take.
-INTERNALS: list[tuple[Any, str, tuple[str, ...]]] = [
+INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (web_protocol, "ERROR", ()),
     (web_protocol, "_ErrInfo", ("status", "exc", "message")),
     (web_protocol, "RequestPayloadError", ()),
@@ -42,7 +44,7 @@ INTERNALS: list[tuple[Any, str, tuple[str, ...]]] = [
 ]
 
 
-def complaint(owner: Any, name: str) -> str:
+def complaint(owner: type | ModuleType, name: str) -> str:
     where = getattr(owner, "__qualname__", owner.__name__)
     return f"aiohttp {aiohttp.__version__} broke {where}.{name}, which aiohttp_server.py uses; {RELEASES} have it"
 
@@ -50,7 +52,7 @@ def complaint(owner: Any, name: str) -> str:
 @pytest.mark.parametrize(
     ("owner", "name", "parameters"), INTERNALS, ids=lambda value: value if type(value) is str else ""
 )
-def test_aiohttp_still_has_it(owner: Any, name: str, parameters: tuple[str, ...]) -> None:
+def test_aiohttp_still_has_it(owner: type | ModuleType, name: str, parameters: tuple[str, ...]) -> None:
     assert hasattr(owner, name), complaint(owner, name)
     if parameters:
         assert set(inspect.signature(getattr(owner, name)).parameters) >= set(parameters), complaint(owner, name)

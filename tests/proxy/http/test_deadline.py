@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -10,7 +9,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.proxy.http.deadline import PHASES, Deadline
 
 
-async def _run(use: Callable[[Deadline], Any]) -> Any:
+async def _run(use: Callable[[Deadline], Awaitable[object]]) -> object:
     """The result of a task that has a deadline: its own, a fault's code, or the cancellation."""
     deadline = Deadline()
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
 
 from aiohttp import ClientSession, web
 
@@ -14,7 +13,7 @@ from dragoman.proxy.http.stream_response import EventStreamResponse
 HOLD = 0.02
 
 
-async def told_at_the_last_moment(request: web.BaseRequest) -> Any:
+async def told_at_the_last_moment(request: web.BaseRequest) -> web.StreamResponse:
     """The first output comes when the hold has ended, but before the head that goes out alone was sent."""
     down = EventStreamResponse(request, Deadline(), lambda: {"Content-Type": "text/event-stream"}, HOLD, 5)
     loop = asyncio.get_running_loop()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import aiohttp
 import pytest
 import pytest_asyncio
 
 from dragoman.contract.fakes import FakeProvider
+from dragoman.contract.json_types import JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
 
@@ -31,7 +31,7 @@ async def two() -> AsyncIterator[tuple[str, FakeProvider]]:
         await running.stop()
 
 
-async def ask(url: str, headers: dict[str, str], **body: Any) -> tuple[int, Any]:
+async def ask(url: str, headers: dict[str, str], **body: JsonValue) -> tuple[int, JsonValue]:
     body["messages"] = [{"role": "user", "content": "x"}]
     async with (
         aiohttp.ClientSession() as session,

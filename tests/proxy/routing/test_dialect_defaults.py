@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import NoReturn
 
 from dragoman.adapters import dialects
+from dragoman.contract.json_types import JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.routing.keys import ANYONE
 from dragoman.proxy.routing.state import ProviderState, RouterState
@@ -14,17 +15,17 @@ OWN = replace(dialects["openai"], called_profile="documented", default_protocols
 
 
 class _Nowhere:
-    def __init__(self, *_: Any) -> None:
+    def __init__(self, *_: object) -> None:
         pass
 
-    async def open(self, *_: Any, **__: Any) -> Any:
+    async def open(self, *_: object, **__: object) -> NoReturn:
         raise AssertionError("nothing is sent from here")
 
     async def close(self) -> None:
         pass
 
 
-def provider(**settings: Any) -> ProviderState:
+def provider(**settings: JsonValue) -> ProviderState:
     given = {"dialect": "openai", "base_url": "http://127.0.0.1/v1", **settings}
     config = Config.model_validate({"providers": {"p": given}, "models": {"m": {"targets": [{"provider": "p"}]}}})
     state = RouterState(config, {"openai": OWN}, create_upstream=_Nowhere)

@@ -6,14 +6,16 @@ import asyncio
 import os
 import ssl
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
 import trustme
 
+from dragoman.contract.json_types import JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import CannotServe, start
+from tests.proxy.running_proxy import StartProxy
+from tests.proxy.scripted_upstream import StartUpstream, Step, Wire
 
 STREAM = {"model": "m", "messages": [], "stream": True}
 
@@ -21,20 +23,23 @@ STREAM = {"model": "m", "messages": [], "stream": True}
 # Headers that are held back
 
 
-async def test_headers_go_out_when_they_were_held_long_enough(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_headers_go_out_when_they_were_held_long_enough(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
     head, first, *rest = wire.chunked(wire.token("a", "stop"), b"data: [DONE]\n\n")
-    up = await upstream(0.3, head, 0.2, first, *rest)
+    client_has_headers = asyncio.Event()
+    up = await upstream(client_has_headers, head, first, *rest)
     p = await proxy(up, server={"hold_headers": 0.1})
-    loop = asyncio.get_running_loop()
-    start = loop.time()
     async with p.session.post(p.url, json=STREAM) as response:
-        assert 0.05 < loop.time() - start < 0.3
+        client_has_headers.set()
         assert (response.status, response.headers["x-request-id"][:4]) == (200, "req-")
         assert (await response.read()).endswith(b"data: [DONE]\n\n")
 
 
 @pytest.mark.parametrize("script", [[0.3], [0.3, b"HTTP/1.1 503 X\r\nContent-Length: 2\r\n\r\n{}"], ["hang"]])
-async def test_a_failure_after_that_is_an_event(proxy: Any, upstream: Any, wire: Any, script: list[Any]) -> None:
+async def test_a_failure_after_that_is_an_event(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, script: list[Step]
+) -> None:
     first, second = await upstream(*script), await upstream(wire.stream)
     targets = [{"provider": "p0"}, {"provider": "p1", "weight": 0}]
     settings = {
@@ -54,7 +59,9 @@ async def test_a_failure_after_that_is_an_event(proxy: Any, upstream: Any, wire:
 # Stopping
 
 
-async def test_a_running_stream_ends_before_the_proxy_does(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_a_running_stream_ends_before_the_proxy_does(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
     head, first, second, *rest = wire.chunked(wire.token("a"), wire.token("b", "stop"), b"data: [DONE]\n\n")
     up = await upstream(head, first, 0.4, second, *rest)
     p = await proxy(up, server={"drain": {"delay": 1, "timeout": 5}})
@@ -73,7 +80,9 @@ async def test_a_running_stream_ends_before_the_proxy_does(proxy: Any, upstream:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_what_takes_too_long_is_told_why_it_ends(proxy: Any, upstream: Any, wire: Any, stream: bool) -> None:
+async def test_what_takes_too_long_is_told_why_it_ends(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, stream: bool
+) -> None:
     up = await upstream(*(wire.chunked(wire.token("a"), end=False) if stream else []), "hang")
     p = await proxy(up, server={"drain": {"delay": 0.01, "timeout": 0.2}})
     asking = asyncio.create_task(p.ask(stream=stream))
@@ -88,7 +97,7 @@ async def test_what_takes_too_long_is_told_why_it_ends(proxy: Any, upstream: Any
 # Starting
 
 
-async def test_a_port_in_use_is_refused(proxy: Any) -> None:
+async def test_a_port_in_use_is_refused(proxy: StartProxy) -> None:
     port = (await proxy()).port
     with pytest.raises(CannotServe, match=f"cannot listen on 127.0.0.1:{port}: "):
         await start(Config.model_validate({"server": {"port": port}}))
@@ -117,7 +126,7 @@ async def test_tls_files_that_cannot_be_read(tmp_path: Path) -> None:
 # TLS
 
 
-async def test_private_certificates(proxy: Any, upstream: Any, wire: Any, tmp_path: Path) -> None:
+async def test_private_certificates(proxy: StartProxy, upstream: StartUpstream, wire: Wire, tmp_path: Path) -> None:
     authority = trustme.CA()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
@@ -140,7 +149,7 @@ async def test_private_certificates(proxy: Any, upstream: Any, wire: Any, tmp_pa
     assert len(up.requests) == 1
 
 
-async def test_tls_toward_a_plain_server(proxy: Any) -> None:
+async def test_tls_toward_a_plain_server(proxy: StartProxy) -> None:
     async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -156,7 +165,9 @@ async def test_tls_toward_a_plain_server(proxy: Any) -> None:
 # Pools, secrets
 
 
-async def test_a_provider_gets_no_more_connections_than_allowed(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_a_provider_gets_no_more_connections_than_allowed(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
     up = await upstream(0.05, wire.ok, "keep")
     p = await proxy({"base_url": f"http://127.0.0.1:{up.port}", "pool": {"connections": 2}})
     answers = await asyncio.gather(*(p.ask() for _ in range(8)))
@@ -164,7 +175,7 @@ async def test_a_provider_gets_no_more_connections_than_allowed(proxy: Any, upst
     assert up.connections == 2
 
 
-async def test_headers_of_a_provider_are_told_to_nobody(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_headers_of_a_provider_are_told_to_nobody(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
     headers = {"X-Gateway": "gw-canary-1", "X-Token": "Bearer canary-of-a-bearer", "X-Kind": "json"}
     text = b'{"error": {"message": "wrong key gw-canary-1 or token canary-of-a-bearer for the json gateway"}}'
     up = await upstream(wire.http(text, status="400 X"))
@@ -175,10 +186,10 @@ async def test_headers_of_a_provider_are_told_to_nobody(proxy: Any, upstream: An
     assert "canary" not in str(line)
 
 
-async def test_secrets_are_told_to_nobody(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_secrets_are_told_to_nobody(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
     mine, theirs = "sk-canary-mine", 'sk-canary-"quoted"'
     spill = b'{"error": {"message": "Incorrect API key provided: sk-canary-\\"quoted\\" and sk-canary-mine"}}'
-    scripts: list[Any] = [[wire.http(spill, status=f"{status} X")] for status in (400, 401, 422, 429, 500)]
+    scripts: list[JsonValue] = [[wire.http(spill, status=f"{status} X")] for status in (400, 401, 422, 429, 500)]
     scripts += [[wire.http(spill)], wire.chunked(wire.token("a"), b"data: " + spill + b"\n\n"), ["reset"], []]
     for script in scripts:
         up = await upstream(*script)
@@ -193,7 +204,7 @@ async def test_secrets_are_told_to_nobody(proxy: Any, upstream: Any, wire: Any) 
 
 
 async def test_no_environment_proxy_is_used(
-    proxy: Any, upstream: Any, wire: Any, monkeypatch: pytest.MonkeyPatch
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     canary, up = await upstream(wire.ok), await upstream(wire.ok)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 import aiohttp
 import pytest
@@ -12,6 +11,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from dragoman.proxy.upstreams.aiohttp_client import HttpClient, HttpResponse
+from tests.proxy.scripted_upstream import StartUpstream
 
 HEAD = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -25,7 +25,7 @@ Connect = Callable[..., HttpClient]
 async def connect() -> AsyncIterator[Connect]:
     clients: list[HttpClient] = []
 
-    def make(upstream: Any, limit: int = 10) -> HttpClient:
+    def make(upstream: StartUpstream, limit: int = 10) -> HttpClient:
         connector = aiohttp.TCPConnector(limit=limit, keepalive_timeout=10)
         clients.append(HttpClient(URL(f"http://127.0.0.1:{upstream.port}/base"), connector, 5))
         return clients[-1]
@@ -50,7 +50,7 @@ async def asked(client: HttpClient, body: bytes = b"{}") -> bytes:
     return await body_of(await send(client, body))
 
 
-async def test_a_request_goes_out_as_it_was_written(connect: Connect, upstream: Any) -> None:
+async def test_a_request_goes_out_as_it_was_written(connect: Connect, upstream: StartUpstream) -> None:
     up = await upstream(OK, "keep")
     client = connect(up)
     assert client.host == f"127.0.0.1:{up.port}"
@@ -69,28 +69,28 @@ BODIES = {
 
 
 @pytest.mark.parametrize("kind", BODIES)
-async def test_bodies(connect: Connect, upstream: Any, kind: str) -> None:
+async def test_bodies(connect: Connect, upstream: StartUpstream, kind: str) -> None:
     up = await upstream(*BODIES[kind])
     client = connect(up)
     assert [await asked(client) for _ in range(2)] == [b"ok", b"ok"]
     assert up.connections == (1 if "keep" in BODIES[kind] else 2)
 
 
-async def test_no_body_at_all(connect: Connect, upstream: Any) -> None:
+async def test_no_body_at_all(connect: Connect, upstream: StartUpstream) -> None:
     up = await upstream(b"HTTP/1.1 204 No Content\r\n\r\n", "keep")
     client = connect(up)
     assert [await asked(client) for _ in range(2)] == [b"", b""]
     assert up.connections == 1
 
 
-async def test_a_connection_that_is_to_be_closed_is_not_used_again(connect: Connect, upstream: Any) -> None:
+async def test_a_connection_that_is_to_be_closed_is_not_used_again(connect: Connect, upstream: StartUpstream) -> None:
     up = await upstream(OK.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n"), "keep")
     client = connect(up)
     assert [await asked(client) for _ in range(2)] == [b"ok", b"ok"]
     assert up.connections == 2
 
 
-async def test_a_large_body_arrives_whole(connect: Connect, upstream: Any) -> None:
+async def test_a_large_body_arrives_whole(connect: Connect, upstream: StartUpstream) -> None:
     up = await upstream(OK, "keep")
     body = bytes(range(256)) * 4 * 1024 * 8
     assert await asked(connect(up), body) == b"ok"
@@ -121,7 +121,7 @@ async def test_an_answer_to_a_request_that_is_not_sent_yet(connect: Connect) -> 
     server.close()
 
 
-async def test_bytes_that_come_unasked_spoil_a_pooled_connection(connect: Connect, upstream: Any) -> None:
+async def test_bytes_that_come_unasked_spoil_a_pooled_connection(connect: Connect, upstream: StartUpstream) -> None:
     up = await upstream(OK, 0.02, OK.replace(b"ok", b"no"), "keep")
     client = connect(up)
     assert await asked(client) == b"ok"
@@ -135,7 +135,7 @@ async def test_bytes_that_come_unasked_spoil_a_pooled_connection(connect: Connec
     assert up.connections == 2
 
 
-async def test_switching_protocols_is_no_answer(connect: Connect, upstream: Any) -> None:
+async def test_switching_protocols_is_no_answer(connect: Connect, upstream: StartUpstream) -> None:
     up = await upstream(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "hang")
     with pytest.raises(HttpProcessingError):
         await send(connect(up))
@@ -143,7 +143,7 @@ async def test_switching_protocols_is_no_answer(connect: Connect, upstream: Any)
 
 
 @pytest.mark.parametrize("leave", ["before the head", "in the body"])
-async def test_whoever_leaves_closes_the_connection(connect: Connect, upstream: Any, leave: str) -> None:
+async def test_whoever_leaves_closes_the_connection(connect: Connect, upstream: StartUpstream, leave: str) -> None:
     head = [] if leave == "before the head" else [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n1"]
     up = await upstream(*head, "hang")
     client = connect(up)
@@ -160,14 +160,16 @@ async def test_whoever_leaves_closes_the_connection(connect: Connect, upstream: 
     await asyncio.wait_for(up.closed.wait(), 5)
 
 
-async def test_one_more_than_the_limit_waits(connect: Connect, upstream: Any) -> None:
+async def test_one_more_than_the_limit_waits(connect: Connect, upstream: StartUpstream) -> None:
     up = await upstream(0.05, OK, "keep")
     client = connect(up, limit=1)
     assert await asyncio.gather(*(asked(client) for _ in range(3))) == [b"ok"] * 3
     assert up.connections == 1
 
 
-async def test_nobody_there(connect: Connect, upstream: Any, unused_tcp_port_factory: Callable[[], int]) -> None:
+async def test_nobody_there(
+    connect: Connect, upstream: StartUpstream, unused_tcp_port_factory: Callable[[], int]
+) -> None:
     up = await upstream(OK)
     up.port = unused_tcp_port_factory()
     with pytest.raises(aiohttp.ClientConnectorError):

@@ -6,18 +6,20 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
 
 import aiohttp
 import pytest
 from aiohttp import client_proto, client_reqrep, connector, http, http_exceptions, streams
 from yarl import URL
 
+from dragoman.contract.json_types import JsonValue
+
 RELEASES = "3.14.0 to 3.14.5"
 """In which all of this works."""
 
 # The object, its attribute, and the parameters that it must take.
-INTERNALS: list[tuple[Any, str, tuple[str, ...]]] = [
+INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (client_reqrep, "ConnectionKey", ()),
     (connector, "Connection", ()),
     (connector.Connection, "protocol", ()),
@@ -38,19 +40,19 @@ INTERNALS: list[tuple[Any, str, tuple[str, ...]]] = [
 ]
 
 
-def complaint(owner: Any, name: str) -> str:
+def complaint(owner: type | ModuleType, name: str) -> str:
     where = getattr(owner, "__qualname__", owner.__name__)
     return f"aiohttp {aiohttp.__version__} broke {where}.{name}, which aiohttp_client.py uses; {RELEASES} have it"
 
 
-def parameters_of(function: Callable[..., Any]) -> set[str]:
+def parameters_of(function: Callable[..., object]) -> set[str]:
     return set(inspect.signature(function).parameters)
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "parameters"), INTERNALS, ids=lambda value: value if type(value) is str else ""
 )
-def test_aiohttp_still_has_it(owner: Any, name: str, parameters: tuple[str, ...]) -> None:
+def test_aiohttp_still_has_it(owner: type | ModuleType, name: str, parameters: tuple[str, ...]) -> None:
     assert hasattr(owner, name), complaint(owner, name)
     if parameters:
         assert parameters_of(getattr(owner, name)) >= set(parameters), complaint(owner, name)

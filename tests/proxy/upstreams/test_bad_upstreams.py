@@ -5,11 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from typing import Any
 
 import pytest
 
+from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.pipeline import reply_reader
+from dragoman.contract.json_types import JsonValue
+from tests.proxy.running_proxy import StartProxy
+from tests.proxy.scripted_upstream import StartUpstream, Wire
 
 SHORT = {"connect": 0.5, "first_token": 0.3, "inter_token": 0.3, "total": 0.6}
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -23,7 +26,7 @@ def _http(body: bytes, *headers: str, status: str = "200 OK", media_type: str = 
 
 
 # Before anything was sent to the client, a stream and a whole reply fail alike.
-EARLY: dict[str, tuple[list[Any], int, str | None]] = {
+EARLY: dict[str, tuple[list[JsonValue], int, str | None]] = {
     "never replies": (["hang"], 504, "upstream_timeout"),
     "hangs up unanswered": ([], 502, "upstream_disconnected"),
     "resets": (["reset"], 502, "upstream_disconnected"),
@@ -63,7 +66,7 @@ EARLY: dict[str, tuple[list[Any], int, str | None]] = {
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("case", EARLY)
-async def test_early_failures(proxy: Any, upstream: Any, case: str, stream: bool) -> None:
+async def test_early_failures(proxy: StartProxy, upstream: StartUpstream, case: str, stream: bool) -> None:
     script, status, code = EARLY[case]
     up = await upstream(*script)
     p = await proxy(up, timeouts=SHORT)
@@ -76,12 +79,12 @@ async def test_early_failures(proxy: Any, upstream: Any, case: str, stream: bool
     assert (line["status"], line["outcome"]) == (status, "fault")
 
 
-async def test_a_rate_limit_keeps_its_retry_after(proxy: Any, upstream: Any) -> None:
+async def test_a_rate_limit_keeps_its_retry_after(proxy: StartProxy, upstream: StartUpstream) -> None:
     up = await upstream(*EARLY["is rate limited"][0])
     assert (await (await proxy(up)).ask()).headers["retry-after"] == "2"
 
 
-async def test_nothing_listens(proxy: Any, upstream: Any) -> None:
+async def test_nothing_listens(proxy: StartProxy, upstream: StartUpstream) -> None:
     p = await proxy({"base_url": "http://127.0.0.1:1/v1"})
     for stream in (False, True):
         answer = await p.ask(stream=stream)
@@ -89,13 +92,13 @@ async def test_nothing_listens(proxy: Any, upstream: Any) -> None:
     assert [line["attempts"] for line in await p.exchanges(2)] == [2, 2]
 
 
-async def test_an_unknown_host(proxy: Any) -> None:
+async def test_an_unknown_host(proxy: StartProxy) -> None:
     answer = await (await proxy({"base_url": "http://nowhere.invalid/v1"})).ask()
     assert answer.error["message"] == "p0: cannot resolve nowhere.invalid (DNS)"
     assert (answer.status, answer.error["code"]) == (502, "upstream_unreachable")
 
 
-async def test_a_redirect_is_not_followed(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_a_redirect_is_not_followed(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
     canary = await upstream(wire.ok)
     for status in ("301 M", "307 T", "308 P"):
         up = await upstream(wire.http(b"", f"Location: http://127.0.0.1:{canary.port}/v1", status=status))
@@ -103,12 +106,12 @@ async def test_a_redirect_is_not_followed(proxy: Any, upstream: Any, wire: Any) 
     assert canary.connections == 0
 
 
-async def test_a_stream_that_nobody_asked_for(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_a_stream_that_nobody_asked_for(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
     answer = await (await proxy(await upstream(wire.stream, "hang"))).ask()
     assert (answer.status, answer.error["code"]) == (502, "upstream_unexpected_stream")
 
 
-async def test_compressed_replies_are_understood(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_compressed_replies_are_understood(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
     plain = json.dumps(wire.reply).encode()
     raw = zlib.compressobj(wbits=-15)
     forms = {
@@ -128,7 +131,7 @@ async def test_compressed_replies_are_understood(proxy: Any, upstream: Any, wire
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("form", ["gzip bomb", "unbounded", "announced"])
 async def test_replies_without_bounds(
-    proxy: Any, upstream: Any, wire: Any, monkeypatch: pytest.MonkeyPatch, form: str, stream: bool
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch, form: str, stream: bool
 ) -> None:
     monkeypatch.setattr(reply_reader, "REPLY_LIMIT", 100_000)
     vast = b" " * 1_000_000
@@ -141,7 +144,7 @@ async def test_replies_without_bounds(
     assert (answer.status, answer.error["code"]) == (502, "upstream_response_too_large")
 
 
-async def test_an_event_without_bounds(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_an_event_without_bounds(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
     endless = b"data: " + b"x" * (5 * 1024 * 1024)
     answer = await (await proxy(await upstream(*wire.chunked(endless)))).ask(stream=True)
     assert (answer.status, answer.error["code"]) == (502, "upstream_response_too_large")
@@ -150,7 +153,9 @@ async def test_an_event_without_bounds(proxy: Any, upstream: Any, wire: Any) -> 
     assert (answer.status, answer.events[-1]["error"]["code"]) == (200, "upstream_response_too_large")
 
 
-async def test_bytes_after_the_body_spoil_the_connection_only(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_bytes_after_the_body_spoil_the_connection_only(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
     smuggled = wire.http(b'{"choices": "smuggled"}')
     up = await upstream(wire.ok + smuggled, "keep")
     p = await proxy(up)
@@ -162,7 +167,7 @@ async def test_bytes_after_the_body_spoil_the_connection_only(proxy: Any, upstre
 FIRST = b'data: {"choices": [{"delta": {"content": "a"}, "finish_reason": null}]}\n\n'
 
 # Once the client has got something, a failure is an event.
-LATE: dict[str, tuple[list[bytes], list[Any], str]] = {
+LATE: dict[str, tuple[list[bytes], list[JsonValue], str]] = {
     "breaks off a chunked stream": ([FIRST], [], "upstream_truncated"),
     "resets": ([FIRST], [0.05, "reset"], "upstream_truncated"),
     "stalls": ([FIRST], ["hang"], "upstream_idle_timeout"),
@@ -183,7 +188,7 @@ LATE: dict[str, tuple[list[bytes], list[Any], str]] = {
 
 
 @pytest.mark.parametrize("case", LATE)
-async def test_late_failures_of_a_stream(proxy: Any, upstream: Any, wire: Any, case: str) -> None:
+async def test_late_failures_of_a_stream(proxy: StartProxy, upstream: StartUpstream, wire: Wire, case: str) -> None:
     parts, rest, code = LATE[case]
     clean = parts[-1] == b""
     up = await upstream(*wire.chunked(*filter(None, parts), end=clean), *rest)
@@ -198,7 +203,7 @@ async def test_late_failures_of_a_stream(proxy: Any, upstream: Any, wire: Any, c
 
 @pytest.mark.parametrize("first", [b'data: {"error": "x"}\n\n', b"data: {]\n\n", b"data: [DONE]\n\n", b""])
 async def test_a_failure_in_the_first_event_keeps_its_status(
-    proxy: Any, upstream: Any, wire: Any, first: bytes
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, first: bytes
 ) -> None:
     up = await upstream(*wire.chunked(*filter(None, [b": hello\n\n", first])))
     answer = await (await proxy(up)).ask(stream=True)
@@ -207,7 +212,7 @@ async def test_a_failure_in_the_first_event_keeps_its_status(
 
 
 async def test_a_dialect_whose_clients_ignore_error_events_gets_a_broken_connection(
-    proxy: Any, upstream: Any, wire: Any, aborting_dialects: Any
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, aborting_dialects: dict[str, Dialect]
 ) -> None:
     up = await upstream(*wire.chunked(FIRST), "hang")
     p = await proxy(up, timeouts=SHORT, speak=aborting_dialects)
@@ -219,7 +224,7 @@ def test_the_limit_is_what_it_says() -> None:
     assert reply_reader.SSE == "text/event-stream"
 
 
-async def test_a_defect_in_a_stream_is_no_clean_end(proxy: Any, upstream: Any, wire: Any) -> None:
+async def test_a_defect_in_a_stream_is_no_clean_end(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
     head, first, second, end = wire.chunked(wire.token("a"), b'data: {"defect": true}\n\n')
     p = await proxy(await upstream(head, first, 0.05, second, end))
     answer = await p.ask(stream=True)

@@ -6,12 +6,14 @@ import asyncio
 import base64
 import ssl
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from pathlib import Path
 
 import pytest
 import trustme
 
 from dragoman.proxy.config.load import check_text
+from tests.proxy.running_proxy import StartProxy
+from tests.proxy.scripted_upstream import StartUpstream, Wire
 
 PASSWORD = "canary%2Fp%40ss"
 EXPECTED = "Basic " + base64.b64encode(b"me:canary/p@ss").decode()
@@ -81,7 +83,7 @@ def header(head: str, name: str) -> list[str]:
 
 @pytest.mark.parametrize("user", ["", f"me:{PASSWORD}@"])
 async def test_plain_http_goes_to_the_proxy_with_a_whole_address(
-    proxy: Any, upstream: Any, wire: Any, hop: Hop, user: str
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, hop: Hop, user: str
 ) -> None:
     up = await upstream(wire.ok, "keep")
     p = await proxy({"base_url": f"http://127.0.0.1:{up.port}/v1", "api_key": "sk-canary", "proxy": hop.url(user)})
@@ -96,7 +98,7 @@ async def test_plain_http_goes_to_the_proxy_with_a_whole_address(
 
 
 @pytest.fixture
-def authority(tmp_path: Any) -> tuple[str, ssl.SSLContext]:
+def authority(tmp_path: Path) -> tuple[str, ssl.SSLContext]:
     made = trustme.CA()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     made.issue_cert("127.0.0.1").configure_cert(context)
@@ -106,7 +108,7 @@ def authority(tmp_path: Any) -> tuple[str, ssl.SSLContext]:
 
 @pytest.mark.parametrize("user", ["", f"me:{PASSWORD}@"])
 async def test_https_goes_through_a_tunnel(
-    proxy: Any, upstream: Any, wire: Any, hop: Hop, user: str, authority: tuple[str, ssl.SSLContext]
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, hop: Hop, user: str, authority: tuple[str, ssl.SSLContext]
 ) -> None:
     ca, context = authority
     up = await upstream(wire.ok, "keep", ssl=context)
@@ -125,7 +127,7 @@ async def test_https_goes_through_a_tunnel(
 
 
 async def test_streams_go_through_a_tunnel(
-    proxy: Any, upstream: Any, wire: Any, hop: Hop, authority: tuple[str, ssl.SSLContext]
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, hop: Hop, authority: tuple[str, ssl.SSLContext]
 ) -> None:
     ca, context = authority
     up = await upstream(wire.stream, "keep", ssl=context)
@@ -134,7 +136,7 @@ async def test_streams_go_through_a_tunnel(
 
 
 async def test_the_other_ends_certificate_is_judged(
-    proxy: Any, upstream: Any, wire: Any, hop: Hop, authority: tuple[str, ssl.SSLContext]
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, hop: Hop, authority: tuple[str, ssl.SSLContext]
 ) -> None:
     up = await upstream(wire.ok, ssl=authority[1])
     p = await proxy({"base_url": f"https://127.0.0.1:{up.port}/v1", "proxy": hop.url()})
@@ -146,7 +148,7 @@ REFUSED = b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 6\r\n\
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_a_proxy_that_refuses(proxy: Any, hop: Hop, scheme: str) -> None:
+async def test_a_proxy_that_refuses(proxy: StartProxy, hop: Hop, scheme: str) -> None:
     hop.answer = REFUSED
     p = await proxy({"base_url": f"{scheme}://127.0.0.1:9/v1", "proxy": hop.url(f"me:{PASSWORD}@")})
     answer = await p.ask()
@@ -157,7 +159,9 @@ async def test_a_proxy_that_refuses(proxy: Any, hop: Hop, scheme: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_no_proxy_there(proxy: Any, hop: Hop, scheme: str, unused_tcp_port_factory: Callable[[], int]) -> None:
+async def test_no_proxy_there(
+    proxy: StartProxy, hop: Hop, scheme: str, unused_tcp_port_factory: Callable[[], int]
+) -> None:
     hop.port = unused_tcp_port_factory()
     p = await proxy({"base_url": f"{scheme}://127.0.0.1:9/v1", "proxy": hop.url(f"me:{PASSWORD}@")})
     answer = await p.ask()
@@ -166,7 +170,7 @@ async def test_no_proxy_there(proxy: Any, hop: Hop, scheme: str, unused_tcp_port
     assert b"canary" not in answer.text + p.log.getvalue()
 
 
-async def test_a_tunnel_that_never_opens_is_no_connection_in_time(proxy: Any, hop: Hop) -> None:
+async def test_a_tunnel_that_never_opens_is_no_connection_in_time(proxy: StartProxy, hop: Hop) -> None:
     hop.silent = True
     p = await proxy({"base_url": "https://127.0.0.1:9/v1", "proxy": hop.url()}, timeouts={"connect": 0.1})
     answer = await p.ask()
@@ -174,7 +178,7 @@ async def test_a_tunnel_that_never_opens_is_no_connection_in_time(proxy: Any, ho
 
 
 async def test_the_environments_proxies_are_left_alone(
-    proxy: Any, upstream: Any, wire: Any, hop: Hop, monkeypatch: pytest.MonkeyPatch
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, hop: Hop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy"):
         monkeypatch.setenv(name, hop.url())
@@ -186,7 +190,7 @@ async def test_the_environments_proxies_are_left_alone(
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_tokens_come_the_same_way(
-    proxy: Any, upstream: Any, wire: Any, hop: Hop, authority: tuple[str, ssl.SSLContext], scheme: str
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, hop: Hop, authority: tuple[str, ssl.SSLContext], scheme: str
 ) -> None:
     ca, context = authority
     given = wire.http(b'{"access_token": "canary-token", "expires_in": 60}')

@@ -17,10 +17,13 @@ import trustme
 from aiohttp import web
 
 from dragoman.adapters.faults import Fault
+from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.config.models import Provider
 from dragoman.proxy.upstreams import oauth
 from dragoman.proxy.upstreams.credentials import NO_OBSERVER
 from dragoman.proxy.upstreams.oauth import NoToken, Token, TokenEndpoint, TokenSource
+from tests.proxy.running_proxy import StartProxy
+from tests.proxy.scripted_upstream import StartUpstream, Wire
 
 SECRET = "canary-client-secret"
 REPLY = {
@@ -70,7 +73,7 @@ class House:
             return web.json_response(REPLY)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        choice: dict[str, Any] = {"index": 0, "delta": {"content": "x"}, "finish_reason": None}
+        choice: JsonObject = {"index": 0, "delta": {"content": "x"}, "finish_reason": None}
         await response.write(b"data: " + json.dumps({"id": "x", "choices": [choice]}).encode() + b"\n\n")
         if self.gate is not None:
             await self.gate.wait()
@@ -80,10 +83,10 @@ class House:
         )
         return response
 
-    def fail(self, status: int = 503, body: Any = None) -> None:
+    def fail(self, status: int = 503, body: JsonValue = None) -> None:
         self.answer = lambda: web.json_response(body or {"error": "temporarily_unavailable"}, status=status)
 
-    def provider(self, **more: Any) -> dict[str, Any]:
+    def provider(self, **more: JsonValue) -> JsonObject:
         origin = f"http://127.0.0.1:{self.port}"
         said = {"token_url": f"{origin}/token", "client_id": "me", "client_secret": SECRET, "scope": "all-apis", **more}
         return {"base_url": f"{origin}/v1", "oauth": said}
@@ -115,7 +118,7 @@ async def settle(condition: Callable[[], bool]) -> None:
 # Through the proxy
 
 
-async def test_one_token_serves_many(proxy: Any, house: House) -> None:
+async def test_one_token_serves_many(proxy: StartProxy, house: House) -> None:
     house.delay = 0.05
     p = await proxy(house.provider())
     answers = await asyncio.gather(*(p.ask() for _ in range(20)))
@@ -127,14 +130,14 @@ async def test_one_token_serves_many(proxy: Any, house: House) -> None:
     assert "Authorization" not in house.heads[0]
 
 
-async def test_id_and_secret_in_a_header(proxy: Any, house: House) -> None:
+async def test_id_and_secret_in_a_header(proxy: StartProxy, house: House) -> None:
     p = await proxy(house.provider(auth_style="basic", client_id="a:b", client_secret="c/d+e", audience="you"))
     assert (await p.ask()).status == 200
     assert house.asked == [{"grant_type": "client_credentials", "scope": "all-apis", "audience": "you"}]
     assert base64.b64decode(house.heads[0]["Authorization"].removeprefix("Basic ")) == b"a%3Ab:c%2Fd%2Be"
 
 
-async def test_a_secret_in_a_file_is_read_for_every_token(proxy: Any, house: House, tmp_path: Path) -> None:
+async def test_a_secret_in_a_file_is_read_for_every_token(proxy: StartProxy, house: House, tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("first\n")
     p = await proxy(house.provider(client_secret=None, client_secret_file=str(file)))
@@ -145,7 +148,7 @@ async def test_a_secret_in_a_file_is_read_for_every_token(proxy: Any, house: Hou
     assert [form["client_secret"] for form in house.asked] == ["first", "second"]
 
 
-async def test_a_secret_whose_file_is_gone(proxy: Any, house: House, tmp_path: Path) -> None:
+async def test_a_secret_whose_file_is_gone(proxy: StartProxy, house: House, tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("first")
     p = await proxy(house.provider(client_secret=None, client_secret_file=str(file)))
@@ -157,7 +160,7 @@ async def test_a_secret_whose_file_is_gone(proxy: Any, house: House, tmp_path: P
     assert any(line.get("detail") == "No such file or directory" for line in p.lines)
 
 
-async def test_no_client_waits_for_a_slow_endpoint_while_a_token_is_valid(proxy: Any, house: House) -> None:
+async def test_no_client_waits_for_a_slow_endpoint_while_a_token_is_valid(proxy: StartProxy, house: House) -> None:
     house.life = 3
     p = await proxy(house.provider())
     assert (await p.ask()).status == 200
@@ -171,7 +174,7 @@ async def test_no_client_waits_for_a_slow_endpoint_while_a_token_is_valid(proxy:
 
 
 async def test_no_client_fails_for_a_failing_endpoint_while_a_token_is_valid(
-    proxy: Any, house: House, quick: None
+    proxy: StartProxy, house: House, quick: None
 ) -> None:
     house.life = 3
     p = await proxy(house.provider())
@@ -190,7 +193,7 @@ async def test_no_client_fails_for_a_failing_endpoint_while_a_token_is_valid(
     assert any(line["event"] == "no_token" and line["reason"] for line in p.lines)
 
 
-async def test_a_token_that_expires_in_the_middle_of_a_stream(proxy: Any, house: House) -> None:
+async def test_a_token_that_expires_in_the_middle_of_a_stream(proxy: StartProxy, house: House) -> None:
     house.life = 1
     house.gate = asyncio.Event()
     p = await proxy(house.provider())
@@ -205,7 +208,7 @@ async def test_a_token_that_expires_in_the_middle_of_a_stream(proxy: Any, house:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_changed_keys_make_a_young_token_void(proxy: Any, house: House, stream: bool) -> None:
+async def test_changed_keys_make_a_young_token_void(proxy: StartProxy, house: House, stream: bool) -> None:
     p = await proxy(house.provider())
     assert (await p.ask()).status == 200
     house.valid.clear()
@@ -216,7 +219,7 @@ async def test_changed_keys_make_a_young_token_void(proxy: Any, house: House, st
     assert [line["attempts"] for line in await p.exchanges(11)] == [1] * 11
 
 
-async def test_a_provider_that_likes_no_token_does_not_cost_one_each_time(proxy: Any, house: House) -> None:
+async def test_a_provider_that_likes_no_token_does_not_cost_one_each_time(proxy: StartProxy, house: House) -> None:
     p = await proxy(house.provider())
     for _ in range(5):
         house.valid.clear()
@@ -227,7 +230,7 @@ async def test_a_provider_that_likes_no_token_does_not_cost_one_each_time(proxy:
     assert len(house.shown) == 6
 
 
-async def test_a_refused_token_that_cannot_be_renewed(proxy: Any, house: House) -> None:
+async def test_a_refused_token_that_cannot_be_renewed(proxy: StartProxy, house: House) -> None:
     """The provider's own word counts, and the token stays in hand."""
     p = await proxy(house.provider())
     assert (await p.ask()).status == 200
@@ -265,7 +268,7 @@ FAILURES: dict[str, tuple[Callable[[], web.Response], int, str]] = {
 
 
 @pytest.mark.parametrize("kind", FAILURES)
-async def test_without_a_token(proxy: Any, house: House, kind: str) -> None:
+async def test_without_a_token(proxy: StartProxy, house: House, kind: str) -> None:
     house.answer, status, text = FAILURES[kind]
     p = await proxy(house.provider())
     answer = await p.ask()
@@ -277,7 +280,7 @@ async def test_without_a_token(proxy: Any, house: House, kind: str) -> None:
     assert b"canary" not in p.log.getvalue()
 
 
-async def test_failures_are_not_repeated_at_once_and_end(proxy: Any, house: House) -> None:
+async def test_failures_are_not_repeated_at_once_and_end(proxy: StartProxy, house: House) -> None:
     house.fail()
     p = await proxy(house.provider())
     for _ in range(3):
@@ -288,7 +291,9 @@ async def test_failures_are_not_repeated_at_once_and_end(proxy: Any, house: Hous
     assert (await p.ask()).status == 200
 
 
-async def test_a_fallback_serves_where_there_is_no_token(proxy: Any, house: House, upstream: Any, wire: Any) -> None:
+async def test_a_fallback_serves_where_there_is_no_token(
+    proxy: StartProxy, house: House, upstream: StartUpstream, wire: Wire
+) -> None:
     house.fail()
     other = await upstream(wire.ok, "keep")
     models = {
@@ -299,7 +304,7 @@ async def test_a_fallback_serves_where_there_is_no_token(proxy: Any, house: Hous
     assert (await p.ask()).status == 200
 
 
-async def test_a_client_that_leaves_takes_no_refresh_with_it(proxy: Any, house: House) -> None:
+async def test_a_client_that_leaves_takes_no_refresh_with_it(proxy: StartProxy, house: House) -> None:
     house.delay = 0.3
     p = await proxy(house.provider())
     leaving = asyncio.ensure_future(p.ask())
@@ -311,7 +316,7 @@ async def test_a_client_that_leaves_takes_no_refresh_with_it(proxy: Any, house: 
     assert len(house.asked) == 1
 
 
-async def test_the_time_of_an_exchange_bounds_the_wait_for_a_token(proxy: Any, house: House) -> None:
+async def test_the_time_of_an_exchange_bounds_the_wait_for_a_token(proxy: StartProxy, house: House) -> None:
     house.delay = 10
     limits = {"first_token": "200ms", "total": "300ms", "inter_token": "200ms", "connect": "100ms"}
     p = await proxy(house.provider(), timeouts={name: float(text[:-2]) / 1000 for name, text in limits.items()})
@@ -319,7 +324,7 @@ async def test_the_time_of_an_exchange_bounds_the_wait_for_a_token(proxy: Any, h
     assert (answer.status, answer.error["code"]) == (504, "upstream_timeout")
 
 
-async def test_nothing_of_a_token_shows(proxy: Any, house: House) -> None:
+async def test_nothing_of_a_token_shows(proxy: StartProxy, house: House) -> None:
     """Not even what a provider tells of it."""
     p = await proxy(house.provider())
     assert (await p.ask()).status == 200
@@ -338,7 +343,7 @@ async def test_nothing_of_a_token_shows(proxy: Any, house: House) -> None:
 # The endpoint by itself
 
 
-def endpoint(house: House, scheme: str = "http", **oauth: Any) -> TokenEndpoint:
+def endpoint(house: House, scheme: str = "http", **oauth: JsonValue) -> TokenEndpoint:
     provider = house.provider(**oauth)
     provider["oauth"]["token_url"] = f"{scheme}://127.0.0.1:{house.port}/token"
     made = Provider.model_validate({"dialect": "openai", **provider, "base_url": f"{scheme}://127.0.0.1:{house.port}"})
@@ -347,7 +352,7 @@ def endpoint(house: House, scheme: str = "http", **oauth: Any) -> TokenEndpoint:
 
 
 @pytest.mark.parametrize(("told", "life"), [("3599", 3599), (3599.7, 3599), (None, 300), (10**30, 10**9)])
-async def test_how_long_a_token_lives(house: House, told: Any, life: float) -> None:
+async def test_how_long_a_token_lives(house: House, told: str | float | None, life: float) -> None:
     house.life = told
     assert await endpoint(house)() == Token("canary-1", life)
 
@@ -365,7 +370,7 @@ async def test_an_endpoint_that_never_answers(house: House, monkeypatch: pytest.
         await endpoint(house)()
 
 
-async def test_who_vouches_for_the_endpoint(tmp_path: Any) -> None:
+async def test_who_vouches_for_the_endpoint(tmp_path: Path) -> None:
     authority = trustme.CA()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
@@ -390,7 +395,7 @@ async def test_who_vouches_for_the_endpoint(tmp_path: Any) -> None:
 # The source by itself
 
 
-def source(fetch: Callable[[], Awaitable[Token]], **more: Any) -> TokenSource:
+def source(fetch: Callable[[], Awaitable[Token]], **more: tuple[float, float]) -> TokenSource:
     return TokenSource("p", {"Authorization": "Bearer {}"}, fetch, **more)
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from dragoman.contract.json_types import JsonObject
 from tools.docs.shape import Step, When, format_place, merge_places, read_shape
 from tools.docs.words import describe_limits, describe_type
 
 SOURCE = {"x-source": "a reference"}
-SCHEMA: dict[str, Any] = {
+SCHEMA: JsonObject = {
     "required": ["items"],
     "properties": {"items": {"type": "array", "items": {"$ref": "#/$defs/item"}, **SOURCE}},
     "$defs": {
@@ -102,7 +101,7 @@ def test_places_that_differ_twice_are_not_merged() -> None:
         ({"additionalProperties": {"type": "string", "maxLength": 5}}, "values: string, at most 5 characters"),
     ],
 )
-def test_limits_in_words(rule: dict[str, Any], words: str) -> None:
+def test_limits_in_words(rule: JsonObject, words: str) -> None:
     assert describe_limits({}, rule) == words
 
 
@@ -115,5 +114,5 @@ def test_limits_in_words(rule: dict[str, Any], words: str) -> None:
         ({}, "any"),
     ],
 )
-def test_types_in_words(rule: dict[str, Any], words: str) -> None:
+def test_types_in_words(rule: JsonObject, words: str) -> None:
     assert describe_type({}, rule) == words

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.dialect import Called, Dialect
+from dragoman.contract.json_types import JsonValue
 from tools.docs.questions import Question, make_questions
 from tools.docs.reply_losses import reply_table, stream_table
 from tools.docs.shape import format_place
@@ -18,7 +18,7 @@ from tools.docs.trials import SILENT, Client, NotInDialect, trace_fate
 OPENAI = Client(dialects["openai"], "actual")
 
 
-def ask(body: dict[str, Any], *path: str | int) -> Question:
+def ask(body: JsonObject, *path: str | int) -> Question:
     return Question({"model": "m", "messages": [{"role": "user", "content": "hello"}], **body}, path)
 
 
@@ -38,7 +38,7 @@ def ask(body: dict[str, Any], *path: str | int) -> Question:
         ("mindie", {"functions": [{"name": "f"}]}, "refused (lost)"),
     ],
 )
-def test_fates(provider: str, body: dict[str, Any], word: str) -> None:
+def test_fates(provider: str, body: JsonObject, word: str) -> None:
     assert trace_fate(OPENAI, dialects[provider], ask(body, *body)) == word
 
 
@@ -92,7 +92,7 @@ def test_tables_of_other_protocols() -> None:
 
 
 def test_chat_emulates_completions() -> None:
-    def word(path: str, **body: Any) -> str:
+    def word(path: str, **body: JsonValue) -> str:
         return trace_fate(OPENAI, dialects["mindie"], Question({"model": "m", **body}, (path,), protocol="completions"))
 
     assert word("prompt", prompt=["a", "b"]) == "converted, less exact"

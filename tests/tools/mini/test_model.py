@@ -7,11 +7,11 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.local_engine.engine import EngineOptions
 from dragoman.local_engine.mini import FOLDER
 from dragoman.local_engine.service import EngineService
@@ -36,7 +36,7 @@ def user(*questions: str) -> list[Dialogue]:
     return [Dialogue([{"role": "user", "content": question}]) for question in questions]
 
 
-async def fetch_choice(question: str, **more: Any) -> dict[str, Any]:
+async def fetch_choice(question: str, **more: JsonValue) -> JsonObject:
     """The choice of a reply to a greedy chat request of at most 200 tokens."""
     hub = await EngineService.load(FOLDER, EngineOptions(device="cpu", threads=1))
     try:
@@ -47,7 +47,7 @@ async def fetch_choice(question: str, **more: Any) -> dict[str, Any]:
     return dict(choice)
 
 
-def response_format(schema: dict[str, Any]) -> dict[str, Any]:
+def response_format(schema: JsonObject) -> JsonObject:
     return {"type": "json_schema", "json_schema": {"name": "asked", "schema": schema}}
 
 
@@ -133,7 +133,7 @@ async def test_a_request_calls_a_tool_of_several_parameters(question: str, tool:
         ("Ada is 36 years old and lives in Turin", {"name": "Ada", "age": 36, "city": "Turin"}),
     ],
 )
-async def test_a_request_gets_an_object_of_its_own_values(question: str, value: dict[str, Any]) -> None:
+async def test_a_request_gets_an_object_of_its_own_values(question: str, value: JsonObject) -> None:
     choice = await fetch_choice(question, response_format=response_format(schema_of(value)))
     assert (choice["finish_reason"], json.loads(choice["message"]["content"])) == ("stop", value)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jsonschema import Draft202012Validator
 
+from dragoman.contract.json_types import JsonValue
 from dragoman.local_engine.mini import FOLDER
 from dragoman.local_engine.text.detokenizer import load_tokenizer
 from tools.mini.corpus import load_corpus, normalize_question
@@ -44,7 +44,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.booleans())
-def test_pieces_are_json(value: Any, own: bool) -> None:
+def test_pieces_are_json(value: JsonValue, own: bool) -> None:
     assert join_pieces(write_pieces(value, own=own)) == json.dumps(value, ensure_ascii=False)
 
 

@@ -6,13 +6,14 @@ import json
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import aiohttp
 import pytest
 from typer.testing import Result
 
 from dragoman.contract.fakes import FakeProvider
+from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.cli.offline.explain import Inquiry, explain
 from dragoman.proxy.cli.offline.speech import Speech
 from dragoman.proxy.config.models import Config
@@ -63,7 +64,7 @@ def config(elsewhere: Path) -> None:
 def unplugged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever looks up a host or connects fails the test."""
 
-    def refuse(*args: Any, **options: Any) -> NoReturn:
+    def refuse(*args: object, **options: object) -> NoReturn:
         raise AssertionError(f"the network was used: {args}")
 
     for name in ("connect", "connect_ex", "sendto", "bind"):
@@ -71,7 +72,7 @@ def unplugged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
 
-def plan(run: Run, *args: str, code: int = 0, stdin: str | None = None) -> Any:
+def plan(run: Run, *args: str, code: int = 0, stdin: str | None = None) -> JsonObject:
     given = ("--message", "hi") if stdin is None else ()
     result = run("explain", "--format", "json", *args, *given, stdin=stdin or "")
     assert result.exit_code == code, result.output
@@ -79,7 +80,7 @@ def plan(run: Run, *args: str, code: int = 0, stdin: str | None = None) -> Any:
     return json.loads(result.stdout)
 
 
-def order(told: Any) -> list[tuple[str, float]]:
+def order(told: JsonObject) -> list[tuple[str, float]]:
     return [(f"{target['provider']}/{target['model']}", target["chance"]) for target in told["targets"]]
 
 

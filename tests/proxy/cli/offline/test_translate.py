@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import Result
 
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonValue
 from tests.dialects import DIALECTS
 
 Run = Callable[..., Result]
@@ -133,7 +133,7 @@ def test_output_is_the_same_whatever_is_told(run: Run, fixtures: Path) -> None:
     assert result.stdout_bytes == (fixtures / "openai" / "request.json").read_bytes()
 
 
-def text(content: str = "x", **more: Any) -> str:
+def text(content: str = "x", **more: JsonValue) -> str:
     return json.dumps({"model": "m", "messages": [{"role": "user", "content": content}], **more})
 
 

@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import Result
 
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonValue
 from tests.dialects import called
 
 Run = Callable[..., Result]
@@ -27,7 +27,7 @@ def to(run: Run, origin: str, goal: str, *args: str | Path, stdin: str | bytes =
     return run("translate", "--from", origin, "--to", goal, *args, stdin=stdin)
 
 
-def done(result: Result) -> Any:
+def done(result: Result) -> JsonValue:
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import aiohttp
 import pytest
+from aiohttp import ClientResponse
 
+from dragoman.contract.json_types import JsonValue
 from dragoman.local_engine.export.decoder_graph import ExportOptions
 from dragoman.local_engine.export.exporter import export_random_model
 from dragoman.local_engine.export.spec import ModelSpec
@@ -44,11 +47,13 @@ class Local:
         assert isinstance(upstream, LocalUpstream)
         return upstream.engine
 
-    def ask(self, text: str = "Hi", path: str = "/v1/chat/completions", **more: Any) -> Any:
+    def ask(
+        self, text: str = "Hi", path: str = "/v1/chat/completions", **more: JsonValue
+    ) -> AbstractAsyncContextManager[ClientResponse]:
         body = {"model": "m", "messages": [{"role": "user", "content": text}], **more}
         return self.session.post(self.running.url + path, json=body)
 
-    async def health(self) -> Any:
+    async def health(self) -> JsonValue:
         connector = aiohttp.UnixConnector(str(self.engine.socket))
         async with aiohttp.ClientSession(connector=connector) as session, session.get("http://e/health") as answer:
             return await answer.json()
@@ -64,7 +69,7 @@ async def local(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Se
     monkeypatch.setenv("PYTHONPATH", ":".join(sys.path))
     started: list[Local] = []
 
-    async def get(slow: float = 0, **settings: Any) -> Local:
+    async def get(slow: float = 0, **settings: JsonValue) -> Local:
         monkeypatch.setenv("SLOW", str(slow))
         provider = {"engine": "local", "model_dir": str(tiny), "device": "cpu", "threads": 1, **settings}
         server = {"port": 0, "drain": {"delay": 0.01, "timeout": 0.1}}

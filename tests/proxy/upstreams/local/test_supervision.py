@@ -10,18 +10,22 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from aiohttp import ClientResponse
 
+from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.server.lifecycle import CannotServe
 from dragoman.proxy.upstreams.local import upstream
 from dragoman.proxy.upstreams.supervision import supervisor
 
+from .conftest import Local, Serve
 
-def lines(local: Any, event: str) -> list[Any]:
+
+def lines(local: Local, event: str) -> list[JsonObject]:
     found = [json.loads(line) for line in local.log.getvalue().splitlines()]
     return [line for line in found if line["event"] == event]
 
@@ -38,7 +42,7 @@ def environment_of(pid: int) -> bytes:
     return Path(f"/proc/{pid}/environ").read_bytes()
 
 
-async def test_it_is_ready_when_the_proxy_listens(local: Any) -> None:
+async def test_it_is_ready_when_the_proxy_listens(local: Serve) -> None:
     p = await local()
     async with p.ask(max_tokens=8) as answer:
         body = await answer.json()
@@ -48,7 +52,7 @@ async def test_it_is_ready_when_the_proxy_listens(local: Any) -> None:
     assert (ready["provider"], ready["pid"], ready["device"]) == ("gpu", p.engine.pid, "cpu")
 
 
-async def test_stopping_leaves_no_process_and_no_folder(local: Any) -> None:
+async def test_stopping_leaves_no_process_and_no_folder(local: Serve) -> None:
     p = await local(slow=0.02)
     pid, folder = p.engine.pid, p.engine.folder
     async with p.ask(stream=True) as answer:
@@ -59,7 +63,7 @@ async def test_stopping_leaves_no_process_and_no_folder(local: Any) -> None:
     assert not folder.exists()
 
 
-async def test_killed_under_load(local: Any) -> None:
+async def test_killed_under_load(local: Serve) -> None:
     """Streams end with an error event, whole answers are asked for once more, the next request is answered."""
     p = await local(slow=0.02, slots=8)
     streams = [await p.ask(f"number {i}", stream=True).__aenter__() for i in range(4)]
@@ -81,7 +85,7 @@ async def test_killed_under_load(local: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["a step", "all of it"])
-async def test_one_that_hangs_is_ended_and_comes_back(local: Any, how: str) -> None:
+async def test_one_that_hangs_is_ended_and_comes_back(local: Serve, how: str) -> None:
     """A step that does not end leaves HTTP answering; a stopped process answers nothing."""
     p = await local(slow=60 if how == "a step" else 0.02, step_timeout=1)
     answer = await p.ask(stream=True, max_tokens=100).__aenter__() if how != "a step" else None
@@ -99,7 +103,7 @@ async def test_one_that_hangs_is_ended_and_comes_back(local: Any, how: str) -> N
 
 
 async def test_a_request_that_kills_it_every_time_is_answered_with_a_fault(
-    local: Any, monkeypatch: pytest.MonkeyPatch
+    local: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "_PAUSES", (0.0, 0.05))
     p = await local()
@@ -112,7 +116,7 @@ async def test_a_request_that_kills_it_every_time_is_answered_with_a_fault(
 
 
 async def test_an_engine_that_does_not_come_back_is_a_fault_in_time(
-    local: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    local: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(supervisor, "PATIENCE", 0.3)
     p = await local()
@@ -126,18 +130,18 @@ async def test_an_engine_that_does_not_come_back_is_a_fault_in_time(
     assert "does not exist" in lines(p, "engine_ended")[-1]["reason"]
 
 
-async def test_a_model_that_cannot_be_served_stops_the_start(local: Any, tmp_path: Path) -> None:
+async def test_a_model_that_cannot_be_served_stops_the_start(local: Serve, tmp_path: Path) -> None:
     with pytest.raises(CannotServe, match=r"the engine gpu cannot start: .*gone does not exist"):
         await local(model_dir=str(tmp_path / "gone"))
 
 
-async def test_cuda_that_is_not_there_stops_the_start(local: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cuda_that_is_not_there_stops_the_start(local: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(CannotServe, match="the engine gpu cannot start: device is cuda, but"):
         await local(device="cuda")
 
 
-async def test_what_it_says_is_in_the_log(local: Any) -> None:
+async def test_what_it_says_is_in_the_log(local: Serve) -> None:
     p = await local()
     async with p.ask("defect", stream=True) as answer:
         assert b'"error"' in await answer.read()
@@ -146,7 +150,7 @@ async def test_what_it_says_is_in_the_log(local: Any) -> None:
     assert {line["provider"] for line in lines(p, "engine")} == {"gpu"}
 
 
-async def test_two_proxies_have_two_engines(local: Any) -> None:
+async def test_two_proxies_have_two_engines(local: Serve) -> None:
     first, second = await local(), await local()
     assert first.engine.socket != second.engine.socket
     await first.running.stop()
@@ -154,7 +158,7 @@ async def test_two_proxies_have_two_engines(local: Any) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-async def test_no_credential_reaches_it(local: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_credential_reaches_it(local: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
     p = await local()
     assert b"sk-canary" not in environment_of(p.engine.pid)
@@ -208,7 +212,7 @@ def test_the_proxy_loads_no_runtime() -> None:
         assert f"'{name}'" not in loaded
 
 
-async def _whole(asking: Any) -> int:
+async def _whole(asking: AbstractAsyncContextManager[ClientResponse]) -> int:
     async with asking as answer:
         await answer.read()
         return int(answer.status)

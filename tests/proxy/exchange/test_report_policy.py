@@ -1,21 +1,21 @@
-"""The policy `replies: report`: replies go through untouched, and the log tells how often they broke their schema."""
+"""The policy `replies: report`: replies go through untouched, and the log says how often they broke their schema."""
 
 from __future__ import annotations
 
 import io
 import json
-from typing import Any
 
 import aiohttp
 import pytest
 
 from dragoman.contract.fakes import FakeProvider
+from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_violations_are_counted_and_nothing_is_mended(stream: bool) -> None:
+async def test_violations_are_counted_and_nothing_is_repaired(stream: bool) -> None:
     log = io.BytesIO()
     async with FakeProvider("mindie", profile="documented") as fake:
         provider = {"dialect": "mindie", "base_url": fake.base_url, "profile": "documented"}
@@ -28,7 +28,7 @@ async def test_violations_are_counted_and_nothing_is_mended(stream: bool) -> Non
         )
         running = await start(config, log_stream=log)
         fake.script("wrong-object")
-        body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": stream}
+        body: JsonObject = {"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": stream}
         async with (
             aiohttp.ClientSession() as session,
             session.post(f"{running.url}/v1/chat/completions", json=body) as response,

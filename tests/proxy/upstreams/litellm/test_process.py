@@ -8,28 +8,29 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
 
+from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.upstreams.litellm.upstream import LitellmUpstream
 from dragoman.proxy.upstreams.supervision import supervisor
 from dragoman.proxy.upstreams.supervision.supervisor import Supervisor
 
-from .conftest import KEY, Messages, event, message, started, stopped, text
+from .conftest import KEY, Messages, Proxy, StartProxy, Step, event, message, started, stopped, text
 
 WHOLE = message({"type": "text", "text": "hello"})
 
 
-async def ask(proxy: Any) -> tuple[int, dict[str, Any], Any]:
+async def ask(proxy: Proxy) -> tuple[int, JsonObject, Mapping[str, str]]:
     asked = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
     async with aiohttp.ClientSession() as session, session.post(f"{proxy.url}/chat/completions", json=asked) as reply:
         return reply.status, await reply.json(), reply.headers
 
 
-def engine_of(proxy: Any) -> Supervisor:
+def engine_of(proxy: Proxy) -> Supervisor:
     engines = {upstream.engine for upstream in proxy.running.upstreams if isinstance(upstream, LitellmUpstream)}
     (engine,) = engines
     return engine
@@ -39,14 +40,14 @@ def read_proc(engine: Supervisor, name: str) -> str:
     return Path(f"/proc/{engine.pid}/{name}").read_text()
 
 
-def logged(proxy: Any, event: str) -> list[Any]:
+def logged(proxy: Proxy, event: str) -> list[JsonObject]:
     lines = [json.loads(line) for line in proxy.log.getvalue().splitlines()]
     return [line for line in lines if line["event"] == event]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 async def test_no_variable_of_the_proxy_reaches_it(
-    lone_proxy: Any, fake: Messages, monkeypatch: pytest.MonkeyPatch
+    lone_proxy: StartProxy, fake: Messages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     variables = {
         "OPENAI_API_KEY": "sk-of-the-environment",
@@ -73,7 +74,7 @@ async def test_no_variable_of_the_proxy_reaches_it(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-async def test_keys_are_in_no_command_line_and_no_environment(lone_proxy: Any, fake: Messages) -> None:
+async def test_keys_are_in_no_command_line_and_no_environment(lone_proxy: StartProxy, fake: Messages) -> None:
     fake.says(WHOLE)
     proxy = await lone_proxy()
     assert (await ask(proxy))[0] == 200
@@ -82,7 +83,9 @@ async def test_keys_are_in_no_command_line_and_no_environment(lone_proxy: Any, f
         assert KEY not in read_proc(engine_of(proxy), name)
 
 
-async def test_all_providers_share_one_process_which_ends_with_the_proxy(lone_proxy: Any, fake: Messages) -> None:
+async def test_all_providers_share_one_process_which_ends_with_the_proxy(
+    lone_proxy: StartProxy, fake: Messages
+) -> None:
     second = {"engine": "litellm", "vendor": "anthropic", "api_key": KEY, "base_url": fake.url}
     first = {**second, "api_key": "sk-ant-first-0123456789"}
     targets = [{"provider": "first", "model": "claude"}, {"provider": "second", "model": "claude", "weight": 0}]
@@ -100,7 +103,7 @@ async def test_all_providers_share_one_process_which_ends_with_the_proxy(lone_pr
 
 
 async def test_killed_it_comes_back_and_calls_meanwhile_are_503(
-    lone_proxy: Any, fake: Messages, monkeypatch: pytest.MonkeyPatch
+    lone_proxy: StartProxy, fake: Messages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.says(WHOLE)
     proxy = await lone_proxy()
@@ -118,7 +121,7 @@ async def test_killed_it_comes_back_and_calls_meanwhile_are_503(
     assert (ended["provider"], ended["reason"]) == ("litellm", "the process was ended by SIGKILL")
 
 
-async def test_killed_during_a_call_the_call_is_made_again(lone_proxy: Any, fake: Messages) -> None:
+async def test_killed_during_a_call_the_call_is_made_again(lone_proxy: StartProxy, fake: Messages) -> None:
     fake.says("hang")
     proxy = await lone_proxy()
     asking = asyncio.ensure_future(ask(proxy))
@@ -142,7 +145,7 @@ OVERLOADED = event({"type": "error", "error": {"type": "overloaded_error", "mess
     ids=["complete", "an error", "cut short"],
 )
 async def test_a_stream_ends_with_what_the_provider_sent_last(
-    litellm_socket: Path, fake: Messages, script: list[Any], last: str
+    litellm_socket: Path, fake: Messages, script: list[Step], last: str
 ) -> None:
     """Nothing is added to it: no [DONE], no second error, no finish reason of litellm's own."""
     fake.says(*script)
@@ -197,7 +200,7 @@ async def test_the_proxy_itself_imports_nothing_of_litellm(fake: Messages) -> No
     assert "dragoman.proxy.upstreams.litellm.upstream" in modules
 
 
-async def test_without_a_route_it_does_not_start(lone_proxy: Any, fake: Messages) -> None:
+async def test_without_a_route_it_does_not_start(lone_proxy: StartProxy, fake: Messages) -> None:
     other = {"dialect": "openai", "base_url": fake.url}
     unused = {"engine": "litellm", "vendor": "anthropic"}
     providers = {"unused": unused, "other": other}

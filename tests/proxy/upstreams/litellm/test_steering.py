@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import Any
 
 import aiohttp
 import pytest
 
-from .conftest import KEY, Messages, message
+from dragoman.contract.json_types import JsonObject, JsonValue
+
+from .conftest import KEY, Messages, Proxy, StartProxy, message
 
 WHOLE = message({"type": "text", "text": "hello"})
-WORDS: dict[str, Any] = {
+WORDS: JsonObject = {
     "api_base": "http://127.0.0.1:9",
     "base_url": "http://127.0.0.1:9",
     "api_key": "stolen",
@@ -41,14 +42,14 @@ WORDS: dict[str, Any] = {
 }
 
 
-async def ask(proxy: Any, **body: Any) -> tuple[int, dict[str, Any]]:
+async def ask(proxy: Proxy, **body: JsonValue) -> tuple[int, JsonObject]:
     asked = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **body}
     async with aiohttp.ClientSession() as session, session.post(f"{proxy.url}/chat/completions", json=asked) as reply:
         return reply.status, await reply.json()
 
 
 @pytest.mark.parametrize("policy", ["pass-through", "drop"])
-async def test_no_word_of_a_client_gets_through(proxy: Any, fake: Messages, policy: str) -> None:
+async def test_no_word_of_a_client_gets_through(proxy: StartProxy, fake: Messages, policy: str) -> None:
     fake.says(WHOLE)
     made = await proxy(policy={"extra_parameters": policy})
     for word, value in WORDS.items():
@@ -63,7 +64,7 @@ async def test_no_word_of_a_client_gets_through(proxy: Any, fake: Messages, poli
         assert sent.keys() == {"model", "messages", "max_tokens"}, word
 
 
-async def test_a_model_of_a_client_never_names_a_vendor(proxy: Any, fake: Messages) -> None:
+async def test_a_model_of_a_client_never_names_a_vendor(proxy: StartProxy, fake: Messages) -> None:
     fake.says(WHOLE)
     made = await proxy(models={"*": {"targets": [{"provider": "any"}]}})
     for model in ("openai/gpt-5", "ollama/x", "azure/x", "bedrock/x"):
@@ -87,7 +88,7 @@ def test_everything_of_its_own_is_off() -> None:
     assert json.loads(run.stdout) == []
 
 
-async def test_secrets_stay_out_of_the_log(proxy: Any, fake: Messages) -> None:
+async def test_secrets_stay_out_of_the_log(proxy: StartProxy, fake: Messages) -> None:
     fake.says(KEY.encode(), status=500)
     made = await proxy()
     _, body = await ask(made)
@@ -97,14 +98,14 @@ async def test_secrets_stay_out_of_the_log(proxy: Any, fake: Messages) -> None:
 @pytest.mark.parametrize(
     "address", ["http://169.254.169.254/latest", "https://host/a.png", "gs://bucket/x", "FILE:///etc/passwd"]
 )
-async def test_addresses_in_messages_are_not_fetched(proxy: Any, fake: Messages, address: str) -> None:
+async def test_addresses_in_messages_are_not_fetched(proxy: StartProxy, fake: Messages, address: str) -> None:
     part = {"type": "image_url", "image_url": {"url": address}}
     status, body = await ask(await proxy(), messages=[{"role": "user", "content": [part]}])
     assert (status, body["error"]["param"]) == (400, "messages[0].content[0].image_url.url")
     assert not fake.requests
 
 
-async def test_data_in_messages_goes_on(proxy: Any, fake: Messages) -> None:
+async def test_data_in_messages_goes_on(proxy: StartProxy, fake: Messages) -> None:
     fake.says(WHOLE)
     part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
     text = {"type": "text", "text": "https://host is an address"}

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from dragoman.adapters import dialects as real
 from dragoman.contract.fakes import FakeProvider
 from tests.dialects import DIALECTS
+from tests.proxy.running_proxy import Proxy, StartProxy
 
 
-async def _proxy(proxy: Any, fake: FakeProvider) -> Any:
+async def _proxy(proxy: StartProxy, fake: FakeProvider) -> Proxy:
     settings = {"dialect": fake.dialect, "base_url": fake.base_url, "api_key": fake.api_key}
     if fake.dialect == "azure":
         settings["api_version"] = "2024-05-01-preview"
@@ -20,7 +19,7 @@ async def _proxy(proxy: Any, fake: FakeProvider) -> Any:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_every_provider_answers(proxy: Any, dialect: str) -> None:
+async def test_every_provider_answers(proxy: StartProxy, dialect: str) -> None:
     async with FakeProvider(dialect, api_key="sk-fake") as fake:
         p = await _proxy(proxy, fake)
         whole = await p.ask(temperature=0.5)
@@ -38,7 +37,7 @@ async def test_every_provider_answers(proxy: Any, dialect: str) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_every_providers_errors_are_understood(proxy: Any, dialect: str, stream: bool) -> None:
+async def test_every_providers_errors_are_understood(proxy: StartProxy, dialect: str, stream: bool) -> None:
     async with FakeProvider(dialect, behaviour="rate-limit") as fake:
         p = await _proxy(proxy, fake)
         answer = await p.ask(stream=stream)
@@ -46,7 +45,7 @@ async def test_every_providers_errors_are_understood(proxy: Any, dialect: str, s
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_stream_that_is_cut_is_never_a_success(proxy: Any, dialect: str) -> None:
+async def test_a_stream_that_is_cut_is_never_a_success(proxy: StartProxy, dialect: str) -> None:
     async with FakeProvider(dialect, behaviour="cut") as fake:
         answer = await (await _proxy(proxy, fake)).ask(stream=True)
     assert answer.status == 200
@@ -54,7 +53,7 @@ async def test_a_stream_that_is_cut_is_never_a_success(proxy: Any, dialect: str)
     assert "[DONE]" not in answer.events
 
 
-async def test_a_bad_request_goes_nowhere(proxy: Any) -> None:
+async def test_a_bad_request_goes_nowhere(proxy: StartProxy) -> None:
     async with FakeProvider("openai") as fake:
         answer = await (await _proxy(proxy, fake)).ask(temperature="hot")
         assert (answer.status, answer.error["param"]) == (400, "temperature")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
 
 import openai
 import pytest
 
-from .conftest import KEY, Messages, event, failed, message, started, stopped, text, tool
+from dragoman.contract.json_types import JsonObject
 
-ASKED: Any = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
-TOOL: Any = {
+from .conftest import KEY, Messages, Proxy, StartProxy, Step, event, failed, message, started, stopped, text, tool
+
+ASKED: JsonObject = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+TOOL: JsonObject = {
     "type": "function",
     "function": {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}},
 }
@@ -20,11 +21,11 @@ WHOLE = message({"type": "text", "text": "hello"})
 OVERLOADED = event({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
 
 
-def client_of(proxy: Any) -> openai.AsyncOpenAI:
+def client_of(proxy: Proxy) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(base_url=proxy.url, api_key="none", max_retries=0)
 
 
-async def test_reply(proxy: Any, fake: Messages) -> None:
+async def test_reply(proxy: StartProxy, fake: Messages) -> None:
     fake.says(WHOLE)
     async with client_of(await proxy()) as client:
         reply = await client.chat.completions.create(**ASKED, max_tokens=5, extra_body={"top_k": 4})
@@ -35,7 +36,7 @@ async def test_reply(proxy: Any, fake: Messages) -> None:
     assert (body["model"], body["max_tokens"], body["top_k"]) == ("claude", 5, 4)
 
 
-async def test_stream_with_usage(proxy: Any, fake: Messages) -> None:
+async def test_stream_with_usage(proxy: StartProxy, fake: Messages) -> None:
     fake.says(started() + text("hel", "lo"), stopped())
     async with client_of(await proxy()) as client:
         stream = await client.chat.completions.create(**ASKED, stream=True, stream_options={"include_usage": True})
@@ -46,7 +47,7 @@ async def test_stream_with_usage(proxy: Any, fake: Messages) -> None:
     assert not chunks[-1].choices and usage is not None and usage.completion_tokens == 7
 
 
-async def test_unasked_usage_is_kept_back(proxy: Any, fake: Messages) -> None:
+async def test_unasked_usage_is_kept_back(proxy: StartProxy, fake: Messages) -> None:
     fake.says(started() + text("hel", "lo"), stopped())
     async with client_of(await proxy()) as client:
         chunks = [chunk async for chunk in await client.chat.completions.create(**ASKED, stream=True)]
@@ -54,7 +55,7 @@ async def test_unasked_usage_is_kept_back(proxy: Any, fake: Messages) -> None:
     assert chunks[-1].choices[0].finish_reason == "stop"
 
 
-async def test_tool_calls(proxy: Any, fake: Messages) -> None:
+async def test_tool_calls(proxy: StartProxy, fake: Messages) -> None:
     block = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Oslo"}}
     fake.says(message(block, reason="tool_use"))
     async with client_of(await proxy()) as client:
@@ -65,7 +66,7 @@ async def test_tool_calls(proxy: Any, fake: Messages) -> None:
     assert fake.requests[0][2]["tools"][0]["name"] == "weather"
 
 
-async def test_streamed_tool_calls(proxy: Any, fake: Messages) -> None:
+async def test_streamed_tool_calls(proxy: StartProxy, fake: Messages) -> None:
     fake.says(started(), tool('{"city":', ' "Oslo"}'), stopped("tool_use"))
     async with client_of(await proxy()) as client:
         chunks = [chunk async for chunk in await client.chat.completions.create(**ASKED, tools=[TOOL], stream=True)]
@@ -74,7 +75,7 @@ async def test_streamed_tool_calls(proxy: Any, fake: Messages) -> None:
     assert "".join(call.function.arguments or "" for call in deltas if call.function) == '{"city": "Oslo"}'
 
 
-async def test_responses_client(proxy: Any, fake: Messages) -> None:
+async def test_responses_client(proxy: StartProxy, fake: Messages) -> None:
     made = await proxy()
     async with client_of(made) as client:
         fake.says(WHOLE)
@@ -100,7 +101,7 @@ async def test_responses_client(proxy: Any, fake: Messages) -> None:
     ],
 )
 async def test_errors_keep_their_status(
-    proxy: Any, fake: Messages, status: int, kind: str, answered: int, stream: bool
+    proxy: StartProxy, fake: Messages, status: int, kind: str, answered: int, stream: bool
 ) -> None:
     fake.says(failed(kind, "the provider's words"), status=status, retry_after="7")
     made = await proxy()
@@ -114,14 +115,14 @@ async def test_errors_keep_their_status(
     assert (await made.exchange())["upstream_status"] == status
 
 
-async def test_error_in_mid_stream(proxy: Any, fake: Messages) -> None:
+async def test_error_in_mid_stream(proxy: StartProxy, fake: Messages) -> None:
     fake.says(started() + text("hel"), OVERLOADED)
     async with client_of(await proxy()) as client:
         with pytest.raises(openai.APIError, match="Overloaded"):
             [chunk async for chunk in await client.chat.completions.create(**ASKED, stream=True)]
 
 
-async def test_error_before_the_first_token_has_a_status(proxy: Any, fake: Messages) -> None:
+async def test_error_before_the_first_token_has_a_status(proxy: StartProxy, fake: Messages) -> None:
     fake.says(OVERLOADED)
     async with client_of(await proxy()) as client:
         with pytest.raises(openai.APIStatusError, match="Overloaded"):
@@ -129,7 +130,7 @@ async def test_error_before_the_first_token_has_a_status(proxy: Any, fake: Messa
 
 
 @pytest.mark.parametrize("end", [(0.05, "cut"), ()], ids=["reset", "clean"])
-async def test_a_stream_cut_short_is_told(proxy: Any, fake: Messages, end: tuple[Any, ...]) -> None:
+async def test_a_stream_cut_short_is_told(proxy: StartProxy, fake: Messages, end: tuple[Step, ...]) -> None:
     """Where the bytes end cleanly, litellm makes up a finish reason."""
     fake.says(started() + text("hel"), *end)
     made = await proxy()
@@ -139,7 +140,7 @@ async def test_a_stream_cut_short_is_told(proxy: Any, fake: Messages, end: tuple
     assert (await made.exchange())["fault"] == "upstream_truncated"
 
 
-async def test_what_broke_is_told_without_texts_of_the_provider(proxy: Any, fake: Messages) -> None:
+async def test_what_broke_is_told_without_texts_of_the_provider(proxy: StartProxy, fake: Messages) -> None:
     fake.says(WHOLE[:20], "cut")
     made = await proxy()
     async with client_of(made) as client:
@@ -150,7 +151,7 @@ async def test_what_broke_is_told_without_texts_of_the_provider(proxy: Any, fake
     assert "msg_1" not in json.dumps(line)
 
 
-async def test_redirects_are_not_followed(proxy: Any, fake: Messages) -> None:
+async def test_redirects_are_not_followed(proxy: StartProxy, fake: Messages) -> None:
     fake.says(b"{}", status=307, location=f"{fake.url}/elsewhere")
     made = await proxy()
     async with client_of(made) as client:
@@ -159,7 +160,7 @@ async def test_redirects_are_not_followed(proxy: Any, fake: Messages) -> None:
     assert [path for path, _, _ in fake.requests] == ["/v1/messages"]
 
 
-async def test_a_client_that_leaves_ends_the_stream(proxy: Any, fake: Messages) -> None:
+async def test_a_client_that_leaves_ends_the_stream(proxy: StartProxy, fake: Messages) -> None:
     fake.says(started() + text("hel"), "hang")
     async with client_of(await proxy()) as client:
         stream = await client.chat.completions.create(**ASKED, stream=True)
@@ -168,7 +169,7 @@ async def test_a_client_that_leaves_ends_the_stream(proxy: Any, fake: Messages) 
         await asyncio.wait_for(fake.left.wait(), 5)
 
 
-async def test_a_client_that_leaves_ends_the_call(proxy: Any, fake: Messages) -> None:
+async def test_a_client_that_leaves_ends_the_call(proxy: StartProxy, fake: Messages) -> None:
     fake.says("hang")
     async with client_of(await proxy()) as client:
         with pytest.raises(openai.APITimeoutError):
@@ -185,7 +186,9 @@ async def test_a_client_that_leaves_ends_the_call(proxy: Any, fake: Messages) ->
     ],
     ids=["first", "inter", "total"],
 )
-async def test_timeouts(proxy: Any, fake: Messages, waits: dict[str, float], script: list[Any], fault: str) -> None:
+async def test_timeouts(
+    proxy: StartProxy, fake: Messages, waits: dict[str, float], script: list[Step], fault: str
+) -> None:
     fake.says(*script)
     made = await proxy(provider={"timeouts": waits})
     async with client_of(made) as client:
@@ -195,7 +198,7 @@ async def test_timeouts(proxy: Any, fake: Messages, waits: dict[str, float], scr
     await asyncio.wait_for(fake.left.wait(), 5)
 
 
-async def test_the_next_target_takes_over(proxy: Any, fake: Messages) -> None:
+async def test_the_next_target_takes_over(proxy: StartProxy, fake: Messages) -> None:
     fake.says(failed("overloaded_error", "no"), status=529)
     made = await proxy(models={"m": {"targets": [{"provider": "any", "model": "claude"}] * 2}})
     async with client_of(made) as client:
@@ -204,7 +207,7 @@ async def test_the_next_target_takes_over(proxy: Any, fake: Messages) -> None:
     assert len(fake.requests) == 2
 
 
-async def test_what_the_vendor_lacks_is_refused_by_name(proxy: Any, fake: Messages) -> None:
+async def test_what_the_vendor_lacks_is_refused_by_name(proxy: StartProxy, fake: Messages) -> None:
     async with client_of(await proxy()) as client:
         with pytest.raises(openai.BadRequestError, match="logprobs") as caught:
             await client.chat.completions.create(**ASKED, logprobs=True)

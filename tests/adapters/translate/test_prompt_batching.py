@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.translate.bridge import bridges
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 BRIDGE = bridges["completions"][0]
 assert BRIDGE.batching is not None
 BATCHING = BRIDGE.batching
 
 
-def context(prompt: Any, emulate: bool = True, **fields: Any) -> Context:
+def context(prompt: JsonValue, emulate: bool = True, **fields: JsonValue) -> Context:
     target = Target("up", policy=Policy(emulate_completions=emulate))
     return Context("actual", Call("POST", "/", {}), Receipt(), target, {"model": "m", "prompt": prompt, **fields})
 
 
 @pytest.mark.parametrize("prompt", ["a", ["a"], [1, 2], [[1], [2]], None])
-def test_what_is_not_split(prompt: Any) -> None:
+def test_what_is_not_split(prompt: JsonValue) -> None:
     ctx = context(prompt)
     assert BATCHING.split(ctx) == [ctx]
 
@@ -53,13 +52,13 @@ def test_there_is_a_bound() -> None:
     assert "at most 2048 prompts" in caught.value.message
 
 
-def reply(*indices: int, **top: Any) -> dict[str, Any]:
+def reply(*indices: int, **top: JsonValue) -> JsonObject:
     choices = [{"index": i, "text": f"t{i}", "logprobs": None, "finish_reason": "stop"} for i in indices]
     return {"id": "c", "object": "text_completion", "created": 1, "model": "m", "choices": choices, **top}
 
 
-def usage(prompt: int, completion: int, **details: int) -> dict[str, Any]:
-    counts: dict[str, Any] = {
+def usage(prompt: int, completion: int, **details: int) -> JsonObject:
+    counts: JsonObject = {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt + completion,

@@ -13,15 +13,16 @@ import io
 import json
 import subprocess
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import aiohttp
 import pytest
 from aiohttp import web
 
+from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import Running, start
 from dragoman.proxy.telemetry.log import Log
@@ -30,6 +31,7 @@ from dragoman.proxy.upstreams.supervision.process import Command, isolated_envir
 from dragoman.proxy.upstreams.supervision.supervisor import Supervisor
 
 KEY = "sk-ant-canary-0123456789"
+FOLDER = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -39,14 +41,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         reason="litellm is not installed here: .ci/run runs these tests in an environment that has it"
     )
     for item in items:
-        if "tests/litellm/" in item.path.as_posix() and "without" not in item.path.name:
+        if item.path.parent == FOLDER and item.path.name != "test_not_installed.py":
             item.add_marker(skip)
 
 
 Step = bytes | float | str
 
 
-def event(body: dict[str, Any]) -> bytes:
+def event(body: JsonObject) -> bytes:
     return f"event: {body['type']}\ndata: {json.dumps(body)}\n\n".encode()
 
 
@@ -81,7 +83,7 @@ def stopped(reason: str = "end_turn") -> bytes:
     )
 
 
-def message(*content: dict[str, Any], reason: str = "end_turn") -> bytes:
+def message(*content: JsonObject, reason: str = "end_turn") -> bytes:
     whole = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude", "content": list(content)}
     usage = {"input_tokens": 3, "output_tokens": 7}
     return json.dumps({**whole, "stop_reason": reason, "stop_sequence": None, "usage": usage}).encode()
@@ -98,7 +100,7 @@ class Messages:
     script: list[Step] = field(default_factory=list)
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
-    requests: list[tuple[str, dict[str, str], Any]] = field(default_factory=list)
+    requests: list[tuple[str, dict[str, str], JsonValue]] = field(default_factory=list)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     left: asyncio.Event = field(default_factory=asyncio.Event)
     url: str = ""
@@ -152,7 +154,7 @@ class SharedProcess(Supervisor):
         super().__init__("litellm", Command(upstream.COMMAND, isolated_environment), 60)
         self.socket = socket
 
-    async def start(self, log: Log) -> dict[str, Any]:
+    async def start(self, log: Log) -> JsonObject:
         self._up.set()
         return {}
 
@@ -199,7 +201,7 @@ class Proxy:
     def url(self) -> str:
         return f"{self.running.url}/v1"
 
-    async def exchange(self) -> Any:
+    async def exchange(self) -> JsonValue:
         """The line of the last exchange."""
         for _ in range(200):
             lines = [json.loads(line) for line in self.log.getvalue().splitlines()]
@@ -209,7 +211,15 @@ class Proxy:
         raise AssertionError("there was no exchange")
 
 
-def configured(provider: dict[str, Any], target: dict[str, Any] | None = None, **rest: Any) -> Config:
+class StartProxy(Protocol):
+    """Starts a proxy whose model "m" has one target at a provider of litellm; `rest` is more of the configuration."""
+
+    async def __call__(
+        self, target: JsonObject | None = None, *, provider: JsonObject | None = None, **rest: JsonValue
+    ) -> Proxy: ...
+
+
+def configured(provider: JsonObject, target: JsonObject | None = None, **rest: JsonValue) -> Config:
     given = {"engine": "litellm", "vendor": "anthropic", "api_key": KEY, **provider}
     targets = [{"provider": "any", "model": "claude", **(target or {})}]
     server = {"port": 0, "drain": {"delay": 0.001, "timeout": 5}}
@@ -218,25 +228,23 @@ def configured(provider: dict[str, Any], target: dict[str, Any] | None = None, *
 
 
 @pytest.fixture
-async def proxy(fake: Messages, shared_process: None) -> AsyncIterator[Callable[..., Awaitable[Proxy]]]:
+async def proxy(fake: Messages, shared_process: None) -> AsyncIterator[StartProxy]:
     """Starts a proxy whose model "m" is served by the fake, over the shared process."""
     async for make in proxies(fake):
         yield make
 
 
 @pytest.fixture
-async def lone_proxy(fake: Messages) -> AsyncIterator[Callable[..., Awaitable[Proxy]]]:
+async def lone_proxy(fake: Messages) -> AsyncIterator[StartProxy]:
     """Starts a proxy like `proxy`, with a process of its own."""
     async for make in proxies(fake):
         yield make
 
 
-async def proxies(fake: Messages) -> AsyncIterator[Callable[..., Awaitable[Proxy]]]:
+async def proxies(fake: Messages) -> AsyncIterator[StartProxy]:
     made: list[Running] = []
 
-    async def make(
-        target: dict[str, Any] | None = None, *, provider: dict[str, Any] | None = None, **rest: Any
-    ) -> Proxy:
+    async def make(target: JsonObject | None = None, *, provider: JsonObject | None = None, **rest: JsonValue) -> Proxy:
         log = io.BytesIO()
         given = {"base_url": fake.url, **(provider or {})}
         running = await start(configured(given, target, **rest), log_stream=log)

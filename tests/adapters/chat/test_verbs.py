@@ -1,10 +1,8 @@
-"""Conformance cases of chat at the level of the verbs, by their ids in the catalogue."""
+"""The verbs of chat over every dialect: requests, whole replies and streams."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
@@ -12,9 +10,10 @@ import pytest
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.streams import Chunk, End, expand
+from dragoman.adapters.streams import Chunk, End, Output, expand
+from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.adapters.conftest import MakeContext
 
-MakeContext = Callable[..., Context]
 FIXTURES = Path(__file__).parent / "fixtures"
 HELLO = [{"role": "user", "content": "hello"}]
 
@@ -23,12 +22,12 @@ def write(dialect: str, ctx: Context) -> Call:
     return dialects[dialect].called["chat"].write_request(ctx.request, ctx)
 
 
-def read(dialect: str, ctx: Context, body: Any) -> dict[str, Any]:
+def read(dialect: str, ctx: Context, body: JsonValue) -> JsonObject:
     reply = Reply(200, body, {"content-type": "application/json"}, orjson.dumps(body))
     return dialects[dialect].called["chat"].read_reply(reply, ctx)
 
 
-def completion(finish: str, content: Any = "hi", **choice: Any) -> dict[str, Any]:
+def completion(finish: str, content: JsonValue = "hi", **choice: JsonValue) -> JsonObject:
     return {
         "id": "chatcmpl-123",
         "object": "chat.completion",
@@ -41,11 +40,11 @@ def completion(finish: str, content: Any = "hi", **choice: Any) -> dict[str, Any
     }
 
 
-def request(**fields: Any) -> dict[str, Any]:
+def request(**fields: JsonValue) -> JsonObject:
     return {"model": "public", "messages": HELLO, **fields}
 
 
-def test_v01_databricks_gets_one_system_message_first_and_no_model(context: MakeContext) -> None:
+def test_databricks_gets_one_system_message_first_and_no_model(context: MakeContext) -> None:
     messages = [{"role": "user", "content": "a"}, {"role": "system", "content": "s"}, {"role": "user", "content": "b"}]
     ctx = context(request=request(messages=messages), model="databricks-meta-llama-3-3-70b-instruct")
     call = write("databricks", ctx)
@@ -55,7 +54,7 @@ def test_v01_databricks_gets_one_system_message_first_and_no_model(context: Make
     assert ctx.receipt.header() is None
 
 
-def test_v11_azure_gets_a_list_of_stop_strings_a_version_and_the_deployment(context: MakeContext) -> None:
+def test_azure_gets_a_list_of_stop_strings_a_version_and_the_deployment(context: MakeContext) -> None:
     ctx = context(request=request(stop="END"), api_version="2024-05-01-preview", deployment="blue")
     call = write("azure", ctx)
     assert call.body["stop"] == ["END"]
@@ -64,7 +63,7 @@ def test_v11_azure_gets_a_list_of_stop_strings_a_version_and_the_deployment(cont
     assert ctx.receipt.unmap(("stop", 0)) == ("stop",)
 
 
-def test_v15_mindie_gets_its_own_names_and_the_header_tells_what_was_dropped(context: MakeContext) -> None:
+def test_mindie_gets_its_own_names_and_the_header_names_what_was_dropped(context: MakeContext) -> None:
     ctx = context(
         request=request(
             messages=[{"role": "developer", "content": "d"}, *HELLO],
@@ -83,13 +82,13 @@ def test_v15_mindie_gets_its_own_names_and_the_header_tells_what_was_dropped(con
     assert 'path="parallel_tool_calls"' in (ctx.receipt.header() or "")
 
 
-def test_v15_parallel_tool_calls_off_is_refused_by_default(context: MakeContext) -> None:
+def test_parallel_tool_calls_off_is_refused_by_default(context: MakeContext) -> None:
     with pytest.raises(Fault) as caught:
         write("mindie", context(request=request(parallel_tool_calls=False)))
     assert (caught.value.kind, caught.value.param) == ("unsupported_parameter", "parallel_tool_calls")
 
 
-def test_v16_a_schema_error_names_the_missing_key(context: MakeContext) -> None:
+def test_a_schema_error_names_the_missing_key(context: MakeContext) -> None:
     ctx = context()
     call = Call("POST", "/v1/chat/completions", request(response_format={"type": "json_schema"}))
     served = dialects["openai"].served["chat"]
@@ -101,7 +100,7 @@ def test_v16_a_schema_error_names_the_missing_key(context: MakeContext) -> None:
     assert reply.body["error"]["type"] == "invalid_request_error"
 
 
-def test_r01_mindie_eos_token_reads_stop(context: MakeContext) -> None:
+def test_mindie_eos_token_reads_stop(context: MakeContext) -> None:
     body = orjson.loads((FIXTURES / "mindie_reply.json").read_bytes())
     reply = read("mindie", context("documented"), body)
     choice = reply["choices"][0]
@@ -111,14 +110,14 @@ def test_r01_mindie_eos_token_reads_stop(context: MakeContext) -> None:
     assert "tool_calls" not in choice["message"]
 
 
-def test_r01_an_empty_list_of_tool_calls_is_left_out(context: MakeContext) -> None:
+def test_an_empty_list_of_tool_calls_is_left_out(context: MakeContext) -> None:
     body = completion("stop")
     body["choices"][0]["message"]["tool_calls"] = []
     assert "tool_calls" not in read("mindie", context(), body)["choices"][0]["message"]
 
 
 @pytest.mark.parametrize("content", ["", "partial"])
-def test_r02_r03_mindie_stop_sequence_is_a_failure(context: MakeContext, content: str) -> None:
+def test_mindie_stop_sequence_is_a_failure(context: MakeContext, content: str) -> None:
     for profile in ("documented", "actual"):
         with pytest.raises(Fault) as caught:
             read("mindie", context(profile), completion("stop_sequence", content, err_msg="engine died"))
@@ -129,7 +128,7 @@ def test_r02_r03_mindie_stop_sequence_is_a_failure(context: MakeContext, content
     assert reply.body["error"]["type"] == "server_error"
 
 
-def test_r03_stop_sequence_is_a_stop_where_stop_strings_were_asked_for(context: MakeContext) -> None:
+def test_stop_sequence_is_a_stop_where_stop_strings_were_asked_for(context: MakeContext) -> None:
     asked = request(stop=["END"])
     reply = read("mindie", context("actual", asked), completion("stop_sequence", "partial"))
     assert reply["choices"][0]["finish_reason"] == "stop"
@@ -137,7 +136,7 @@ def test_r03_stop_sequence_is_a_stop_where_stop_strings_were_asked_for(context: 
         read("mindie", context("documented", asked), completion("stop_sequence", "partial"))
 
 
-def test_r04_invalid_flag_is_a_failure_when_strict_else_a_recorded_stop(context: MakeContext) -> None:
+def test_invalid_flag_is_a_failure_when_strict_else_a_recorded_stop(context: MakeContext) -> None:
     with pytest.raises(Fault) as caught:
         read("mindie", context("documented", policy={"replies": "strict"}), completion("invalid flag"))
     assert (caught.value.status, caught.value.code) == (502, "upstream_invalid_finish_reason")
@@ -147,7 +146,7 @@ def test_r04_invalid_flag_is_a_failure_when_strict_else_a_recorded_stop(context:
     assert "finish reason 'invalid flag' reads 'stop'" in [change.reason for change in ctx.receipt.changes]
 
 
-def test_r05_databricks_plural_object_and_extra_fields(context: MakeContext) -> None:
+def test_databricks_plural_object_is_corrected_and_extra_fields_are_kept(context: MakeContext) -> None:
     extra = '{"safetyRating": "low"}'
     body = completion("stop", extra_fields=extra) | {"object": "chat.completions"}
     reply = read("databricks", context("documented"), body)
@@ -155,7 +154,7 @@ def test_r05_databricks_plural_object_and_extra_fields(context: MakeContext) -> 
     assert reply["choices"][0]["extra_fields"] == extra
 
 
-def test_r06_databricks_reasoning_blocks(context: MakeContext) -> None:
+def test_databricks_reasoning_blocks_become_reasoning_content(context: MakeContext) -> None:
     summary = {"type": "summary_text", "text": "thinking", "signature": "sig"}
     content = [{"type": "reasoning", "summary": [summary]}, {"type": "text", "text": "answer"}]
     body = completion("stop", content)
@@ -168,7 +167,7 @@ def test_r06_databricks_reasoning_blocks(context: MakeContext) -> None:
     assert reply["usage"]["completion_tokens_details"] == {"reasoning_tokens": 7}
 
 
-def test_r06_signed_reasoning_goes_back_to_databricks_as_it_came(context: MakeContext) -> None:
+def test_signed_reasoning_goes_back_to_databricks_as_it_came(context: MakeContext) -> None:
     history = [
         *HELLO,
         {"role": "assistant", "content": "answer", "reasoning_content": "thinking", "reasoning_signature": "sig"},
@@ -182,12 +181,12 @@ def test_r06_signed_reasoning_goes_back_to_databricks_as_it_came(context: MakeCo
     }
 
 
-def stream(dialect: str, ctx: Context, raw: bytes) -> list[Any]:
+def stream(dialect: str, ctx: Context, raw: bytes) -> list[Output]:
     reader = dialects[dialect].called["chat"].read_stream(ctx)
     return [*expand(reader.receive(raw)), *reader.close()]
 
 
-def test_s01_the_mindie_stream_has_one_role_one_id_one_created_and_one_end(context: MakeContext) -> None:
+def test_the_mindie_stream_has_one_role_one_id_one_created_and_one_end(context: MakeContext) -> None:
     ctx = context("documented", request(stream=True))
     outputs = stream("mindie", ctx, (FIXTURES / "mindie_stream.sse").read_bytes())
     chunks = [output.body for output in outputs[:-1]]
@@ -204,7 +203,7 @@ def test_s01_the_mindie_stream_has_one_role_one_id_one_created_and_one_end(conte
     assert written.count(b"data: [DONE]") == 1
 
 
-def test_s02_bare_text_in_a_stream_is_an_error_event_without_done(context: MakeContext) -> None:
+def test_bare_text_in_a_stream_is_an_error_event_without_done(context: MakeContext) -> None:
     raw = (FIXTURES / "mindie_stream.sse").read_bytes().split(b"\n\n")
     broken = b"\n\n".join(raw[:5]) + b"\n\nEngine callback timeout: server tokenTimeout"
     ctx = context("documented", request(stream=True))
@@ -226,9 +225,7 @@ def test_s02_bare_text_in_a_stream_is_an_error_event_without_done(context: MakeC
         {"role": "assistant", "content": [{"type": "refusal", "refusal": "I won't"}]},
     ],
 )
-def test_a_replayed_refusal_is_what_the_assistant_said(
-    dialect: str, message: dict[str, Any], context: MakeContext
-) -> None:
+def test_a_replayed_refusal_is_what_the_assistant_said(dialect: str, message: JsonObject, context: MakeContext) -> None:
     ctx = context(request=request(messages=[*HELLO, message, *HELLO]))
     assert write(dialect, ctx).body["messages"][1] == {"role": "assistant", "content": "I won't"}
     assert ctx.receipt.header() is None
@@ -259,12 +256,14 @@ def test_mindie_takes_no_list_of_types(context: MakeContext) -> None:
 
 @pytest.mark.parametrize("given", [{}, {"stream": None}])
 @pytest.mark.parametrize("profile", ["documented", "actual"])
-def test_toward_databricks_stream_is_always_said(given: dict[str, Any], profile: str, context: MakeContext) -> None:
+def test_toward_databricks_stream_is_always_said(given: JsonObject, profile: str, context: MakeContext) -> None:
     assert write("databricks", context(profile, request(**given))).body["stream"] is False
 
 
 @pytest.mark.parametrize(("index", "created"), [({}, 1), ({"index": 0}, 1.0), ({"index": 0}, None)])
-def test_whole_and_streamed_answers_get_the_same_envelope(index: Any, created: Any, context: MakeContext) -> None:
+def test_whole_and_streamed_answers_get_the_same_envelope(
+    index: JsonValue, created: JsonValue, context: MakeContext
+) -> None:
     told = {"id": "", "created": created, "model": None}
     message = {"role": "assistant", "content": "a"}
     whole = {**told, "object": "x", "choices": [{**index, "message": message, "finish_reason": "stop"}]}

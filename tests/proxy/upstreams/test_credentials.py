@@ -6,17 +6,18 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aiohttp import web
 
+from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.config.keyfile import BadKeyFile
 from dragoman.proxy.config.load import check_text
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import CannotServe, start
 from dragoman.proxy.upstreams import credentials
 from dragoman.proxy.upstreams.credentials import KeyFile
+from tests.proxy.running_proxy import StartProxy
 
 REPLY = {"id": "x", "choices": [{"index": 0, "message": {"content": "hello"}, "finish_reason": "stop"}]}
 
@@ -55,7 +56,7 @@ def key(tmp_path: Path) -> Path:
     return file
 
 
-def provider(picky: Picky, key: Path) -> dict[str, Any]:
+def provider(picky: Picky, key: Path) -> JsonObject:
     return {"base_url": f"http://127.0.0.1:{picky.port}/v1", "api_key_file": str(key)}
 
 
@@ -66,7 +67,7 @@ async def settle(condition: Callable[[], bool]) -> None:
 
 
 async def test_a_changed_key_takes_effect_by_itself(
-    proxy: Any, picky: Picky, key: Path, monkeypatch: pytest.MonkeyPatch
+    proxy: StartProxy, picky: Picky, key: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(credentials, "_CHECK_AFTER", 0.01)
     p = await proxy(provider(picky, key))
@@ -81,7 +82,7 @@ async def test_a_changed_key_takes_effect_by_itself(
     assert picky.shown.count("canary-old") <= 2
 
 
-async def test_a_refused_key_is_looked_up_at_once(proxy: Any, picky: Picky, key: Path) -> None:
+async def test_a_refused_key_is_looked_up_at_once(proxy: StartProxy, picky: Picky, key: Path) -> None:
     """As after a switch of a folder's link, which is how Kubernetes changes a secret."""
     p = await proxy(provider(picky, key))
     assert (await p.ask()).status == 200
@@ -93,7 +94,7 @@ async def test_a_refused_key_is_looked_up_at_once(proxy: Any, picky: Picky, key:
     assert (await p.ask(stream=True)).status == 200
 
 
-async def test_without_another_key_the_refusal_counts(proxy: Any, picky: Picky, key: Path) -> None:
+async def test_without_another_key_the_refusal_counts(proxy: StartProxy, picky: Picky, key: Path) -> None:
     p = await proxy(provider(picky, key))
     picky.key = "other"
     answer = await p.ask()
@@ -112,7 +113,12 @@ async def test_without_another_key_the_refusal_counts(proxy: Any, picky: Picky, 
     ],
 )
 async def test_a_file_that_holds_no_key_any_more(
-    proxy: Any, picky: Picky, key: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], Any], reason: str
+    proxy: StartProxy,
+    picky: Picky,
+    key: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    harm: Callable[[Path], object],
+    reason: str,
 ) -> None:
     monkeypatch.setattr(credentials, "_CHECK_AFTER", 0.01)
     p = await proxy(provider(picky, key))
@@ -135,7 +141,7 @@ async def test_looks_are_rare_and_off_the_loop(key: Path, monkeypatch: pytest.Mo
     keys = KeyFile("p", {"api-key": "{}"}, key)
     there = asyncio.to_thread
 
-    async def counted(*args: Any) -> Any:
+    async def counted(*args: object) -> object:
         looks.append(now)
         return await there(*args)
 

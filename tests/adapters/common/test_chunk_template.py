@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,10 +10,11 @@ from hypothesis import strategies as st
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Target
-from dragoman.adapters.changes import Receipt
+from dragoman.adapters.changes import Change, Receipt
 from dragoman.adapters.common.chunk_template import ChunkTemplate
 from dragoman.adapters.sse import encode
-from dragoman.adapters.streams import Chunk
+from dragoman.adapters.streams import Chunk, Output
+from dragoman.contract.json_types import JsonValue
 
 FORMS = {
     "plain": {"delta": {"content": "TEXT"}, "finish_reason": None},
@@ -26,7 +26,7 @@ FORMS = {
 }
 
 
-def chunk(form: str, text: str, *, ascii_only: bool = True, **more: Any) -> bytes:
+def chunk(form: str, text: str, *, ascii_only: bool = True, **more: JsonValue) -> bytes:
     choice = json.loads(json.dumps(FORMS[form]).replace('"TEXT"', json.dumps(text)))
     body = {
         "id": "x",
@@ -38,7 +38,7 @@ def chunk(form: str, text: str, *, ascii_only: bool = True, **more: Any) -> byte
     return json.dumps({**body, **more}, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
 
 
-def read(events: list[bytes], usage: bool, short: bool) -> tuple[list[Any], bytes, Any]:
+def read(events: list[bytes], usage: bool, short: bool) -> tuple[list[Output], bytes, list[Change]]:
     """The outputs, their bytes for a client, and the receipt's changes."""
     request = {"stream": True, "stream_options": {"include_usage": usage}}
     ctx = Context("actual", Call("POST", "/", request), Receipt(), Target("m"), request, clock=lambda: 1.0)
