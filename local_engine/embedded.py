@@ -8,7 +8,8 @@ from pathlib import Path
 __all__ = ["INSTALL", "NAME", "can_answer", "embedded_folder", "missing_libraries"]
 
 NAME = "dragoman-mini"
-INSTALL = "uv pip install 'dragoman[local]'"
+INSTALL = "uv pip install '.[local]'"
+"""The command that installs the extra `local`. It works in a checkout: dragoman is not on PyPI."""
 
 _LIBRARIES = ("jinja2", "llguidance", "numpy", "onnxruntime", "tokenizers")
 

@@ -1,4 +1,4 @@
-"""Secrets that stand in the file itself, where everyone who can read it finds them."""
+"""Warnings about secrets that are written in the file itself."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from .masks import is_secret, looks_secret
 
 __all__ = ["warn_of_literals"]
 
-_LONG = 16  # characters from which on a literal is taken for a real secret
+_LONG = 16  # characters; a shorter literal is probably not a real secret
 
 
 def warn_of_literals(document: Document) -> None:
-    """Warn of secrets that stand in the file. To be called before variables are put in."""
+    """Warn of literal secrets. Call this before variables are substituted."""
     for path, _, text in document.texts():
         proxy = path[-1:] == ("proxy",) and "${" in text
         literal = is_secret(path, text) and len(text) >= _LONG and "headers" not in path and not proxy
         if literal or looks_secret(text):
-            message = "a secret stands in the file, for everyone who can read it"
-            hint = f'put it into the environment and write "${{{_variable(path)}}}", or "${{file:/run/secrets/...}}"'
+            message = "the file contains a secret, which everyone who can read the file can see"
+            hint = (
+                f'put it into the environment and write "${{{_name_variable(path)}}}", or "${{file:/run/secrets/...}}"'
+            )
             document.add(path, "literal-secret", message, hint=hint, severity="warning")
 
 
-def _variable(path: Path) -> str:
-    """A name for the variable to write instead: after the provider, where it is one's."""
+def _name_variable(path: Path) -> str:
+    """A name for the variable to write instead; it contains the provider's name if the secret is a provider's."""
     if path[0] == "keys":
         return "DRAGOMAN_KEY"
     named = path[0] == "providers" and len(path) > 2 and not looks_secret(str(path[1]))

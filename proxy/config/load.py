@@ -15,7 +15,7 @@ from .models import Config
 from .problems import ConfigErrors, Problem
 from .routes import judge_models
 from .storage import judge_store, resolve_store_path
-from .upstreams import judge_providers, judge_timeouts, place_files
+from .upstreams import judge_providers, judge_timeouts, resolve_files
 from .validation import validate
 from .variables import substitute_variables
 from .yaml_reader import parse_document, read_document
@@ -50,7 +50,7 @@ def check_text(text: str, name: str, env: Mapping[str, str], *, insecure: bool =
 def _check_document(document: Document, env: Mapping[str, str], folder: Path, insecure: bool) -> CheckedConfig:
     warn_of_literals(document)
     substitute_variables(document, env, folder)
-    place_files(document, folder)
+    resolve_files(document, folder)
     resolve_store_path(document, folder)
     resolve_model_folders(document, folder)
     config = validate(document)

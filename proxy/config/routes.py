@@ -1,4 +1,4 @@
-"""Models: does every name lead somewhere, and does every route end?"""
+"""Checks of models: their targets, weights and fallbacks, and the names that refer to models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def judge_models(document: Document) -> None:
     node = document.find(("models",))
     if node is None or node.value == {}:
         hint = "add a model with a target, as in `dragoman init`"
-        document.add(("models",), "no-models", "there are no models: nothing could be asked for", hint=hint)
+        document.add(("models",), "no-models", "there are no models, so no request can be served", hint=hint)
     for name in models:
         for position, _ in enumerate(document.items("models", name, "targets")):
             _judge_target(document, name, position)
@@ -49,7 +49,7 @@ def _judge_target(document: Document, model: str, position: int) -> None:
     for index, node in enumerate(document.items(*path, "lacks")):
         if isinstance(node.value, str) and node.value not in fields and not node.broken:
             hint = did_you_mean(node.value, fields)
-            message = f'there is no parameter "{node.shown}"'
+            message = f'there is no parameter "{node.source_text}"'
             document.add((*path, "lacks", index), "unknown-parameter", message, hint=hint)
 
 
@@ -58,9 +58,9 @@ def _judge_strip(document: Document, path: tuple[str | int, ...], model: str) ->
     if not strip:
         return
     if document.text(*path, "model") not in (None, "*"):
-        message = "strip has no effect where model is set"
+        message = "strip has no effect if model is set"
     elif not model.partition("*")[0].startswith(strip) or "*" not in model:
-        message = f'"{model}" is no pattern that begins with what strip says'
+        message = f'"{model}" is not a pattern that begins with the text of strip'
     else:
         return
     document.add((*path, "strip"), "bad-strip", message, expected="the beginning of a pattern, up to its *")
@@ -82,7 +82,7 @@ def _judge_model_name(document: Document, path: tuple[str | int, ...], node: Nod
 
 
 def _judge_visible(document: Document, path: tuple[str | int, ...]) -> None:
-    """A key's pattern that covers no model, nor part of one, is a slip."""
+    """Add a problem for each pattern of a key that matches no model."""
     models = document.mapping("models")
     for position, _ in enumerate(document.items(*path)):
         pattern = document.text(*path, position)
@@ -94,7 +94,7 @@ def _unknown(
     document: Document, path: tuple[str | int, ...], kind: str, section: str, known: Mapping[str, Node]
 ) -> None:
     node = document.find(path)
-    shown = node.shown if node else ""
+    shown = node.source_text if node else ""
     hint = did_you_mean(shown, known)
     if hint:
         close = hint.split('"')[1]
@@ -115,8 +115,8 @@ def _edges(document: Document, models: Mapping[str, Node]) -> dict[str, list[tup
 
 
 def _circles(edges: Mapping[str, list[tuple[str, int]]]) -> Iterator[list[tuple[str, int]]]:
-    """Circles as (model, position of the fallback that leads on); every circle shows at least once, as itself or in
-    one that shares a step with it."""
+    """The circles of fallbacks, each a list of (model, position of the fallback). Of circles that share a step, at
+    least one is found."""
     done: set[str] = set()
     for start in edges:
         walk: list[tuple[str, int]] = []

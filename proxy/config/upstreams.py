@@ -1,4 +1,4 @@
-"""Providers: do the values of each fit together, and its dialect?"""
+"""Checks of providers: their values against each other and against their dialect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .problems import Severity
 from .urls import APPENDED, is_loopback, overlap
 from .values import parse_seconds
 
-__all__ = ["judge_providers", "judge_timeouts", "place_files"]
+__all__ = ["judge_providers", "judge_timeouts", "resolve_files"]
 
 _ONLY = {"kind": "databricks", "api_version": "azure", "address": "openai"}
 _ELSE = {"api_version": " and the address azure-openai"}
@@ -58,7 +58,7 @@ def _judge_dialect(document: Document, name: str, dialect: Dialect) -> None:
         chosen = document.text("providers", name, key)
         if chosen and chosen not in known:
             node = document.find(("providers", name, key))
-            message = f"the dialect {dialect.name} has no {key} {node.shown if node else chosen}"
+            message = f"the dialect {dialect.name} has no {key} {node.source_text if node else chosen}"
             hint = did_you_mean(chosen, known)
             document.add(("providers", name, key), f"unknown-{key}", message, expected=_one_of(known), hint=hint)
 
@@ -75,7 +75,7 @@ def _judge_credentials(document: Document, name: str) -> None:
     first, *others = [key for key in document.mapping("providers", name) if key in _CREDENTIALS] or [""]
     for key in others:
         line = document.line_of("providers", name, first)
-        message = f"{key} beside {first} (line {line}): a provider has one credential"
+        message = f"both {key} and {first} (line {line}) are set: a provider has one credential"
         document.add(("providers", name, key), "two-credentials", message, hint="remove one of them", at_key=True)
     oauth = document.mapping("providers", name, "oauth")
     if oauth and not oauth.keys() & {"scope", "audience"}:
@@ -95,7 +95,7 @@ def _judge_client_secret(document: Document, name: str) -> None:
         message = f'"client_secret" is missing in {".".join(path)}'
         document.add(path, "missing-key", message, expected="a text", hint="or client_secret_file", at_key=True)
     if len(found) > 1:
-        message = "client_secret_file beside client_secret: a client has one secret"
+        message = "both client_secret_file and client_secret are set: a client has one secret"
         document.add((*path, found[1]), "two-credentials", message, hint="remove one of them", at_key=True)
 
 
@@ -105,7 +105,7 @@ def _judge_protocols(document: Document, name: str, dialect: Dialect) -> None:
     for i, item in enumerate(node.value if node is not None and isinstance(node.value, list) else ()):
         if isinstance(item.value, str) and item.value not in known:
             what = f"the engine {dialect.name}" if dialect is LITELLM else f"the dialect {dialect.name}"
-            message = f"providers of {what} are not called with {item.shown}"
+            message = f"providers of {what} are not called with {item.source_text}"
             path = ("providers", name, "protocols", i)
             document.add(path, "unknown-protocol", message, expected=_one_of(known))
 
@@ -121,7 +121,7 @@ def _judge_address(document: Document, name: str, form: str) -> None:
         message = "the address ends with /v1 twice" if url.rstrip("/").endswith("/v1/v1") else message
         document.add(path, "bad-url", message, hint=_instead(document, path, shorter))
     elif form == "openai" and url.startswith("http") and url.partition("//")[2].strip("/").count("/") == 0:
-        message = f"{APPENDED[form]} is appended to this address as it stands; most servers want /v1 before it"
+        message = f"{APPENDED[form]} is appended to this address; most servers want /v1 before it"
         hint = _instead(document, path, f"{url.rstrip('/')}/v1")
         document.add(path, "no-version", message, hint=hint, severity="warning")
 
@@ -131,7 +131,7 @@ def _called(form: str) -> str:
 
 
 def _instead(document: Document, path: tuple[str, ...], url: str) -> str:
-    """The better address, unless a variable is part of it: its value is not for showing."""
+    """A hint with the better address, unless a variable or a password is part of it."""
     node = document.find(path)
     return "" if node is None or node.raw is not None or "@" in url else f"write {url}"
 
@@ -149,16 +149,16 @@ def _judge_plain(document: Document, path: tuple[str, ...], what: str, insecure:
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
-        return  # the address itself is complained about
+        return  # the address itself has a problem
     if host and not is_loopback(host):
         message = f"the {what} would travel unencrypted: http to another machine"
-        hint = "use https, or start with --insecure where the network between is trusted"
+        hint = "use https, or start with --insecure if you trust the network between"
         severity: Severity = "warning" if insecure else "error"
         document.add(path, "plain-http", message, hint=hint, severity=severity)
 
 
 def judge_timeouts(document: Document, *path: str) -> None:
-    """A wait that is set has to fit into the total, set or not."""
+    """Add a problem for each timeout that is longer than `total`, whether `total` is set or a default."""
     total = _seconds(document, "total", *path)
     for name in document.mapping(*path).keys() & Timeouts.model_fields.keys():
         value = _seconds(document, name, *path)
@@ -175,25 +175,25 @@ def _seconds(document: Document, name: str, *path: str) -> float | None:
     return None if text is None else parse_seconds(text)
 
 
-def place_files(document: Document, folder: Path) -> None:
-    """Make the paths of TLS and key files absolute, and see that they can be read."""
+def resolve_files(document: Document, folder: Path) -> None:
+    """Make the paths of TLS and key files absolute, and check that they can be read."""
     for path in _file_paths(document):
         text, node = document.text(*path), document.find(path)
         if not text or node is None:
             continue
         file = folder / text
         node.value = str(file.absolute())
-        shown = node.shown if node.raw else str(file)
+        shown = node.source_text if node.raw else str(file)
         try:
-            _try(file, path)
+            _read_file(file, path)
         except OSError as error:
             document.add(path, "unreadable", f"cannot read {shown}: {error.strerror}")
         except BadKeyFile as error:
-            document.add(path, "bad-key-file", f"{shown} holds no key: {error}")
+            document.add(path, "bad-key-file", f"{shown} contains no key: {error}")
 
 
-def _try(file: Path, path: tuple[str, ...]) -> None:
-    """Raises OSError, BadKeyFile."""
+def _read_file(file: Path, path: tuple[str, ...]) -> None:
+    """Check that the file can be read. Raises OSError, BadKeyFile."""
     if path[2:] in _KEY_FILES:
         read_key(file)
         return

@@ -33,7 +33,7 @@ _HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
 
 @dataclass
 class BadUrl(Exception):
-    """Not a base address. The texts never quote it, for it may hold a password."""
+    """Not a valid address. The texts never quote it, because it may contain a password."""
 
     message: str
     expected: str = ""
@@ -44,7 +44,7 @@ def check_base_url(url: str) -> str:
     """The address itself, if it is `http(s)://host[:port][/path]`. Raises BadUrl."""
     form = "https://host[:port][/path]"
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
-        raise BadUrl("the address holds a space, a backslash, or characters beyond ASCII", form)
+        raise BadUrl("the address contains a space, a backslash, or characters outside ASCII", form)
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -54,7 +54,7 @@ def check_base_url(url: str) -> str:
         raise BadUrl("the address does not begin with https:// or http://", form)
     host = parts.netloc.rpartition("@")[2]
     if "@" in parts.netloc:
-        raise BadUrl("the address holds a user name or password", form, "put the credential into api_key")
+        raise BadUrl("the address contains a user name or password", form, "put the credential into api_key")
     if not parts.hostname or port == 0 or not _HOST.fullmatch(host.removesuffix(f":{port}")):
         raise BadUrl("the address has a bad host or port", form)
     if "?" in url or "#" in url:
@@ -66,7 +66,7 @@ def check_base_url(url: str) -> str:
 
 def check_proxy_url(url: str) -> None:
     """Raises BadUrl unless this is `http://[user[:password]@]host[:port]`."""
-    form = "http://host:port, with user:password@ before the host where the proxy asks for them"
+    form = "http://host:port, with user:password@ before the host if the proxy requires them"
     if url.startswith("https://"):
         raise BadUrl("a proxy that is itself reached by https is not supported", form)
     plain = url.isascii() and url.isprintable() and not set(url) & set(" \\\"'<>`{}|^")
@@ -77,17 +77,20 @@ def check_proxy_url(url: str) -> None:
         plain = False
     host = parts.netloc.rpartition("@")[2] if plain else ""
     if not plain or parts.scheme != "http" or port == 0 or not _HOST.fullmatch(host.removesuffix(f":{port}")):
-        raise BadUrl("this is no address of an HTTP proxy", form, "percent-encode what is special in the password")
+        raise BadUrl("this is not the address of an HTTP proxy", form, "percent-encode what is special in the password")
     if ":" in unquote(parts.username or ""):
-        raise BadUrl("the user's name in the address of the proxy holds a colon, which HTTP has no way to say", form)
+        raise BadUrl("the user's name in the address of the proxy contains a colon, which HTTP cannot express", form)
     if parts.path not in ("", "/") or "?" in url or "#" in url or parts.netloc.count("@") > 1:
         raise BadUrl(
-            "the address of the proxy goes on after the port", form, "percent-encode what is special in the password"
+            "the address of the proxy does not end after the port",
+            form,
+            "percent-encode what is special in the password",
         )
 
 
 def overlap(form: str, url: str) -> str | None:
-    """The address without the part that a dialect, or a form of address, appends itself; None where there is none."""
+    """The address without the part that a dialect, or a form of address, appends itself; None if it does not end with
+    such a part."""
     bare = url.rstrip("/")
     shorter = _TAILS[form].sub("", bare)
     return None if shorter == bare else shorter

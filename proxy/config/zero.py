@@ -1,8 +1,8 @@
 """Serving without a configuration file: providers from the variables that their own tools use, and the small model that
 comes with dragoman.
 
-With one provider every model's name goes to it as it stands. With several, `openai/gpt-5` names the provider, and names
-that leave no doubt (`gpt-*`, `databricks-*`, ...) work without it.
+With one provider, every model's name goes to it unchanged. With several, `openai/gpt-5` names the provider, and names
+that only one provider has (`gpt-*`, `databricks-*`, ...) work without it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Source:
 
 
 _API_VERSION = "2024-10-21"
-"""The latest of Azure OpenAI that is no preview; it has no Responses, for which chat stands in."""
+"""The latest of Azure OpenAI that is no preview; it has no Responses, so Responses are served over chat."""
 
 _SOURCES = (
     _Source(
@@ -78,7 +78,7 @@ _EMBEDDED_MODEL = f"  {NAME}: {{targets: [{{provider: embedded}}]}}"
 
 
 def from_environment(env: Mapping[str, str], *, insecure: bool = False, embedded: bool = False) -> Config | None:
-    """The configuration that the variables amount to, or None where no provider is set. `embedded`: the model that
+    """Create the configuration from the variables; None if they set no provider. `embedded`: the model that
     comes with dragoman is one more. Raises ConfigErrors."""
     sources = [source for source in _SOURCES if all(env.get(name) for name in source.needs)]
     if not sources and not embedded:
@@ -90,7 +90,7 @@ def from_environment(env: Mapping[str, str], *, insecure: bool = False, embedded
 
 
 def half_set(env: Mapping[str, str]) -> list[str]:
-    """What to tell about providers for which only some variables are set."""
+    """A hint for each provider for which only some variables are set."""
     hints = []
     for source in _SOURCES:
         missing = [name for name in source.needs if not env.get(name)]

@@ -20,7 +20,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.fakes import FakeProvider
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.server.lifecycle import Running, start
+from dragoman.proxy.server.lifecycle import RunningProxy, start
 
 DIALECTS = ("openai", "databricks", "azure", "mindie")
 
@@ -29,7 +29,7 @@ DIALECTS = ("openai", "databricks", "azure", "mindie")
 class House:
     """A running proxy, and the fake provider behind each of its models; a model is named like its dialect."""
 
-    proxy: Running
+    proxy: RunningProxy
     fakes: dict[str, FakeProvider]
     log: io.BytesIO = field(default_factory=io.BytesIO)
     profiles: Mapping[str, str] = field(default_factory=dict)

@@ -23,7 +23,7 @@ import pytest
 from aiohttp import web
 
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.server.lifecycle import Running, start
+from dragoman.proxy.server.lifecycle import RunningProxy, start
 from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.upstreams.litellm import upstream
 from dragoman.proxy.upstreams.supervision.process import Command, isolated_environment
@@ -192,7 +192,7 @@ def shared_process(litellm_socket: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @dataclass
 class Proxy:
-    running: Running
+    running: RunningProxy
     log: io.BytesIO
 
     @property
@@ -232,7 +232,7 @@ async def lone_proxy(fake: Messages) -> AsyncIterator[Callable[..., Awaitable[Pr
 
 
 async def proxies(fake: Messages) -> AsyncIterator[Callable[..., Awaitable[Proxy]]]:
-    made: list[Running] = []
+    made: list[RunningProxy] = []
 
     async def make(
         target: dict[str, Any] | None = None, *, provider: dict[str, Any] | None = None, **rest: Any
@@ -245,5 +245,5 @@ async def proxies(fake: Messages) -> AsyncIterator[Callable[..., Awaitable[Proxy
 
     yield make
     for running in made:
-        running.stopping_now.set()
+        running.stop_now.set()
         await running.stop()

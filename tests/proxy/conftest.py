@@ -24,7 +24,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import Event, Item
 from dragoman.adapters.streams import Chunk, Output
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.server.lifecycle import Running, start
+from dragoman.proxy.server.lifecycle import RunningProxy, start
 
 # A dialect: OpenAI's shapes, without any validation.
 
@@ -244,7 +244,7 @@ def wire() -> Any:
 
 @dataclass
 class Proxy:
-    running: Running
+    running: RunningProxy
     log: io.BytesIO
     session: aiohttp.ClientSession
 
@@ -333,7 +333,7 @@ async def proxy(dialects: dict[str, Dialect]) -> AsyncIterator[Callable[..., Awa
     yield make
     for made in started:
         await made.session.close()
-        made.running.stopping_now.set()
+        made.running.stop_now.set()
         await made.running.stop()
 
 

@@ -16,7 +16,7 @@ from openai import AsyncOpenAI
 
 from dragoman.contract.fakes import FakeProvider
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.server.lifecycle import Running, start
+from dragoman.proxy.server.lifecycle import RunningProxy, start
 
 CHAT = ("openai", "databricks", "azure", "mindie")
 
@@ -99,7 +99,7 @@ class Native:
 class Place:
     """A proxy whose models are named like what is behind them."""
 
-    running: Running
+    running: RunningProxy
     native: Native
     fakes: dict[str, FakeProvider]
     log: io.BytesIO
@@ -157,7 +157,7 @@ async def place_of(tmp_path: Path) -> AsyncIterator[Build]:
     fakes = {name: FakeProvider(name) for name in CHAT}
     for fake in fakes.values():
         await fake.start()
-    started: list[Running] = []
+    started: list[RunningProxy] = []
 
     async def build(**more: Any) -> Place:
         kind = {"databricks": {"kind": "provisioned-throughput"}}

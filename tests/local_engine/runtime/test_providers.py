@@ -41,14 +41,14 @@ def simulate_cuda(monkeypatch: pytest.MonkeyPatch, devices: int = 1) -> None:
 
 def test_a_missing_onnxruntime_is_an_error_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     set_wheels(monkeypatch)
-    with pytest.raises(ProviderError, match=r"uv pip install 'dragoman\[local\]'"):
+    with pytest.raises(ProviderError, match=r"uv pip install '\.\[local\]'"):
         select_provider("cpu")
 
 
 def test_two_onnxruntimes_are_an_error_with_the_repair_command(monkeypatch: pytest.MonkeyPatch) -> None:
     set_wheels(monkeypatch, "onnxruntime", "onnxruntime-gpu")
     for device in ("auto", "cuda", "cpu"):
-        with pytest.raises(ProviderError, match="`uv pip uninstall onnxruntime onnxruntime-gpu`, then `uv pip install"):
+        with pytest.raises(ProviderError, match="`uv pip uninstall onnxruntime onnxruntime-gpu`, then in the checkout `uv pip install"):
             select_provider(device)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider, Timeouts
-from dragoman.proxy.upstreams.credentials import NONE
+from dragoman.proxy.upstreams.credentials import NO_CREDENTIALS
 from dragoman.proxy.upstreams.http import HttpUpstream
 
 PATHS = {
@@ -34,7 +34,7 @@ PATHS = {
 @pytest.mark.parametrize("path", PATHS)
 async def test_addresses_are_joined_and_never_normalized(path: str) -> None:
     provider = Provider(dialect="openai", base_url="https://host/base/")
-    up = HttpUpstream("p", provider, Timeouts(), NONE)
+    up = HttpUpstream("p", provider, Timeouts(), NO_CREDENTIALS)
     try:
         if PATHS[path]:
             assert up._target(path, "a=b") == f"/base{path}?a=b"
@@ -47,7 +47,7 @@ async def test_addresses_are_joined_and_never_normalized(path: str) -> None:
 
 async def test_what_could_end_a_header_line_stays_here() -> None:
     provider = Provider(dialect="openai", base_url="https://host", headers={"X-Own": "provider"})
-    up = HttpUpstream("p", provider, Timeouts(), NONE)
+    up = HttpUpstream("p", provider, Timeouts(), NO_CREDENTIALS)
     try:
         forwarded = {"a": "1", "b": "x\r\nEvil: 1", "c": "\0", "d": "caf\udce9", "x-own": "client"}
         assert up._forward(forwarded) == b"a: 1\r\nd: caf\xe9\r\n"
