@@ -37,10 +37,10 @@ async def test_addresses_are_joined_and_never_normalized(path: str) -> None:
     up = HttpUpstream("p", provider, Timeouts(), NO_CREDENTIALS)
     try:
         if PATHS[path]:
-            assert up._target(path, "a=b") == f"/base{path}?a=b"
+            assert up._write_target(path, "a=b") == f"/base{path}?a=b"
         else:
             with pytest.raises(Fault, match="cannot be part of an address"):
-                up._target(path, "")
+                up._write_target(path, "")
     finally:
         await up.close()
 
@@ -50,6 +50,6 @@ async def test_what_could_end_a_header_line_stays_here() -> None:
     up = HttpUpstream("p", provider, Timeouts(), NO_CREDENTIALS)
     try:
         forwarded = {"a": "1", "b": "x\r\nEvil: 1", "c": "\0", "d": "caf\udce9", "x-own": "client"}
-        assert up._forward(forwarded) == b"a: 1\r\nd: caf\xe9\r\n"
+        assert up._write_forwarded(forwarded) == b"a: 1\r\nd: caf\xe9\r\n"
     finally:
         await up.close()
