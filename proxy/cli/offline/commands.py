@@ -84,10 +84,15 @@ def translate(
     query: Query = None,
     path: Annotated[str | None, typer.Option(help="The path that the client asks. Default: the dialect's.")] = None,
     status: Annotated[int | None, typer.Option(min=100, max=599, help="The status of a reply or an error.")] = None,
+    cut: Annotated[bool, typer.Option("--cut", help="The provider's connection broke after the payload.")] = False,
+    request: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The client's request that the payload answers.")
+    ] = None,
 ) -> None:
     """Translate a payload: a request to a provider's dialect; a reply, a stream or an error to a client's."""
     with _misuse_shown():
         from . import inputs
+        from .misuse import Misuse
         from .screen import say
         from .speech import Asking, Speech
         from .translate import Task, guess
@@ -95,15 +100,19 @@ def translate(
 
         data = inputs.payload(file)
         chosen = side or guess(data, status)
+        if chosen == "request" and (cut or request is not None):
+            raise Misuse("--cut and --request belong to what a provider answers, and the payload is a request")
         origin = Speech.parse("--from", source, from_profile or profile)
         goal = Speech.parse("--to", destination, to_profile or profile)
         client, provider = (origin, goal) if chosen == "request" else (goal, origin)
         asking = Asking(inputs.headers(header), inputs.query(query), path)
-        task = Task(client, provider, model, inputs.policy(policy), asking, status)
+        answered = None if request is None else inputs.payload(request)
+        task = Task(client, provider, model, inputs.policy(policy), asking, status, cut, answered)
+        result = translated(chosen, data, task)
     if side is None:
         article = "an" if chosen == "error" else "a"
         say([("dim", f"note: the payload looks like {article} {chosen}; --side says otherwise")])
-    _show_translated(translated(chosen, data, task))
+    _show_translated(result)
 
 
 def validate(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
+import aiohttp
 import orjson
 
 from dragoman.adapters import dialects
@@ -24,6 +25,7 @@ from dragoman.adapters.routes import Route
 from dragoman.proxy.config.models import Config, PolicyChoice
 from dragoman.proxy.routing.keys import ANYONE
 from dragoman.proxy.routing.state import Candidate, RouterState
+from dragoman.proxy.upstreams.errors import to_fault
 
 from .misuse import Misuse
 from .speech import Asking, Speech
@@ -33,6 +35,7 @@ __all__ = ["Side", "Task", "Translated", "guess", "translate"]
 Side: TypeAlias = Literal["request", "reply", "stream", "error"]
 
 _MODEL = "model"
+_PROVIDER = "provider"
 _SSE_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _ASKED: JsonObject = {"stream": True, "stream_options": {"include_usage": True}}
 
@@ -40,7 +43,8 @@ _ASKED: JsonObject = {"stream": True, "stream_options": {"include_usage": True}}
 @dataclass(frozen=True, slots=True)
 class Task:
     """Between whom to translate, and with what. `model` is the upstream's name for it, `status` that of a reply or an
-    error; the headers in `asking` are the client's for a request, and the provider's for all else."""
+    error; the headers in `asking` are the client's for a request, and the provider's for all else. `is_cut`: the
+    provider's connection broke after the payload. `answered` is the client's request that a reply answers."""
 
     client: Speech
     provider: Speech
@@ -48,6 +52,8 @@ class Task:
     policy: PolicyChoice = field(default_factory=PolicyChoice)
     asking: Asking = field(default_factory=Asking)
     status: int | None = None
+    is_cut: bool = False
+    answered: bytes | None = None
 
     def __post_init__(self) -> None:
         """Raises Misuse where the proxy has no bridge between the protocols."""
@@ -106,13 +112,10 @@ def translate(side: Side, data: bytes, task: Task) -> Translated:
 def _request(data: bytes, task: Task) -> Translated:
     pipeline = Pipeline(task.route, Call("POST", "", {}))
     try:
-        body = read_object(data)
-        name = body.get("model") or task.model or (_MODEL if task.client.in_address else None)
-        call = task.asking.call(task.client, task.route, body, name if isinstance(name, str) else None)
+        call = _read_call(data, task, task.asking)
         pipeline = Pipeline(task.route, call)
         pipeline.receive_object(call.body)
-        model = task.model or pipeline.request.get("model") or _MODEL
-        attempt = pipeline.prepare(_candidate(task, model, call).plan)
+        attempt = pipeline.prepare(_candidate(task, _model(task, pipeline), call).plan)
     except Fault as fault:
         return Translated(Receipt(), fault=fault, reply=pipeline.render_fault(fault))
     first = attempt.calls[0]
@@ -124,7 +127,7 @@ def _reply(data: bytes, task: Task) -> Translated:
         return _error(data, task)
     pipeline, attempt = _expect(task, {})
     headers = {"content-length": str(len(data)), **task.asking.headers}
-    written = _feed(attempt, data, task.status or 200, headers)
+    written = _feed(attempt, data, task, task.status or 200, headers)
     if (fault := attempt.outcome.fault) is not None:
         return Translated(attempt.receipt, fault=fault, reply=pipeline.render_fault(fault))
     return Translated(attempt.receipt, reply=Reply(attempt.answer.status, orjson.loads(written), attempt.headers))
@@ -133,7 +136,7 @@ def _reply(data: bytes, task: Task) -> Translated:
 def _stream(data: bytes, task: Task) -> Translated:
     """A stream that fails before its first event becomes an error with a status, as it does when it is served."""
     pipeline, attempt = _expect(task, _ASKED)
-    written = _feed(attempt, data, 200, {"content-type": SSE})
+    written = _feed(attempt, data, task, 200, {"content-type": SSE})
     fault = attempt.outcome.fault
     if fault is not None and not attempt.answer.has_begun:
         return Translated(attempt.receipt, fault=fault, reply=pipeline.render_fault(fault))
@@ -143,24 +146,56 @@ def _stream(data: bytes, task: Task) -> Translated:
 def _error(data: bytes, task: Task) -> Translated:
     """Without a status, the status that the error itself names counts."""
     pipeline, attempt = _expect(task, {})
-    _feed(attempt, data, task.status or 0, task.asking.headers)
+    _feed(attempt, data, task, task.status or 0, task.asking.headers)
     fault = attempt.outcome.fault
     assert fault is not None, "an error is never a complete answer"
     return Translated(attempt.receipt, reply=pipeline.render_fault(fault), understood_as=fault)
 
 
+def _read_call(data: bytes, task: Task, asking: Asking) -> Call:
+    """The call of the client with this body. Raises Fault."""
+    body = read_object(data)
+    name = body.get("model") or task.model or (_MODEL if task.client.in_address else None)
+    return asking.call(task.client, task.route, body, name if isinstance(name, str) else None)
+
+
+def _model(task: Task, pipeline: Pipeline) -> str:
+    """The upstream's name for the model, once the pipeline has the request."""
+    return task.model or pipeline.request.get("model") or _MODEL
+
+
+def _repeat_request(data: bytes, task: Task) -> tuple[Pipeline, Attempt]:
+    """An attempt that has made the one call that the client's request needs. Raises Misuse."""
+    try:
+        call = _read_call(data, task, Asking())
+        pipeline = Pipeline(task.route, call)
+        pipeline.receive_object(call.body)
+        pipeline.start_conversation()
+        attempt = pipeline.prepare(_candidate(task, _model(task, pipeline), call).plan)
+    except Fault as fault:
+        raise Misuse(f"--request: {fault.message}") from None
+    if len(attempt.calls) > 1:
+        raise Misuse(f"--request: the request needs {len(attempt.calls)} calls, and the payload answers one")
+    return pipeline, attempt
+
+
 def _expect(task: Task, request: JsonObject) -> tuple[Pipeline, Attempt]:
+    """An attempt that waits for a reply to the client's own request, or else to this one, in canonical form. Nothing is
+    stored. Raises Misuse."""
+    if task.answered is not None:
+        return _repeat_request(task.answered, task)
     route, candidate = task.route, _candidate(task, task.model or _MODEL)
     pipeline = Pipeline(route, Call("POST", route.natural(task.client.address(candidate.target.model)), request))
+    pipeline.start_conversation()
     return pipeline, pipeline.expect_reply(candidate.plan, request)
 
 
-def _feed(attempt: Attempt, data: bytes, status: int, headers: Headers) -> bytes:
+def _feed(attempt: Attempt, data: bytes, task: Task, status: int, headers: Headers) -> bytes:
     """The bytes for the client of a whole reply of a provider."""
     outputs = [attempt.start_reply(0, status, headers), attempt.feed(0, data)]
     while outputs[-1].more:
         outputs.append(attempt.resume(0))
-    outputs.append(attempt.close(0))
+    outputs.append(attempt.close(0, to_fault(aiohttp.ClientPayloadError(), _PROVIDER) if task.is_cut else None))
     return b"".join(output.data for output in outputs)
 
 
@@ -174,14 +209,14 @@ _VERBS: Mapping[Side, Callable[[bytes, Task], Translated]] = {
 
 def _candidate(task: Task, model: str, call: Call | None = None) -> Candidate:
     """The target as the proxy would make it, defaults included. Raises Fault for a wrong `extra-parameters` header."""
-    target = {"provider": "provider", "policy": task.policy}
+    target = {"provider": _PROVIDER, "policy": task.policy}
     provider = {
         "dialect": task.provider.dialect.name,
         "base_url": "http://127.0.0.1",
         "protocols": [task.provider.protocol],
     }
     provider |= {"profile": task.provider.profile} if task.provider.profile else {}
-    config = Config.model_validate({"providers": {"provider": provider}, "models": {"model": {"targets": [target]}}})
+    config = Config.model_validate({"providers": {_PROVIDER: provider}, "models": {"model": {"targets": [target]}}})
     state = RouterState(config, dialects, create_upstream=_Nowhere)
     candidate = next(state.candidates("model", ANYONE, read_extra_parameters(call.headers) if call else None))
     return replace(candidate, plan=candidate.plan.with_target(replace(candidate.target, model=model)))
