@@ -14,9 +14,9 @@ import aiohttp
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import Running, start
 
-from .streams import PAIRS, POLICIES, Pair, Speaker, TornStream
+from .streams import PAIRS, POLICIES, Speaker, TornStream
 
-__all__ = ["Answer", "House", "Provider", "model_of", "open_house", "provider_of", "write_request"]
+__all__ = ["Answer", "Provider", "ServedProxy", "model_of", "open_proxy", "provider_of", "write_request"]
 
 _PATHS = {
     Speaker("openai", "chat"): "/v1/chat/completions",
@@ -28,7 +28,7 @@ _PATHS = {
     Speaker("azure", "chat"): "/chat/completions?api-version=2024-05-01-preview",
     Speaker("mindie", "chat"): "/mindie/v1/chat/completions",
 }
-_SAYS: dict[str, dict[str, Any]] = {
+_REQUESTS: dict[str, dict[str, Any]] = {
     "chat": {
         "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}],
         "max_tokens": 90,
@@ -50,7 +50,7 @@ def model_of(speaker: Speaker, policy: str) -> str:
 def write_request(stream: TornStream) -> dict[str, Any]:
     """The body of the request that the stream answers. Only OpenAI's clients can ask for usage."""
     client, provider = stream.pair
-    body = {"model": model_of(provider, stream.policy), "stream": True, **_SAYS[client.protocol]}
+    body = {"model": model_of(provider, stream.policy), "stream": True, **_REQUESTS[client.protocol]}
     asks = client.dialect == "openai" and client.protocol != "responses"
     return {**body, "stream_options": {"include_usage": True}} if asks else body
 
@@ -107,10 +107,24 @@ class Answer(NamedTuple):
     line: dict[str, Any]
 
 
-class House:
-    """The proxy, its one provider, and its client."""
+class _Log(io.BytesIO):
+    """`exchanges` gets the line of each exchange."""
 
-    def __init__(self, proxy: Running, provider: Provider, session: aiohttp.ClientSession, log: io.BytesIO) -> None:
+    def __init__(self) -> None:
+        super().__init__()
+        self.exchanges: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    def write(self, data: Any) -> int:
+        line = json.loads(data)
+        if line["event"] == "exchange":
+            self.exchanges.put_nowait(line)
+        return len(data)
+
+
+class ServedProxy:
+    """A running proxy, its one provider, and its client."""
+
+    def __init__(self, proxy: Running, provider: Provider, session: aiohttp.ClientSession, log: _Log) -> None:
         self._proxy = proxy
         self._provider = provider
         self._session = session
@@ -119,8 +133,6 @@ class House:
     async def ask(self, stream: TornStream) -> Answer:
         """Ask for a stream while the provider has this one."""
         self._provider.stream = stream
-        self._log.seek(0)
-        self._log.truncate()
         url = self._proxy.url + _PATHS[stream.pair.client]
         data, is_broken = b"", False
         async with self._session.post(url, json=write_request(stream)) as response:
@@ -129,26 +141,17 @@ class House:
                     data += piece
             except aiohttp.ClientPayloadError:
                 is_broken = True
-        return Answer(response.status, data, is_broken, await self._find_line())
-
-    async def _find_line(self) -> dict[str, Any]:
-        """The line of the exchange, which is written after its last byte."""
-        async with asyncio.timeout(10):
-            while b'"event":"exchange"' not in (log := self._log.getvalue()):
-                await asyncio.sleep(0)
-        *others, line = map(json.loads, log.splitlines())
-        line["defects"] = others
-        return line
+        line = await asyncio.wait_for(self._log.exchanges.get(), 10)  # it is written after the last byte
+        return Answer(response.status, data, is_broken, line)
 
 
 @asynccontextmanager
-async def open_house() -> AsyncIterator[House]:
-    provider, log = Provider(), io.BytesIO()
+async def open_proxy() -> AsyncIterator[ServedProxy]:
+    provider, log = Provider(), _Log()
     listener = await asyncio.start_server(provider, "127.0.0.1", 0)
     proxy = await start(_configuration(listener.sockets[0].getsockname()[1]), log_stream=log)
-    log.truncate(0)
     async with aiohttp.ClientSession() as session:
-        yield House(proxy, provider, session, log)
+        yield ServedProxy(proxy, provider, session, log)
     await proxy.stop()
     listener.close()
 

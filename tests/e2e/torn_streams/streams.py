@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 from dragoman.adapters import dialects
 from dragoman.adapters.pipeline import find_bridge
 
-__all__ = ["FRAMINGS", "PAIRS", "POLICIES", "Framing", "Pair", "Speaker", "TornStream", "torn_streams"]
+__all__ = [
+    "FRAMINGS",
+    "PAIRS",
+    "POLICIES",
+    "Framing",
+    "Pair",
+    "Speaker",
+    "TornStream",
+    "recorded_streams",
+    "torn_streams",
+]
 
 Framing = Literal["chunked", "length", "close"]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -75,7 +85,7 @@ def _find_pairs() -> list[Pair]:
     ]
 
 
-def _load_streams(provider: Speaker) -> list[bytes]:
+def recorded_streams(provider: Speaker) -> list[bytes]:
     """The recorded streams of a dialect; OpenAI's, if there are none of its own."""
     folder = _FIXTURES / provider.protocol / "fixtures" / "streams"
     paths = sorted(folder.glob(f"{provider.dialect}_*.sse")) or sorted(folder.glob("openai_*.sse"))
@@ -83,7 +93,7 @@ def _load_streams(provider: Speaker) -> list[bytes]:
 
 
 PAIRS = _find_pairs()
-_STREAMS = {provider: _load_streams(provider) for _, provider in PAIRS}
+_STREAMS = {provider: recorded_streams(provider) for _, provider in PAIRS}
 
 
 # Events
@@ -198,10 +208,10 @@ def _cut_bytes(data: bytes, draw: Draw) -> bytes:
     """All of it, or a beginning that ends at any byte or between two events."""
     where = draw(st.sampled_from(("nowhere", "byte", "event")))
     if where == "byte":
-        return data[: draw(st.integers(0, len(data)))]
+        return data[: len(data) - draw(st.integers(0, len(data)))]
     if where == "event":
         events = _split(data)
-        return b"".join(events[: draw(st.integers(0, len(events)))])
+        return b"".join(events[: len(events) - draw(st.integers(0, len(events)))])
     return data
 
 
