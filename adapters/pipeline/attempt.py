@@ -244,6 +244,7 @@ class Attempt:
                 self.receipt.absorb(reader.receipt)
 
     def _fail_with(self, error: Exception) -> Output:
+        """End the attempt because of an exception. What was written before it goes to the client first."""
         if isinstance(error, PartlyWritten):
             self._state = "streaming"
             ended = self._fail_with(error.error)

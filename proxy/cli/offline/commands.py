@@ -106,8 +106,8 @@ def translate(
         goal = Speech.parse("--to", destination, to_profile or profile)
         client, provider = (origin, goal) if chosen == "request" else (goal, origin)
         asking = Asking(inputs.headers(header), inputs.query(query), path)
-        answered = None if request is None else inputs.payload(request)
-        task = Task(client, provider, model, inputs.policy(policy), asking, status, cut, answered)
+        sent = None if request is None else inputs.payload(request)
+        task = Task(client, provider, model, inputs.policy(policy), asking, status, cut, sent)
         result = translated(chosen, data, task)
     if side is None:
         article = "an" if chosen == "error" else "a"

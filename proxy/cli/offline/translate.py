@@ -44,7 +44,8 @@ _ASKED: JsonObject = {"stream": True, "stream_options": {"include_usage": True}}
 class Task:
     """Between whom to translate, and with what. `model` is the upstream's name for it, `status` that of a reply or an
     error; the headers in `asking` are the client's for a request, and the provider's for all else. `is_cut`: the
-    provider's connection broke after the payload. `answered` is the client's request that a reply answers."""
+    provider's connection broke after the payload. `request` is the client's, which
+    the payload answers."""
 
     client: Speech
     provider: Speech
@@ -53,7 +54,7 @@ class Task:
     asking: Asking = field(default_factory=Asking)
     status: int | None = None
     is_cut: bool = False
-    answered: bytes | None = None
+    request: bytes | None = None
 
     def __post_init__(self) -> None:
         """Raises Misuse where the proxy has no bridge between the protocols."""
@@ -126,21 +127,25 @@ def _reply(data: bytes, task: Task) -> Translated:
     if (task.status or 200) >= 400:
         return _error(data, task)
     pipeline, attempt = _expect(task, {})
-    headers = {"content-length": str(len(data)), **task.asking.headers}
+    headers = {"content-type": "application/json", "content-length": str(len(data)), **task.asking.headers}
     written = _feed(attempt, data, task, task.status or 200, headers)
-    if (fault := attempt.outcome.fault) is not None:
-        return Translated(attempt.receipt, fault=fault, reply=pipeline.render_fault(fault))
-    return Translated(attempt.receipt, reply=Reply(attempt.answer.status, orjson.loads(written), attempt.headers))
+    return _finish(pipeline, attempt, written)
 
 
 def _stream(data: bytes, task: Task) -> Translated:
-    """A stream that fails before its first event becomes an error with a status, as it does when it is served."""
     pipeline, attempt = _expect(task, _ASKED)
-    written = _feed(attempt, data, task, 200, {"content-type": SSE})
-    fault = attempt.outcome.fault
-    if fault is not None and not attempt.answer.has_begun:
-        return Translated(attempt.receipt, fault=fault, reply=pipeline.render_fault(fault))
-    return Translated(attempt.receipt, stream=written, fault=fault, broken_off=attempt.answer.breaks_connection)
+    return _finish(pipeline, attempt, _feed(attempt, data, task, 200, {"content-type": SSE}))
+
+
+def _finish(pipeline: Pipeline, attempt: Attempt, written: bytes) -> Translated:
+    """What the client gets: an error with a status if the attempt failed before the first byte, else a stream or a
+    whole reply, as the request asks."""
+    answer, fault, receipt = attempt.answer, attempt.outcome.fault, attempt.receipt
+    if fault is not None and not answer.has_begun:
+        return Translated(receipt, fault=fault, reply=pipeline.render_fault(fault))
+    if attempt.wants_stream:
+        return Translated(receipt, stream=written, fault=fault, broken_off=answer.breaks_connection)
+    return Translated(receipt, reply=Reply(answer.status, orjson.loads(written), attempt.headers))
 
 
 def _error(data: bytes, task: Task) -> Translated:
@@ -182,8 +187,8 @@ def _repeat_request(data: bytes, task: Task) -> tuple[Pipeline, Attempt]:
 def _expect(task: Task, request: JsonObject) -> tuple[Pipeline, Attempt]:
     """An attempt that waits for a reply to the client's own request, or else to this one, in canonical form. Nothing is
     stored. Raises Misuse."""
-    if task.answered is not None:
-        return _repeat_request(task.answered, task)
+    if task.request is not None:
+        return _repeat_request(task.request, task)
     route, candidate = task.route, _candidate(task, task.model or _MODEL)
     pipeline = Pipeline(route, Call("POST", route.natural(task.client.address(candidate.target.model)), request))
     pipeline.start_conversation()

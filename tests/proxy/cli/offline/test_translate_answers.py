@@ -50,6 +50,12 @@ def test_a_stream_is_what_the_request_asks_for(run: Run, request_file: Callable[
     assert "code upstream_unexpected_stream" in run(*CHAT, "--request", whole, stream).stderr
 
 
+def test_a_whole_reply_to_a_request_for_a_stream(run: Run, request_file: Callable[..., Path], fixtures: Path) -> None:
+    request = request_file(messages=[{"role": "user", "content": "hi"}], stream=True)
+    result = run(*CHAT, "--request", request, fixtures / "openai" / "reply.json")
+    assert (result.exit_code, result.stdout.endswith("data: [DONE]\n\n")) == (0, True), result.stderr
+
+
 def test_nothing_is_stored(run: Run, request_file: Callable[..., Path], fixtures: Path) -> None:
     """As in a proxy without a store."""
     options = ("--from", "openai/responses", "--to", "openai/responses")
