@@ -87,6 +87,10 @@ def translate(
     query: Query = None,
     path: Annotated[str | None, typer.Option(help="The path that the client requests. Default: the dialect's.")] = None,
     status: Annotated[int | None, typer.Option(min=100, max=599, help="The status of a reply or an error.")] = None,
+    cut: Annotated[bool, typer.Option("--cut", help="The provider's connection broke after the payload.")] = False,
+    request: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The client's request that the payload answers.")
+    ] = None,
 ) -> None:
     """Translate a payload: a request to a provider's dialect; a reply, a stream or an error to a client's."""
     with _exit_on_usage_error():
@@ -95,20 +99,25 @@ def translate(
         from .output import print_lines
         from .translate import TranslationTask, guess_side
         from .translate import translate as translate_payload
+        from .usage_error import UsageError
         from .wire_format import WireFormat
 
         data = inputs.read_payload(file)
         actual_side = side or guess_side(data, status)
+        if actual_side == "request" and (cut or request is not None):
+            raise UsageError("--cut and --request belong to what a provider answers, and the payload is a request")
         origin = WireFormat.parse("--from", source, from_profile or profile)
         goal = WireFormat.parse("--to", destination, to_profile or profile)
         client, provider = (origin, goal) if actual_side == "request" else (goal, origin)
         head = RequestHead(inputs.parse_headers(header), inputs.parse_query(query), path)
-        task = TranslationTask(client, provider, model, inputs.parse_policy(policy), head, status)
+        sent = None if request is None else inputs.read_payload(request)
+        task = TranslationTask(client, provider, model, inputs.parse_policy(policy), head, status, cut, sent)
+        translation = translate_payload(actual_side, data, task)
     if side is None:
         article = "an" if actual_side == "error" else "a"
         text = f"note: the payload looks like {article} {actual_side}; if it is something else, set --side"
         print_lines([("dim", text)])
-    _print_translation(translate_payload(actual_side, data, task))
+    _print_translation(translation)
 
 
 def validate(
@@ -262,7 +271,7 @@ def _print_translation(result: Translation) -> None:
     elif result.fault is None or result.receipt.changes:
         print_lines(format_changes(result.receipt.changes))
     if result.breaks_connection:
-        print_lines([("", "then the proxy closes the connection")])
+        print_lines([("", "then the proxy breaks the client's connection")])
     if result.fault is not None:
         print_lines(format_fault(result.fault, result.reply))
         raise typer.Exit(1)

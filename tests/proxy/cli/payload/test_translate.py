@@ -194,7 +194,7 @@ def test_broken_stream_is_told_in_the_stream_and_by_the_status(run: Run, fixture
     assert result.exit_code == 1
     assert '"code":"upstream_truncated"' in result.stdout
     assert "[DONE]" not in result.stdout
-    assert "then the proxy closes the connection" in result.stderr
+    assert "then the proxy breaks the client's connection" in result.stderr
     assert "kind: upstream_invalid_response, the provider's fault, code upstream_truncated" in result.stderr
 
 

@@ -242,7 +242,7 @@ async def lone_proxy(fake: Messages) -> AsyncIterator[StartProxy]:
 
 
 async def proxies(fake: Messages) -> AsyncIterator[StartProxy]:
-    made: list[Running] = []
+    made: list[RunningProxy] = []
 
     async def make(target: JsonObject | None = None, *, provider: JsonObject | None = None, **rest: JsonValue) -> Proxy:
         log = io.BytesIO()
