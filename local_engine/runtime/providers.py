@@ -70,7 +70,9 @@ def _is_installed(name: str) -> bool:
 def _check_wheels() -> None:
     found = [name for name in WHEELS if _is_installed(name)]
     if not found:
-        raise ProviderError("onnxruntime is not installed: in the checkout `uv pip install '.[local]'`, or [gpu] for CUDA")
+        raise ProviderError(
+            "onnxruntime is not installed: in the checkout `uv pip install '.[local]'`, or [gpu] for CUDA"
+        )
     if len(found) > 1:
         raise ProviderError(
             "onnxruntime and onnxruntime-gpu are both installed, and each overwrites the other's files. To repair, run"

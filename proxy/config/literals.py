@@ -16,7 +16,7 @@ _LONG = 16  # characters; a shorter literal is probably not a real secret
 
 def warn_of_literals(document: Document) -> None:
     """Warn of literal secrets. Call this before variables are substituted."""
-    for path, _, text in document.texts():
+    for path, _, text in document.list_texts():
         proxy = path[-1:] == ("proxy",) and "${" in text
         literal = is_secret(path, text) and len(text) >= _LONG and "headers" not in path and not proxy
         if literal or looks_secret(text):

@@ -27,7 +27,7 @@ def generate_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the configuration file."""
     plain = Config.model_json_schema()
     shapes = {"Config": plain, **plain["$defs"]}
-    for model, field, description in _descriptions():
+    for model, field, description in _read_descriptions():
         fields = shapes[model]["properties"]
         fields[field] = dict(sorted({**fields[field], "description": description}.items()))
     schema = _edit(plain)
@@ -50,7 +50,7 @@ def serialize_schema() -> str:
     return json.dumps(generate_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _descriptions() -> Iterator[tuple[str, str, str]]:
+def _read_descriptions() -> Iterator[tuple[str, str, str]]:
     """Each documented field: model, field, and the docstring below the field."""
     classes = [node for node in ast.parse(inspect.getsource(models)).body if isinstance(node, ast.ClassDef)]
     for model in classes:

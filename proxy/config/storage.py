@@ -31,14 +31,14 @@ def judge_store(document: Document) -> None:
     if kind in ("memory", "none") and document.find(("store", "path")) is not None:
         message = f"path is for the kind sqlite only; this store has the kind {kind}"
         document.add(("store", "path"), "wrong-store", message, hint="remove it, or write kind: sqlite", at_key=True)
-    size, most = _size(document, "max_response"), _size(document, "max_size")
+    size, most = _read_size(document, "max_response"), _read_size(document, "max_size")
     if size is not None and most is not None and size > most:
         message = f"max_response ({format_bytes(size)}) is larger than max_size ({format_bytes(most)})"
         hint = "raise max_size, or lower max_response"
         document.add(("store", "max_response"), "conflicting-sizes", message, hint=hint)
 
 
-def _size(document: Document, name: str) -> int | None:
+def _read_size(document: Document, name: str) -> int | None:
     text = document.text("store", name)
     if text is not None:
         return parse_bytes(text)

@@ -48,7 +48,9 @@ def test_a_missing_onnxruntime_is_an_error_with_the_install_command(monkeypatch:
 def test_two_onnxruntimes_are_an_error_with_the_repair_command(monkeypatch: pytest.MonkeyPatch) -> None:
     set_wheels(monkeypatch, "onnxruntime", "onnxruntime-gpu")
     for device in ("auto", "cuda", "cpu"):
-        with pytest.raises(ProviderError, match="`uv pip uninstall onnxruntime onnxruntime-gpu`, then in the checkout `uv pip install"):
+        with pytest.raises(
+            ProviderError, match="`uv pip uninstall onnxruntime onnxruntime-gpu`, then in the checkout `uv pip install"
+        ):
             select_provider(device)
 
 

@@ -40,7 +40,9 @@ def test_a_responses_request_for_a_chat_provider(client: str, provider: str, run
     assert load_validator(f"{provider}/chat.request", "actual").accepts(body)
     assert [message["content"] for message in body["messages"]] == ["Be brief.", "Hello"]
     assert body["tools"][0]["function"]["name"] == "f"
-    assert result.stderr.splitlines()[0] == "note: the payload looks like a request; if it is something else, set --side"
+    assert (
+        result.stderr.splitlines()[0] == "note: the payload looks like a request; if it is something else, set --side"
+    )
 
 
 @pytest.mark.parametrize(("provider", "client"), PAIRS)
