@@ -54,7 +54,7 @@ def serialize_schema() -> str:
     return json.dumps(generate_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _descriptions() -> Iterator[tuple[str, str, str]]:
+def _read_descriptions() -> Iterator[tuple[str, str, str]]:
     """Each documented field: model, field, and the docstring below the field."""
     classes = [node for node in ast.parse(inspect.getsource(models)).body if isinstance(node, ast.ClassDef)]
     for model in classes:

@@ -40,7 +40,7 @@ def check_store(document: Document) -> None:
         document.add_problem(("store", "max_response"), "conflicting-sizes", message, hint=hint)
 
 
-def _size(document: Document, name: str) -> int | None:
+def _read_size(document: Document, name: str) -> int | None:
     text = document.text("store", name)
     if text is not None:
         return parse_bytes(text)
