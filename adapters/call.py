@@ -61,7 +61,7 @@ class Target:
 
     `model` is the upstream's name for it, `lacks` are hub fields that it cannot serve, `limits` are maxima by field
     name, `kind` is Databricks' endpoint kind, `api_version` and `deployment` are Azure's. `address` is the dialect's
-    form of address, None the usual one. `summarised_reasoning` is true if a reply holds a summary of the model's
+    form of address, None the usual one. `summarizes_reasoning` is true if a reply holds a summary of the model's
     reasoning, not the reasoning itself.
     """
 
@@ -74,7 +74,7 @@ class Target:
     api_version: str | None = None
     deployment: str | None = None
     address: str | None = None
-    summarised_reasoning: bool = False
+    summarizes_reasoning: bool = False
 
 
 _NO_TARGET = Target("")

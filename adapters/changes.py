@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import quote
 
-from .paths import Path, dotted
+from .paths import Path, format_path
 
 __all__ = ["HEADER", "Action", "Change", "Receipt", "Weight"]
 
@@ -37,9 +37,9 @@ class Change(NamedTuple):
         """The change as the log shows it: paths and reason, never a value."""
         shown = {"action": self.action, "weight": self.weight, "reason": self.reason}
         if self.before:
-            shown["before"] = dotted(self.before)
+            shown["before"] = format_path(self.before)
         if self.after:
-            shown["after"] = dotted(self.after)
+            shown["after"] = format_path(self.after)
         return shown
 
 
@@ -146,7 +146,7 @@ def _step_back(step: dict[Path, Path], path: Path) -> Path:
 
 
 def _item(change: Change) -> str:
-    path = dotted(change.before or change.after)
+    path = format_path(change.before or change.after)
     return f'{change.action};path="{_quoted(path, "[]._-:/")}";reason="{_quoted(change.reason, " ,.()/-:;<=>[]")}"'
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-__all__ = ["SLICE", "BadEncoding", "Decompressor", "TooMuch", "create_decompressor"]
+__all__ = ["SLICE", "BadEncoding", "DecompressedTooLarge", "Decompressor", "create_decompressor"]
 
 SLICE = 256 * 1024
 """Bytes that come out of one step at most."""
@@ -19,14 +19,14 @@ class BadEncoding(ValueError):
     """The coding is unknown, or the bytes do not have it."""
 
 
-class TooMuch(ValueError):
+class DecompressedTooLarge(ValueError):
     """The decompressed body is larger than the limit."""
 
 
 class Decompressor:
     """Compressed bytes in, plain bytes out: at most `SLICE` bytes at a time and `limit` bytes in all.
 
-    `pending` says that `feed(b"")` will give more. Raises BadEncoding and TooMuch.
+    `pending` says that `feed(b"")` will give more. Raises BadEncoding and DecompressedTooLarge.
     """
 
     __slots__ = ("_coding", "_left", "_machine", "_started", "pending")
@@ -55,7 +55,7 @@ class Decompressor:
             raise BadEncoding(f"bytes follow the end of the {self._coding} body")
         self._left -= len(out)
         if self._left < 0:
-            raise TooMuch("the decompressed body is too large")
+            raise DecompressedTooLarge("the decompressed body is too large")
         return out
 
     def decompress(self, body: bytes) -> Iterator[bytes]:

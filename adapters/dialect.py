@@ -65,7 +65,7 @@ class Dialect:
     that a provider is used for unless its configuration says.
 
     **Toward clients.** `paths` maps each served protocol to patterns of paths; `{name}` is one segment. If there is a
-    `protocol_of`, a path with a name serves all protocols: it returns the one that a call asks for, given a function
+    `choose_protocol`, a path with a name serves all protocols: it returns the one that a call asks for, given a function
     from a model to the task that is configured for it. `query` is what a client's query always has, with a value to
     try. `stored_protocols` are those whose replies are kept: clients find each again below the path that made it.
     `deployment_header` is the request header with which clients pick one of a model's targets. `information` is what
@@ -75,7 +75,7 @@ class Dialect:
     **Toward providers.** `auth` names the ways to present a key, the first being the default: header name -> template.
     `base_address` says what calls append to a provider's address, `address_forms` which other forms of address there
     are. `settings` are the keys of a provider's configuration that only this dialect has. `environment` are the
-    providers that exist if their variables are set, `vendors` LiteLLM's words for providers. `summarised_reasoning` is
+    providers that exist if their variables are set, `vendors` LiteLLM's words for providers. `summarizes_reasoning` is
     true if replies hold a summary of the model's reasoning, `keeps_responses` if providers may keep responses and
     continue them, `is_hub_form` if the dialect's forms are those of the hub, extensions included.
     """
@@ -89,7 +89,7 @@ class Dialect:
     called: Mapping[str, Called] = field(default_factory=dict)
     default_protocols: tuple[str, ...] = ("chat",)
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    protocol_of: Callable[[Call, Callable[[str], str | None]], str] | None = None
+    choose_protocol: Callable[[Call, Callable[[str], str | None]], str] | None = None
     query: Mapping[str, str] = field(default_factory=dict)
     stored_protocols: frozenset[str] = frozenset()
     deployment_header: str | None = None
@@ -100,7 +100,7 @@ class Dialect:
     settings: frozenset[str] = frozenset()
     environment: tuple[EnvironmentProvider, ...] = ()
     vendors: Mapping[str, Vendor] = field(default_factory=dict)
-    summarised_reasoning: bool = False
+    summarizes_reasoning: bool = False
     keeps_responses: bool = False
     is_hub_form: bool = False
 

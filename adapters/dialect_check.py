@@ -11,7 +11,7 @@ from dragoman.schemas import names as schema_names
 
 from .dialect import Dialect
 
-__all__ = ["SIDES", "IncompleteDialect", "missing_parts", "require_complete"]
+__all__ = ["SIDES", "IncompleteDialect", "find_missing_parts", "require_complete"]
 
 Exists: TypeAlias = Callable[[str], bool]
 """Whether the file at a path below the folder of the package exists."""
@@ -37,12 +37,12 @@ class IncompleteDialect(Exception):
 def require_complete(name: str, dialect: Dialect) -> None:
     """Raise IncompleteDialect with all that the dialect of the folder `name` lacks."""
     folder = files(__package__).joinpath(name)
-    missing = list(missing_parts(name, dialect, lambda path: folder.joinpath(path).is_file()))
+    missing = list(find_missing_parts(name, dialect, lambda path: folder.joinpath(path).is_file()))
     if missing:
         raise IncompleteDialect(name, missing)
 
 
-def missing_parts(name: str, dialect: Dialect, exists: Exists) -> Iterator[str]:
+def find_missing_parts(name: str, dialect: Dialect, exists: Exists) -> Iterator[str]:
     """What the dialect lacks, each in a few words."""
     if dialect.name != name:
         yield f"its name is {dialect.name}, its folder adapters/{name}"

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 
 from .faults import Fault
-from .paths import Path, dotted
+from .paths import Path, format_path
 
 __all__ = ["describe_place", "duplicate_key_fault"]
 
@@ -55,7 +55,7 @@ def describe_place(text: str, position: int, skipped: int = 0) -> str:
 
 
 def _fault(path: Path, first: str, second: str) -> Fault:
-    name = dotted(path)
+    name = format_path(path)
     shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..."
     text = f"The body has the key {shown} more than once: at {first} and at {second}; leave one out"
     return Fault("invalid_request", text, path, code="duplicate_key")

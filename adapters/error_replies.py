@@ -12,14 +12,14 @@ from .call import JsonObject, Reply
 from .error_texts import truncate
 from .faults import Fault
 
-__all__ = ["describe", "describe_with_param", "format_value", "native", "reply"]
+__all__ = ["describe", "describe_with_parameter", "format_value", "make_reply", "native_details"]
 
 _SHOWN = 80
 _VALUE = 500
 _GOT = re.compile(r"\bgot ")
 
 
-def reply(status: int, body: JsonObject, fault: Fault, **headers: str) -> Reply:
+def make_reply(status: int, body: JsonObject, fault: Fault, **headers: str) -> Reply:
     """The answer; further headers with `_` for `-`."""
     found = {"content-type": "application/json"} | {name.replace("_", "-"): text for name, text in headers.items()}
     if fault.retry_after is not None:
@@ -35,7 +35,7 @@ def describe(fault: Fault) -> str:
     return message if shows_value or not 0 < len(value) <= _SHOWN else f"{message} (got {value})"
 
 
-def describe_with_param(fault: Fault) -> str:
+def describe_with_parameter(fault: Fault) -> str:
     """`describe` for dialects that have no field for the parameter's name: the name is a part of the message."""
     message = describe(fault)
     return message if not fault.param or fault.param in message else f"{fault.param}: {message}"
@@ -53,7 +53,7 @@ def format_value(value: Any) -> str:
         return ""
 
 
-def native(fault: Fault) -> JsonObject:
+def native_details(fault: Fault) -> JsonObject:
     """What is known beyond message, parameter and code: the value, and the provider's own word and body."""
     known = {"value": fault.value, "provider_code": fault.provider_code, "native": fault.details}
     return {name: value for name, value in known.items() if value is not None and _small(value)}

@@ -12,9 +12,18 @@ from typing import Any
 import orjson
 
 from .faults import Kind
-from .paths import Path, parse
+from .paths import Path, parse_path
 
-__all__ = ["Hint", "default_message", "extract_text", "find_hint", "parse_path", "split_code", "truncate", "word"]
+__all__ = [
+    "Hint",
+    "default_message",
+    "extract_text",
+    "find_hint",
+    "parse_provider_path",
+    "read_word",
+    "split_code",
+    "truncate",
+]
 
 MAX_BYTES = 2048
 _WORD = 100
@@ -60,7 +69,7 @@ def default_message(status: int) -> str:
     return f"The provider answered with status {status}{phrase} and gave no reason"
 
 
-def word(value: Any) -> str | None:
+def read_word(value: Any) -> str | None:
     """A provider's code or label as a string: numbers too, nothing that is empty."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value) if abs(value) < 10**20 else None
@@ -95,15 +104,15 @@ def find_hint(text: str) -> Hint:
     return Hint()
 
 
-def parse_path(text: str) -> Path:
+def parse_provider_path(text: str) -> Path:
     """A path from a provider's own words; empty if the text is no path."""
     if not text or len(text) > _PATH or any(space in text for space in " \t\r\n"):
         return ()
-    return parse(text)
+    return parse_path(text)
 
 
 def _name(found: re.Match[str]) -> tuple[Path, Any]:
-    return parse_path(found[1]), None
+    return parse_provider_path(found[1]), None
 
 
 def _first_name(found: re.Match[str]) -> tuple[Path, Any]:
@@ -118,7 +127,7 @@ def _pointer(found: re.Match[str]) -> tuple[Path, Any]:
 
 def _ruled(found: re.Match[str]) -> tuple[Path, Any]:
     got = re.search(r"\bgot (.{1,200}?)\.?$", found[2])
-    return parse_path(found[1]), _value(got[1]) if got else None
+    return parse_provider_path(found[1]), _value(got[1]) if got else None
 
 
 def _model(_: re.Match[str]) -> tuple[Path, Any]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from .changes import Receipt
-from .paths import Path, dotted
+from .paths import Path, format_path
 
 __all__ = ["KINDS", "Fault", "Kind", "Owner"]
 
@@ -108,7 +108,7 @@ class Fault(Exception):
     @property
     def param(self) -> str | None:
         """The path as OpenAI writes it, `messages[0].content`; None if there is none."""
-        return dotted(self.path) or None
+        return format_path(self.path) or None
 
     def locate(self, receipt: Receipt) -> Fault:
         """The same fault, its path as the client wrote it."""

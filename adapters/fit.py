@@ -24,7 +24,7 @@ from dragoman.schemas import Schema, load
 from .call import Context, JsonObject
 from .edits import Edits, remove
 from .faults import Fault
-from .paths import Path, dotted, lookup
+from .paths import Path, format_path, lookup
 from .suggestions import did_you_mean
 from .validation import Validator, Violation
 
@@ -106,7 +106,7 @@ def _record_drop_or_reject(body: JsonObject, path: Path, ctx: Context, why: str,
     elif ctx.target.policy.unsupported == "drop":
         ctx.receipt.record_drop(path, why)
     else:
-        name = dotted(ctx.receipt.unmap(path))
+        name = format_path(ctx.receipt.unmap(path))
         message = f"{name} cannot be served: {why}; leave it out, or set the policy unsupported to drop"
         raise Fault("unsupported_parameter", message, path, value, code="unsupported_parameter")
 
@@ -164,7 +164,7 @@ def _keeps_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras, hub
     if lookup(body, path) is None:
         ctx.receipt.record_drop(path, "null, and not a known parameter", "form")
     elif choice == "error" or (nested and choice == "pass-through"):
-        text = f"{dotted(ctx.receipt.unmap(path))} is not a known parameter{_suggest_name(path, hub)}"
+        text = f"{format_path(ctx.receipt.unmap(path))} is not a known parameter{_suggest_name(path, hub)}"
         raise Fault("extra_parameter", text, path, lookup(body, path), code="unknown_parameter")
     elif choice == "drop" or extras == "drop":
         ctx.receipt.record_drop(path, "not a known parameter")

@@ -29,7 +29,7 @@ import orjson
 from .call import JsonObject
 from .duplicates import describe_place, duplicate_key_fault
 from .faults import Fault
-from .paths import Path, dotted
+from .paths import Path, format_path
 
 __all__ = ["BOM", "MAX_DEPTH", "SYNTAX_CODES", "read_any", "read_object"]
 
@@ -128,7 +128,7 @@ def _check_exactly(text: str, skipped: int) -> None:
         raise duplicate_key_fault(text, skipped) from None
     if bad_numbers:
         path = _find_path(bad_numbers[-1], value)
-        where = f" at {_shorten(dotted(path))}" if path else ""
+        where = f" at {_shorten(format_path(path))}" if path else ""
         shown = _shorten(bad_numbers[-1].digits)
         text = f"The number {shown}{where} is out of range: it does not fit in 64 bits"
         raise _fault("number_out_of_range", text, path)

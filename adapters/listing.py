@@ -8,13 +8,13 @@ from typing import Literal, TypeAlias
 
 from .call import Call, JsonObject
 
-__all__ = ["Information", "Listed", "Task", "lists_as_openai"]
+__all__ = ["Information", "ListedModel", "Task", "list_as_openai"]
 
 Task: TypeAlias = Literal["chat", "completions", "embeddings"]
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedModel:
     """A model that a caller may use: its name, what it is for, and since when it is configured, in seconds of Unix
     time."""
 
@@ -34,21 +34,21 @@ class Information:
     """
 
     about: Literal["all", "named", "default", "none"]
-    write: Callable[[Sequence[Listed], Call], JsonObject]
+    write: Callable[[Sequence[ListedModel], Call], JsonObject]
     paths: tuple[str, ...]
 
 
-def lists_as_openai(owner: str, *paths: str) -> Mapping[str, Information]:
+def list_as_openai(owner: str, *paths: str) -> Mapping[str, Information]:
     """The lists of dialects that have OpenAI's, from the OpenAI OpenAPI document 2.3: ListModelsResponse and Model.
     One model is found below each of the paths."""
 
-    def entry(model: Listed) -> JsonObject:
+    def entry(model: ListedModel) -> JsonObject:
         return {"id": model.name, "object": "model", "created": model.since, "owned_by": owner}
 
-    def models(models: Sequence[Listed], _call: Call) -> JsonObject:
+    def models(models: Sequence[ListedModel], _call: Call) -> JsonObject:
         return {"object": "list", "data": [entry(model) for model in models]}
 
-    def model(models: Sequence[Listed], _call: Call) -> JsonObject:
+    def model(models: Sequence[ListedModel], _call: Call) -> JsonObject:
         (one,) = models
         return entry(one)
 

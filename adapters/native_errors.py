@@ -17,7 +17,7 @@ import orjson
 from .call import Context, Reply
 from .error_texts import default_message, extract_text, find_hint, truncate
 from .faults import Fault, Kind
-from .native_shapes import MAX_RAW, Native, parse_body, recognize, recognize_text
+from .native_shapes import MAX_RAW, NativeError, parse_body, recognize, recognize_text
 from .retry_after import read_retry_after
 
 __all__ = ["Words", "read_error_object", "read_fault", "read_stray_text"]
@@ -126,7 +126,7 @@ _REDIRECT = "The provider answered with a redirect (status {}), which is never f
 _REFUSED = "The provider refused the proxy's own credentials: whoever runs the proxy has to check the provider's key"
 
 
-def _build_fault(native: Native, status: int, words: Words, body: Any, retry_after: float | None = None) -> Fault:
+def _build_fault(native: NativeError, status: int, words: Words, body: Any, retry_after: float | None = None) -> Fault:
     """Decide the kind and the status, and put the fault together."""
     text = native.message
     found = find_hint(text)
@@ -149,7 +149,7 @@ def _build_fault(native: Native, status: int, words: Words, body: Any, retry_aft
     )
 
 
-def _kind(native: Native, status: int, words: Words, hinted: Kind | None) -> Kind:
+def _kind(native: NativeError, status: int, words: Words, hinted: Kind | None) -> Kind:
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     if status >= 500:

@@ -26,11 +26,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .error_texts import extract_text, parse_path, split_code, truncate, word
+from .error_texts import extract_text, parse_provider_path, read_word, split_code, truncate
 from .jsontext import read_any
-from .paths import Path, dotted
+from .paths import Path, format_path
 
-__all__ = ["MAX_RAW", "Native", "parse_body", "recognize", "recognize_text"]
+__all__ = ["MAX_RAW", "NativeError", "parse_body", "recognize", "recognize_text"]
 
 MAX_RAW = 65536
 _NESTED = ("error", "external_model_message", "message", "detail")
@@ -38,7 +38,7 @@ _DEPTH = 4
 
 
 @dataclass(slots=True)
-class Native:
+class NativeError:
     """An error as the provider reported it, before it is decided whose fault it is."""
 
     message: str = ""
@@ -48,9 +48,9 @@ class Native:
     words: list[str] = field(default_factory=list)
     status: int = 0
 
-    def around(self, inner: Native) -> Native:
+    def merge_inner(self, inner: NativeError) -> NativeError:
         """The facts of `inner`, completed by those of the object that contains it."""
-        return Native(
+        return NativeError(
             inner.message or self.message,
             inner.code or self.code,
             inner.path or self.path,
@@ -60,7 +60,7 @@ class Native:
         )
 
 
-def recognize(body: Any, depth: int = 0) -> Native:
+def recognize(body: Any, depth: int = 0) -> NativeError:
     """The error in a parsed JSON body of any known shape; an unknown shape gives an empty message."""
     if isinstance(body, list):
         body = next((one for one in body if isinstance(one, dict)), {})
@@ -72,21 +72,21 @@ def recognize(body: Any, depth: int = 0) -> Native:
         inner = recognize(inside, depth + 1)
         if key == "external_model_message" and own.message and inner.message:
             inner.message = truncate(f"{own.message}: {inner.message}")
-        own = own.around(inner)
+        own = own.merge_inner(inner)
     return own
 
 
-def _own(body: Mapping[str, Any]) -> Native:
+def _own(body: Mapping[str, Any]) -> NativeError:
     """What one object says itself."""
     entries = _entries(body)
     path, value, said, first_type = _located(entries)
     texts = [_text(body.get(key)) for key in ("message", "detail", "error")]
-    path = path or next((parse_path(name) for name in _names(body, entries) if parse_path(name)), ())
-    labels = [word(body.get(key)) for key in ("code", "error_code", "error_type", "type")]
+    path = path or next((parse_provider_path(name) for name in _names(body, entries) if parse_provider_path(name)), ())
+    labels = [read_word(body.get(key)) for key in ("code", "error_code", "error_type", "type")]
     if texts[0] and texts[2]:
-        labels.append(word(body["error"]))
+        labels.append(read_word(body["error"]))
     inner_codes = list(_inner_codes(body.get("innererror")))
-    return Native(
+    return NativeError(
         message=next((text for text in texts if text), "") or said,
         code=labels[0] or first_type,
         path=path,
@@ -110,17 +110,17 @@ def _located(entries: list[dict[str, Any]]) -> tuple[Path, Any, str, str | None]
     sentences = []
     for entry in entries:
         if said := _text(entry.get("msg")):
-            where = dotted(_loc(entry.get("loc")))
+            where = format_path(_loc(entry.get("loc")))
             sentences.append(f"{where}: {said}" if where else said)
     value = first.get("input") if first.get("value") is None else first.get("value")
-    kind = word(first.get("type")) if "loc" in first else None
+    kind = read_word(first.get("type")) if "loc" in first else None
     return _loc(first.get("loc")), value, truncate("; ".join(sentences)), kind
 
 
 def _loc(loc: Any) -> Path:
     """`["body", "messages", "0"]` -> `("messages", 0)`: digits are a position everywhere but in front."""
     if isinstance(loc, str):
-        return parse_path(loc.removeprefix("body."))
+        return parse_provider_path(loc.removeprefix("body."))
     if not isinstance(loc, list):
         return ()
     parts = [part for part in loc if isinstance(part, str | int) and not isinstance(part, bool)]
@@ -143,14 +143,14 @@ def _inner_codes(inner: Any) -> Iterable[str]:
     for _ in range(_DEPTH):
         if not isinstance(inner, dict):
             return
-        if code := word(inner.get("code")):
+        if code := read_word(inner.get("code")):
             yield code
         inner = inner.get("innererror")
 
 
 def _own_status(body: Mapping[str, Any]) -> int:
     for key in ("status", "status_code", "code"):
-        text = word(body.get(key))
+        text = read_word(body.get(key))
         if text and re.fullmatch("[45][0-9][0-9]", text):
             return int(text)
     return 0
@@ -168,10 +168,10 @@ def _object_in(value: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def recognize_text(text: str) -> Native:
+def recognize_text(text: str) -> NativeError:
     """The error in a body that is no JSON: plain text or HTML."""
     code, message = split_code(extract_text(text[:MAX_RAW]))
-    return Native(message, words=[code] if code else [])
+    return NativeError(message, words=[code] if code else [])
 
 
 def parse_body(raw: bytes) -> Any:

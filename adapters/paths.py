@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-__all__ = ["Path", "dotted", "lookup", "parse"]
+__all__ = ["Path", "format_path", "lookup", "parse_path"]
 
 Path: TypeAlias = tuple[str | int, ...]
 
 _PART = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
-def dotted(path: Iterable[str | int]) -> str:
+def format_path(path: Iterable[str | int]) -> str:
     """`("messages", 0, "content")` -> `messages[0].content`, the form that OpenAI's `error.param` has."""
     text = ""
     for part in path:
@@ -24,8 +24,8 @@ def dotted(path: Iterable[str | int]) -> str:
     return text
 
 
-def parse(text: str) -> Path:
-    """The reverse of `dotted`; positions may also be written `messages.0.content`."""
+def parse_path(text: str) -> Path:
+    """The reverse of `format_path`; positions may also be written `messages.0.content`."""
     return tuple(
         int(index or name) if index or name.isdecimal() else name
         for index, name in _PART.findall(text.removeprefix("$."))

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from .call import Call
 from .dialect import Dialect, Served
 from .faults import Fault
-from .suggestions import did_you_mean, nearest
+from .suggestions import did_you_mean, find_nearest
 
 __all__ = ["Route", "RouteTable"]
 
@@ -36,7 +36,7 @@ class Route:
 
     def resolve(self, call: Call, task: Callable[[str], str | None]) -> Route:
         """The route of the protocol that the call asks for. `task` gives the task of a model. Raises Fault."""
-        choose = self.dialect.protocol_of if self.shared else None
+        choose = self.dialect.choose_protocol if self.shared else None
         return self if choose is None else self.for_protocol(choose(call, task))
 
     def for_protocol(self, protocol: str) -> Route:
@@ -83,7 +83,7 @@ class RouteTable:
             route = next((route for pattern, route in self._patterns if _matches(pattern, parts)), None)
         return route
 
-    def match_stored(self, path: str) -> tuple[Route, str, str] | None:
+    def match_stored_response(self, path: str) -> tuple[Route, str, str] | None:
         """For the path of a kept response: the route that made it, its id, and the part of it that is asked for."""
         for base, route in self._stored.items():
             if path.startswith(base):
@@ -111,7 +111,7 @@ class RouteTable:
         self._add_group(route, patterns)
         for pattern in patterns:
             if "{" in pattern:
-                shared = routes if route.dialect.protocol_of is not None else {}
+                shared = routes if route.dialect.choose_protocol is not None else {}
                 self._patterns.append((pattern.split("/"), replace(route, shared=shared)))
             else:
                 self._exact[pattern] = route
@@ -132,7 +132,7 @@ def _beginning(path: str) -> str:
 def _closest_pattern(path: str, patterns: tuple[str, ...]) -> str:
     """Prefer the pattern that is most like the path among those that begin as it does, else the first."""
     alike = [pattern for pattern in patterns if _beginning(pattern) == _beginning(path)]
-    return nearest(path, alike or patterns[:1], likeness=0)[0]
+    return find_nearest(path, alike or patterns[:1], likeness=0)[0]
 
 
 def _matches(pattern: list[str], parts: list[str]) -> bool:

@@ -97,7 +97,7 @@ class StreamReader(Protocol):
     """`read_stream`: a provider's bytes in, hub outputs and one terminal out. It alone decides completeness."""
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """True once an End or a Fault was returned; nothing is returned after it."""
 
     def receive(self, data: bytes) -> list[Output]:

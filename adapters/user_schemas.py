@@ -10,7 +10,7 @@ import orjson
 
 from .call import JsonObject
 from .faults import Fault
-from .paths import Path, dotted, lookup
+from .paths import Path, format_path, lookup
 from .validation import Validator, load_validator
 
 __all__ = ["check_responses_schemas", "check_user_schemas"]
@@ -64,10 +64,10 @@ def _check(holder: JsonObject, above: Path, below: Path, code: str) -> None:
         return
     path = above + below
     if why is not None:
-        raise Fault("invalid_request", f"{dotted(path)} is not accepted: the schema {why}", path, code=code)
+        raise Fault("invalid_request", f"{format_path(path)} is not accepted: the schema {why}", path, code=code)
     found = next(rules.violations(schema))
-    said = found.message.removeprefix(dotted(found.path)).strip()
-    text = f"{dotted(path)} is not accepted: {_pointer(found.path)} {said}"
+    said = found.message.removeprefix(format_path(found.path)).strip()
+    text = f"{format_path(path)} is not accepted: {_pointer(found.path)} {said}"
     raise Fault("invalid_request", text, path, found.value, code=code)
 
 

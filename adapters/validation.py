@@ -15,7 +15,7 @@ from dragoman.schemas import Schema, load, names
 
 from .call import JsonObject
 from .faults import Fault, Kind
-from .paths import Path, dotted
+from .paths import Path, format_path
 from .suggestions import did_you_mean
 
 __all__ = ["Validator", "Violation", "load_validator", "request_validator"]
@@ -123,7 +123,7 @@ class Validator:
             text = said or _sentence(keyword, limit if name is None else name, found, error.message)
             if name is not None and position < _SUGGESTED:
                 text += did_you_mean(name, rule.get("properties", ()))
-            yield Violation(place, keyword, limit, found, rule, f"{dotted(place) or 'The body'} {text}")
+            yield Violation(place, keyword, limit, found, rule, f"{format_path(place) or 'The body'} {text}")
 
     def _rule(self, schema_path: list[str | int]) -> tuple[Schema, str | None]:
         """The subschema that failed, and the nearest `x-message` on the way down to it."""

@@ -10,10 +10,17 @@ from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.extras import EXTRA_PARAMETERS, read_extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.fit import Extras
-from dragoman.adapters.suggestions import nearest
+from dragoman.adapters.suggestions import find_nearest
 from dragoman.adapters.validation import Validator, load_validator
 
-__all__ = ["DEFAULT_API_VERSION", "DEPLOYMENT", "call_maker", "check_version", "extras_of", "settle_extras"]
+__all__ = [
+    "DEFAULT_API_VERSION",
+    "DEPLOYMENT",
+    "apply_extras_header",
+    "check_version",
+    "choose_extras",
+    "create_call_maker",
+]
 
 DEFAULT_API_VERSION = "2024-05-01-preview"
 DEPLOYMENT = "azureml-model-deployment"
@@ -29,7 +36,7 @@ def check_version(call: Call) -> None:
     )
 
 
-def settle_extras(body: JsonObject, rules: Validator, call: Call, ctx: Context) -> None:
+def apply_extras_header(body: JsonObject, rules: Validator, call: Call, ctx: Context) -> None:
     """Refuse, drop or keep what a client's body has beyond the API, as its header says. Raises Fault."""
     extras = [name for name in body if name not in rules.known]
     choice = read_extra_parameters(call.headers) or "error"
@@ -50,16 +57,16 @@ def settle_extras(body: JsonObject, rules: Validator, call: Call, ctx: Context) 
 
 def _meant(extras: list[str], known: Collection[str]) -> str:
     """A question for each name that comes close to a known one."""
-    found = ((name, nearest(name, known)) for name in extras)
+    found = ((name, find_nearest(name, known)) for name in extras)
     return "".join(f" Did you mean {close[0]} by {name}?" for name, close in found if close)
 
 
-def extras_of(ctx: Context) -> Extras:
+def choose_extras(ctx: Context) -> Extras:
     """What to do with the extra parameters of a request to this provider."""
     return "keep-all" if read_extra_parameters(ctx.call.headers) == "pass-through" else "keep"
 
 
-def call_maker(path: str, schema: str) -> Callable[[JsonObject, Context], Call]:
+def create_call_maker(path: str, schema: str) -> Callable[[JsonObject, Context], Call]:
     """`make_call` of a protocol at that path, whose requests have the schema of that name."""
 
     def make_call(body: JsonObject, ctx: Context) -> Call:

@@ -8,7 +8,7 @@ all others     {code, error, message, param, status}; extra parameters also have
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.error_replies import describe, format_value, reply
+from dragoman.adapters.error_replies import describe, format_value, make_reply
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.native_errors import Words
 
@@ -72,7 +72,7 @@ _TITLES = {
 
 def write_fault(fault: Fault, ctx: Context) -> Reply:
     body = error_body(fault, ctx.profile)
-    return reply(body["status"], body, fault, x_ms_error_code=_code(fault))
+    return make_reply(body["status"], body, fault, x_ms_error_code=_code(fault))
 
 
 def error_body(fault: Fault, profile: str = "actual") -> JsonObject:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dragoman.adapters.call import Call, JsonObject
 from dragoman.adapters.dialect import prefix
-from dragoman.adapters.listing import Information, Listed, Task
+from dragoman.adapters.listing import Information, ListedModel, Task
 
 from .calls import check_version
 
@@ -19,7 +19,7 @@ _TYPES: Mapping[Task, str] = {
 }
 
 
-def _info(models: Sequence[Listed], call: Call) -> JsonObject:
+def _info(models: Sequence[ListedModel], call: Call) -> JsonObject:
     check_version(call)
     (model,) = models
     return {"model_name": model.name, "model_type": _TYPES[model.task], "model_provider_name": "dragoman"}

@@ -26,7 +26,7 @@ from dragoman.adapters.fit import drop_or_reject
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
-from .endpoint import call_endpoint, say_stream, without_model
+from .endpoint import fill_stream_flag, make_invocation, remove_model
 from .faults import WORDS
 from .finish import FINISH
 
@@ -43,7 +43,7 @@ _NO_PARAMETERS = {"type": "object", "properties": {}}
 
 
 def _rewrite(body: JsonObject, ctx: Context) -> None:
-    without_model(body, ctx)
+    remove_model(body, ctx)
     rename_token_limit(body, ctx)
     drop_stream_options(body, ctx)
     clamp_effort(body, load_validator("databricks/chat.request", ctx.profile), ctx)
@@ -54,8 +54,8 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
 
 
 def _make_call(body: JsonObject, ctx: Context) -> Call:
-    say_stream(body, ctx)
-    return call_endpoint(body, ctx)
+    fill_stream_flag(body, ctx)
+    return make_invocation(body, ctx)
 
 
 def _messages(messages: list[JsonObject], ctx: Context) -> list[JsonObject]:

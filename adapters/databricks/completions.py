@@ -25,7 +25,7 @@ from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
 from .choice_serializer import ChoiceSerializer
-from .endpoint import call_endpoint, name_endpoint, say_stream, settle_stream, without_model
+from .endpoint import fill_stream_defaults, fill_stream_flag, make_invocation, remove_model, set_model_from_path
 from .faults import WORDS, error_event, write_fault
 from .finish import FINISH
 
@@ -35,7 +35,7 @@ REPLY_RULES = ReplyRules("databricks", words=WORDS, finish=FINISH, known=FINISH_
 
 
 def _rewrite(body: JsonObject, ctx: Context) -> None:
-    without_model(body, ctx)
+    remove_model(body, ctx)
     drop_stream_options(body, ctx)
     drop_idle_best_of(body, ctx)
     _of_kind(
@@ -52,8 +52,8 @@ def _make_call(body: JsonObject, ctx: Context) -> Call:
             ("stream",), "the choices of one prompt cannot be told apart in a stream: asked for whole"
         )
         body["stream"] = False
-    say_stream(body, ctx)
-    return call_endpoint(body, ctx)
+    fill_stream_flag(body, ctx)
+    return make_invocation(body, ctx)
 
 
 def _of_kind(body: JsonObject, name: str, ctx: Context, taken: bool, why: str) -> None:
@@ -89,8 +89,8 @@ def _is_numbered(choice: Any) -> bool:
 def read_request(call: Call, ctx: Context) -> JsonObject:
     check_request(call.body, load_validator("databricks/completions.request", ctx.profile))
     body = dict(call.body)
-    name_endpoint(body, call, ctx)
-    settle_stream(body, ctx)
+    set_model_from_path(body, call, ctx)
+    fill_stream_defaults(body, ctx)
     return body
 
 

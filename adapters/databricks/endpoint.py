@@ -7,9 +7,16 @@ from urllib.parse import quote
 
 from dragoman.adapters.call import Call, Context, JsonObject
 
-from .invocations import endpoint_of
+from .invocations import parse_endpoint_name
 
-__all__ = ["call_endpoint", "invocations", "name_endpoint", "say_stream", "settle_stream", "without_model"]
+__all__ = [
+    "fill_stream_defaults",
+    "fill_stream_flag",
+    "invocations",
+    "make_invocation",
+    "remove_model",
+    "set_model_from_path",
+]
 
 
 @lru_cache(maxsize=256)
@@ -18,19 +25,19 @@ def invocations(name: str) -> str:
     return f"/serving-endpoints/{quote(name, safe='')}/invocations"
 
 
-def without_model(body: JsonObject, ctx: Context) -> None:
+def remove_model(body: JsonObject, ctx: Context) -> None:
     """Toward a provider the address names the model."""
     if "model" in body:
         del body["model"]
         ctx.receipt.record_move(("model",), (), "the endpoint's name stands in the address")
 
 
-def call_endpoint(body: JsonObject, ctx: Context) -> Call:
+def make_invocation(body: JsonObject, ctx: Context) -> Call:
     """The call of a body that names no model."""
     return Call("POST", invocations(ctx.target.model), body)
 
 
-def say_stream(body: JsonObject, ctx: Context) -> None:
+def fill_stream_flag(body: JsonObject, ctx: Context) -> None:
     """Toward a provider it is always said whether to stream."""
     if body.get("stream") is None:
         note = ctx.receipt.record_conversion if "stream" in body else ctx.receipt.record_fill
@@ -38,15 +45,15 @@ def say_stream(body: JsonObject, ctx: Context) -> None:
         body["stream"] = False
 
 
-def name_endpoint(body: JsonObject, call: Call, ctx: Context) -> None:
+def set_model_from_path(body: JsonObject, call: Call, ctx: Context) -> None:
     """The model of a client's request is the endpoint that its address names, where it names one."""
-    if (endpoint := endpoint_of(call.path)) is not None:
+    if (endpoint := parse_endpoint_name(call.path)) is not None:
         if "model" in body:
             ctx.receipt.record_drop(("model",), "the address names the endpoint", "form")
         body["model"] = endpoint
 
 
-def settle_stream(body: JsonObject, ctx: Context) -> None:
+def fill_stream_defaults(body: JsonObject, ctx: Context) -> None:
     """What a client's request leaves out about streaming: the documented default, and that streams tell the usage."""
     if body.get("stream") is None and ctx.profile == "documented":
         note = ctx.receipt.record_conversion if "stream" in body else ctx.receipt.record_fill

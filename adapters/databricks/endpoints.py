@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from dragoman.adapters.call import Call, JsonObject
 from dragoman.adapters.dialect import prefix
-from dragoman.adapters.listing import Information, Listed, Task
+from dragoman.adapters.listing import Information, ListedModel, Task
 
 __all__ = ["INFORMATION"]
 
@@ -23,20 +23,20 @@ _TASKS: Mapping[Task, str] = {
 }
 
 
-def _endpoints(models: Sequence[Listed], _call: Call) -> JsonObject:
+def _endpoints(models: Sequence[ListedModel], _call: Call) -> JsonObject:
     return {"endpoints": [_summary(model) for model in models]}
 
 
-def _endpoint(models: Sequence[Listed], _call: Call) -> JsonObject:
+def _endpoint(models: Sequence[ListedModel], _call: Call) -> JsonObject:
     (model,) = models
     return {**_summary(model), "permission_level": "CAN_QUERY", "route_optimized": False}
 
 
-def _host(_models: Sequence[Listed], _call: Call) -> JsonObject:
+def _host(_models: Sequence[ListedModel], _call: Call) -> JsonObject:
     return {}
 
 
-def _summary(model: Listed) -> JsonObject:
+def _summary(model: ListedModel) -> JsonObject:
     return {
         "id": model.name,
         "name": model.name,

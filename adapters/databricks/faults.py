@@ -7,7 +7,7 @@ SCIM error. Only the error event of a stream has `error`, for the sake of OpenAI
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.error_replies import describe_with_param, reply
+from dragoman.adapters.error_replies import describe_with_parameter, make_reply
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.jsontext import SYNTAX_CODES
 from dragoman.adapters.native_errors import Words
@@ -66,13 +66,13 @@ _UNREADABLE = "Bad request: json:"
 
 
 def write_fault(fault: Fault, ctx: Context) -> Reply:
-    return reply(_WRITTEN[fault.kind][0] or fault.status, error_body(fault), fault)
+    return make_reply(_WRITTEN[fault.kind][0] or fault.status, error_body(fault), fault)
 
 
 def error_body(fault: Fault) -> JsonObject:
     if fault.code in SYNTAX_CODES:
-        return {"error_code": "BAD_REQUEST", "message": f"{_UNREADABLE} {describe_with_param(fault)}"}
-    return {"error_code": _WRITTEN[fault.kind][1], "message": _unknown(fault) + describe_with_param(fault)}
+        return {"error_code": "BAD_REQUEST", "message": f"{_UNREADABLE} {describe_with_parameter(fault)}"}
+    return {"error_code": _WRITTEN[fault.kind][1], "message": _unknown(fault) + describe_with_parameter(fault)}
 
 
 def _unknown(fault: Fault) -> str:

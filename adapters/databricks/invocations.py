@@ -11,19 +11,19 @@ from urllib.parse import unquote
 from dragoman.adapters.call import Call
 from dragoman.schemas import load
 
-__all__ = ["endpoint_of", "protocol_of"]
+__all__ = ["choose_protocol", "parse_endpoint_name"]
 
 _INVOCATIONS = re.compile(r"/serving-endpoints/([^/]+)/invocations")
 _OF_EMBEDDINGS_TOO = {"model", "input", "user"}
 
 
-def endpoint_of(path: str) -> str | None:
+def parse_endpoint_name(path: str) -> str | None:
     """The endpoint that an address names, which is the model; None where the body has to name it."""
     named = _INVOCATIONS.fullmatch(path)
     return None if named is None else unquote(named[1])
 
 
-def protocol_of(call: Call, task: Callable[[str], str | None]) -> str:
+def choose_protocol(call: Call, task: Callable[[str], str | None]) -> str:
     """`messages` asks for chat, `prompt` for completions. `input` asks for what `task` tells of the endpoint; where
     it tells nothing, for responses if anything in the body is theirs alone, else for embeddings."""
     body = call.body
@@ -31,7 +31,7 @@ def protocol_of(call: Call, task: Callable[[str], str | None]) -> str:
         return "chat"
     if "input" not in body:
         return "completions"
-    endpoint = endpoint_of(call.path)
+    endpoint = parse_endpoint_name(call.path)
     configured = None if endpoint is None else task(endpoint)
     if configured is not None:
         return configured

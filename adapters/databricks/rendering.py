@@ -9,7 +9,7 @@ from __future__ import annotations
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.responses.events import OUTPUT_TEXT, REFUSAL
 
-from .blocks import output_message, said_part
+from .function_blocks import convert_refusal_part, pack_output_item
 
 __all__ = ["DocumentedEvents"]
 
@@ -28,7 +28,7 @@ class DocumentedEvents:
             return event
         item = event.get("item")
         if isinstance(item, dict):
-            item = output_message({"status": "in_progress", **item})
+            item = pack_output_item({"status": "in_progress", **item})
             self._place(index, item)
         place = self._places.get(index, index)
         if place is None:
@@ -49,7 +49,7 @@ class DocumentedEvents:
 def _without_refusal(event: JsonObject) -> JsonObject:
     """The event; one that speaks of a refusal, as one of text."""
     if isinstance(event.get("part"), dict):
-        return {**event, "part": said_part(event["part"])}
+        return {**event, "part": convert_refusal_part(event["part"])}
     kind = _AS_TEXT.get(event["type"])
     if kind is None:
         return event

@@ -21,15 +21,15 @@ from dragoman.adapters.responses.reply import read_response
 from dragoman.adapters.responses.stream import ResponsesStreamReader
 from dragoman.adapters.validation import load_validator
 
-from .blocks import input_messages
+from .encrypted_reasoning import move_reasoning_out_of_input
 from .faults import WORDS
-from .hub_forms import in_hub_forms
-from .sealed import beside_the_input
-from .shapes import nested_choice, nested_format, nested_tool
+from .function_blocks import pack_input_messages
+from .hub_forms import convert_to_hub_forms
+from .shapes import nest_choice, nest_format, nest_tool
 
 __all__ = ["CALLED"]
 
-REPLY_RULES = ReplyRules("databricks", words=WORDS, to_hub_forms=in_hub_forms)
+REPLY_RULES = ReplyRules("databricks", words=WORDS, to_hub_forms=convert_to_hub_forms)
 
 _LONGEST_ID = 64
 _KEPT_HERE = ("store", "previous_response_id")
@@ -44,9 +44,9 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
             ctx.receipt.record_drop((name,), "dragoman keeps responses itself", "form")
     _write_input(body, ctx)
     if ctx.profile == "documented":
-        beside_the_input(body, ctx)
+        move_reasoning_out_of_input(body, ctx)
         if isinstance(body.get("input"), list):
-            body["input"] = input_messages(body["input"], ctx)
+            body["input"] = pack_input_messages(body["input"], ctx)
     _nest(body, ctx)
     rules = load_validator("databricks/responses.request", ctx.profile)
     clamp_effort(body, rules, ctx, ("reasoning", "effort"), HUB_RESPONSES)
@@ -85,19 +85,19 @@ def _item(item: JsonObject, path: Path, ctx: Context) -> JsonObject:
 
 def _nest(body: JsonObject, ctx: Context) -> None:
     if body.get("tools"):
-        body["tools"] = [nested_tool(tool) for tool in body["tools"]]
+        body["tools"] = [nest_tool(tool) for tool in body["tools"]]
         ctx.receipt.record_conversion(("tools",), "nested as in chat")
         places = [
             (("tools", i), ("tools", i, "function")) for i, tool in enumerate(body["tools"]) if "function" in tool
         ]
         ctx.receipt.map_paths(places)
     if isinstance(body.get("tool_choice"), dict):
-        body["tool_choice"] = nested_choice(body["tool_choice"])
+        body["tool_choice"] = nest_choice(body["tool_choice"])
         ctx.receipt.record_conversion(("tool_choice",), "nested as in chat")
         ctx.receipt.map_paths([(("tool_choice",), ("tool_choice", "function"))])
     text: Any = body.get("text")
     if isinstance(text, dict) and isinstance(text.get("format"), dict):
-        body["text"] = {**text, "format": nested_format(text["format"])}
+        body["text"] = {**text, "format": nest_format(text["format"])}
         ctx.receipt.record_conversion(("text", "format"), "nested as in chat")
         ctx.receipt.map_paths([(("text", "format"), ("text", "format", "json_schema"))])
 

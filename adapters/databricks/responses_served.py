@@ -17,12 +17,12 @@ from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.validation import load_validator
 from dragoman.schemas import load
 
-from .blocks import input_items, output_messages
+from .encrypted_reasoning import move_reasoning_into_input
 from .faults import error_event, write_fault
-from .invocations import endpoint_of
+from .function_blocks import pack_output_items, unpack_input_items
+from .invocations import parse_endpoint_name
 from .rendering import DocumentedEvents
-from .sealed import in_the_input
-from .shapes import flat_choice, flat_format, flat_tool, nested_choice, nested_tool
+from .shapes import flatten_choice, flatten_format, flatten_tool, nest_choice, nest_tool
 
 __all__ = ["SERVED"]
 
@@ -32,15 +32,15 @@ def read_request(call: Call, ctx: Context) -> JsonObject:
     check_request(body, load_validator("databricks/responses.request", ctx.profile))
     _flatten(body, ctx)
     if isinstance(body["input"], list):
-        body["input"] = input_items(body["input"], ctx)
-    in_the_input(body, ctx)
+        body["input"] = unpack_input_items(body["input"], ctx)
+    move_reasoning_into_input(body, ctx)
     _without_usage_option(body, ctx)
     return body
 
 
 def _named(call: Call, ctx: Context) -> JsonObject:
     """The body with the model that the address names. The documented API wants one in the body too."""
-    body, endpoint = dict(call.body), endpoint_of(call.path)
+    body, endpoint = dict(call.body), parse_endpoint_name(call.path)
     if endpoint is None or (ctx.profile == "documented" and "model" not in body):
         return body
     if "model" in body:
@@ -53,20 +53,20 @@ def _flatten(body: JsonObject, ctx: Context) -> None:
     """Alter the body's tools, choice and format into the hub's flat forms."""
     tools: Any = body.get("tools")
     if isinstance(tools, list):
-        body["tools"] = [flat_tool(tool) for tool in tools]
+        body["tools"] = [flatten_tool(tool) for tool in tools]
         for i, tool in enumerate(tools):
             if "function" in tool:
                 ctx.receipt.record_conversion(("tools", i), "tools are flat in the hub")
                 ctx.receipt.map_paths([(("tools", i, "function"), ("tools", i))])
     choice: Any = body.get("tool_choice")
     if isinstance(choice, dict) and "function" in choice:
-        body["tool_choice"] = flat_choice(choice)
+        body["tool_choice"] = flatten_choice(choice)
         ctx.receipt.record_conversion(("tool_choice",), "flat in the hub")
         ctx.receipt.map_paths([(("tool_choice", "function"), ("tool_choice",))])
     text: Any = body.get("text")
     form = text.get("format") if isinstance(text, dict) else None
     if isinstance(form, dict) and "json_schema" in form:
-        body["text"] = {**text, "format": flat_format(form)}
+        body["text"] = {**text, "format": flatten_format(form)}
         ctx.receipt.record_conversion(("text", "format"), "flat in the hub")
         ctx.receipt.map_paths([(("text", "format", "json_schema"), ("text", "format"))])
 
@@ -93,7 +93,7 @@ def _response(reply: JsonObject, ctx: Context) -> JsonObject:
         body["usage"] = _counts(usage) if ctx.profile == "documented" else {**usage, **_counts(usage)}
     if ctx.profile != "documented":
         return body
-    body["output"] = output_messages(reply.get("output") or [], ctx)
+    body["output"] = pack_output_items(reply.get("output") or [], ctx)
     documented, known = load("databricks/responses.reply")["properties"], load("hub/responses.reply")["properties"]
     return {key: value for key, value in body.items() if key in documented or key not in known}
 
@@ -105,9 +105,9 @@ def _settings(reply: JsonObject, request: JsonObject) -> JsonObject:
     """What the request said of tools and formats, in its own words; in the nested forms, where it is not known."""
     settings: JsonObject = {}
     if "tools" in reply:
-        settings["tools"] = request.get("tools") or [nested_tool(tool) for tool in reply["tools"] or ()]
+        settings["tools"] = request.get("tools") or [nest_tool(tool) for tool in reply["tools"] or ()]
     if "tool_choice" in reply:
-        settings["tool_choice"] = request.get("tool_choice") or nested_choice(reply["tool_choice"])
+        settings["tool_choice"] = request.get("tool_choice") or nest_choice(reply["tool_choice"])
     if isinstance(request.get("text"), dict):
         settings["text"] = {**(reply.get("text") or {}), **request["text"]}
     return settings

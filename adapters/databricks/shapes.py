@@ -6,10 +6,10 @@ from typing import Any
 
 from dragoman.adapters.call import JsonObject
 
-__all__ = ["flat_choice", "flat_format", "flat_tool", "nested_choice", "nested_format", "nested_tool"]
+__all__ = ["flatten_choice", "flatten_format", "flatten_tool", "nest_choice", "nest_format", "nest_tool"]
 
 
-def flat_tool(tool: JsonObject) -> JsonObject:
+def flatten_tool(tool: JsonObject) -> JsonObject:
     function = tool.get("function")
     if not isinstance(function, dict):
         return tool
@@ -18,7 +18,7 @@ def flat_tool(tool: JsonObject) -> JsonObject:
     return made
 
 
-def nested_tool(tool: JsonObject) -> JsonObject:
+def nest_tool(tool: JsonObject) -> JsonObject:
     if tool.get("type") != "function" or "function" in tool:
         return tool
     function = {key: value for key, value in tool.items() if key != "type" and value is not None}
@@ -27,23 +27,23 @@ def nested_tool(tool: JsonObject) -> JsonObject:
     return {"type": "function", "function": function}
 
 
-def flat_choice(choice: Any) -> Any:
+def flatten_choice(choice: Any) -> Any:
     function = choice.get("function") if isinstance(choice, dict) else None
     return {"type": "function", "name": function["name"]} if isinstance(function, dict) else choice
 
 
-def nested_choice(choice: Any) -> Any:
+def nest_choice(choice: Any) -> Any:
     if isinstance(choice, dict) and choice.get("type") == "function" and "name" in choice:
         return {"type": "function", "function": {"name": choice["name"]}}
     return choice
 
 
-def flat_format(form: JsonObject) -> JsonObject:
+def flatten_format(form: JsonObject) -> JsonObject:
     described = form.get("json_schema")
     return {"type": form.get("type"), **described} if isinstance(described, dict) else form
 
 
-def nested_format(form: JsonObject) -> JsonObject:
+def nest_format(form: JsonObject) -> JsonObject:
     if form.get("type") != "json_schema" or "json_schema" in form:
         return form
     return {"type": "json_schema", "json_schema": {key: value for key, value in form.items() if key != "type"}}

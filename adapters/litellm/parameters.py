@@ -10,12 +10,12 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.fit import drop_or_reject, hub_annotations, resolve_extra
 from dragoman.schemas import Schema
 
-__all__ = ["settle_parameters"]
+__all__ = ["drop_unknown_parameters"]
 
 _REASON = "not every provider behind litellm takes it"
 
 
-def settle_parameters(body: JsonObject, ctx: Context, hub: str) -> None:
+def drop_unknown_parameters(body: JsonObject, ctx: Context, hub: str) -> None:
     """Drop or refuse, by the policy, each parameter that litellm does not get. Alters the body. Raises Fault."""
     for name in body.keys() - {"model", "stream"}:
         hint = hub_annotations(hub).get((name,))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.error_replies import describe_with_param, reply
+from dragoman.adapters.error_replies import describe_with_parameter, make_reply
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.jsontext import SYNTAX_CODES
 from dragoman.adapters.native_errors import Words
@@ -76,12 +76,12 @@ _SENTENCES: Mapping[str | tuple[str | None, str | None], str] = {
 def write_fault(fault: Fault, ctx: Context) -> Reply:
     """A 5xx of the provider's stays what it was; what the proxy found out itself has the server's own status."""
     status = fault.status if fault.answered >= 500 else _WRITTEN[fault.kind][0]
-    return reply(status, error_body(fault), fault)
+    return make_reply(status, error_body(fault), fault)
 
 
 def error_body(fault: Fault) -> JsonObject:
     """The body of an error, and of an error event in a stream."""
-    said, text = _sentence(fault), describe_with_param(fault)
+    said, text = _sentence(fault), describe_with_parameter(fault)
     text = f"{said} {text}" if said and said not in text else text
     return {"error": text, "error_type": _WRITTEN[fault.kind][1]}
 

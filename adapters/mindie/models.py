@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from dragoman import __version__
 from dragoman.adapters.call import Call, JsonObject
-from dragoman.adapters.listing import Information, Listed, lists_as_openai
+from dragoman.adapters.listing import Information, ListedModel, list_as_openai
 
 __all__ = ["INFORMATION"]
 
@@ -24,7 +24,7 @@ _UNKNOWN = (
 )
 
 
-def _info(models: Sequence[Listed], _call: Call) -> JsonObject:
+def _info(models: Sequence[ListedModel], _call: Call) -> JsonObject:
     return {
         **dict.fromkeys(_UNKNOWN),
         "max_best_of": 1,
@@ -33,7 +33,7 @@ def _info(models: Sequence[Listed], _call: Call) -> JsonObject:
     }
 
 
-def _details(model: Listed) -> JsonObject:
+def _details(model: ListedModel) -> JsonObject:
     return {
         "model_device_type": "npu",
         "model_dtype": None,
@@ -45,6 +45,6 @@ def _details(model: Listed) -> JsonObject:
 
 
 INFORMATION: Mapping[str, Information] = {
-    **lists_as_openai("MindIE Server", "/mindie/v1/models"),
+    **list_as_openai("MindIE Server", "/mindie/v1/models"),
     "info": Information("all", _info, ("/mindie/info",)),
 }

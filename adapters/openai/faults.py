@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.error_replies import describe, native, reply
+from dragoman.adapters.error_replies import describe, make_reply, native_details
 from dragoman.adapters.faults import Fault, Kind
 
 __all__ = ["error_body", "write_fault"]
@@ -36,13 +36,13 @@ _WORDS: dict[Kind, tuple[str, str | None]] = {
 
 
 def write_fault(fault: Fault, ctx: Context) -> Reply:
-    return reply(fault.status, error_body(fault), fault)
+    return make_reply(fault.status, error_body(fault), fault)
 
 
 def error_body(fault: Fault) -> JsonObject:
     """The body of an error, and of an error event in a stream."""
     kind, word = _WORDS[fault.kind]
     error: JsonObject = {"message": describe(fault), "type": kind, "param": fault.param, "code": fault.code or word}
-    if details := native(fault):
+    if details := native_details(fault):
         error["details"] = details
     return {"error": error}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dragoman.adapters.dialect import prefix
-from dragoman.adapters.listing import lists_as_openai
+from dragoman.adapters.listing import list_as_openai
 
 __all__ = ["INFORMATION"]
 
-INFORMATION = lists_as_openai("dragoman", *prefix("openai", "/v1/models"), "/openai/models")
+INFORMATION = list_as_openai("dragoman", *prefix("openai", "/v1/models"), "/openai/models")

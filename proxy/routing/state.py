@@ -13,7 +13,7 @@ from dragoman.adapters.call import Policy, Target
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.extras import ExtraParameters
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.listing import Listed, Task
+from dragoman.adapters.listing import ListedModel, Task
 from dragoman.adapters.litellm import LITELLM
 from dragoman.adapters.pipeline import TargetPlan, plan_target
 from dragoman.adapters.suggestions import did_you_mean
@@ -130,22 +130,22 @@ class RouterState:
         pattern = match(self._models, model)
         return None if pattern is None else self._models[pattern].task
 
-    def listed(self, caller: Caller) -> list[Listed]:
+    def listed(self, caller: Caller) -> list[ListedModel]:
         """The models that the caller may use, without patterns."""
         return [self._listed(name, name) for name in self._models if "*" not in name and caller.sees(name)]
 
-    def described(self, name: str, caller: Caller) -> Listed:
+    def described(self, name: str, caller: Caller) -> ListedModel:
         """One model that the caller may use. Raises Fault."""
         pattern = match(self._models, name) if caller.sees(name) and "*" not in name else None
         if pattern is None:
             raise Fault("not_found", self._unknown(name, caller).message, ("model",), code="model_not_found")
         return self._listed(name, pattern)
 
-    def _listed(self, name: str, pattern: str) -> Listed:
+    def _listed(self, name: str, pattern: str) -> ListedModel:
         entry = self._models[pattern]
         protocols = {protocol for one in entry.targets for protocol in one.provider.protocols}
         protocols &= {entry.task} if entry.task else protocols
-        return Listed(name, next((task for task in _TASKS if task in protocols), "chat"), self._since)
+        return ListedModel(name, next((task for task in _TASKS if task in protocols), "chat"), self._since)
 
     def candidates(
         self, model: str, caller: Caller, extra: ExtraParameters | None = None, deployment: str | None = None
@@ -222,7 +222,7 @@ class RouterState:
             api_version=configured.api_version,
             deployment=choice.deployment,
             address=configured.address,
-            summarised_reasoning=provider.dialect.summarised_reasoning,
+            summarizes_reasoning=provider.dialect.summarizes_reasoning,
         )
         plan = plan_target(provider.name, provider.dialect, provider.protocols, target)
         return Candidate(provider, plan, choice)

@@ -65,7 +65,7 @@ class Gateway:
                 if request.method == "POST":
                     return await self._exchange(request, identity, path, route)
                 return self._other_method(request, identity, "POST")
-            if (found := self._routes.match_stored(path)) is not None:
+            if (found := self._routes.match_stored_response(path)) is not None:
                 return await self._stored(request, identity, *found)
             if (inquiry := self._desk.find(path)) is not None:
                 return self._tell(request, identity, path, inquiry)

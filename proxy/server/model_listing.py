@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from dragoman.adapters.call import Call, JsonObject
 from dragoman.adapters.dialect import Dialect
-from dragoman.adapters.listing import Information, Listed
+from dragoman.adapters.listing import Information, ListedModel
 from dragoman.proxy.routing.keys import Caller
 from dragoman.proxy.routing.state import RouterState
 
@@ -57,7 +57,7 @@ def told(inquiry: Inquiry, call: Call, caller: Caller, state: RouterState) -> Js
     return inquiry.information.write(_models(inquiry, call, caller, state), call)
 
 
-def _models(inquiry: Inquiry, call: Call, caller: Caller, state: RouterState) -> list[Listed]:
+def _models(inquiry: Inquiry, call: Call, caller: Caller, state: RouterState) -> list[ListedModel]:
     about = inquiry.information.about
     if about == "none":
         return []

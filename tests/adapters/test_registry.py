@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.adapters import dialects
 from dragoman.adapters.dialect import Dialect
-from dragoman.adapters.dialect_check import SIDES, IncompleteDialect, missing_parts, require_complete
+from dragoman.adapters.dialect_check import SIDES, IncompleteDialect, find_missing_parts, require_complete
 from dragoman.adapters.listing import Information
 from dragoman.adapters.providers import AddressForm, BaseAddress, EnvironmentProvider, Vendor
 from dragoman.adapters.registry import NAMES
@@ -54,7 +54,7 @@ def everything_exists(_path: str) -> bool:
 
 
 def lacking(dialect: Dialect, exists: Callable[[str], bool] = everything_exists) -> list[str]:
-    return list(missing_parts("openai", dialect, exists))
+    return list(find_missing_parts("openai", dialect, exists))
 
 
 def test_a_complete_dialect_lacks_nothing() -> None:

@@ -13,7 +13,7 @@ from dragoman.adapters.completions.requests import check_request as check_comple
 from dragoman.adapters.embeddings.requests import check_request as check_embeddings
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any, read_object
-from dragoman.adapters.paths import dotted, lookup
+from dragoman.adapters.paths import format_path, lookup
 from dragoman.adapters.responses.requests import check_request as check_responses
 from dragoman.adapters.sse import Event, Framer, Stray, TooLong
 from dragoman.adapters.validation import Validator, Violation, load_validator
@@ -91,7 +91,7 @@ def validate(data: bytes, subject: Subject) -> list[Finding]:
     try:
         body = read_object(data) if subject.side == "request" else read_any(data)
     except Fault as fault:
-        return [Finding(dotted(fault.path), fault.message)]
+        return [Finding(format_path(fault.path), fault.message)]
     except ValueError as error:
         return [Finding("", f"The payload is not valid JSON: {error}")]
     found = [_finding(violation, rules) for violation in rules.violations(body)]
@@ -109,7 +109,7 @@ def _beyond(body: JsonObject, subject: Subject, rules: Validator) -> list[Findin
         if check is not None:
             check(body, rules)
     except Fault as fault:
-        return [Finding(dotted(fault.path), fault.message, lookup(body, fault.path))]
+        return [Finding(format_path(fault.path), fault.message, lookup(body, fault.path))]
     return []
 
 
@@ -149,4 +149,4 @@ def _completeness(data: bytes, subject: Subject) -> list[Finding]:
 
 def _finding(violation: Violation, rules: Validator, event: int | None = None) -> Finding:
     source = source_of(violation, rules.schema)
-    return Finding(dotted(violation.path), violation.message, violation.value, source, event)
+    return Finding(format_path(violation.path), violation.message, violation.value, source, event)

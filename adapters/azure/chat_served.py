@@ -18,10 +18,10 @@ from dragoman.adapters.chat.requests import check_request
 from dragoman.adapters.chat.writer import RenderingStreamWriter
 from dragoman.adapters.dialect import Served
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.paths import Path, dotted
+from dragoman.adapters.paths import Path, format_path
 from dragoman.adapters.validation import load_validator
 
-from .calls import check_version, settle_extras
+from .calls import apply_extras_header, check_version
 from .faults import error_event, write_fault
 
 __all__ = ["SERVED"]
@@ -36,7 +36,7 @@ def read_request(call: Call, ctx: Context) -> JsonObject:
     rules = load_validator("azure/chat.request", ctx.profile)
     check_request(call.body, rules)
     body = dict(call.body)
-    settle_extras(body, rules, call, ctx)
+    apply_extras_header(body, rules, call, ctx)
     body["messages"] = [_message(message, ("messages", i), ctx) for i, message in enumerate(body["messages"])]
     return body
 
@@ -57,7 +57,7 @@ def _part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
         return part
     place = "text" if part.get("type") == "text" else "image_url"
     if "content" in part and place in part:
-        text = f"{dotted(path)} has both content and {place}"
+        text = f"{format_path(path)} has both content and {place}"
         raise Fault("invalid_request", text, (*path, "content"), code="invalid_value")
     if place == "text":
         ctx.receipt.record_rename((*path, "content"), (*path, "text"), "the hub's name for it")

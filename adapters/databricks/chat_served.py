@@ -25,7 +25,7 @@ from dragoman.adapters.dialect import Served
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
-from .endpoint import name_endpoint, settle_stream
+from .endpoint import fill_stream_defaults, set_model_from_path
 from .faults import error_event, write_fault
 
 __all__ = ["SERVED"]
@@ -36,8 +36,8 @@ _FINISH = {"function_call": "tool_calls"}
 def read_request(call: Call, ctx: Context) -> JsonObject:
     check_request(call.body, load_validator("databricks/chat.request", ctx.profile))
     body = dict(call.body)
-    name_endpoint(body, call, ctx)
-    settle_stream(body, ctx)
+    set_model_from_path(body, call, ctx)
+    fill_stream_defaults(body, ctx)
     body["messages"] = [_message(message, ("messages", i), ctx) for i, message in enumerate(body["messages"])]
     return body
 

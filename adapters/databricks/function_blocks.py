@@ -11,13 +11,20 @@ import orjson
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.paths import Path
 
-__all__ = ["input_items", "input_messages", "output_items", "output_message", "output_messages", "said_part"]
+__all__ = [
+    "convert_refusal_part",
+    "pack_input_messages",
+    "pack_output_item",
+    "pack_output_items",
+    "unpack_input_items",
+    "unpack_output_items",
+]
 
 _AUTHORS = {"function_call": "assistant", "function_call_output": "user"}
 _OBJECTS = {"function_call": "arguments", "function_call_output": "output"}
 
 
-def input_items(items: list[JsonObject], ctx: Context) -> list[JsonObject]:
+def unpack_input_items(items: list[JsonObject], ctx: Context) -> list[JsonObject]:
     """A client's input in hub form: blocks of functions as items, and the objects in them as JSON text."""
     made: list[JsonObject] = []
     places: list[tuple[Path, Path]] = []
@@ -56,7 +63,7 @@ def _with_text(item: JsonObject, path: Path, ctx: Context) -> JsonObject:
     return {**item, key: orjson.dumps(item[key]).decode()}
 
 
-def input_messages(items: list[JsonObject], ctx: Context) -> list[JsonObject]:
+def pack_input_messages(items: list[JsonObject], ctx: Context) -> list[JsonObject]:
     """A hub input for the documented API, which knows messages only. Reasoning has been taken out before."""
     return [_message(item, ("input", i), ctx) for i, item in enumerate(items)]
 
@@ -78,7 +85,7 @@ def _plain_message(item: JsonObject, path: Path, ctx: Context) -> JsonObject:
     if not isinstance(content, list) or not any(part.get("type") == "refusal" for part in content):
         return item
     ctx.receipt.record_conversion((*path, "content"), "a refusal is what the assistant said")
-    return {**item, "content": [said_part(part) for part in content]}
+    return {**item, "content": [convert_refusal_part(part) for part in content]}
 
 
 def _is_text(parts: list[JsonObject]) -> bool:
@@ -91,7 +98,7 @@ def _call_block(item: JsonObject) -> JsonObject:
     return {"type": "function_call", "id": item.get("id") or item.get("call_id"), **told}
 
 
-def output_items(output: list[Any]) -> list[Any]:
+def unpack_output_items(output: list[Any]) -> list[Any]:
     """A documented output with its calls as items of their own; an item that needs nothing is the very same."""
     made: list[Any] = []
     for item in output:
@@ -106,11 +113,11 @@ def output_items(output: list[Any]) -> list[Any]:
     return made
 
 
-def output_messages(output: list[JsonObject], ctx: Context) -> list[JsonObject]:
+def pack_output_items(output: list[JsonObject], ctx: Context) -> list[JsonObject]:
     """The output of a hub response for the documented API. What it has no place for is left out, a loss."""
     made = []
     for i, item in enumerate(output):
-        message = output_message(item)
+        message = pack_output_item(item)
         if message is None:
             ctx.receipt.record_drop(("output", i), f"the documented output has no place for {item.get('type')} items")
         else:
@@ -118,18 +125,20 @@ def output_messages(output: list[JsonObject], ctx: Context) -> list[JsonObject]:
     return made
 
 
-def output_message(item: JsonObject) -> JsonObject | None:
+def pack_output_item(item: JsonObject) -> JsonObject | None:
     """An item of a hub output as a message; None where it cannot be one."""
     content = item.get("content")
     if item.get("type") == "message":
-        return {**item, "content": [said_part(part) for part in content]} if isinstance(content, list) else item
+        return (
+            {**item, "content": [convert_refusal_part(part) for part in content]} if isinstance(content, list) else item
+        )
     if item.get("type") != "function_call":
         return None
     known: JsonObject = {key: item[key] for key in ("id", "status") if key in item}
     return {"type": "message", **known, "role": "assistant", "content": [_call_block(item)]}
 
 
-def said_part(part: JsonObject) -> JsonObject:
+def convert_refusal_part(part: JsonObject) -> JsonObject:
     if part.get("type") != "refusal":
         return part
     return {"type": "output_text", "text": part["refusal"], "annotations": []}

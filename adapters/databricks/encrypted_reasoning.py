@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject
 
-__all__ = ["beside_the_input", "in_the_input"]
+__all__ = ["move_reasoning_into_input", "move_reasoning_out_of_input"]
 
 _PLACE = ("reasoning", "encrypted_content")
 
 
-def in_the_input(body: JsonObject, ctx: Context) -> None:
+def move_reasoning_into_input(body: JsonObject, ctx: Context) -> None:
     """Alter a client's request: its sealed reasoning becomes an item before the assistant's last turn."""
     reasoning = body.get("reasoning")
     if not isinstance(reasoning, dict) or "encrypted_content" not in reasoning:
@@ -45,7 +45,7 @@ def _of_assistant(item: JsonObject) -> bool:
     return item.get("role") == "assistant" or item.get("type") == "function_call"
 
 
-def beside_the_input(body: JsonObject, ctx: Context) -> None:
+def move_reasoning_out_of_input(body: JsonObject, ctx: Context) -> None:
     """Alter a request for the documented API: what the last reasoning item seals stands beside the input, and the
     items go, their readable text with them."""
     items = body.get("input")
