@@ -1,4 +1,4 @@
-"""Reading the words of an error: texts cut to size, HTML stripped, parameter names and values found in sentences."""
+"""Read the sentences of errors: limit their size, strip HTML, find names of parameters and values in them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CODED = re.compile(r"([A-Z][A-Z_]{2,60}): (.+)", re.DOTALL)
 
 
 def extract_text(text: str) -> str:
-    """The text a person would want to read: trimmed, at most 2 KiB; of HTML only what `<pre>` or `<title>` holds."""
+    """Return the readable part of a text, at most 2 KiB: of HTML only the content of `<pre>` or `<title>`."""
     if not _MARKUP.search(text[:MAX_BYTES]):
         return truncate(text.strip())
     for opening in _OPENINGS:
@@ -47,7 +47,7 @@ def extract_text(text: str) -> str:
 
 
 def truncate(text: str, size: int = MAX_BYTES) -> str:
-    """At most `size` bytes of UTF-8, and nothing that cannot be encoded."""
+    """Cut a text to `size` bytes of UTF-8, and replace what cannot be encoded."""
     data = text.encode("utf-8", "replace")
     if len(data) <= size:
         return data.decode()
@@ -55,13 +55,13 @@ def truncate(text: str, size: int = MAX_BYTES) -> str:
 
 
 def split_code(text: str) -> tuple[str | None, str]:
-    """`CODE: message` taken apart, the form of Databricks' plain texts."""
+    """Split `CODE: message`, the form of Databricks' plain texts, into code and message; the code may be None."""
     found = _CODED.fullmatch(text)
     return (found[1], found[2].strip()) if found else (None, text)
 
 
 def default_message(status: int) -> str:
-    """A message for an answer that had none."""
+    """Return the message for an error reply without one."""
     try:
         phrase = f" ({HTTPStatus(status).phrase})"
     except ValueError:
@@ -70,7 +70,7 @@ def default_message(status: int) -> str:
 
 
 def read_word(value: Any) -> str | None:
-    """A provider's code or label as a string: numbers too, nothing that is empty."""
+    """Return a provider's code or label, a string or an integer, as a string; None if it is empty or anything else."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value) if abs(value) < 10**20 else None
     if isinstance(value, str):
@@ -79,7 +79,7 @@ def read_word(value: Any) -> str | None:
 
 
 def _value(text: str) -> Any:
-    """A value as a sentence shows it: JSON if it is JSON, else the text."""
+    """Return the value that a sentence quotes: parsed if it is JSON, else the text."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -88,7 +88,7 @@ def _value(text: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What a sentence says of an error. `kind` is None if it does not show the kind."""
+    """What a sentence says about an error. `kind` is None if the sentence does not show it."""
 
     kind: Kind | None = None
     path: Path = ()
@@ -96,7 +96,7 @@ class Hint:
 
 
 def find_hint(text: str) -> Hint:
-    """The parameter, its value and the kind of error, from the sentences that providers are known to write."""
+    """Find the parameter, its value and the kind of error in a sentence that a provider is known to write."""
     for pattern, kind, read in _SENTENCES:
         if found := pattern.search(text):
             path, value = read(found)
@@ -105,7 +105,7 @@ def find_hint(text: str) -> Hint:
 
 
 def parse_provider_path(text: str) -> Path:
-    """A path from a provider's own words; empty if the text is no path."""
+    """Parse a path that a provider wrote; empty if the text is no path."""
     if not text or len(text) > _PATH or any(space in text for space in " \t\r\n"):
         return ()
     return parse_path(text)
