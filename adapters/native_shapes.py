@@ -1,13 +1,13 @@
-"""The shapes that providers' errors have, read into one.
+"""Read the many shapes of providers' errors into one.
 
-A JSON body is read from the inside out. What is inside another error, as an object or as JSON in a string, wins over
-what is written around it:
+A JSON body is read from the inside out. An error inside another one, as an object or as JSON in a string, takes
+precedence over the outer one:
 
     error: {...}                          OpenAI, Azure
-    external_model_message: {...}         Databricks; what `error` says around it stays in front of the message
+    external_model_message: {...}         Databricks; the message of the outer error is put before its own
     message: {...}, detail: {...}         gateways that wrap another's error
 
-and in one object each fact has its places, the first one filled being taken:
+In one object each fact can be in several places; the first one that is not empty counts:
 
     message   message, detail, error as strings; the sentences inside detail
     code      code; the type of the first entry in detail
@@ -16,7 +16,7 @@ and in one object each fact has its places, the first one filled being taken:
     words     code, error_code, error_type, type, and the codes down the chain of innererror
     status    status, code
 
-Text that is no JSON is a message, perhaps behind a code.
+A text that is no JSON is a message, possibly after a code.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _DEPTH = 4
 
 @dataclass(slots=True)
 class NativeError:
-    """An error as the provider reported it, before it is decided whose fault it is."""
+    """An error as the provider reported it, before its kind is decided."""
 
     message: str = ""
     code: str | None = None
@@ -49,7 +49,7 @@ class NativeError:
     status: int = 0
 
     def merge_inner(self, inner: NativeError) -> NativeError:
-        """The facts of `inner`, completed by those of the object that contains it."""
+        """Return the facts of `inner`, an error inside this one, completed by the facts of this one."""
         return NativeError(
             inner.message or self.message,
             inner.code or self.code,
@@ -61,10 +61,10 @@ class NativeError:
 
 
 def recognize(body: Any, depth: int = 0) -> NativeError:
-    """The error in a parsed JSON body of any known shape; an unknown shape gives an empty message."""
+    """Read the error in a parsed JSON body of any known shape; the message is empty if the shape is unknown."""
     if isinstance(body, list):
         body = next((one for one in body if isinstance(one, dict)), {})
-    own = _own(body)
+    own = _read_object(body)
     for key in _NESTED:
         inside = _object_in(body.get(key))
         if depth == _DEPTH or inside is None or (key == "detail" and inside.keys() & {"loc", "msg"}):
@@ -76,10 +76,10 @@ def recognize(body: Any, depth: int = 0) -> NativeError:
     return own
 
 
-def _own(body: Mapping[str, Any]) -> NativeError:
-    """What one object says itself."""
+def _read_object(body: Mapping[str, Any]) -> NativeError:
+    """Read the facts in one object, without those of errors inside it."""
     entries = _entries(body)
-    path, value, said, first_type = _located(entries)
+    path, value, said, first_type = _read_entries(entries)
     texts = [_text(body.get(key)) for key in ("message", "detail", "error")]
     path = path or next((parse_provider_path(name) for name in _names(body, entries) if parse_provider_path(name)), ())
     labels = [read_word(body.get(key)) for key in ("code", "error_code", "error_type", "type")]
@@ -102,8 +102,8 @@ def _entries(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [entry for entry in several[:20] if isinstance(entry, dict)]
 
 
-def _located(entries: list[dict[str, Any]]) -> tuple[Path, Any, str, str | None]:
-    """Path, value and type of the first entry, and the sentences of all."""
+def _read_entries(entries: list[dict[str, Any]]) -> tuple[Path, Any, str, str | None]:
+    """Return path, value, the sentences of all entries, and type; path, value and type are those of the first entry."""
     if not entries:
         return (), None, "", None
     first = entries[0]
@@ -118,7 +118,7 @@ def _located(entries: list[dict[str, Any]]) -> tuple[Path, Any, str, str | None]
 
 
 def _loc(loc: Any) -> Path:
-    """`["body", "messages", "0"]` -> `("messages", 0)`: digits are a position everywhere but in front."""
+    """Read `["body", "messages", "0"]` as `("messages", 0)`: digits are a position, except in the first part."""
     if isinstance(loc, str):
         return parse_provider_path(loc.removeprefix("body."))
     if not isinstance(loc, list):
@@ -169,13 +169,13 @@ def _object_in(value: Any) -> dict[str, Any] | None:
 
 
 def recognize_text(text: str) -> NativeError:
-    """The error in a body that is no JSON: plain text or HTML."""
+    """Read the error in a body that is no JSON: plain text or HTML."""
     code, message = split_code(extract_text(text[:MAX_RAW]))
     return NativeError(message, words=[code] if code else [])
 
 
 def parse_body(raw: bytes) -> Any:
-    """The JSON value of a body, or of one server-sent event; None if it is none."""
+    """Parse the JSON of a body, or of one server-sent event; None if it is no JSON."""
     try:
         return read_any(raw.strip().removeprefix(b"data:"))
     except ValueError:

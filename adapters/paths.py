@@ -1,4 +1,4 @@
-"""Paths into a JSON body: tuples of keys and positions inside, `messages[0].content` outside."""
+"""Paths into a JSON body: tuples of keys and positions in the code, `messages[0].content` in texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PART = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
 def format_path(path: Iterable[str | int]) -> str:
-    """`("messages", 0, "content")` -> `messages[0].content`, the form that OpenAI's `error.param` has."""
+    """Write `("messages", 0, "content")` as `messages[0].content`, the form of OpenAI's `error.param`."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -25,7 +25,7 @@ def format_path(path: Iterable[str | int]) -> str:
 
 
 def parse_path(text: str) -> Path:
-    """The reverse of `format_path`; positions may also be written `messages.0.content`."""
+    """Parse what `format_path` writes; positions may also have the form `messages.0.content`."""
     return tuple(
         int(index or name) if index or name.isdecimal() else name
         for index, name in _PART.findall(text.removeprefix("$."))
@@ -33,7 +33,7 @@ def parse_path(text: str) -> Path:
 
 
 def lookup(body: Any, path: Path) -> Any:
-    """The value at a path, or None where the path leads nowhere."""
+    """Return the value at a path, None if there is none."""
     for part in path:
         try:
             body = body[part]
