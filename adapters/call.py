@@ -84,8 +84,8 @@ _NO_TARGET = Target("")
 class Context(NamedTuple):
     """What a dialect's verb may read in addition to its argument. It writes to the receipt only.
 
-    `call` is the client's. `request` is the request in hub form; it is empty for `read_request`. `needs_first_choice` is
-    true if the reply is translated into a protocol whose replies hold one choice: choice 0. `accepted_by` is the
+    `call` is the client's. `request` is the request in hub form; it is empty for `read_request`. `needs_first_choice`
+    is true if the reply is translated into a protocol whose replies hold one choice: choice 0. `accepted_by` is the
     validator that accepted the body of `call`: a target with the same schema does not validate it again.
     """
 

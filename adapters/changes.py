@@ -1,9 +1,9 @@
 """Receipts: what dragoman changed in a request or a reply, and which path of the client an upstream's path came from.
 
-A receipt keeps two things. *Changes* are for people: the log shows them, and the header `x-dragoman-changes` shows those
-that lost something. *Steps* are for `unmap`: each step is a set of (before, after) pairs of paths that took effect at
-once. `unmap` undoes them from the last to the first, and so finds the path in the client's request that a provider's
-error is about.
+A receipt keeps two things. *Changes* are for people: the log shows them, and the header `x-dragoman-changes` shows
+those that lost something. *Steps* are for `unmap`: each step is a set of (before, after) pairs of paths that took
+effect at once. `unmap` undoes them from the last to the first, and so finds the path in the client's request that a
+provider's error is about.
 """
 
 from __future__ import annotations

@@ -71,18 +71,19 @@ class Dialect:
 
     **Toward clients.** `paths` maps each served protocol to patterns of paths; `{name}` is one segment. If the dialect
     has `choose_protocol`, a path with a name serves all protocols: the function returns the one that a call asks for,
-    given a function from a model to the task that is configured for it. `query` maps the parameters that a client's query must have to a valid
-    value. `stored_protocols` are those whose replies are stored: a client gets each one below the path that made it.
-    `deployment_header` is the request header with which clients pick one of a model's targets. `information` maps
-    names to the dialect's addresses that describe models. `forwarded` names the provider's response headers that
-    clients rely on.
+    given a function from a model to the task that is configured for it. `query` maps the parameters that a client's
+    query must have to a valid value. `stored_protocols` are those whose replies are stored: a client gets each one
+    below the path that made it. `deployment_header` is the request header with which clients pick one of a model's
+    targets. `information` maps names to the dialect's addresses that describe models. `forwarded` names the provider's
+    response headers that clients rely on.
 
     **Toward providers.** `auth` names the ways to present a key, the first being the default: header name -> template.
     `base_address` says what calls append to a provider's address, `address_forms` which other forms of address there
     are. `settings` are the keys of a provider's configuration that only this dialect has. `environment` are the
-    providers that exist if their variables are set, `vendors` maps LiteLLM's names of vendors to their data. `summarizes_reasoning` is
-    true if replies hold a summary of the model's reasoning, `keeps_responses` if providers may keep responses and
-    continue them, `is_hub_form` if the dialect's forms are those of the hub, extensions included.
+    providers that exist if their variables are set, `vendors` maps LiteLLM's names of vendors to their data.
+    `summarizes_reasoning` is true if replies hold a summary of the model's reasoning, `keeps_responses` if providers
+    may keep responses and continue them, `is_hub_form` if the dialect's forms are those of the hub, extensions
+    included.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Check that a dialect is complete: that its files exist and its data fits together.
 
-The registry runs the check when it loads the dialects, so that an incomplete dialect fails at the start and not during a
-request. The check only looks whether files exist, because reading them all would delay every start.
+The registry runs the check when it loads the dialects, so that an incomplete dialect fails at the start and not during
+a request. The check only looks whether files exist, because reading them all would delay every start.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def duplicate_key_fault(text: str, skipped: int = 0) -> Fault:
 
 
 def describe_place(text: str, position: int, skipped: int = 0) -> str:
-    """Describe where a character is: its line and column, counted from 1 in characters, and its byte, counted from 0."""
+    """Describe where a character is: line and column, both counted from 1, and byte, counted from 0."""
     line = text.count("\n", 0, position) + 1
     column = position - text.rfind("\n", 0, position)
     return f"line {line}, column {column} (byte {skipped + len(text[:position].encode())})"

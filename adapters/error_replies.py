@@ -57,7 +57,7 @@ def format_value(value: Any) -> str:
 
 
 def native_details(fault: Fault) -> JsonObject:
-    """Return the other facts about a fault: the value, and the provider's own code and body, without those too large."""
+    """Return the other facts about a fault: its value, the provider's code and body; large ones are left out."""
     known = {"value": fault.value, "provider_code": fault.provider_code, "native": fault.details}
     return {name: value for name, value in known.items() if value is not None and _is_small(value)}
 

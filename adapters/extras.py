@@ -23,9 +23,10 @@ _WORDS: dict[str, ExtraParameters] = {
 
 
 def read_extra_parameters(headers: Headers) -> ExtraParameters | None:
-    """Return the client's choice, None without the header. `ignore` means `drop`, the older `allow` means `pass-through`.
+    """Return the client's choice, None without the header.
 
-    Raises Fault `invalid_request` for another word.
+    `ignore`, the reference's word, means `drop`; the older `allow` means `pass-through`. Raises Fault `invalid_request`
+    for another word.
     """
     given = headers.get(EXTRA_PARAMETERS)
     if given is None:

@@ -80,9 +80,10 @@ KINDS: dict[Kind, tuple[Owner, int]] = {
 class Fault(Exception):
     """An error that can be shown to a client in its own dialect.
 
-    `code` is a more precise machine-readable word than the kind (`invalid_json`, `upstream_truncated`, ...), `provider_code`
-    the provider's own code, `details` the useful parts of the provider's body, `retry_after` a time in seconds.
-    `status` 0 means the status of the kind. `answered` is the HTTP status of the provider's response, 0 without one.
+    `code` is a more precise machine-readable word than the kind (`invalid_json`, `upstream_truncated`, ...),
+    `provider_code` the provider's own code, `details` the useful parts of the provider's body, `retry_after` a time in
+    seconds. `status` 0 means the status of the kind. `answered` is the HTTP status of the provider's response, 0
+    without one.
     """
 
     kind: Kind

@@ -47,9 +47,9 @@ HUB_RESPONSES = "hub/responses.request"
 Extras: TypeAlias = Literal["keep", "drop", "keep-extensions", "keep-all"]
 """What a dialect does with extra parameters, if the policy passes them through.
 
-`keep` keeps them. `drop` drops them, because its servers refuse unknown keys. `keep-extensions` also keeps the hub's own
-extensions, because many different servers speak the dialect. `keep-all` keeps every top-level key that the dialect's API
-does not define, because the client asked for that.
+`keep` keeps them. `drop` drops them, because its servers refuse unknown keys. `keep-extensions` also keeps the hub's
+own extensions, because many different servers speak the dialect. `keep-all` keeps every top-level key that the
+dialect's API does not define, because the client asked for that.
 """
 
 _ROUNDS = 4
@@ -159,7 +159,7 @@ def _resolve_unknown(edits: Edits, path: Path, ctx: Context, extras: Extras, hub
 
 
 def resolve_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras = "drop", hub: str = HUB_CHAT) -> None:
-    """Drop or keep a key that no schema has, as the policy and the dialect say. Raises Fault if the policy refuses it."""
+    """Drop or keep a key that no schema has, by policy and dialect. Raises Fault if the policy refuses it."""
     if not _keeps_extra(body, path, ctx, extras, hub):
         remove(body, path)
 

@@ -1,9 +1,9 @@
-"""Parse JSON bodies: strictly from clients, so that no two servers can read a body differently; leniently from upstreams.
+"""Parse JSON bodies: strictly from clients, so that no other server reads a body differently; leniently from upstreams.
 
 orjson parses them. It accepts duplicate keys, integers beyond 64 bits and 1024 levels, so this module finds these:
 
 - depth: a walk over the values, skipped if the text has too few brackets to be deep;
-- the rest: if orjson writes the parsed value as the same text, it has neither, and most clients write such compact JSON.
+- the rest: if orjson writes the parsed value as the same text, it has neither. Most clients write such compact JSON.
   The standard library parses any other text once more, with hooks that see every key and every integer.
 
 Parsing every text twice would be simpler, and three times slower for compact ones. From `bench/json_bodies.py`, in

@@ -165,7 +165,7 @@ def _decide_kind(native: NativeError, status: int, words: Words, hinted: Kind | 
 
 
 def _decide_status(kind: Kind, status: int) -> int:
-    """Return the provider's status if it fits the kind, 502 for an error without one, else 0: the status of the kind."""
+    """Return the provider's status if it fits the kind, 502 for an error without one, else 0: the kind's own."""
     if kind == "upstream_error" and status == 0:
         return 502
     return status if kind in _KEEP_STATUS else 0

@@ -13,10 +13,10 @@ __all__ = ["AddressForm", "BaseAddress", "EnvironmentProvider", "Vendor"]
 class BaseAddress:
     """The path that calls append to a provider's base address, and the usual mistakes in such an address.
 
-    `appended` is the path that a chat call (or one of the dialect's only protocol) appends. `overlap` matches the end of
-    an address that already has a part of that path. `version` is the path that most servers expect in the base address:
-    an address without any path probably lacks it. `host_paths` maps the end of a host's name to the path that base
-    addresses have on that host.
+    `appended` is the path that a chat call (or one of the dialect's only protocol) appends. `overlap` matches the end
+    of an address that already has a part of that path. `version` is the path that most servers expect in the base
+    address: an address without any path probably lacks it. `host_paths` maps the end of a host's name to the path that
+    base addresses have on that host.
     """
 
     appended: str
@@ -43,9 +43,9 @@ class BaseAddress:
 class AddressForm:
     """A form of address that a provider may use instead of the dialect's usual one, by its setting `address`.
 
-    `title` is its name for people. `auth` is its default way to present a key. `settings` maps the keys that it requires
-    in the provider's configuration to a hint for a user who left one out. `paths` maps protocols to the patterns of
-    paths that its clients use.
+    `title` is its name for people. `auth` is its default way to present a key. `settings` maps the keys that it
+    requires in the provider's configuration to a hint for a user who left one out. `paths` maps protocols to the
+    patterns of paths that its clients use.
     """
 
     title: str

@@ -99,11 +99,11 @@ class RouteTable:
         return None
 
     def closest_route(self, path: str) -> Route:
-        """Return the route whose dialect the client most likely speaks: one that begins as the path does, else the first."""
+        """Return the route of the client's likely dialect: one that begins as the path does, else the first."""
         return self._by_beginning.get(_beginning(path)) or next(iter(self._by_beginning.values()))
 
     def unknown_path(self, path: str) -> Fault:
-        """Return the fault for a path that is not served: it proposes a similar path, else lists the dialect's paths."""
+        """Return the fault for a path that is not served: it proposes a similar path, or lists the dialect's."""
         known = [pattern for groups in self._groups.values() for group in groups for pattern in group]
         hint = did_you_mean(path, known, likeness=_SIMILARITY)
         if not hint:

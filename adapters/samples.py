@@ -14,8 +14,8 @@ __all__ = ["load_sample"]
 def load_sample(dialect: str, protocol: str) -> dict[str, Any]:
     """Load the sample of a dialect's protocol, a JSON object. It is cached and shared, so never alter it.
 
-    It has a `request`, a `reply`, the `events` of a stream if the protocol has streams, and an `error` with `status` and
-    `body`. Raises FileNotFoundError if the dialect does not have the protocol.
+    It has a `request`, a `reply`, the `events` of a stream if the protocol has streams, and an `error` with `status`
+    and `body`. Raises FileNotFoundError if the dialect does not have the protocol.
     """
     text = files(__package__).joinpath(dialect, "samples", f"{protocol}.json").read_text("utf-8")
     sample: dict[str, Any] = json.loads(text)

@@ -9,8 +9,8 @@ texts and bare JSON between their events. Its state is only what the next byte n
     _tail     the line that has not ended yet; line ends become LF on entry, so it holds neither CR nor LF
     _data     the data lines of the event that has not ended yet; _name its `event` field, _size their bytes
 
-Fast path: if the bytes begin at an event's first byte and hold only events of one line `data: ...`, one split finds them
-all. Everything else is read line by line:
+Fast path: if the bytes begin at an event's first byte and hold only events of one line `data: ...`, a single split
+finds all. Everything else is read line by line:
 
     blank line           the event ends: an Event is returned if it has a data line, empty or not
     `:...`               a comment: skipped

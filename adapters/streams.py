@@ -49,9 +49,9 @@ class End:
 class DeltaRun:
     """Coalesced deltas: chunks that arrived together and differ only in one text.
 
-    `body` is one of the chunks, and `place` the path of its text; all runs of one kind in a stream share the same object
-    `body`. `texts` are raw JSON fragments: the content of each JSON string, between its quotes. `data` are the chunks as
-    server-sent events, if reading them changed nothing.
+    `body` is one of the chunks, and `place` the path of its text; all runs of one kind in a stream share the same
+    object `body`. `texts` are raw JSON fragments: the content of each JSON string, between its quotes. `data` are the
+    chunks as server-sent events, if reading them changed nothing.
     """
 
     __slots__ = ("body", "data", "place", "texts")
@@ -110,7 +110,7 @@ class StreamReader(Protocol):
         """Return the outputs that these bytes complete. They do not depend on how the stream is cut into reads."""
 
     def close(self, cut: Fault | None = None) -> list[Output]:
-        """Return the last outputs, at the end of the bytes. `cut` is the fault that ended them, None for a clean end."""
+        """Return the last outputs, at the end of the bytes. `cut` is the fault that cut them off, or None."""
 
 
 class StreamWriter(Protocol):

@@ -1,4 +1,4 @@
-"""JSON Schemas that clients send, in tools and response formats: untrusted, so never compiled, only checked for size."""
+"""JSON Schemas that clients send, in tools and response formats: untrusted, never compiled, only limited."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The azure dialect of chat.
 
-Requests: an API version in the query; `extra-parameters` says what the service shall do with keys that its API does
-not define; stop strings as a list.
+Requests have an API version in the query and stop strings as a list. The header `extra-parameters` says what the
+service does with keys that its API does not define.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The azure dialect of embeddings.
 
-Inputs are a list. Base64 is written here, from the numbers that every model sends: not every model has it, and OpenAI's
-clients ask for it unasked. The other formats of a vector are the provider's own.
+Inputs are a list. Providers are asked for numbers, and dragoman encodes base64 itself: OpenAI's clients ask for base64
+by default, and not every model supports it. Other formats of vectors are passed through.
 """
 
 from __future__ import annotations

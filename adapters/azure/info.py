@@ -1,4 +1,4 @@
-"""What Azure's `/info` tells of a model: ModelInfo of the Azure AI model inference specification."""
+"""Azure's `/info`, which describes a model: ModelInfo of the Azure AI model inference specification."""
 
 from __future__ import annotations
 

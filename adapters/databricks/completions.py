@@ -1,8 +1,9 @@
 """The databricks dialect of completions.
 
-A choice's `index` counts the prompts of the request here, so that choices of one prompt share it; in the hub it counts
-choices: n for each prompt, in the order of the prompts. In a stream such choices could not be told apart: a provider is
-asked for a whole reply instead, a client gets one choice after the other. The documented reply has no model.
+In this dialect a choice's `index` counts prompts, so all choices of a prompt share it. In the hub it counts choices: n
+for each prompt, in the order of the prompts. In a stream, choices that share an index could not be separated. So a
+provider is asked for a whole reply instead, and a client gets one choice after the other. The documented reply has no
+model.
 """
 
 from __future__ import annotations
@@ -38,38 +39,45 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
     remove_model(body, ctx)
     drop_stream_options(body, ctx)
     drop_idle_best_of(body, ctx)
-    _of_kind(
-        body, "n", ctx, ctx.target.kind == "provisioned-throughput", "only provisioned throughput endpoints take it"
+    _drop_if_unsupported(
+        body, "n", ctx, ctx.target.kind == "provisioned-throughput", "only provisioned throughput endpoints accept it"
     )
-    _of_kind(
-        body, "error_behavior", ctx, ctx.target.kind != "provisioned-throughput", "only pay-per-token endpoints take it"
+    _drop_if_unsupported(
+        body,
+        "error_behavior",
+        ctx,
+        ctx.target.kind != "provisioned-throughput",
+        "only pay-per-token endpoints accept it",
     )
 
 
 def _make_call(body: JsonObject, ctx: Context) -> Call:
     if body.get("stream") and count_choices(body) > 1:
         ctx.receipt.record_conversion(
-            ("stream",), "the choices of one prompt cannot be told apart in a stream: asked for whole"
+            ("stream",), "the choices of one prompt share an index in a stream, so the reply is not streamed"
         )
         body["stream"] = False
     fill_stream_flag(body, ctx)
     return make_invocation(body, ctx)
 
 
-def _of_kind(body: JsonObject, name: str, ctx: Context, taken: bool, why: str) -> None:
-    if name in body and not taken:
+def _drop_if_unsupported(body: JsonObject, name: str, ctx: Context, supported: bool, why: str) -> None:
+    if name in body and not supported:
         drop_or_reject(body, (name,), ctx, why, HUB_COMPLETIONS)
 
 
 def read_reply(reply: Reply, ctx: Context) -> JsonObject:
     hub = read_completions_reply(reply, REPLY_RULES, ctx)
-    _count_choices(hub.get("choices"), ctx)
+    _renumber_choices(hub.get("choices"), ctx)
     return hub
 
 
-def _count_choices(choices: Any, ctx: Context) -> None:
-    """Give each choice a number of its own where several share that of their prompt, whatever the policy for replies:
-    a client could not tell them apart. Replies that were not normalized may hold anything."""
+def _renumber_choices(choices: Any, ctx: Context) -> None:
+    """Give each choice its own index if several share the index of their prompt.
+
+    This happens under every policy for replies, because a client could not separate such choices. Replies that were
+    not normalized may hold anything.
+    """
     if not isinstance(choices, list) or not all(_is_numbered(choice) for choice in choices):
         return
     if len({choice["index"] for choice in choices}) == len(choices):
@@ -79,7 +87,7 @@ def _count_choices(choices: Any, ctx: Context) -> None:
         prompt = choice["index"]
         choice["index"] = prompt * wanted + seen[prompt]
         seen[prompt] += 1
-    ctx.receipt.record_conversion(("choices",), "choices are counted, instead of prompts")
+    ctx.receipt.record_conversion(("choices",), "the hub counts choices instead of prompts")
 
 
 def _is_numbered(choice: Any) -> bool:
@@ -95,22 +103,22 @@ def read_request(call: Call, ctx: Context) -> JsonObject:
 
 
 def write_reply(reply: JsonObject, ctx: Context) -> Reply:
-    return Reply(200, _written(reply, ctx))
+    return Reply(200, _write_choices(reply, ctx))
 
 
 def write_stream(ctx: Context) -> RenderingStreamWriter:
     def render(chunk: JsonObject) -> JsonObject:
-        return _written(chunk, ctx)
+        return _write_choices(chunk, ctx)
 
     if count_choices(ctx.request) > 1:
         return ChoiceSerializer(error_event, render)
     return RenderingStreamWriter(error_event, render, "with the finish")
 
 
-def _written(body: JsonObject, ctx: Context) -> JsonObject:
+def _write_choices(body: JsonObject, ctx: Context) -> JsonObject:
     wanted = count_choices(ctx.request)
     if wanted > 1:
-        ctx.receipt.record_conversion(("choices",), "prompts are counted, instead of choices")
+        ctx.receipt.record_conversion(("choices",), "the dialect counts prompts instead of choices")
     choices = [_choice(choice, wanted, ("choices", i), ctx) for i, choice in enumerate(body["choices"])]
     body = {**body, "choices": choices}
     if ctx.profile == "documented" and body.pop("model", None) is not None:

@@ -1,7 +1,7 @@
 """The databricks dialect of embeddings.
 
-The endpoint's name is the model and stands in the address. Vectors are lists of numbers: base64 is written here. The
-service takes a limited number of inputs at once; a larger request becomes several calls.
+The address names the endpoint, which is the model. The service returns vectors as lists of numbers; dragoman encodes
+base64 itself. The service accepts a limited number of inputs in one call, so a larger request becomes several calls.
 """
 
 from __future__ import annotations

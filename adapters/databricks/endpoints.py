@@ -1,8 +1,9 @@
-"""Databricks' lists of serving endpoints, as far as its SDK's client reads them: ServingEndpoint and
-ServingEndpointDetailed. Times are milliseconds.
+"""Databricks' lists of serving endpoints, with the fields that its SDK reads.
 
-Before anything else, and without a key, that client asks a host for its settings: where one signs in, which account,
-workspace and cloud it belongs to. Here is nothing of that.
+The fields are those of ServingEndpoint and ServingEndpointDetailed. Times are in milliseconds.
+
+Before its first request, and without a key, the SDK asks a host for its settings: where to sign in, and which account,
+workspace and cloud it belongs to. Dragoman answers with an empty object.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a Databricks provider answers, in the hub's forms: flat tools and formats, and calls as items of their own."""
+"""Convert a Databricks provider's replies to hub form: flat tools and formats, and function calls as items."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["convert_to_hub_forms"]
 
 
 def convert_to_hub_forms(event: JsonObject) -> bool:
-    """Alter an event's response and item; True where there was something to alter."""
+    """Convert the response and the item of an event in place. Return whether anything changed."""
     response, item = event.get("response"), event.get("item")
-    altered = isinstance(response, dict) and _response(response)
+    altered = isinstance(response, dict) and _convert_response(response)
     if isinstance(item, dict):
         items = unpack_output_items([item])
         if items[0] is not item:
@@ -24,15 +24,15 @@ def convert_to_hub_forms(event: JsonObject) -> bool:
     return altered
 
 
-def _response(response: JsonObject) -> bool:
+def _convert_response(response: JsonObject) -> bool:
     made: JsonObject = {}
     tools: Any = response.get("tools")
     choice, text, output = response.get("tool_choice"), response.get("text"), response.get("output")
-    if _nested(tools, "function"):
+    if _has_nested(tools, "function"):
         made["tools"] = [flatten_tool(tool) for tool in tools]
-    if _nested([choice], "function"):
+    if _has_nested([choice], "function"):
         made["tool_choice"] = flatten_choice(choice)
-    if isinstance(text, dict) and _nested([text.get("format")], "json_schema"):
+    if isinstance(text, dict) and _has_nested([text.get("format")], "json_schema"):
         made["text"] = {**text, "format": flatten_format(text["format"])}
     if isinstance(output, list):
         made["output"] = unpack_output_items(output)
@@ -41,5 +41,5 @@ def _response(response: JsonObject) -> bool:
     return altered
 
 
-def _nested(values: Any, key: str) -> bool:
+def _has_nested(values: Any, key: str) -> bool:
     return isinstance(values, list) and any(isinstance(value, dict) and key in value for value in values)

@@ -1,8 +1,8 @@
 """The databricks dialect of Responses, called.
 
-Only users and assistants speak in the input: what instructs goes into `instructions`. Tools, the choice among them and
-formats are nested as in chat. Databricks keeps nothing and answers 400 to what would ask it to: such fields stay here.
-The documented input has messages only, so there calls and their outputs are blocks of messages.
+The input has only users and assistants, so system and developer messages go into `instructions`. Tools, tool choice and
+formats are nested as in chat. Databricks stores no responses and answers 400 to fields about that, so they are not
+sent. The documented input has only messages, so function calls and their outputs are blocks in messages.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ __all__ = ["CALLED"]
 REPLY_RULES = ReplyRules("databricks", words=WORDS, to_hub_forms=convert_to_hub_forms)
 
 _LONGEST_ID = 64
-_KEPT_HERE = ("store", "previous_response_id")
+_HANDLED_BY_DRAGOMAN = ("store", "previous_response_id")
 _INSTRUCTING = ("system", "developer")
 
 
 def write_request(request: JsonObject, ctx: Context) -> Call:
     body = copy_request(request, ctx, HUB_RESPONSES)
     body["model"] = ctx.target.model
-    for name in _KEPT_HERE:
+    for name in _HANDLED_BY_DRAGOMAN:
         if body.pop(name, None) is not None:
             ctx.receipt.record_drop((name,), "dragoman keeps responses itself", "form")
     _write_input(body, ctx)
@@ -47,11 +47,11 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
         move_reasoning_out_of_input(body, ctx)
         if isinstance(body.get("input"), list):
             body["input"] = pack_input_messages(body["input"], ctx)
-    _nest(body, ctx)
+    _nest_settings(body, ctx)
     rules = load_validator("databricks/responses.request", ctx.profile)
     clamp_effort(body, rules, ctx, ("reasoning", "effort"), HUB_RESPONSES)
     if body.get("stream"):
-        ctx.receipt.record_fill(("stream_options",), "so that the stream tells the usage")
+        ctx.receipt.record_fill(("stream_options",), "so that the stream reports usage")
         body["stream_options"] = {"include_usage": True}
     fit(body, rules, ctx, "drop", HUB_RESPONSES)
     name = quote(ctx.target.model, safe="")
@@ -67,7 +67,7 @@ def _write_input(body: JsonObject, ctx: Context) -> None:
     texts = [body["instructions"]] if body.get("instructions") else []
     for i in instructing:
         texts.append(text_of(items[i].get("content")))
-        ctx.receipt.record_conversion(("input", i), "only users and assistants speak here", after=("instructions",))
+        ctx.receipt.record_conversion(("input", i), "the input has only users and assistants", after=("instructions",))
     if texts:
         body["instructions"] = "\n\n".join(texts)
     kept = [i for i, item in enumerate(items) if item.get("role") not in _INSTRUCTING]
@@ -78,12 +78,12 @@ def _write_input(body: JsonObject, ctx: Context) -> None:
 def _item(item: JsonObject, path: Path, ctx: Context) -> JsonObject:
     item_id = item.get("id")
     if isinstance(item_id, str) and len(item_id) > _LONGEST_ID:
-        ctx.receipt.record_drop((*path, "id"), f"ids of more than {_LONGEST_ID} characters are refused", "form")
+        ctx.receipt.record_drop((*path, "id"), f"the service refuses ids of more than {_LONGEST_ID} characters", "form")
         return {key: value for key, value in item.items() if key != "id"}
     return item
 
 
-def _nest(body: JsonObject, ctx: Context) -> None:
+def _nest_settings(body: JsonObject, ctx: Context) -> None:
     if body.get("tools"):
         body["tools"] = [nest_tool(tool) for tool in body["tools"]]
         ctx.receipt.record_conversion(("tools",), "nested as in chat")

@@ -1,4 +1,4 @@
-"""Chat over litellm: OpenAI's form, with parameters that the hub knows and no others."""
+"""Chat over litellm: OpenAI's form, with the hub's parameters only."""
 
 from __future__ import annotations
 

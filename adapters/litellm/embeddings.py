@@ -1,6 +1,6 @@
-"""Embeddings over litellm: OpenAI's form, with parameters that the hub knows and no others.
+"""Embeddings over litellm: OpenAI's form, with the hub's parameters only.
 
-Vectors are requested as numbers, which every vendor has.
+Vectors are requested as numbers, because every vendor supports these.
 """
 
 from __future__ import annotations

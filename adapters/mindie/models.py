@@ -1,5 +1,7 @@
-"""What a MindIE server tells of its models, in the form of its source of 2026-04: `/v1/models` as OpenAI has it, and
-`/info`. What only the server itself could know is null."""
+"""MindIE's descriptions of models: `/v1/models` in OpenAI's form, and `/info`. Facts that only a server has are null.
+
+Source: the source code of MindIE of 2026-04.
+"""
 
 from __future__ import annotations
 

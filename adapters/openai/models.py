@@ -1,4 +1,4 @@
-"""OpenAI's lists of models. The last address is that of clients of Azure OpenAI."""
+"""OpenAI's lists of models. Clients of Azure OpenAI use the last address."""
 
 from __future__ import annotations
 
