@@ -100,7 +100,7 @@ class Receipt:
     def unmap(self, path: Path) -> Path:
         """Return the path in the client's request that a path in the form written last came from."""
         for step in reversed(self._steps):
-            path = _step_back(step, path)
+            path = _undo_step(step, path)
         return path
 
     def absorb(self, other: Receipt) -> None:
@@ -138,7 +138,7 @@ class Receipt:
             self.changes.append(change)
 
 
-def _step_back(step: dict[Path, Path], path: Path) -> Path:
+def _undo_step(step: dict[Path, Path], path: Path) -> Path:
     for length in range(len(path), -1, -1):
         before = step.get(path[:length])
         if before is not None:

@@ -15,12 +15,12 @@ __all__ = ["Edits", "remove", "replace"]
 
 def replace(body: JsonObject, path: Path, value: Any) -> None:
     """Put `value` at `path`, which must lead through existing containers."""
-    _parent(body, path)[path[-1]] = value
+    _copy_parents(body, path)[path[-1]] = value
 
 
 def remove(body: JsonObject, path: Path) -> None:
     """Remove what is at `path`: a key of an object, or an item of an array."""
-    del _parent(body, path)[path[-1]]
+    del _copy_parents(body, path)[path[-1]]
 
 
 class Edits:
@@ -32,14 +32,14 @@ class Edits:
 
     def replace(self, path: Path, value: Any) -> None:
         """Put `value` at `path`, which must lead through existing containers."""
-        _parent(self.body, path, self._copies)[path[-1]] = value
+        _copy_parents(self.body, path, self._copies)[path[-1]] = value
 
     def remove(self, path: Path) -> None:
         """Remove what is at `path`: a key of an object, or an item of an array."""
-        del _parent(self.body, path, self._copies)[path[-1]]
+        del _copy_parents(self.body, path, self._copies)[path[-1]]
 
 
-def _parent(body: JsonObject, path: Path, copies: dict[int, Any] | None = None) -> Any:
+def _copy_parents(body: JsonObject, path: Path, copies: dict[int, Any] | None = None) -> Any:
     container: Any = body
     for part in path[:-1]:
         inner = container[part]

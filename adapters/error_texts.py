@@ -41,8 +41,8 @@ def extract_text(text: str) -> str:
     for opening in _OPENINGS:
         if found := opening.search(text):
             inside = text[found.end() :].split("</", 1)[0]
-            if said := " ".join(html.unescape(_TAG.sub(" ", inside)).split()):
-                return truncate(said)
+            if text_inside := " ".join(html.unescape(_TAG.sub(" ", inside)).split()):
+                return truncate(text_inside)
     return ""
 
 
@@ -78,7 +78,7 @@ def read_word(value: Any) -> str | None:
     return None
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     """Return the value that a sentence quotes: parsed if it is JSON, else the text."""
     try:
         return orjson.loads(text)
@@ -111,42 +111,46 @@ def parse_provider_path(text: str) -> Path:
     return parse_path(text)
 
 
-def _name(found: re.Match[str]) -> tuple[Path, Any]:
+def _read_name(found: re.Match[str]) -> tuple[Path, Any]:
     return parse_provider_path(found[1]), None
 
 
-def _first_name(found: re.Match[str]) -> tuple[Path, Any]:
+def _read_first_name(found: re.Match[str]) -> tuple[Path, Any]:
     names = re.findall(r"['\"]([^'\"]+)['\"]", found[1])
     return (names[0][:_PATH],) if names else (), None
 
 
-def _pointer(found: re.Match[str]) -> tuple[Path, Any]:
+def _read_pointer(found: re.Match[str]) -> tuple[Path, Any]:
     parts = [part.replace("~1", "/").replace("~0", "~") for part in found[1][:_PATH].split("/")]
     return tuple(int(part) if place and part.isdecimal() else part for place, part in enumerate(parts) if part), None
 
 
-def _ruled(found: re.Match[str]) -> tuple[Path, Any]:
+def _read_rule(found: re.Match[str]) -> tuple[Path, Any]:
     got = re.search(r"\bgot (.{1,200}?)\.?$", found[2])
-    return parse_provider_path(found[1]), _value(got[1]) if got else None
+    return parse_provider_path(found[1]), _parse_value(got[1]) if got else None
 
 
-def _model(_: re.Match[str]) -> tuple[Path, Any]:
+def _read_model(_: re.Match[str]) -> tuple[Path, Any]:
     return ("model",), None
 
 
-def _option(found: re.Match[str]) -> tuple[Path, Any]:
+def _read_option(found: re.Match[str]) -> tuple[Path, Any]:
     return (), found[1][:_PATH]
 
 
-_Reading = Callable[[re.Match[str]], tuple[Path, Any]]
-_SENTENCES: tuple[tuple[re.Pattern[str], Kind | None, _Reading], ...] = (
-    (re.compile(r"Extra parameters \[(.{0,2000}?)\] are not allowed"), "extra_parameter", _first_name),
-    (re.compile(r"Unexpected EXTRA_PARAMETERS option ([^\s,]+),"), None, _option),
-    (re.compile(r"Validation error at #/([^\s:]+): Extra inputs"), "extra_parameter", _pointer),
-    (re.compile(r"Validation error at #/([^\s:]+):"), None, _pointer),
-    (re.compile(r'json: unknown field "([^"]+)"'), "extra_parameter", _name),
-    (re.compile(r"Unrecognized request arguments? supplied: (\w+)"), "extra_parameter", _name),
-    (re.compile(r"^(?:The |Got )?model\b.{0,300}?\bnot (?:found|exist)", re.IGNORECASE), "model_not_found", _model),
-    (re.compile(r"^(?:Request param|Parameter|Param) (\w[\w.\[\]]*)(.*)", re.DOTALL), None, _ruled),
-    (re.compile(r"^([a-z][a-z0-9_]*) must be (.*)", re.DOTALL), None, _ruled),
+_SentenceReader = Callable[[re.Match[str]], tuple[Path, Any]]
+_SENTENCES: tuple[tuple[re.Pattern[str], Kind | None, _SentenceReader], ...] = (
+    (re.compile(r"Extra parameters \[(.{0,2000}?)\] are not allowed"), "extra_parameter", _read_first_name),
+    (re.compile(r"Unexpected EXTRA_PARAMETERS option ([^\s,]+),"), None, _read_option),
+    (re.compile(r"Validation error at #/([^\s:]+): Extra inputs"), "extra_parameter", _read_pointer),
+    (re.compile(r"Validation error at #/([^\s:]+):"), None, _read_pointer),
+    (re.compile(r'json: unknown field "([^"]+)"'), "extra_parameter", _read_name),
+    (re.compile(r"Unrecognized request arguments? supplied: (\w+)"), "extra_parameter", _read_name),
+    (
+        re.compile(r"^(?:The |Got )?model\b.{0,300}?\bnot (?:found|exist)", re.IGNORECASE),
+        "model_not_found",
+        _read_model,
+    ),
+    (re.compile(r"^(?:Request param|Parameter|Param) (\w[\w.\[\]]*)(.*)", re.DOTALL), None, _read_rule),
+    (re.compile(r"^([a-z][a-z0-9_]*) must be (.*)", re.DOTALL), None, _read_rule),
 )

@@ -123,7 +123,7 @@ def hub_annotations(hub: str = HUB_CHAT) -> dict[Path, Schema]:
     """Return the schema of every property of a hub request, by its path without positions: `("messages", "name")`."""
     schema = load(hub)
     found: dict[Path, Schema] = {}
-    for path, rule in _properties(schema, schema, (), ()):
+    for path, rule in _walk_properties(schema, schema, (), ()):
         found[path] = {**rule, **found.get(path, {})}
     return found
 
@@ -151,7 +151,7 @@ def _resolve_unknown(edits: Edits, path: Path, ctx: Context, extras: Extras, hub
     extension = hint is not None and hint.get("x-extension") and extras == "keep-extensions"
     is_kept = extension or (extras == "keep-all" and len(path) == 1)
     if hint is None or (is_kept and "x-dialect" not in hint):
-        if _keeps_extra(edits.body, path, ctx, extras, hub):
+        if _decide_extra(edits.body, path, ctx, extras, hub):
             return
     else:
         _record_drop_or_reject(edits.body, path, ctx, "the target's API does not have it", hub)
@@ -160,11 +160,11 @@ def _resolve_unknown(edits: Edits, path: Path, ctx: Context, extras: Extras, hub
 
 def resolve_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras = "drop", hub: str = HUB_CHAT) -> None:
     """Drop or keep a key that no schema has, by policy and dialect. Raises Fault if the policy refuses it."""
-    if not _keeps_extra(body, path, ctx, extras, hub):
+    if not _decide_extra(body, path, ctx, extras, hub):
         remove(body, path)
 
 
-def _keeps_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras, hub: str) -> bool:
+def _decide_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras, hub: str) -> bool:
     """Whether an extra parameter is kept. Records it if it is to be dropped; raises Fault if it is refused."""
     choice = ctx.target.policy.extra_parameters
     nested = len(path) > 1  # comes here only if the target's schema allows no other keys
@@ -244,23 +244,23 @@ def _exists(body: Any, path: Path) -> bool:
     )
 
 
-def _properties(root: Schema, rule: Any, path: Path, seen: tuple[str, ...]) -> Iterator[tuple[Path, Schema]]:
+def _walk_properties(root: Schema, rule: Any, path: Path, seen: tuple[str, ...]) -> Iterator[tuple[Path, Schema]]:
     """Walk a schema written in this project's style: properties, items, $ref and if/then."""
     if not isinstance(rule, dict):
         return
     target = rule.get("$ref")
     if isinstance(target, str) and target not in seen:
-        yield from _properties(root, _resolve(root, target), path, (*seen, target))
+        yield from _walk_properties(root, _resolve_reference(root, target), path, (*seen, target))
     for name, child in rule.get("properties", {}).items():
         yield (*path, name), child
-        yield from _properties(root, child, (*path, name), seen)
+        yield from _walk_properties(root, child, (*path, name), seen)
     for key in ("items", "then", "else"):
-        yield from _properties(root, rule.get(key), path, seen)
+        yield from _walk_properties(root, rule.get(key), path, seen)
     for branch in (*rule.get("allOf", ()), *rule.get("prefixItems", ())):
-        yield from _properties(root, branch, path, seen)
+        yield from _walk_properties(root, branch, path, seen)
 
 
-def _resolve(root: Schema, ref: str) -> Schema:
+def _resolve_reference(root: Schema, ref: str) -> Schema:
     found: Any = root
     for part in ref.removeprefix("#/").split("/"):
         found = found[part]

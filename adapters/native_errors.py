@@ -113,12 +113,12 @@ def read_error_object(body: Mapping[str, Any], status: int = 200, words: Words |
 
 def read_stray_text(text: bytes) -> Fault:
     """Read the fault that a bare text between the events of a stream reports. Never raises."""
-    said = extract_text(text[:MAX_RAW].decode("utf-8", "replace")) or "(not readable)"
-    if said.startswith("Engine callback timeout"):
-        return Fault("upstream_timeout", said, code="upstream_timeout")
-    if said.startswith("Failed to get engine response"):
-        return Fault("upstream_error", said, code="upstream_error")
-    message = f"The provider sent a text that belongs to no event: {said[:200]}"
+    sentence = extract_text(text[:MAX_RAW].decode("utf-8", "replace")) or "(not readable)"
+    if sentence.startswith("Engine callback timeout"):
+        return Fault("upstream_timeout", sentence, code="upstream_timeout")
+    if sentence.startswith("Failed to get engine response"):
+        return Fault("upstream_error", sentence, code="upstream_error")
+    message = f"The provider sent a text that belongs to no event: {sentence[:200]}"
     return Fault("upstream_invalid_response", message, code="upstream_invalid_event")
 
 

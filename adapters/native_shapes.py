@@ -66,7 +66,7 @@ def recognize(body: Any, depth: int = 0) -> NativeError:
         body = next((one for one in body if isinstance(one, dict)), {})
     own = _read_object(body)
     for key in _NESTED:
-        inside = _object_in(body.get(key))
+        inside = _find_object(body.get(key))
         if depth == _DEPTH or inside is None or (key == "detail" and inside.keys() & {"loc", "msg"}):
             continue
         inner = recognize(inside, depth + 1)
@@ -78,25 +78,27 @@ def recognize(body: Any, depth: int = 0) -> NativeError:
 
 def _read_object(body: Mapping[str, Any]) -> NativeError:
     """Read the facts in one object, without those of errors inside it."""
-    entries = _entries(body)
-    path, value, said, first_type = _read_entries(entries)
-    texts = [_text(body.get(key)) for key in ("message", "detail", "error")]
-    path = path or next((parse_provider_path(name) for name in _names(body, entries) if parse_provider_path(name)), ())
+    entries = _list_entries(body)
+    path, value, sentence, first_label = _read_entries(entries)
+    texts = [_read_text(body.get(key)) for key in ("message", "detail", "error")]
+    path = path or next(
+        (parse_provider_path(name) for name in _list_names(body, entries) if parse_provider_path(name)), ()
+    )
     labels = [read_word(body.get(key)) for key in ("code", "error_code", "error_type", "type")]
     if texts[0] and texts[2]:
         labels.append(read_word(body["error"]))
-    inner_codes = list(_inner_codes(body.get("innererror")))
+    inner_codes = list(_list_inner_codes(body.get("innererror")))
     return NativeError(
-        message=next((text for text in texts if text), "") or said,
-        code=labels[0] or first_type,
+        message=next((text for text in texts if text), "") or sentence,
+        code=labels[0] or first_label,
         path=path,
         value=value,
-        words=[label for label in [labels[0], first_type, *labels[1:], *inner_codes] if label],
-        status=_own_status(body),
+        words=[label for label in [labels[0], first_label, *labels[1:], *inner_codes] if label],
+        status=_read_status(body),
     )
 
 
-def _entries(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _list_entries(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     found = body.get("detail", body.get("details"))
     several = found if isinstance(found, list) else [found]
     return [entry for entry in several[:20] if isinstance(entry, dict)]
@@ -109,15 +111,15 @@ def _read_entries(entries: list[dict[str, Any]]) -> tuple[Path, Any, str, str | 
     first = entries[0]
     sentences = []
     for entry in entries:
-        if said := _text(entry.get("msg")):
-            where = format_path(_loc(entry.get("loc")))
-            sentences.append(f"{where}: {said}" if where else said)
+        if sentence := _read_text(entry.get("msg")):
+            where = format_path(_read_loc(entry.get("loc")))
+            sentences.append(f"{where}: {sentence}" if where else sentence)
     value = first.get("input") if first.get("value") is None else first.get("value")
     kind = read_word(first.get("type")) if "loc" in first else None
-    return _loc(first.get("loc")), value, truncate("; ".join(sentences)), kind
+    return _read_loc(first.get("loc")), value, truncate("; ".join(sentences)), kind
 
 
-def _loc(loc: Any) -> Path:
+def _read_loc(loc: Any) -> Path:
     """Read `["body", "messages", "0"]` as `("messages", 0)`: digits are a position, except in the first part."""
     if isinstance(loc, str):
         return parse_provider_path(loc.removeprefix("body."))
@@ -126,20 +128,20 @@ def _loc(loc: Any) -> Path:
     parts = [part for part in loc if isinstance(part, str | int) and not isinstance(part, bool)]
     if parts[:1] == ["body"]:
         parts = parts[1:]
-    return tuple(_position(part) if place else part for place, part in enumerate(parts[:32]))
+    return tuple(_parse_position(part) if place else part for place, part in enumerate(parts[:32]))
 
 
-def _position(part: str | int) -> str | int:
+def _parse_position(part: str | int) -> str | int:
     return int(part) if isinstance(part, str) and part.isdecimal() and len(part) < 10 else part
 
 
-def _names(body: Mapping[str, Any], entries: list[dict[str, Any]]) -> Iterable[str]:
+def _list_names(body: Mapping[str, Any], entries: list[dict[str, Any]]) -> Iterable[str]:
     for place in (body.get("param"), body.get("target"), *(entry.get("target") for entry in entries)):
         if isinstance(place, str):
             yield place
 
 
-def _inner_codes(inner: Any) -> Iterable[str]:
+def _list_inner_codes(inner: Any) -> Iterable[str]:
     for _ in range(_DEPTH):
         if not isinstance(inner, dict):
             return
@@ -148,7 +150,7 @@ def _inner_codes(inner: Any) -> Iterable[str]:
         inner = inner.get("innererror")
 
 
-def _own_status(body: Mapping[str, Any]) -> int:
+def _read_status(body: Mapping[str, Any]) -> int:
     for key in ("status", "status_code", "code"):
         text = read_word(body.get(key))
         if text and re.fullmatch("[45][0-9][0-9]", text):
@@ -156,11 +158,11 @@ def _own_status(body: Mapping[str, Any]) -> int:
     return 0
 
 
-def _text(value: Any) -> str:
+def _read_text(value: Any) -> str:
     return extract_text(value[:MAX_RAW]) if isinstance(value, str) else ""
 
 
-def _object_in(value: Any) -> dict[str, Any] | None:
+def _find_object(value: Any) -> dict[str, Any] | None:
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         value = parse_body(value.encode("utf-8", "replace"))
         if isinstance(value, list):

@@ -78,13 +78,13 @@ class Framer:
     def feed(self, data: bytes) -> list[Item]:
         """Return the items that these bytes complete. Raises TooLong."""
         if self._cr or b"\r" in data:
-            data = self._line_ends(data)
+            data = self._normalize_line_ends(data)
         if self._fresh:
-            data = self._start(data)
+            data = self._skip_byte_order_mark(data)
         if self._tail:
             self._tail += data
             if b"\n" not in data:
-                self._check(len(self._tail))
+                self._check_size(len(self._tail))
                 return []
             data = bytes(self._tail)
             self._tail.clear()
@@ -93,8 +93,8 @@ class Framer:
             blocks = data[len(_FIELD) : end].split(b"\n\n" + _FIELD)
             if data.count(b"\n", 0, end) == 2 * len(blocks) - 2:
                 items: list[Item] = [Event(block) for block in blocks]
-                return items if end + 2 == len(data) else items + self._lines(data[end + 2 :])
-        return self._lines(data)
+                return items if end + 2 == len(data) else items + self._read_lines(data[end + 2 :])
+        return self._read_lines(data)
 
     def close(self) -> list[Item]:
         """Return what the end of the stream completes: an event without a blank line, a line without a line end.
@@ -105,32 +105,32 @@ class Framer:
         self._tail.clear()
         items: list[Item] = []
         if line.partition(b":")[0] == b"data":
-            self._line(line, items)
+            self._read_line(line, items)
             line = b""
         self._dispatch(items)
         if line and not line.startswith(b":"):
             items.append(Stray(line))
         return items
 
-    def _lines(self, data: bytes) -> list[Item]:
+    def _read_lines(self, data: bytes) -> list[Item]:
         *lines, tail = data.split(b"\n")
         items: list[Item] = []
         for line in lines:
             if not line:
                 self._dispatch(items)
             elif line.startswith(_FIELD):
-                self._keep(line[len(_FIELD) :])
+                self._add_data(line[len(_FIELD) :])
             else:
-                self._line(line, items)
-        self._check(len(tail))
+                self._read_line(line, items)
+        self._check_size(len(tail))
         self._tail += tail
         return items
 
-    def _line(self, line: bytes, items: list[Item]) -> None:
+    def _read_line(self, line: bytes, items: list[Item]) -> None:
         name, _, value = line.partition(b":")
-        self._check(len(line))
+        self._check_size(len(line))
         if name == b"data":
-            self._keep(value.removeprefix(b" "))
+            self._add_data(value.removeprefix(b" "))
         elif name == b"event":
             self._name = value.removeprefix(b" ")
         elif name not in (b"", b"id", b"retry"):
@@ -138,9 +138,9 @@ class Framer:
                 self._dispatch(items)
             items.append(Stray(line))
 
-    def _keep(self, value: bytes) -> None:
+    def _add_data(self, value: bytes) -> None:
         self._size += len(value) + len(_FIELD)
-        self._check(self._size)
+        self._check_size(self._size)
         self._data.append(value)
 
     def _dispatch(self, items: list[Item]) -> None:
@@ -150,11 +150,11 @@ class Framer:
             self._size = 0
         self._name = b""
 
-    def _check(self, size: int) -> None:
+    def _check_size(self, size: int) -> None:
         if size > self._limit:
             raise TooLong(f"a server-sent event is longer than {self._limit} bytes")
 
-    def _line_ends(self, data: bytes) -> bytes:
+    def _normalize_line_ends(self, data: bytes) -> bytes:
         if self._cr and data:
             data = data.removeprefix(b"\n")
             self._cr = False
@@ -162,7 +162,7 @@ class Framer:
             self._cr = True
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _start(self, data: bytes) -> bytes:
+    def _skip_byte_order_mark(self, data: bytes) -> bytes:
         data = bytes(self._tail) + data
         self._tail.clear()
         if len(data) < len(_BOM) and _BOM.startswith(data):

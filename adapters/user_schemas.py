@@ -23,9 +23,9 @@ def check_user_schemas(body: JsonObject) -> None:
 
     Raises Fault `invalid_request` with the path of the schema; the message has the place inside it.
     """
-    for i, tool in _objects(body, "tools"):
+    for i, tool in _list_objects(body, "tools"):
         _check(tool, ("tools", i), ("function", "parameters"), _PARAMETERS)
-    for i, function in _objects(body, "functions"):
+    for i, function in _list_objects(body, "functions"):
         _check(function, ("functions", i), ("parameters",), _PARAMETERS)
     _check(body, (), ("response_format", "json_schema", "schema"), _FORMAT)
 
@@ -36,7 +36,7 @@ def check_responses_schemas(body: JsonObject) -> None:
     Its tools and formats are flat, or nested as in chat; namespaces hold tools, and the input may add some.
     """
     _check_tools(body, ())
-    for i, item in _objects(body, "input"):
+    for i, item in _list_objects(body, "input"):
         if item.get("type") == "additional_tools":
             _check_tools(item, ("input", i))
     _check(body, (), ("text", "format", "schema"), _FORMAT)
@@ -44,15 +44,15 @@ def check_responses_schemas(body: JsonObject) -> None:
 
 
 def _check_tools(holder: JsonObject, above: Path) -> None:
-    for i, tool in _objects(holder, "tools"):
+    for i, tool in _list_objects(holder, "tools"):
         path: Path = (*above, "tools", i)
         _check(tool, path, ("parameters",), _PARAMETERS)
         _check(tool, path, ("function", "parameters"), _PARAMETERS)
-        for k, inner in _objects(tool, "tools"):
+        for k, inner in _list_objects(tool, "tools"):
             _check(inner, (*path, "tools", k), ("parameters",), _PARAMETERS)
 
 
-def _objects(holder: JsonObject, name: str) -> Iterable[tuple[int, JsonObject]]:
+def _list_objects(holder: JsonObject, name: str) -> Iterable[tuple[int, JsonObject]]:
     found = holder.get(name)
     return [(i, one) for i, one in enumerate(found) if isinstance(one, dict)] if isinstance(found, list) else ()
 

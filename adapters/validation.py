@@ -115,14 +115,14 @@ class Validator:
         keyword, limit = error.kind.name, error.kind.value
         path = _true_path(body, error.instance_path)
         value: Any = error.instance
-        rule, said = self._rule(error.schema_path)
+        rule, rule_message = self._rule(error.schema_path)
         if keyword == "required":
             path, value = (*path, limit), None
         names = limit if keyword == "additionalProperties" else [None]
         for position, name in enumerate(names):
             place = path if name is None else (*path, name)
             found = value if name is None else value.get(name)
-            text = said or _sentence(keyword, limit if name is None else name, found, error.message)
+            text = rule_message or _write_sentence(keyword, limit if name is None else name, found, error.message)
             if name is not None and position < _SUGGESTED:
                 text += did_you_mean(name, rule.get("properties", ()))
             yield Violation(place, keyword, limit, found, rule, f"{format_path(place) or 'The body'} {text}")
@@ -130,12 +130,12 @@ class Validator:
     def _rule(self, schema_path: list[str | int]) -> tuple[Schema, str | None]:
         """Return the subschema that failed, and the sentence of the nearest `x-message` above it."""
         rule: Any = self.schema
-        said = None
+        rule_message = None
         for part in schema_path[:-1]:
             rule = rule[part]
             if isinstance(rule, dict):
-                said = rule.get("x-message", said)
-        return rule, f"is not valid: {said}" if said else None
+                rule_message = rule.get("x-message", rule_message)
+        return rule, f"is not valid: {rule_message}" if rule_message else None
 
 
 @cache
@@ -155,7 +155,7 @@ def _refuse(uri: str) -> Any:
     raise ValueError(f"reference {uri!r} leaves the schema")
 
 
-def _sentence(keyword: str, limit: Any, value: Any, fallback: str) -> str:
+def _write_sentence(keyword: str, limit: Any, value: Any, fallback: str) -> str:
     template = _SENTENCES.get(keyword)
     if limit == 1 and keyword in _EMPTY:
         return "must not be empty"

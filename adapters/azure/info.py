@@ -19,11 +19,11 @@ _TYPES: Mapping[Task, str] = {
 }
 
 
-def _info(models: Sequence[ListedModel], call: Call) -> JsonObject:
+def _write_info(models: Sequence[ListedModel], call: Call) -> JsonObject:
     check_version(call)
     (model,) = models
     return {"model_name": model.name, "model_type": _TYPES[model.task], "model_provider_name": "dragoman"}
 
 
 _PATHS = prefix("azure", "/info", "/models/info")
-INFORMATION: Mapping[str, Information] = {"info": Information("default", _info, _PATHS)}
+INFORMATION: Mapping[str, Information] = {"info": Information("default", _write_info, _PATHS)}

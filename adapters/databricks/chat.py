@@ -76,11 +76,11 @@ def _convert_message(message: JsonObject, path: Path, ctx: Context) -> JsonObjec
         ctx.receipt.record_drop((*path, "content"), "it is empty, and the message has tool calls", "form")
         message = {key: value for key, value in message.items() if key != "content"}
     if message.get("reasoning_signature") and ctx.profile == "actual":
-        message = _with_reasoning(message, path, ctx)
+        message = _move_reasoning_into_content(message, path, ctx)
     return message
 
 
-def _with_reasoning(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
+def _move_reasoning_into_content(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
     """Return the message with its signed reasoning in the content, where the model's provider verifies it."""
     message = dict(message)
     summary = {

@@ -119,7 +119,7 @@ def _write_choices(body: JsonObject, ctx: Context) -> JsonObject:
     wanted = count_choices(ctx.request)
     if wanted > 1:
         ctx.receipt.record_conversion(("choices",), "the dialect counts prompts instead of choices")
-    choices = [_choice(choice, wanted, ("choices", i), ctx) for i, choice in enumerate(body["choices"])]
+    choices = [_write_choice(choice, wanted, ("choices", i), ctx) for i, choice in enumerate(body["choices"])]
     body = {**body, "choices": choices}
     if ctx.profile == "documented" and body.pop("model", None) is not None:
         ctx.receipt.record_drop(("model",), "the documented reply has no model: the request names it", "form")
@@ -128,7 +128,7 @@ def _write_choices(body: JsonObject, ctx: Context) -> JsonObject:
     return body
 
 
-def _choice(choice: JsonObject, wanted: int, path: Path, ctx: Context) -> JsonObject:
+def _write_choice(choice: JsonObject, wanted: int, path: Path, ctx: Context) -> JsonObject:
     choice = {**choice, "index": choice.get("index", 0) // wanted}
     write_finish_reason(choice, {}, path, ctx)
     drop_nulls(choice, "logprobs")

@@ -24,20 +24,20 @@ _TASKS: Mapping[Task, str] = {
 }
 
 
-def _endpoints(models: Sequence[ListedModel], _call: Call) -> JsonObject:
-    return {"endpoints": [_summary(model) for model in models]}
+def _write_endpoints(models: Sequence[ListedModel], _call: Call) -> JsonObject:
+    return {"endpoints": [_write_summary(model) for model in models]}
 
 
-def _endpoint(models: Sequence[ListedModel], _call: Call) -> JsonObject:
+def _write_endpoint(models: Sequence[ListedModel], _call: Call) -> JsonObject:
     (model,) = models
-    return {**_summary(model), "permission_level": "CAN_QUERY", "route_optimized": False}
+    return {**_write_summary(model), "permission_level": "CAN_QUERY", "route_optimized": False}
 
 
-def _host(_models: Sequence[ListedModel], _call: Call) -> JsonObject:
+def _write_host(_models: Sequence[ListedModel], _call: Call) -> JsonObject:
     return {}
 
 
-def _summary(model: ListedModel) -> JsonObject:
+def _write_summary(model: ListedModel) -> JsonObject:
     return {
         "id": model.name,
         "name": model.name,
@@ -49,7 +49,7 @@ def _summary(model: ListedModel) -> JsonObject:
 
 
 INFORMATION: Mapping[str, Information] = {
-    "models": Information("all", _endpoints, prefix("databricks", _LIST)),
-    "model": Information("named", _endpoint, prefix("databricks", f"{_LIST}/{{name}}")),
-    "host": Information("none", _host, ("/.well-known/databricks-config",)),
+    "models": Information("all", _write_endpoints, prefix("databricks", _LIST)),
+    "model": Information("named", _write_endpoint, prefix("databricks", f"{_LIST}/{{name}}")),
+    "host": Information("none", _write_host, ("/.well-known/databricks-config",)),
 }

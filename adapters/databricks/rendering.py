@@ -37,7 +37,7 @@ class DocumentedEvents:
         made = {**event, "output_index": place}
         if item is not None:
             made["item"] = item
-        return _without_refusal(made)
+        return _convert_refusal(made)
 
     def _assign_position(self, index: int, item: JsonObject | None) -> None:
         if index not in self._positions:
@@ -47,7 +47,7 @@ class DocumentedEvents:
                 self._ctx.receipt.record_drop(("output", index), "the documented output has messages only")
 
 
-def _without_refusal(event: JsonObject) -> JsonObject:
+def _convert_refusal(event: JsonObject) -> JsonObject:
     """Return an event about a refusal as one about text, and any other event unchanged."""
     if isinstance(event.get("part"), dict):
         return {**event, "part": convert_refusal_part(event["part"])}

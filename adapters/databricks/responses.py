@@ -72,10 +72,10 @@ def _write_input(body: JsonObject, ctx: Context) -> None:
         body["instructions"] = "\n\n".join(texts)
     kept = [i for i, item in enumerate(items) if item.get("role") not in _INSTRUCTING]
     ctx.receipt.map_paths([(("input", i), ("input", new)) for new, i in enumerate(kept)])
-    body["input"] = [_item(items[i], ("input", new), ctx) for new, i in enumerate(kept)]
+    body["input"] = [_drop_long_id(items[i], ("input", new), ctx) for new, i in enumerate(kept)]
 
 
-def _item(item: JsonObject, path: Path, ctx: Context) -> JsonObject:
+def _drop_long_id(item: JsonObject, path: Path, ctx: Context) -> JsonObject:
     item_id = item.get("id")
     if isinstance(item_id, str) and len(item_id) > _LONGEST_ID:
         ctx.receipt.record_drop((*path, "id"), f"the service refuses ids of more than {_LONGEST_ID} characters", "form")

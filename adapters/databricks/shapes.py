@@ -1,4 +1,4 @@
-"""Convert tools, tool choices and formats between the nested forms of Databricks' Responses API and the hub's flat ones."""
+"""Convert tools, tool choices and formats of Databricks' Responses API between nested and flat forms."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from .faults import WORDS
 __all__ = ["CALLED"]
 
 
-def _stop_sequence(body: JsonObject, choice: JsonObject, ctx: Context) -> str:
+def _read_stop_sequence(body: JsonObject, choice: JsonObject, ctx: Context) -> str:
     if ctx.profile != "documented" and (ctx.request.get("stop") or ctx.request.get("stop_token_ids")):
         return "stop"
     text: Any = choice.get("err_msg") or body.get("err_msg")
@@ -35,7 +35,7 @@ def _stop_sequence(body: JsonObject, choice: JsonObject, ctx: Context) -> str:
     )
 
 
-def _invalid_flag(body: JsonObject, choice: JsonObject, ctx: Context) -> str:
+def _read_invalid_flag(body: JsonObject, choice: JsonObject, ctx: Context) -> str:
     if ctx.target.policy.replies == "strict":
         raise Fault(
             "upstream_invalid_response",
@@ -51,9 +51,9 @@ REPLY_RULES = ReplyRules(
     words=WORDS,
     finish={
         "eos_token": "stop",
-        "stop_sequence": _stop_sequence,
-        "invalid flag": _invalid_flag,
-        "invalid finishReason": _invalid_flag,
+        "stop_sequence": _read_stop_sequence,
+        "invalid flag": _read_invalid_flag,
+        "invalid finishReason": _read_invalid_flag,
     },
 )
 

@@ -26,16 +26,16 @@ _UNKNOWN = (
 )
 
 
-def _info(models: Sequence[ListedModel], _call: Call) -> JsonObject:
+def _write_info(models: Sequence[ListedModel], _call: Call) -> JsonObject:
     return {
         **dict.fromkeys(_UNKNOWN),
         "max_best_of": 1,
         "version": __version__,
-        "models": [_details(model) for model in models],
+        "models": [_write_details(model) for model in models],
     }
 
 
-def _details(model: ListedModel) -> JsonObject:
+def _write_details(model: ListedModel) -> JsonObject:
     return {
         "model_device_type": "npu",
         "model_dtype": None,
@@ -48,5 +48,5 @@ def _details(model: ListedModel) -> JsonObject:
 
 INFORMATION: Mapping[str, Information] = {
     **list_as_openai("MindIE Server", "/mindie/v1/models"),
-    "info": Information("all", _info, ("/mindie/info",)),
+    "info": Information("all", _write_info, ("/mindie/info",)),
 }
