@@ -46,7 +46,7 @@ class StreamReaderBase(ABC):
 
     def __init__(self, rules: ReplyRules, ctx: Context, events: str, completeness: Completeness) -> None:
         """`events` names the schema of the provider's own events."""
-        self.ended = False
+        self.has_ended = False
         self._ctx = ctx
         self._rules = rules
         self._completeness = completeness
@@ -58,7 +58,7 @@ class StreamReaderBase(ABC):
 
     def receive(self, data: bytes) -> list[Output]:
         """The outputs that these bytes complete, however the stream is cut into reads."""
-        if self.ended:
+        if self.has_ended:
             return []
         outputs: list[Output] = []
         at = 0
@@ -75,7 +75,7 @@ class StreamReaderBase(ABC):
                 if end < 2 or end == len(data):
                     break
                 self._take(self._framer.feed(data[at:end]), outputs)
-                if self.ended:
+                if self.has_ended:
                     return outputs
                 at = end
             if at < len(data):
@@ -86,7 +86,7 @@ class StreamReaderBase(ABC):
 
     def close(self, cut: Fault | None = None) -> list[Output]:
         """The outputs at the end of the bytes; `cut` says how they ended, if not cleanly."""
-        if self.ended:
+        if self.has_ended:
             return []
         outputs: list[Output] = []
         try:
@@ -96,7 +96,7 @@ class StreamReaderBase(ABC):
                 return self._too_long(error)
             items = []
         self._take(items, outputs)
-        if not self.ended:
+        if not self.has_ended:
             return outputs + self._conclude(cut)
         last = outputs[-1]
         if isinstance(last, Fault) and last.code == _UNREADABLE and _is_part(items[-1]):
@@ -106,7 +106,7 @@ class StreamReaderBase(ABC):
     def _take(self, items: list[Item], outputs: list[Output]) -> None:
         for item in items:
             outputs += self._item(item)
-            if self.ended:
+            if self.has_ended:
                 return
 
     @abstractmethod
@@ -120,11 +120,11 @@ class StreamReaderBase(ABC):
         terminal = self._completeness.conclude(cut)
         if isinstance(terminal, Fault):
             return self._fail(terminal)
-        self.ended = True
+        self.has_ended = True
         return [terminal]
 
     def _fail(self, fault: Fault) -> list[Output]:
-        self.ended = True
+        self.has_ended = True
         fault.locate(self._ctx.receipt)
         return [fault]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.refused import refuse_steering
+from dragoman.adapters.steering_keys import refuse_steering
 from dragoman.adapters.validation import Validator
 
 __all__ = ["check_request", "count_choices", "count_prompts", "drop_idle_best_of"]

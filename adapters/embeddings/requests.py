@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.refused import refuse_steering
+from dragoman.adapters.steering_keys import refuse_steering
 from dragoman.adapters.validation import Validator
 
 __all__ = ["HUB_EMBEDDINGS", "check_request", "drop_encoding_format", "refuse_stream"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.refused import refuse_steering
+from dragoman.adapters.steering_keys import refuse_steering
 from dragoman.adapters.user_schemas import check_responses_schemas
 from dragoman.adapters.validation import Validator
 

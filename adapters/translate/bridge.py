@@ -44,7 +44,7 @@ def _from_chat(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObje
 def _stream_from_chat(request: JsonObject, ctx: Context) -> StreamTranslator:
     created = int(ctx.clock())
     base = new_response(request, ctx.new_id("resp"), ctx.target.model, created)
-    return ChatToResponses(base, ctx, summary=ctx.target.summarised_reasoning, names=map_tool_names(request))
+    return ChatToResponses(base, ctx, summary=ctx.target.summarizes_reasoning, names=map_tool_names(request))
 
 
 def _to_chat_reply(response: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:

@@ -13,7 +13,7 @@ import orjson
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.messages import order_tool_results, text_of
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.paths import Path, dotted
+from dragoman.adapters.paths import Path, format_path
 
 from .parts import to_chat_parts
 from .reasoning import join_reasoning
@@ -80,12 +80,12 @@ class _Conversation:
         elif kind == ADDITIONAL:
             self._turn = None  # its tools are among the request's
         elif kind == "item_reference":
-            text = f"{dotted(path)} refers to a stored item, which the model's provider cannot look up"
+            text = f"{format_path(path)} refers to a stored item, which the model's provider cannot look up"
             raise Fault("unsupported_parameter", text, path, code="unsupported_parameter")
         elif isinstance(kind, str) and (kind.endswith("_call") or kind in _TOLD_ELSEWHERE):
             self._ctx.receipt.record_drop(path, f"chat has no place for {kind} items")
         else:
-            text = f"{dotted(path)}.type {kind!r} is not known"
+            text = f"{format_path(path)}.type {kind!r} is not known"
             raise Fault("invalid_request", text, (*path, "type"), kind, code="invalid_value")
 
     def close(self) -> None:
@@ -144,7 +144,7 @@ class _Conversation:
     def _output(self, item: JsonObject, path: Path) -> None:
         call_id = item.get("call_id")
         if call_id not in self._calls:
-            text = f"{dotted(path)}.call_id answers no earlier function call"
+            text = f"{format_path(path)}.call_id answers no earlier function call"
             raise Fault("invalid_request", text, (*path, "call_id"), call_id, code="invalid_value")
         output = item.get("output")
         if isinstance(output, list):

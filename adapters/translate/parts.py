@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.paths import Path, dotted
+from dragoman.adapters.paths import Path, format_path
 
 from .unused import record_unused
 
@@ -71,5 +71,5 @@ def _responses_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
 
 
 def _no_place(kind: Any, path: Path, protocol: str) -> Fault:
-    text = f"{dotted(path)}: {protocol} has no place for content of type {kind!r} like this"
+    text = f"{format_path(path)}: {protocol} has no place for content of type {kind!r} like this"
     return Fault("unsupported_parameter", text, path, kind, code="unsupported_parameter")

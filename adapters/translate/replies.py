@@ -79,7 +79,7 @@ def to_output(choice: JsonObject, names: Mapping[str, OriginalTool], ctx: Contex
 
 def _reasoning(message: JsonObject, ctx: Context) -> JsonObject:
     text = message.get("reasoning_content")
-    summarised = ctx.target.summarised_reasoning
+    summarised = ctx.target.summarizes_reasoning
     kind, place = ("summary_text", "summary") if summarised else ("reasoning_text", "content")
     item: JsonObject = {"type": "reasoning", "id": ctx.new_id("rs"), "summary": [], "status": "completed"}
     if text:

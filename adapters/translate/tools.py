@@ -20,7 +20,7 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.paths import Path, dotted
+from dragoman.adapters.paths import Path, format_path
 
 from .unused import record_unused
 
@@ -205,7 +205,7 @@ def _check_names(tools: list[tuple[Path, JsonObject]]) -> None:
             name = flat_name(space, one["name"])
             if spaces.setdefault(name, space) != space:
                 where = (*path, *inside, "name")
-                text = f"{dotted(where)}: another tool has the name {name!r} too, under which chat knows this one"
+                text = f"{format_path(where)}: another tool has the name {name!r} too, under which chat knows this one"
                 raise Fault("unsupported_parameter", text, where, one["name"], code="unsupported_parameter")
 
 

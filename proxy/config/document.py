@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from dragoman.adapters.paths import Path, dotted
-from dragoman.adapters.suggestions import nearest
+from dragoman.adapters.paths import Path, format_path
+from dragoman.adapters.suggestions import find_nearest
 
 from .masks import mask_secrets
 from .problems import ConfigErrors, Problem, Severity, Span
@@ -110,7 +110,7 @@ class Document:
         source = self.lines[span.line - 1] if 0 < span.line <= len(self.lines) else ""
         end = span.end_column if span.end_line == span.line else len(source.rstrip()) + 1
         width = max(1, end - span.column)
-        key_path, message, expected, hint = map(mask_secrets, (dotted(path), message, expected, hint))
+        key_path, message, expected, hint = map(mask_secrets, (format_path(path), message, expected, hint))
         place = (self.file, span.line, span.column)
         self.problems.append(Problem(*place, code, key_path, message, expected, hint, severity, source, width))
 
@@ -136,7 +136,7 @@ class Document:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`did you mean "this"?`, or an empty text if no known word is similar."""
-    close = nearest(word, list(known))
+    close = find_nearest(word, list(known))
     return f'did you mean "{close[0]}"?' if close else ""
 
 

@@ -42,7 +42,7 @@ def check_local(document: Document, name: str) -> None:
     if missing:
         message = f"the engine local needs packages that are not installed: {', '.join(missing)}"
         document.add_problem(("providers", name, "engine"), "missing-extra", message, hint=f"run: {embedded.INSTALL}")
-    folder = _folder(document, name)
+    folder = _open_folder(document, name)
     if folder is not None:
         _check_protocols(
             document, name, _DECODER_PROTOCOLS if isinstance(folder.signature, DecoderSignature) else _ENCODER_PROTOCOLS

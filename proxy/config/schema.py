@@ -29,7 +29,7 @@ def generate_schema() -> dict[str, Any]:
     plain = Config.model_json_schema()
     shapes = {"Config": plain, **plain["$defs"]}
     texts = describe_placeholders()
-    for model, field, description in _descriptions():
+    for model, field, description in _read_descriptions():
         for placeholder, text in texts.items():
             description = description.replace(placeholder, text)
         fields = shapes[model]["properties"]

@@ -19,7 +19,7 @@ from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.nodes import Node as YamlNode
 
 from dragoman.adapters.paths import Path as KeyPath
-from dragoman.adapters.paths import dotted
+from dragoman.adapters.paths import format_path
 
 from .document import Document, Node, Scalar
 from .masks import is_secret, mask_named_secrets, mask_secrets, mask_spans
@@ -189,7 +189,7 @@ class _Builder:
                 continue
             name = str(key.value)
             if name in first:
-                owner = dotted(path) or "the file"
+                owner = format_path(path) or "the file"
                 message = f'the key "{name}" appears twice in {owner}; first on line {first[name]}'
                 self.problems.append(((*path, name), "duplicate-key", message, span))
             first.setdefault(name, span.line)
