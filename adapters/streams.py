@@ -61,7 +61,7 @@ class DeltaRun:
 
     def chunks(self) -> list[Chunk]:
         """The chunks, one by one."""
-        return [Chunk(self._with(decode_fragment(text))) for text in self.texts]
+        return [Chunk(self._with_text(decode_fragment(text))) for text in self.texts]
 
     def encoded_texts(self) -> list[bytes]:
         """The texts as this project encodes JSON strings, however the provider escaped them."""
@@ -71,10 +71,10 @@ class DeltaRun:
 
     def frame(self) -> tuple[bytes, bytes]:
         """The JSON text of a chunk before its text and after it. The same for every run with this body."""
-        before, _, after = orjson.dumps(self._with(_MARK)).partition(_MARK.encode())
+        before, _, after = orjson.dumps(self._with_text(_MARK)).partition(_MARK.encode())
         return before, after
 
-    def _with(self, text: str) -> JsonObject:
+    def _with_text(self, text: str) -> JsonObject:
         body = self.body.copy()
         replace(body, self.place, text)
         return body
@@ -97,7 +97,7 @@ class StreamReader(Protocol):
     """`read_stream`: a provider's bytes in, hub outputs and one terminal out. It alone decides completeness."""
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """True once an End or a Fault was returned; nothing is returned after it."""
 
     def receive(self, data: bytes) -> list[Output]:

@@ -15,11 +15,11 @@ from dragoman.adapters.paths import Path
 __all__ = [
     "convert_messages",
     "convert_refusals",
+    "extract_text",
     "join_text_parts",
     "merge_system_messages",
     "order_tool_results",
     "rename_developer_role",
-    "text_of",
 ]
 
 Messages = list[JsonObject]
@@ -35,7 +35,7 @@ def merge_system_messages(messages: Messages, ctx: Context) -> Messages:
     others = [i for i, message in enumerate(messages) if message.get("role") not in _INSTRUCTING]
     head = messages[found[0]]
     if len(found) > 1:
-        head = {**head, "content": "\n\n".join(text_of(messages[i].get("content")) for i in found)}
+        head = {**head, "content": "\n\n".join(extract_text(messages[i].get("content")) for i in found)}
     if len(found) > 1:
         ctx.receipt.record_conversion(
             ("messages", found[0], "content"), "the other instructions are appended", after=("messages", 0, "content")
@@ -53,7 +53,7 @@ def order_tool_results(messages: Messages, ctx: Context) -> Messages:
     """Each tool result directly behind the message with its call, in the order of the calls."""
     if "tool" not in [message.get("role") for message in messages]:
         return messages
-    order = list(_call_order(messages))
+    order = list(_order_by_calls(messages))
     if order == list(range(len(messages))):
         return messages
     for new, old in enumerate(order):
@@ -81,7 +81,7 @@ def join_text_parts(messages: Messages, ctx: Context) -> Messages:
         if not all(_is_text(part) for part in content):
             return message
         ctx.receipt.record_conversion((*path, "content"), "text parts joined to one string")
-        return {**message, "content": text_of(content)}
+        return {**message, "content": extract_text(content)}
 
     return convert_messages(messages, lambda message: type(message.get("content")) is list, convert)
 
@@ -94,7 +94,7 @@ def convert_refusals(messages: Messages, ctx: Context) -> Messages:
             ctx.receipt.record_conversion(
                 (*path, "refusal"), "the refusal is a part of the content", after=(*path, "content")
             )
-            text = text_of(message.get("content")) + message["refusal"]
+            text = extract_text(message.get("content")) + message["refusal"]
             message = {**{key: value for key, value in message.items() if key != "refusal"}, "content": text}
             ctx.receipt.record_conversion((*path, "content"), "the refusal is appended")
         content = message.get("content")
@@ -110,10 +110,10 @@ def convert_refusals(messages: Messages, ctx: Context) -> Messages:
 
 
 def convert_messages(
-    messages: Messages, concerned: Callable[[JsonObject], bool], convert: Callable[[JsonObject, Path], JsonObject]
+    messages: Messages, is_concerned: Callable[[JsonObject], bool], convert: Callable[[JsonObject, Path], JsonObject]
 ) -> Messages:
-    """The messages with each concerned one converted; the same list if none is."""
-    found = [i for i, message in enumerate(messages) if concerned(message)]
+    """The messages with each is_concerned one converted; the same list if none is."""
+    found = [i for i, message in enumerate(messages) if is_concerned(message)]
     if not found:
         return messages
     messages = messages.copy()
@@ -126,7 +126,7 @@ def _is_refusal(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") == "refusal" and "refusal" in part
 
 
-def text_of(content: Any) -> str:
+def extract_text(content: Any) -> str:
     """The text of a message's content: a string, parts, or nothing."""
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
@@ -149,7 +149,7 @@ def _record_merge(message: JsonObject, position: int, first: int, ctx: Context) 
         ctx.receipt.record_drop((*path, key), reason)
 
 
-def _call_order(messages: Messages) -> Iterable[int]:
+def _order_by_calls(messages: Messages) -> Iterable[int]:
     results: defaultdict[str | None, deque[int]] = defaultdict(deque)
     for i, message in enumerate(messages):
         if message.get("role") == "tool":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.common.annotations import valid_annotations
+from dragoman.adapters.common.annotations import filter_annotations
 from dragoman.adapters.common.choice_normalizer import ChoiceNormalizer
 from dragoman.adapters.common.completeness import check_finish_reason
 from dragoman.adapters.common.reply_rules import ReplyRules
@@ -18,7 +18,7 @@ from dragoman.adapters.common.stream_changes import ChangeRecorder
 from dragoman.adapters.paths import Path
 
 from .content import flatten_content, rename_reasoning
-from .toolcalls import ToolCalls, fill_arguments, normalize_calls
+from .tool_calls import ToolCallNormalizer, fill_arguments, normalize_calls
 
 __all__ = ["ChatNormalizer"]
 
@@ -39,7 +39,7 @@ class ChatNormalizer(ChoiceNormalizer):
     def __init__(self, rules: ReplyRules, ctx: Context, changes: ChangeRecorder) -> None:
         super().__init__(rules, ctx, changes)
         self._choices: dict[int, _Choice] = {}
-        self._finish_beside_text = False
+        self._has_finish_with_text = False
 
     def normalize_whole(self, body: JsonObject, choice: JsonObject, position: int) -> None:
         message = choice.get("message")
@@ -77,9 +77,9 @@ class ChatNormalizer(ChoiceNormalizer):
         return bool(choice["delta"].keys() == _TEXT_ONLY) and not choice.get("finish_reason")
 
     def split_endings(self, body: JsonObject) -> list[JsonObject]:
-        if not self._finish_beside_text:
+        if not self._has_finish_with_text:
             return []
-        self._finish_beside_text = False
+        self._has_finish_with_text = False
         endings = []
         for choice in body["choices"]:
             if choice["finish_reason"] is not None and _holds_text(choice["delta"]):
@@ -125,7 +125,7 @@ class ChatNormalizer(ChoiceNormalizer):
 
     def _drop_invalid_annotations(self, message: JsonObject, path: Path) -> None:
         given = message["annotations"]
-        message["annotations"] = valid_annotations(given)
+        message["annotations"] = filter_annotations(given)
         if given and given != message["annotations"]:
             reason = "annotations of kinds that chat has not, or without their place"
             self._changes.record_drop((*path, "annotations"), reason)
@@ -165,10 +165,10 @@ class ChatNormalizer(ChoiceNormalizer):
             choice["finish_reason"] = None
             return same
         word = self.set_finish_reason(body, choice, _PIECE[:-1], called=state.has_calls)
-        leftovers = state.calls.leftovers() if word == "tool_calls" else []
+        leftovers = state.calls.make_missing_arguments() if word == "tool_calls" else []
         if leftovers:
             delta["tool_calls"] = [*delta.get("tool_calls", ()), *leftovers]
-        self._finish_beside_text |= _holds_text(delta)
+        self._has_finish_with_text |= _holds_text(delta)
         return word == native and not leftovers
 
 
@@ -184,4 +184,4 @@ class _Choice:
     def __init__(self, ctx: Context, rules: ReplyRules) -> None:
         self.has_role = False
         self.has_calls = False
-        self.calls = ToolCalls(ctx, rules.empty_arguments_come_first)
+        self.calls = ToolCallNormalizer(ctx, rules.empty_arguments_come_first)

@@ -16,7 +16,7 @@ __all__ = [
     "write_finish_reason",
 ]
 
-_ALWAYS = ("role", "content")
+_REQUIRED = ("role", "content")
 
 
 def rewrite_choices(body: JsonObject, part: str, rewrite: Callable[[JsonObject, JsonObject, Path], None]) -> JsonObject:
@@ -39,7 +39,7 @@ def drop_nulls(holder: JsonObject, *names: str) -> None:
 def drop_empty(message: JsonObject) -> None:
     """Leave out keys that say nothing, as `annotations: []`: a client sends a message back as it came, and a dialect
     that refuses unknown keys in messages would refuse those."""
-    for name in [name for name, value in message.items() if value in (None, []) and name not in _ALWAYS]:
+    for name in [name for name, value in message.items() if value in (None, []) and name not in _REQUIRED]:
         del message[name]
 
 

@@ -15,13 +15,13 @@ def restream(reply: JsonObject, with_usage: bool = False) -> list[JsonObject]:
     envelope = {**shared, "object": "chat.completion.chunk"}
     if with_usage:
         envelope["usage"] = None
-    chunks = [{**envelope, "choices": [part]} for choice in reply["choices"] for part in _parts(choice)]
+    chunks = [{**envelope, "choices": [part]} for choice in reply["choices"] for part in _split_choice(choice)]
     if with_usage and reply.get("usage"):
         chunks.append({**envelope, "choices": [], "usage": reply["usage"]})
     return chunks
 
 
-def _parts(choice: JsonObject) -> Iterator[JsonObject]:
+def _split_choice(choice: JsonObject) -> Iterator[JsonObject]:
     message = choice["message"]
     delta = {key: value for key, value in message.items() if value is not None and key != "tool_calls"}
     if message.get("tool_calls"):

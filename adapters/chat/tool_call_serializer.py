@@ -34,7 +34,7 @@ class ToolCallSerializer:
                 calls = self._choices[choice.get("index")] = _ChoiceCalls()
             if calls is not None:
                 now = calls.release(pieces, last=choice.get("finish_reason") is not None)
-                made = made if now == pieces else Chunk(_with(made.body, position, now))
+                made = made if now == pieces else Chunk(_replace_pieces(made.body, position, now))
         return chunk if made is chunk else made if _is_meaningful(made.body) else None
 
 
@@ -62,7 +62,7 @@ class _ChoiceCalls:
         return now
 
 
-def _with(body: JsonObject, position: int, pieces: list[JsonObject]) -> JsonObject:
+def _replace_pieces(body: JsonObject, position: int, pieces: list[JsonObject]) -> JsonObject:
     choices = [*body["choices"]]
     delta = {key: value for key, value in _delta(choices[position]).items() if key != "tool_calls"}
     if pieces:

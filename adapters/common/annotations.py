@@ -7,10 +7,10 @@ from typing import Any
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.validation import load_validator
 
-__all__ = ["valid_annotations"]
+__all__ = ["filter_annotations"]
 
 
-def valid_annotations(given: Any) -> list[JsonObject]:
+def filter_annotations(given: Any) -> list[JsonObject]:
     """Those that the hub's schema of chat allows. Servers send other kinds too, and citations without a place."""
     return [one for one in given if _is_valid(one)] if isinstance(given, list) else []
 

@@ -52,7 +52,7 @@ class ChoiceNormalizer(ABC):
         """The choices of another chunk, for finish reasons that this one should not hold; they are taken out of it."""
         return []
 
-    def envelope(self, body: JsonObject, kind: str) -> JsonObject:
+    def make_envelope(self, body: JsonObject, kind: str) -> JsonObject:
         """`id`, `object`, `created` and `model` as the provider gave them, or new ones."""
         created = body.get("created")
         if not isinstance(created, int):

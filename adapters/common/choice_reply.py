@@ -29,7 +29,7 @@ def read_choices(reply: Reply, rules: ReplyRules, ctx: Context, protocol: type[C
         raise read_error_object(body, reply.status, rules.words)
     if mode in ("strict", "report"):
         validate_natively(body, load_validator(f"{rules.dialect}/{protocol.protocol}.reply", ctx.profile), ctx)
-    choices = _choices(body)
+    choices = _list_choices(body)
     if mode in ("off", "report"):
         for choice in choices:
             check_finish_reason(choice)
@@ -46,7 +46,7 @@ def read_choices(reply: Reply, rules: ReplyRules, ctx: Context, protocol: type[C
     return body
 
 
-def _choices(body: JsonObject) -> list[JsonObject]:
+def _list_choices(body: JsonObject) -> list[JsonObject]:
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
         raise invalid_reply("it has no choices")
@@ -57,7 +57,7 @@ def _choices(body: JsonObject) -> list[JsonObject]:
 
 
 def _normalize(body: JsonObject, choices: list[JsonObject], ctx: Context, normalizer: ChoiceNormalizer) -> None:
-    _set_envelope(body, normalizer.envelope(body, normalizer.reply_object), ctx)
+    _set_envelope(body, normalizer.make_envelope(body, normalizer.reply_object), ctx)
     if "usage" in body:
         _set_usage(body, ctx)
     for position, choice in enumerate(choices):

@@ -63,7 +63,7 @@ class ChoiceStreamReader(StreamReaderBase):
         """How many choices a prompt of the request has, if there may be several prompts."""
         return None
 
-    def _item(self, item: Item) -> list[Output]:
+    def _process_item(self, item: Item) -> list[Output]:
         is_event = isinstance(item, Event)
         if isinstance(item, Event):
             data = item.data
@@ -85,35 +85,35 @@ class ChoiceStreamReader(StreamReaderBase):
 
     # Handlers
 
-    def _chunk(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+    def _handle_chunk(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         if self._validates_natively and not self._native.accepts(body):
             self._record_violation(body)
         normalizer = self._normalizer
         if not self._normalizes:
-            normalizer.watch(body)
+            normalizer.track_choices(body)
             return [Chunk(body, raw)]
         same = normalizer.normalize(body)
         self._template = None
         if not self._completeness.is_complete:
             if raw is not None and not self._validates_natively:
-                normalizer.remember(body, raw, same)
+                normalizer.learn_template(body, raw, same)
             self._template = normalizer.template
         ending = normalizer.split_ending(body)
         if ending is not None:
             return [Chunk(body), Chunk(ending)]
         return [Chunk(body, raw if same else None)]
 
-    def _note(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+    def _handle_note(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         """An event without choices: usage, or a vendor's remarks."""
         if not self._normalizes:
             return [Chunk(body, raw)]
-        self._normalizer.hold(body)
+        self._normalizer.hold_event(body)
         self._template = self._template and self._normalizer.template
         return []
 
     def _conclude(self, cut: Fault | None = None) -> list[Output]:
         outputs = super()._conclude(cut)
-        usage = self._normalizer.usage_chunk() if self._normalizes and isinstance(outputs[0], End) else None
+        usage = self._normalizer.make_usage_chunk() if self._normalizes and isinstance(outputs[0], End) else None
         return [Chunk(usage), *outputs] if usage else outputs
 
 
@@ -136,10 +136,10 @@ def _classify(data: bytes, body: Any, is_event: bool) -> tuple[Class, Any]:
 _Handler: TypeAlias = Callable[[ChoiceStreamReader, Any, bytes | None], list[Output]]
 
 _HANDLERS: dict[Class, _Handler] = {
-    "chunk": ChoiceStreamReader._chunk,
-    "note": ChoiceStreamReader._note,
-    "done": ChoiceStreamReader._done,
-    "error": ChoiceStreamReader._error,
-    "text": ChoiceStreamReader._text,
-    "broken": ChoiceStreamReader._broken,
+    "chunk": ChoiceStreamReader._handle_chunk,
+    "note": ChoiceStreamReader._handle_note,
+    "done": ChoiceStreamReader._handle_done,
+    "error": ChoiceStreamReader._handle_error,
+    "text": ChoiceStreamReader._handle_text,
+    "broken": ChoiceStreamReader._handle_broken,
 }

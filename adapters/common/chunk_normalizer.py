@@ -60,14 +60,14 @@ class ChunkNormalizer:
         """Bring a chunk with choices into hub form. Raises Fault if a finish reason reports one, or if the chunk cannot
         be normalized."""
         same = self._set_envelope(body)
-        for choice in _indexed(body):
+        for choice in _check_choices(body):
             if "index" not in choice:
                 choice["index"], same = 0, False
             index = choice["index"]
-            self._completeness.see(index)
+            self._completeness.add_choice(index)
             same &= self._choices.normalize_piece(body, choice, index)
             if choice["finish_reason"] is not None:
-                self._completeness.finish(index)
+                self._completeness.finish_choice(index)
         same &= self._take_usage(body)
         self._is_one_off = bool(self._held)
         if self._held:
@@ -80,17 +80,17 @@ class ChunkNormalizer:
         self._is_one_off = True
         return False
 
-    def watch(self, body: JsonObject) -> bool:
+    def track_choices(self, body: JsonObject) -> bool:
         """Only follow which choices have finished, for policies that leave replies as they are. Raises Fault."""
-        for choice in _indexed(body):
+        for choice in _check_choices(body):
             index = choice.get("index", 0)
-            self._completeness.see(index)
+            self._completeness.add_choice(index)
             if choice.get("finish_reason"):
                 self._rules.finish_reason(body, choice, self._ctx)
-                self._completeness.finish(index)
+                self._completeness.finish_choice(index)
         return True
 
-    def remember(self, body: JsonObject, raw: bytes, same: bool) -> None:
+    def learn_template(self, body: JsonObject, raw: bytes, same: bool) -> None:
         """Make a template of a chunk that was normalized from `raw` (`same`: without a change). Whatever normalized it,
         and made it valid, does the same for the next one that matches; most chunks of a stream do."""
         if not self._templates_left or self._is_one_off or len(body["choices"]) != 1:
@@ -108,7 +108,7 @@ class ChunkNormalizer:
         usage = {"usage": None} if "usage" in body else {}
         return {**self._envelope, **usage, "choices": endings}
 
-    def hold(self, body: JsonObject) -> None:
+    def hold_event(self, body: JsonObject) -> None:
         """Take an event without choices: its usage is tallied, other keys are added to the next chunk."""
         self._usage.add(body.pop("usage", None), [])
         body.pop("choices", None)
@@ -118,7 +118,7 @@ class ChunkNormalizer:
             self._held.update(body)
             self.template = None
 
-    def usage_chunk(self) -> JsonObject | None:
+    def make_usage_chunk(self) -> JsonObject | None:
         """The chunk with the usage that ends the stream, if the client asked for it and the provider reported it."""
         usage = self._usage.total()
         if usage is None or not self._wants_usage:
@@ -128,7 +128,7 @@ class ChunkNormalizer:
     def _set_envelope(self, body: JsonObject) -> bool:
         envelope = self._envelope
         if not envelope:
-            envelope = self._envelope = self._choices.envelope(body, self._kind)
+            envelope = self._envelope = self._choices.make_envelope(body, self._kind)
         if (
             body.get("id") == envelope["id"]
             and body.get("created") == envelope["created"]
@@ -151,7 +151,7 @@ class ChunkNormalizer:
         return "usage" not in body or body.pop("usage", self) is self
 
 
-def _indexed(body: JsonObject) -> list[JsonObject]:
+def _check_choices(body: JsonObject) -> list[JsonObject]:
     """The choices, once it is sure that each has an index of its own. Raises Fault."""
     choices: list[JsonObject] = body["choices"]
     for choice in choices:

@@ -91,17 +91,17 @@ class ChunkTemplate:
         if not data.startswith(head, at):
             return None
         if data.endswith(tail) and _INSIDE.fullmatch(data, at + len(head), len(data) - len(tail)):
-            return self._run(data[at:], [data[at + len(head) : -len(tail)]], len(data))
+            return self._make_run(data[at:], [data[at + len(head) : -len(tail)]], len(data))
         *blocks, last = data[at + len(_HEAD) :].split(_TAIL + _HEAD)
         if last.endswith(_TAIL):
             blocks.append(last[: -len(_TAIL)])
-        texts = self._texts(blocks)
+        texts = self._match_texts(blocks)
         if not texts or not _INSIDE.fullmatch(b" ".join(texts)):
             return None
         end = at + len(texts) * (len(head) + len(tail)) + sum(map(len, texts))
-        return self._run(data[at:end], texts, end)
+        return self._make_run(data[at:end], texts, end)
 
-    def _texts(self, blocks: list[bytes]) -> list[bytes]:
+    def _match_texts(self, blocks: list[bytes]) -> list[bytes]:
         """The texts in the first of these JSON texts, as far as they match."""
         before, after = self._before, self._after
         start, end = len(before), -len(after)
@@ -112,7 +112,7 @@ class ChunkTemplate:
             texts.append(block[start:end])
         return texts
 
-    def _run(self, data: bytes, texts: list[bytes], end: int) -> tuple[DeltaRun, int] | None:
+    def _make_run(self, data: bytes, texts: list[bytes], end: int) -> tuple[DeltaRun, int] | None:
         """The run of these texts, which `data` is the events of, and `end`."""
         if not _is_utf8(data):
             return None

@@ -39,7 +39,7 @@ __all__ = [
     "check_finish_reason",
     "check_first_choice",
     "check_status",
-    "outputs_of_reply",
+    "to_stream_outputs",
 ]
 
 _UNDER_WAY = ("queued", "in_progress")
@@ -84,13 +84,13 @@ class ChoiceCompleteness(Completeness):
     def is_complete(self) -> bool:
         return bool(self._seen) and not self._unfinished
 
-    def see(self, index: int) -> None:
+    def add_choice(self, index: int) -> None:
         """The stream has shown this choice; it has not finished if this is the first time."""
         if index not in self._seen:
             self._seen.add(index)
             self._unfinished.add(index)
 
-    def finish(self, index: int) -> None:
+    def finish_choice(self, index: int) -> None:
         """This choice has its finish reason."""
         self._unfinished.discard(index)
 
@@ -142,7 +142,7 @@ def check_status(response: JsonObject) -> None:
         raise _truncated(f"the provider's answer is still {status}: it may be incomplete")
 
 
-def outputs_of_reply(chunks: list[JsonObject]) -> list[Output]:
+def to_stream_outputs(chunks: list[JsonObject]) -> list[Output]:
     """The stream made of a whole reply, whose reader has found it complete."""
     return [*(Chunk(chunk) for chunk in chunks), End()]
 

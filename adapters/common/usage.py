@@ -26,11 +26,11 @@ def normalize_usage(reported: Any) -> JsonObject | None:
         _OTHER_NAMES.get(str(key), str(key)): value for key, value in reported.items() if value is not None
     }
     counts = [_count(usage.get(name)) for name in _COUNTS]
-    prompt, completion, total = _completed(counts)
+    prompt, completion, total = _complete_counts(counts)
     if prompt is None or completion is None or total is None:
         return None
     usage.update(prompt_tokens=prompt, completion_tokens=completion, total_tokens=total)
-    for name in _odd_details(usage):
+    for name in _list_invalid_details(usage):
         given = usage.pop(name)
         if isinstance(given, dict):
             usage[name] = {key: value for key, value in given.items() if is_count(value)}
@@ -55,10 +55,10 @@ def sum_usage(usages: list[JsonObject]) -> JsonObject:
 
 class UsageTally:
     """Usage seen in a stream: counts in a chunk with choices are per choice, and the latest of each holds; counts in an
-    event of their own are for all. `of_each_prompt` is how many choices a prompt has, if there may be several."""
+    event of their own are for all. `choices_per_prompt` is how many choices a prompt has, if there may be several."""
 
-    def __init__(self, of_each_prompt: int | None = None) -> None:
-        self._of_each_prompt = of_each_prompt
+    def __init__(self, choices_per_prompt: int | None = None) -> None:
+        self._choices_per_prompt = choices_per_prompt
         self._whole: JsonObject | None = None
         self._by_choice: dict[int, JsonObject] = {}
 
@@ -79,25 +79,27 @@ class UsageTally:
         parts = list(self._by_choice.values())
         if len(parts) == 1:
             return parts[0]
-        prompt = sum(self._prompts().values())
+        prompt = sum(self._count_prompt_tokens().values())
         completion = sum(part["completion_tokens"] for part in parts)
         return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
-    def _prompts(self) -> dict[int, int]:
+    def _count_prompt_tokens(self) -> dict[int, int]:
         """The tokens of each prompt."""
         found: dict[int, int] = {}
         for index, part in self._by_choice.items():
-            prompt = index // self._of_each_prompt if self._of_each_prompt else 0
+            prompt = index // self._choices_per_prompt if self._choices_per_prompt else 0
             found[prompt] = max(found.get(prompt, 0), part["prompt_tokens"])
         return found
 
 
 def _is_hub_form(usage: JsonObject) -> bool:
     complete = all(type(count := usage.get(name)) is int and count >= 0 for name in _COUNTS)
-    return complete and "reasoning_tokens" not in usage and None not in usage.values() and not _odd_details(usage)
+    return (
+        complete and "reasoning_tokens" not in usage and None not in usage.values() and not _list_invalid_details(usage)
+    )
 
 
-def _odd_details(usage: JsonObject) -> list[str]:
+def _list_invalid_details(usage: JsonObject) -> list[str]:
     return [name for name in _DETAILS if name in usage and not _are_counts(usage[name])]
 
 
@@ -109,7 +111,7 @@ def _count(value: Any) -> int | None:
     return int(value) if is_count(value) else None
 
 
-def _completed(counts: list[int | None]) -> list[int | None]:
+def _complete_counts(counts: list[int | None]) -> list[int | None]:
     prompt, completion, total = counts
     if total is None and prompt is not None and completion is not None:
         total = prompt + completion

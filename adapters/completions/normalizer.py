@@ -34,7 +34,7 @@ class TextNormalizer(ChoiceNormalizer):
     def normalize_piece(self, body: JsonObject, choice: JsonObject, index: int) -> bool:
         same = choice.keys() >= _KEYS
         if not same:
-            _fill(choice)
+            _fill_keys(choice)
         path: Path = ("choices", index)
         same &= self._set_text(choice, path)
         native = choice["finish_reason"]
@@ -54,7 +54,7 @@ class TextNormalizer(ChoiceNormalizer):
         return False
 
 
-def _fill(choice: JsonObject) -> None:
+def _fill_keys(choice: JsonObject) -> None:
     if "text" not in choice and not choice.get("finish_reason"):
         message = f"the provider sent an event without text in choice {choice['index']}"
         raise Fault("upstream_invalid_response", message, code="upstream_invalid_event")

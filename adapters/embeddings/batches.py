@@ -12,15 +12,15 @@ from dragoman.adapters.dialect import Batching
 from dragoman.adapters.faults import Fault
 from dragoman.schemas import load
 
-__all__ = ["MOST_PARTS", "batching", "join", "split"]
+__all__ = ["MOST_PARTS", "join", "make_batching", "split"]
 
 MOST_PARTS = 256
 """Calls that one request may become."""
 
 
-def batching(schema: str) -> Batching:
+def make_batching(schema: str) -> Batching:
     """Splitting and joining for a target whose requests have the schema of that name."""
-    return Batching(partial(_split_by, schema=schema), join)
+    return Batching(partial(_split_by_schema, schema=schema), join)
 
 
 def split(ctx: Context, most: int | None) -> list[Context]:
@@ -35,7 +35,7 @@ def split(ctx: Context, most: int | None) -> list[Context]:
             f"send at most {most * MOST_PARTS} in one request"
         )
         raise Fault("invalid_request", text, ("input",), code="array_above_max_length")
-    return [_part(ctx, given, start, min(start + most, len(given))) for start in range(0, len(given), most)]
+    return [_make_part(ctx, given, start, min(start + most, len(given))) for start in range(0, len(given), most)]
 
 
 def join(replies: list[JsonObject], _ctx: Context) -> JsonObject:
@@ -53,13 +53,13 @@ def join(replies: list[JsonObject], _ctx: Context) -> JsonObject:
     return {**replies[0], "data": data, "usage": sum_usage([reply["usage"] for reply in replies])}
 
 
-def _split_by(ctx: Context, schema: str) -> list[Context]:
+def _split_by_schema(ctx: Context, schema: str) -> list[Context]:
     rule = load(schema, ctx.target.profile)["properties"]["input"]
     known = [rule.get("x-batch"), rule.get("maxItems"), ctx.target.limits.get("inputs")]
     return split(ctx, min((most for most in known if most is not None), default=None))
 
 
-def _part(ctx: Context, given: list[Any], start: int, end: int) -> Context:
+def _make_part(ctx: Context, given: list[Any], start: int, end: int) -> Context:
     receipt = ctx.receipt.fork()
     receipt.map_paths([(("input", start + i), ("input", i)) for i in range(end - start)])
     return ctx._replace(request={**ctx.request, "input": given[start:end]}, receipt=receipt)

@@ -9,7 +9,7 @@ from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.request_writer import RequestOptions, request_writer
 from dragoman.adapters.dialect import Called
 
-from .batches import batching
+from .batches import make_batching
 from .reply import read_embeddings
 from .requests import HUB_EMBEDDINGS, refuse_stream
 
@@ -26,4 +26,4 @@ def embeddings_called(rules: ReplyRules, **options: Unpack[RequestOptions]) -> C
     schema = f"{rules.dialect}/embeddings.request"
     options.setdefault("path", "/embeddings")
     write_request = request_writer(schema, HUB_EMBEDDINGS, **options)
-    return Called(write_request, read_reply, refuse_stream, rules.read_fault, batching(schema))
+    return Called(write_request, read_reply, refuse_stream, rules.read_fault, make_batching(schema))

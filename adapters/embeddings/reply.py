@@ -16,7 +16,7 @@ from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
-from .vectors import check_packed, check_plain, decode_vector, encode_vector
+from .vectors import check_base64, check_numbers, decode_vector, encode_vector
 
 __all__ = ["count_inputs", "read_embeddings"]
 
@@ -33,7 +33,7 @@ def read_embeddings(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject
     if body.get("error") or body.get("data") is None:
         raise read_error_object(body, reply.status, rules.words)
     if mode in ("strict", "report"):
-        validate_natively(_outline(body), load_validator(f"{rules.dialect}/embeddings.reply", ctx.profile), ctx)
+        validate_natively(_make_outline(body), load_validator(f"{rules.dialect}/embeddings.reply", ctx.profile), ctx)
     if mode in ("off", "report") and _has_requested_format(body, ctx.request):
         return body
     return _normalize(body, ctx)
@@ -47,15 +47,15 @@ def count_inputs(request: JsonObject) -> int | None:
     return None if given is None else 1
 
 
-def _outline(body: JsonObject) -> JsonObject:
+def _make_outline(body: JsonObject) -> JsonObject:
     """The body with the first number of each vector, for schemas to validator."""
     data = body.get("data")
     if not isinstance(data, list):
         return body
-    return {**body, "data": [_first_number(item) for item in data]}
+    return {**body, "data": [_keep_first_number(item) for item in data]}
 
 
-def _first_number(item: Any) -> Any:
+def _keep_first_number(item: Any) -> Any:
     vector = item.get("embedding") if isinstance(item, dict) else None
     return {**item, "embedding": vector[:1]} if isinstance(vector, list | str) else item
 
@@ -72,10 +72,10 @@ def _has_requested_format(body: JsonObject, request: JsonObject) -> bool:
 def _normalize(body: JsonObject, ctx: Context) -> JsonObject:
     body = {key: value for key, value in body.items() if value is not None}
     _set_envelope(body, ctx)
-    outline, hub = _outline(body), load_validator("hub/embeddings.reply")
+    outline, hub = _make_outline(body), load_validator("hub/embeddings.reply")
     if not hub.accepts(outline):
         violation = next(hub.violations(outline))
-        raise _invalid(violation.message, _find_input(violation.path, ctx.request))
+        raise _invalid(violation.message, _find_input_path(violation.path, ctx.request))
     _set_order(body, ctx)
     _write_vectors(body["data"], ctx)
     return body
@@ -93,7 +93,7 @@ def _set_envelope(body: JsonObject, ctx: Context) -> None:
     if isinstance(body["data"], dict):
         body["data"] = [body["data"]]
         ctx.receipt.record_conversion(("data",), "a list of one")
-    body["usage"] = _usage(body.get("usage"), ctx)
+    body["usage"] = _complete_usage(body.get("usage"), ctx)
     if isinstance(body["data"], list):
         for item in body["data"]:
             if isinstance(item, dict) and item.get("object") != "embedding":
@@ -101,7 +101,7 @@ def _set_envelope(body: JsonObject, ctx: Context) -> None:
                 ctx.receipt.record_fill(("data",), "the name of an embedding")
 
 
-def _usage(reported: Any, ctx: Context) -> JsonObject:
+def _complete_usage(reported: Any, ctx: Context) -> JsonObject:
     """The counts; one that is missing is the other, as nothing is generated."""
     usage = {key: value for key, value in reported.items() if value is not None} if isinstance(reported, dict) else {}
     usage.pop("completion_tokens", None)
@@ -121,7 +121,7 @@ def _set_order(body: JsonObject, ctx: Context) -> None:
         return
     missing = min(set(range(count)).difference(found), default=None)
     if missing is not None:
-        raise _invalid(f"the embedding with index {missing} is missing", _input(missing, ctx.request))
+        raise _invalid(f"the embedding with index {missing} is missing", _input_path(missing, ctx.request))
     data.sort(key=lambda item: item["index"])
     ctx.receipt.record_conversion(("data",), "in the order of the inputs")
 
@@ -133,10 +133,10 @@ def _write_vectors(data: list[JsonObject], ctx: Context) -> None:
         try:
             item["embedding"], found = _convert(item["embedding"], asked)
         except ValueError as error:
-            raise _invalid(str(error), _input(index, ctx.request)) from None
+            raise _invalid(str(error), _input_path(index, ctx.request)) from None
         length = length or found
         if found != length:
-            raise _invalid(f"a vector has {found} values instead of {length}", _input(index, ctx.request))
+            raise _invalid(f"a vector has {found} values instead of {length}", _input_path(index, ctx.request))
 
 
 def _requested_length(asked: str, ctx: Context) -> int | None:
@@ -149,22 +149,22 @@ def _convert(vector: Any, asked: str) -> tuple[Any, int]:
     """The vector in the format asked for, and its length. Raises ValueError."""
     if isinstance(vector, list):
         if asked != "base64":
-            return vector, check_plain(vector)
+            return vector, check_numbers(vector)
         return encode_vector(vector), len(vector)
     if asked == "float":
         plain = decode_vector(vector)
         return plain, len(plain)
-    return vector, check_packed(vector) if asked == "base64" else len(vector)
+    return vector, check_base64(vector) if asked == "base64" else len(vector)
 
 
-def _find_input(path: Path, request: JsonObject) -> Path:
+def _find_input_path(path: Path, request: JsonObject) -> Path:
     """The input that a place in the reply is about, going by the order of the embeddings."""
     if path[:1] == ("data",) and len(path) > 1 and isinstance(path[1], int):
-        return _input(path[1], request)
+        return _input_path(path[1], request)
     return ()
 
 
-def _input(index: int, request: JsonObject) -> Path:
+def _input_path(index: int, request: JsonObject) -> Path:
     several = isinstance(request.get("input"), list) and not isinstance(request["input"][0], int)
     return ("input", index) if several else ("input",)
 

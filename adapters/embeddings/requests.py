@@ -13,7 +13,7 @@ __all__ = ["HUB_EMBEDDINGS", "check_request", "drop_encoding_format", "refuse_st
 
 HUB_EMBEDDINGS = "hub/embeddings.request"
 
-_MADE_HERE = ("float", "base64")
+_CONVERTED_FORMATS = ("float", "base64")
 
 
 def check_request(body: JsonObject, validator: Validator) -> None:
@@ -24,7 +24,7 @@ def check_request(body: JsonObject, validator: Validator) -> None:
 
 def drop_encoding_format(body: JsonObject, ctx: Context) -> None:
     """Take `encoding_format` away if dragoman makes the format itself, from the numbers that are sent unasked."""
-    if body.get("encoding_format") in _MADE_HERE:
+    if body.get("encoding_format") in _CONVERTED_FORMATS:
         del body["encoding_format"]
         ctx.receipt.record_drop(("encoding_format",), "dragoman writes the vectors in this format itself", "form")
 

@@ -13,19 +13,19 @@ from array import array
 from base64 import b64decode, b64encode
 from typing import Any
 
-__all__ = ["check_packed", "check_plain", "decode_vector", "encode_vector"]
+__all__ = ["check_base64", "check_numbers", "decode_vector", "encode_vector"]
 
 _NUMBERS = frozenset({float, int})
 
 
 def decode_vector(packed: str) -> list[float]:
     """The numbers of a base64 text, exactly. Raises ValueError."""
-    return _unpacked(packed).tolist()
+    return _unpack(packed).tolist()
 
 
 def encode_vector(vector: list[Any]) -> str:
     """A list of numbers as base64; each becomes the nearest 32-bit float. Raises ValueError."""
-    check_plain(vector)
+    check_numbers(vector)
     try:
         packed = struct.pack(f"<{len(vector)}f", *vector)
     except (OverflowError, struct.error):
@@ -33,19 +33,19 @@ def encode_vector(vector: list[Any]) -> str:
     return b64encode(packed).decode()
 
 
-def check_plain(vector: list[Any]) -> int:
+def check_numbers(vector: list[Any]) -> int:
     """The vector's length. Raises ValueError unless all of it is numbers."""
     if not _NUMBERS.issuperset(map(type, vector)):
         raise ValueError("a value in the vector is no number")
     return len(vector)
 
 
-def check_packed(packed: str) -> int:
+def check_base64(packed: str) -> int:
     """The same for a base64 text. Raises ValueError unless it holds finite 32-bit floats."""
-    return len(_unpacked(packed))
+    return len(_unpack(packed))
 
 
-def _unpacked(packed: str) -> array[float]:
+def _unpack(packed: str) -> array[float]:
     try:
         raw = b64decode(packed, validate=True)
     except ValueError:

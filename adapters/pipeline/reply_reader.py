@@ -98,7 +98,7 @@ class ReplyReader:
             self._collect(data)
             return []
         outputs = self._stream.receive(data) if data else []
-        self.ended = self._stream.ended
+        self.ended = self._stream.has_ended
         return outputs if self._translator is None else self._translate(outputs)
 
     def close(self, cut: Fault | None = None) -> list[Output]:

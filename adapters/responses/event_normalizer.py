@@ -17,7 +17,6 @@ from dragoman.adapters.streams import Chunk
 from dragoman.adapters.validation import Validator
 
 from .accumulator import Accumulator
-from .base import FAILURES
 from .events import (
     BEGINNINGS,
     BY_DELTA,
@@ -25,12 +24,13 @@ from .events import (
     SUMMARY_TEXT,
     TERMINALS,
     item_added,
-    lifecycle,
+    lifecycle_event,
     new_part,
     part_added,
 )
 from .filling import fill_event, new_item_id
 from .normalizer import normalize_response
+from .response_object import FAILURES
 
 __all__ = ["ResponsesEventNormalizer"]
 
@@ -51,13 +51,13 @@ class ResponsesEventNormalizer:
         self._to_hub_forms = rules.to_hub_forms
         self._changes = StreamChanges(ctx.receipt, ("output",))
         self._ctx = ctx
-        self._sum = Accumulator()
+        self._accumulator = Accumulator()
         self._envelope: JsonObject = {}
         self._ids: dict[int, str] = {}
         self._count = 0
         self._last: JsonObject = {}
 
-    def repeats(self, body: Any) -> bool:
+    def accept_repeat(self, body: Any) -> bool:
         """True for a piece of text that differs from the remembered one in its text and number only: what was true of
         that one, valid and in no need of a change, is true of this one. Most events of a stream are of this kind."""
         last = self._last
@@ -71,7 +71,7 @@ class ResponsesEventNormalizer:
         if body != last:
             return False
         self._count += 1
-        self._sum.add(body)
+        self._accumulator.add(body)
         return True
 
     def normalize(self, body: JsonObject, raw: bytes | None, remember: bool = True) -> list[Chunk]:
@@ -79,8 +79,8 @@ class ResponsesEventNormalizer:
         same = self._normalize(body)
         if same and remember and body["type"] in BY_DELTA:
             self._last = dict(body)
-        chunks = self._omitted(body)
-        self._sum.add(body)
+        chunks = self._make_omitted_events(body)
+        self._accumulator.add(body)
         return [*chunks, Chunk(body, raw if same else None)]
 
     def make_opening(self, first: JsonObject) -> list[Chunk]:
@@ -88,46 +88,46 @@ class ResponsesEventNormalizer:
         given = first.get("response")
         known = {key: given.get(key) for key in _CONSTANT} if isinstance(given, dict) else {}
         self._record("a stream begins with response.created")
-        return self.normalize(lifecycle("created", {**known, "status": "in_progress"}), None)
+        return self.normalize(lifecycle_event("created", {**known, "status": "in_progress"}), None)
 
-    def _omitted(self, body: JsonObject) -> list[Chunk]:
+    def _make_omitted_events(self, body: JsonObject) -> list[Chunk]:
         """For a piece of text: that its item is added, that its part is added."""
         kind = BY_DELTA.get(body["type"])
-        if kind is None or not kind.place or self._sum.has_part(kind, body):
+        if kind is None or not kind.place or self._accumulator.has_part(kind, body):
             return []
         item_id, output_index = body["item_id"], body["output_index"]
         events = [part_added(kind, item_id, output_index, body[kind.index], new_part(kind))]
-        if not self._sum.has_item(body):
+        if not self._accumulator.has_item(body):
             item = {"type": "reasoning" if kind in (REASONING_TEXT, SUMMARY_TEXT) else "message", "id": item_id}
             events.insert(0, item_added(output_index, item))
         self._record("items and parts are added before their text")
         return [chunk for event in events for chunk in self.normalize(event, None)]
 
     def _normalize(self, body: JsonObject) -> bool:
-        same = self._number(body)
+        same = self._set_number(body)
         if self._to_hub_forms is not None and self._to_hub_forms(body):
             same = self._record("tools, formats and calls in the hub's forms")
         if body["type"] in _RENAMED:
             body["type"] = _RENAMED[body["type"]]
             same = self._record("reasoning events have OpenAI's names")
         if body["type"] in _LIFECYCLE:
-            same &= self._response(body)
+            same &= self._normalize_response(body)
         elif isinstance(body.get("item"), dict):
-            same &= self._item(body)
+            same &= self._set_item_id(body)
         elif "item_id" in body or body["type"] in BY_DELTA:
-            same &= self._item_id(body)
+            same &= self._set_event_item_id(body)
         return same if self._hub.accepts(body) else self._repair(body)
 
-    def _number(self, body: JsonObject) -> bool:
+    def _set_number(self, body: JsonObject) -> bool:
         number, self._count = self._count, self._count + 1
         if type(body.get("sequence_number")) is int:
             return True
         body["sequence_number"] = number
         return self._record("events are numbered")
 
-    def _response(self, body: JsonObject) -> bool:
+    def _normalize_response(self, body: JsonObject) -> bool:
         given = body.get("response")
-        if self._is_whole(body, given):
+        if self._is_unchanged(body, given):
             return True
         known = given if isinstance(given, dict) else {}
         if body["type"] == "response.failed":
@@ -143,7 +143,7 @@ class ResponsesEventNormalizer:
         body["response"] = response
         return self._record("the response object has all its keys, and one id")
 
-    def _is_whole(self, body: JsonObject, response: Any) -> bool:
+    def _is_unchanged(self, body: JsonObject, response: Any) -> bool:
         """True for a response object that needs no change."""
         if not self._hub.accepts(body):
             return False
@@ -154,13 +154,13 @@ class ResponsesEventNormalizer:
             return True
         if bool(response.get("error")) != (str(response["status"]) in FAILURES) and response["status"] != "cancelled":
             return False
-        has_output = response["output"] or not self._sum.output()
+        has_output = response["output"] or not self._accumulator.output()
         return bool(has_output) and body["type"] == f"response.{response['status']}"
 
     def _set_output(self, response: JsonObject) -> None:
         """Put in the items that the events before amount to, if the last event has none; else the ids that they had."""
         output = response.get("output")
-        known = self._sum.output("completed" if response["status"] == "completed" else "incomplete")
+        known = self._accumulator.output("completed" if response["status"] == "completed" else "incomplete")
         if not output and known:
             response["output"] = known
             self._record("the output is put together from the events before")
@@ -169,9 +169,9 @@ class ResponsesEventNormalizer:
                 if isinstance(item, dict) and "id" in item:
                     item["id"] = item_id
 
-    def _item(self, body: JsonObject) -> bool:
+    def _set_item_id(self, body: JsonObject) -> bool:
         item = body["item"]
-        index, same = self._index(body, item.get("id"))
+        index, same = self._set_output_index(body, item.get("id"))
         item_id = self._ids.get(index)
         if item_id is None:
             item_id = self._ids[index] = str(item.get("id") or new_item_id(item, self._ctx))
@@ -180,15 +180,15 @@ class ResponsesEventNormalizer:
         item["id"] = item_id
         return self._record("each item has one id")
 
-    def _item_id(self, body: JsonObject) -> bool:
-        index, same = self._index(body, body.get("item_id"))
+    def _set_event_item_id(self, body: JsonObject) -> bool:
+        index, same = self._set_output_index(body, body.get("item_id"))
         item_id = self._ids.get(index)
         if item_id is None or body.get("item_id") == item_id:
             return same
         body["item_id"] = item_id
         return self._record("each item has one id")
 
-    def _index(self, body: JsonObject, item_id: Any) -> tuple[int, bool]:
+    def _set_output_index(self, body: JsonObject, item_id: Any) -> tuple[int, bool]:
         index = body.get("output_index")
         if type(index) is int:
             return index, True

@@ -27,7 +27,7 @@ __all__ = [
     "error_event",
     "item_added",
     "item_done",
-    "lifecycle",
+    "lifecycle_event",
     "new_part",
     "part_added",
     "part_done",
@@ -81,7 +81,7 @@ BY_DELTA = {kind.delta: kind for kind in _KINDS}
 BY_DONE = {kind.done: kind for kind in _KINDS}
 
 
-def lifecycle(word: str, response: JsonObject) -> JsonObject:
+def lifecycle_event(word: str, response: JsonObject) -> JsonObject:
     """`response.created`, `response.in_progress`, or one of the terminals, by its last word."""
     return {"type": f"response.{word}", "response": response}
 
@@ -175,16 +175,17 @@ def add_token_bytes(tokens: list[Any]) -> list[Any]:
     """Log probabilities in the form of Responses, which always has the bytes of a token. What is no token stays as
     it is."""
     return [
-        _with_bytes(token, top_logprobs=_alternatives(token)) if isinstance(token, dict) else token for token in tokens
+        _add_bytes(token, top_logprobs=_list_alternatives(token)) if isinstance(token, dict) else token
+        for token in tokens
     ]
 
 
-def _alternatives(token: JsonObject) -> Any:
+def _list_alternatives(token: JsonObject) -> Any:
     found: Any = token.get("top_logprobs") or []
-    return [_with_bytes(one) for one in found] if isinstance(found, list) else found
+    return [_add_bytes(one) for one in found] if isinstance(found, list) else found
 
 
-def _with_bytes(token: Any, **more: Any) -> Any:
+def _add_bytes(token: Any, **more: Any) -> Any:
     if not isinstance(token, dict):
         return token
     lacks_bytes = isinstance(token.get("token"), str) and token.get("bytes") is None

@@ -25,9 +25,9 @@ def fill_event(body: JsonObject, ctx: Context) -> None:
     """Alters the event, the items and the parts in it."""
     kind = BY_DELTA.get(body["type"]) or BY_DONE.get(body["type"])
     if kind is not None and kind.index:
-        _default(body, {kind.index: 0})
+        _set_defaults(body, {kind.index: 0})
     if kind is OUTPUT_TEXT:
-        _default(body, {"logprobs": []})
+        _set_defaults(body, {"logprobs": []})
     fill_part(body.get("part"))
     fill_item(body.get("item"), ctx, "in_progress" if body["type"].endswith(".added") else "completed")
     if isinstance(body.get("response"), dict):
@@ -36,7 +36,7 @@ def fill_event(body: JsonObject, ctx: Context) -> None:
 
 def fill_output(response: JsonObject, ctx: Context) -> None:
     """Alters the items of a response's output."""
-    for item in _list(response.get("output")):
+    for item in _as_list(response.get("output")):
         fill_item(item, ctx)
 
 
@@ -47,18 +47,18 @@ def fill_item(item: Any, ctx: Context, status: str = "completed") -> None:
         return
     if not item.get("id"):
         item["id"] = new_item_id(item, ctx)
-    _default(item, {"status": status})
+    _set_defaults(item, {"status": status})
     if kind == "message":
-        _default(item, {"role": "assistant", "content": []})
+        _set_defaults(item, {"role": "assistant", "content": []})
         if isinstance(item["content"], str):
             item["content"] = [{"type": "output_text", "text": item["content"]}]
-        for part in _list(item["content"]):
+        for part in _as_list(item["content"]):
             fill_part(part)
     elif kind == "reasoning":
-        _default(item, {"summary": []})
+        _set_defaults(item, {"summary": []})
     else:
         carried = _CARRIED[kind]
-        _default(item, {"call_id": item["id"], carried: ""})
+        _set_defaults(item, {"call_id": item["id"], carried: ""})
         if isinstance(item[carried], dict):
             item[carried] = orjson.dumps(item[carried]).decode()
 
@@ -66,14 +66,14 @@ def fill_item(item: Any, ctx: Context, status: str = "completed") -> None:
 def fill_part(part: Any) -> None:
     """Alters the part of a message."""
     if isinstance(part, dict) and part.get("type") == "output_text":
-        _default(part, {"text": "", "annotations": []})
+        _set_defaults(part, {"text": "", "annotations": []})
         if isinstance(part.get("logprobs"), list):
             part["logprobs"] = add_token_bytes(part["logprobs"])
 
 
-def _default(body: JsonObject, values: JsonObject) -> None:
+def _set_defaults(body: JsonObject, values: JsonObject) -> None:
     body.update({key: value for key, value in values.items() if body.get(key) is None})
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []

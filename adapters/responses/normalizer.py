@@ -8,7 +8,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.counts import is_count, is_time
 from dragoman.schemas import load
 
-from .base import FAILURES, fill_settings, new_response
+from .response_object import FAILURES, fill_settings, new_response
 
 __all__ = ["normalize_response", "normalize_responses_usage"]
 
@@ -36,14 +36,14 @@ def normalize_response(body: JsonObject, ctx: Context) -> JsonObject:
     if made["status"] == "failed" and made["error"] is None:
         made["error"] = {}
     if isinstance(made["error"], dict):
-        made["error"] = _error(made["error"]) if made["error"] or failed else None
+        made["error"] = _normalize_error(made["error"]) if made["error"] or failed else None
     if made["error"] and not failed:
         ctx.receipt.record_conversion(("status",), f"{made['status']!r} reads 'failed': the response reports an error")
         made["status"] = "failed"
     return made
 
 
-def _error(error: JsonObject) -> JsonObject:
+def _normalize_error(error: JsonObject) -> JsonObject:
     """A failure in the words of OpenAI's response object; a word that it does not have stays in `native_code`."""
     made = {**error, "message": error.get("message") or "the provider gave no reason"}
     code = error.get("code")
@@ -66,14 +66,14 @@ def normalize_responses_usage(usage: Any) -> JsonObject | None:
     return {
         **named,
         "input_tokens": int(read),
-        "input_tokens_details": _details(named, "input_tokens_details", cached_tokens=0, cache_write_tokens=0),
+        "input_tokens_details": _complete_details(named, "input_tokens_details", cached_tokens=0, cache_write_tokens=0),
         "output_tokens": int(written),
-        "output_tokens_details": _details(named, "output_tokens_details", reasoning_tokens=thought),
+        "output_tokens_details": _complete_details(named, "output_tokens_details", reasoning_tokens=thought),
         "total_tokens": int(total) if is_count(total) else int(read + written),
     }
 
 
-def _details(usage: JsonObject, name: str, **defaults: Any) -> JsonObject:
+def _complete_details(usage: JsonObject, name: str, **defaults: Any) -> JsonObject:
     """The details, with a count under each of these names."""
     given = usage.get(name)
     details = given if isinstance(given, dict) else {}

@@ -57,7 +57,7 @@ class ResponsesStreamReader(StreamReaderBase):
         self._state: State = "empty"
         self._normalizer = ResponsesEventNormalizer(load_validator("hub/responses.event"), rules, ctx)
 
-    def _item(self, item: Item) -> list[Output]:
+    def _process_item(self, item: Item) -> list[Output]:
         data, name = (item.data, item.event) if isinstance(item, Event) else (item.text.strip(), None)
         try:
             body = orjson.loads(data)
@@ -65,7 +65,7 @@ class ResponsesStreamReader(StreamReaderBase):
             body = None
         # A payload over several data lines holds line ends, which would tear the event apart when written again.
         raw = data if name is not None and b"\n" not in data else None
-        if raw is not None and self._state == "open" and self._normalizer.repeats(body):
+        if raw is not None and self._state == "open" and self._normalizer.accept_repeat(body):
             return [Chunk(body, raw)]
         if name and isinstance(body, dict) and body.get("type") is None:
             body["type"], raw = name.decode("utf-8", "replace"), None
@@ -77,11 +77,11 @@ class ResponsesStreamReader(StreamReaderBase):
 
     # Handlers
 
-    def _opening(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+    def _handle_opening(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         self._state = "open"
-        return self._event(body, raw)
+        return self._handle_event(body, raw)
 
-    def _event(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+    def _handle_event(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         if self._validates_natively and not self._native.accepts(body):
             self._record_violation(body)
         if not self._normalizes:
@@ -90,17 +90,17 @@ class ResponsesStreamReader(StreamReaderBase):
             return []  # a keep-alive
         return [*self._normalizer.normalize(body, raw, remember=not self._validates_natively)]
 
-    def _last(self, body: JsonObject, raw: bytes | None) -> list[Output]:
-        outputs = self._event(body, raw)
+    def _handle_last(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+        outputs = self._handle_event(body, raw)
         self._completeness.finish()
         return outputs + self._conclude()
 
-    def _unopened(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+    def _handle_unopened(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         if self._normalizes and not body["type"].startswith("response."):
             return []
         opening = self._normalizer.make_opening(body) if self._normalizes else []
         self._state = "open"
-        return [*opening, *(self._last if body["type"] in TERMINALS else self._event)(body, raw)]
+        return [*opening, *(self._handle_last if body["type"] in TERMINALS else self._handle_event)(body, raw)]
 
 
 def _classify(data: bytes, body: Any, name: bytes | None) -> tuple[Class, Any]:
@@ -123,18 +123,18 @@ def _classify(data: bytes, body: Any, name: bytes | None) -> tuple[Class, Any]:
 _Handler: TypeAlias = Callable[[ResponsesStreamReader, Any, bytes | None], list[Output]]
 
 _OPEN: dict[Class, _Handler] = {
-    "opening": ResponsesStreamReader._opening,
-    "event": ResponsesStreamReader._event,
-    "last": ResponsesStreamReader._last,
-    "done": ResponsesStreamReader._done,
-    "error": ResponsesStreamReader._error,
-    "text": ResponsesStreamReader._text,
-    "broken": ResponsesStreamReader._broken,
+    "opening": ResponsesStreamReader._handle_opening,
+    "event": ResponsesStreamReader._handle_event,
+    "last": ResponsesStreamReader._handle_last,
+    "done": ResponsesStreamReader._handle_done,
+    "error": ResponsesStreamReader._handle_error,
+    "text": ResponsesStreamReader._handle_text,
+    "broken": ResponsesStreamReader._handle_broken,
 }
 _EMPTY: dict[Class, _Handler] = {
     **_OPEN,
-    "event": ResponsesStreamReader._unopened,
-    "last": ResponsesStreamReader._unopened,
+    "event": ResponsesStreamReader._handle_unopened,
+    "last": ResponsesStreamReader._handle_unopened,
 }
 
 _TABLE: dict[tuple[State, Class], _Handler] = {

@@ -26,7 +26,7 @@ def test_choices_that_cannot_be_told_apart(
     assert isinstance(fault, Fault)
     assert (fault.kind, fault.code) == ("upstream_invalid_response", "upstream_invalid_event")
     assert "a choice that is none" in fault.message
-    assert reader.ended
+    assert reader.has_ended
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

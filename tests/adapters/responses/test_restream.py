@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.adapters.responses.accumulator import Accumulator
-from dragoman.adapters.responses.base import new_response
+from dragoman.adapters.responses.response_object import new_response
 from dragoman.adapters.responses.restream import restream_response
 from dragoman.adapters.validation import load_validator
 

@@ -9,9 +9,9 @@ import pytest
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.translate.bridge import bridges
+from dragoman.adapters.translate.bridge import BRIDGES
 
-BRIDGE = bridges["completions"][0]
+BRIDGE = BRIDGES["completions"][0]
 assert BRIDGE.batching is not None
 BATCHING = BRIDGE.batching
 

@@ -60,19 +60,19 @@ def new_response(request: JsonObject, response_id: str, model: str, created_at: 
 def fill_settings(response: JsonObject) -> None:
     """Fill the keys that formats and tools always have if a response repeats them. Alters the response."""
     if isinstance(response["text"], dict):
-        response["text"] = _text(response["text"])
+        response["text"] = _complete_text(response["text"])
     if isinstance(response["tools"], list):
-        response["tools"] = [_tool(tool) for tool in response["tools"]]
+        response["tools"] = [_complete_tool(tool) for tool in response["tools"]]
 
 
-def _text(text: JsonObject) -> JsonObject:
+def _complete_text(text: JsonObject) -> JsonObject:
     form = text.get("format") or {"type": "text"}
     if isinstance(form, dict) and form.get("type") == "json_schema":
         form = {"description": None, **form, "strict": bool(form.get("strict"))}
     return {**{key: value for key, value in text.items() if value is not None}, "format": form}
 
 
-def _tool(tool: Any) -> Any:
+def _complete_tool(tool: Any) -> Any:
     if not isinstance(tool, dict) or tool.get("type") != "function":
         return tool
     return {"description": None, "parameters": None, "strict": None, **tool}
