@@ -1,4 +1,4 @@
-"""Rules of a chat request that span several fields, the same in every dialect."""
+"""Checks rules of a chat request that span several fields, for every dialect."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["check_coherence"]
 
 
 def check_coherence(body: JsonObject) -> None:
-    """A forced tool must be among the tools; a tool result must answer an earlier call. Raises Fault.
+    """Check that a forced tool is among the tools, and that every tool result answers an earlier call.
 
-    The body is valid by its dialect's schema.
+    The body must be valid by its dialect's schema. Raises Fault, with the path as the client wrote it.
     """
     _check_forced_tool(body)
     _check_tool_results(body["messages"])
@@ -42,7 +42,7 @@ def _check_tool_results(messages: list[JsonObject]) -> None:
 
 
 def _list_objects(value: Any) -> list[JsonObject]:
-    """The objects in a list: a dialect's schema may not look at a field that another dialect's does."""
+    """The objects in a list, none for another value: a dialect's schema may not check this field."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 

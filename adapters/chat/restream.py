@@ -1,4 +1,4 @@
-"""A whole chat reply as the chunks of a stream, for a provider that answers whole although a stream was asked for."""
+"""Turns a whole chat reply into the chunks of a stream, if the client asked for a stream and the provider sent none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ __all__ = ["restream"]
 
 
 def restream(reply: JsonObject, with_usage: bool = False) -> list[JsonObject]:
-    """Hub chunks that add up to a hub reply: per choice its message, then its finish; then the usage, if asked for."""
+    """Split a hub reply into hub chunks: for each choice its message, then its finish reason; then the usage.
+
+    `with_usage`: the client asked for a usage chunk.
+    """
     shared = {key: value for key, value in reply.items() if key not in ("choices", "usage")}
     envelope = {**shared, "object": "chat.completion.chunk"}
     if with_usage:

@@ -1,8 +1,8 @@
-"""Tool calls in hub form: whole ones, and the pieces that a stream delivers.
+"""Brings tool calls into hub form: whole calls, and the pieces of a stream.
 
-Clients put the pieces of a streamed call together by `index`, and concatenate every string that they get. So each call
-has one index, counted from 0 without gaps, and its id, type and name come once, with the first piece. Clients parse the
-arguments too: of a call that is whole, no arguments are `{}`.
+Clients join the pieces of a streamed call by `index`, and concatenate every string. So each call has one index, counted
+from 0 without gaps, and its id, type and name come once, with the first piece. Clients parse the arguments as JSON, so
+a complete call without arguments gets `{}`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NONE = "{}"
 
 
 def normalize_calls(calls: list[JsonObject], ctx: Context) -> bool:
-    """Whole calls: an id and a type on each, arguments as text, no index. True if something changed."""
+    """Normalize whole calls in place: each has an id, a type, text arguments, and no index. True if anything changed."""
     changed = False
     for call in calls:
         if not isinstance(call, dict):
@@ -34,7 +34,7 @@ def normalize_calls(calls: list[JsonObject], ctx: Context) -> bool:
 
 
 def fill_arguments(calls: Any) -> bool:
-    """Give `{}` to whole calls that have no arguments. True if something changed."""
+    """Give `{}` to whole calls without arguments, in place. Returns True if anything changed."""
     functions = [_function(call) for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     bare = [function for function in functions if function.get("arguments") == ""]
     for function in bare:
@@ -43,23 +43,23 @@ def fill_arguments(calls: Any) -> bool:
 
 
 class ToolCallNormalizer:
-    """The calls of one choice, while they stream."""
+    """The normalizer of the streamed calls of one choice. `placeholder`: a first `{}` may not be the arguments."""
 
     def __init__(self, ctx: Context, placeholder: bool) -> None:
         self._ctx = ctx
-        self._placeholder = placeholder  # a first `{}` may be no argument at all
+        self._placeholder = placeholder
         self._open: list[_OpenCall] = []
         self._by_index: dict[int, _OpenCall] = {}
 
     def normalize(self, pieces: list[JsonObject]) -> bool:
-        """Alter the pieces of one delta into hub form. True if something changed."""
+        """Normalize the pieces of one delta in place. Returns True if anything changed."""
         changed = False
         for piece in pieces:
             changed |= isinstance(piece, dict) and self._normalize(piece)
         return changed
 
     def make_missing_arguments(self) -> list[JsonObject]:
-        """At the finish, the pieces with the arguments of calls that have had none, or a placeholder."""
+        """Make `{}` pieces for the calls without arguments, when the choice finishes."""
         bare = [call for call in self._open if call.needs_arguments]
         for call in bare:
             call.needs_arguments = False
@@ -116,11 +116,11 @@ class _OpenCall:
         self.index = index
         self.id = call_id
         self.name = name
-        self.needs_arguments = False  # a call of a function that has had no arguments yet
+        self.needs_arguments = False  # a function call whose arguments have not come yet
 
 
 def _set_head(call: JsonObject, call_id: Any) -> bool:
-    """The id and the type of a call. True if something changed."""
+    """Set the id and the type of a call in place. Returns True if anything changed."""
     changed = bool(call.get("id") != call_id or not call.get("type"))
     call["id"] = call_id
     call["type"] = call.get("type") or "function"
@@ -128,7 +128,7 @@ def _set_head(call: JsonObject, call_id: Any) -> bool:
 
 
 def _drop_repeated_keys(piece: JsonObject, call: _OpenCall) -> bool:
-    """Take what an earlier piece said out of a later one."""
+    """Remove the id, type and name from a later piece of a call. Returns True if anything changed."""
     changed = False
     for key in ("id", "type"):
         if key in piece:

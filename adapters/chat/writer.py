@@ -1,4 +1,4 @@
-"""Writing a chat stream: hub chunks in, data-only server-sent events out."""
+"""Writes chat streams: hub chunks in, data-only server-sent events out."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ _EVENT = b"data: %b%b%b\n\n"
 
 
 class ChatStreamWriter(StreamWriterBase):
-    """`write_stream` of chat. `fault_event` gives the object that reports a failure to a client; no `[DONE]` follows
-    it, so that no client takes a broken stream for a whole one."""
+    """`write_stream` of chat.
+
+    `fault_event` makes the object that reports a fault to a client. No `[DONE]` follows it, so that no client mistakes a
+    broken stream for a complete one. `aborts_on_fault`: a fault sets `aborts`.
+    """
 
     def __init__(self, fault_event: Callable[[Fault], JsonObject], *, aborts_on_fault: bool = False) -> None:
         super().__init__()
@@ -57,15 +60,15 @@ class ChatStreamWriter(StreamWriterBase):
         return b"data: " + (chunk.raw or orjson.dumps(chunk.body)) + b"\n\n"
 
     def _write_held(self) -> bytes:
-        """The bytes held back until the stream's end."""
+        """The bytes of the held chunk; empty if none is held."""
         return b""
 
 
 class RenderingStreamWriter(ChatStreamWriter):
-    """For dialects whose chunks differ from the hub's: `render` alters each chunk into the dialect's form.
+    """`write_stream` of a dialect whose chunks differ from the hub's: `render` converts each chunk.
 
-    The hub has usage in a last chunk of its own. These dialects have it in the chunk with the finish reason, which
-    is therefore held until the next output, or nowhere.
+    The hub has usage in a last chunk of its own. These dialects have it in the chunk with the finish reason, which is
+    therefore held until the next output, or they have none.
     """
 
     def __init__(

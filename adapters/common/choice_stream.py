@@ -1,19 +1,22 @@
-"""Reading a provider's stream with choices: bytes in, hub chunks out, and exactly one terminal.
+"""Reads streams with choices, of chat and completions: bytes in, hub chunks and exactly one terminal out.
 
-Theory of operation. Each item that the framer finds is first *classified*; the table `_HANDLERS` gives what happens:
+Theory of operation. The reader first *classifies* each item of the framer. The table `_HANDLERS` maps the class to a
+handler, which returns the outputs:
 
-    chunk   a JSON object with choices                      its hub form
-    note    an object with no choices in it                 held: its usage for the end, the rest for the next chunk
-    done    `[DONE]`                                        the terminal that `completeness` decides
-    error   an object that reports an error                 a fault, as are the next two
-    text    a bare line that is not JSON
-    broken  anything else
+    class   item                                   outputs
+    ------  -------------------------------------  ----------------------------------------------------------------
+    chunk   a JSON object with choices             the chunk in hub form
+    note    a JSON object without choices          none: its usage is kept for the end, other keys for the next chunk
+    done    `[DONE]`                               the terminal that `completeness` decides
+    error   an object that reports an error        a fault
+    text    a bare line that is not JSON           a fault
+    broken  anything else                          a fault
 
-While some choice has begun and not finished, a chunk of text may be known by its bytes (`chunk_template`). Nothing
+While a choice has begun and not finished, a chunk of text may be recognized by its bytes (`chunk_template`). Nothing
 follows a terminal.
 
-Under the policies `repair` and `strict` chunks are normalized one by one (`chunk_normalizer`). A chunk that needed no
-change keeps its original bytes.
+Under the policies `repair` and `strict`, chunks are normalized one by one (`chunk_normalizer`). An unchanged chunk
+keeps its original bytes.
 """
 
 from __future__ import annotations
@@ -44,8 +47,7 @@ _DONE = b"[DONE]"
 
 
 class ChoiceStreamReader(StreamReaderBase):
-    """`read_stream` of a protocol whose chunks have choices: see the module's docstring. A subclass names what
-    normalizes the choices."""
+    """`read_stream` of a protocol whose chunks have choices. A subclass sets `protocol`, its choice normalizer."""
 
     wrong_event = "a stream event that is not a JSON object"
     protocol: ClassVar[type[ChoiceNormalizer]]
@@ -60,7 +62,7 @@ class ChoiceStreamReader(StreamReaderBase):
         )
 
     def choices_per_prompt(self, request: JsonObject) -> int | None:
-        """How many choices a prompt of the request has, if there may be several prompts."""
+        """The number of choices per prompt, for a protocol that allows several prompts; else None."""
         return None
 
     def _process_item(self, item: Item) -> list[Output]:
@@ -75,7 +77,7 @@ class ChoiceStreamReader(StreamReaderBase):
             body = orjson.loads(data)
         except orjson.JSONDecodeError:
             body = None
-        # A payload over several data lines holds line ends, which would tear the event apart when written again.
+        # If a payload spans several data lines, its line ends would split the event when its bytes are written.
         raw = data if is_event and b"\n" not in data else None
         kind, payload = _classify(data, body, is_event)
         try:
@@ -104,7 +106,7 @@ class ChoiceStreamReader(StreamReaderBase):
         return [Chunk(body, raw if same else None)]
 
     def _handle_note(self, body: JsonObject, raw: bytes | None) -> list[Output]:
-        """An event without choices: usage, or a vendor's remarks."""
+        """Handle an event without choices: usage, or keys of the vendor's own."""
         if not self._normalizes:
             return [Chunk(body, raw)]
         self._normalizer.hold_event(body)
@@ -118,7 +120,7 @@ class ChoiceStreamReader(StreamReaderBase):
 
 
 def _classify(data: bytes, body: Any, is_event: bool) -> tuple[Class, Any]:
-    """The class of an item, and the argument of its handler; `body` is its parsed JSON, None if it is none."""
+    """The class of an item, and the argument of its handler; `body` is its parsed JSON, None if it is not JSON."""
     if data == _DONE:
         return "done", None
     if body is None:

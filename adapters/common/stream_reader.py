@@ -27,20 +27,20 @@ from .reply_rules import ReplyRules
 
 __all__ = ["StreamReaderBase"]
 
-_FIRST_EVENTS = 4  # of a read, that are taken one by one while none begins a run
+_FIRST_EVENTS = 4  # of a read: how many are framed one by one before the rest is framed at once
 _UNREADABLE = "upstream_invalid_event"
 
 
 class _Template(Protocol):
     def match(self, raw: bytes) -> Chunk | None:
-        """The chunk in these bytes, the data of one event."""
+        """The chunk in the data of one event; None if the bytes do not match."""
 
     def match_run(self, data: bytes, at: int) -> tuple[DeltaRun, int] | None:
-        """The run that begins at this place of the bytes, where an event begins, and the place behind it."""
+        """The run of events that begins at the offset `at`, and the offset after it; None if there is none."""
 
 
 class StreamReaderBase(ABC):
-    """A StreamReader. `wrong_event` is what an event that cannot be read is, for its message."""
+    """A StreamReader. `wrong_event` describes an event that cannot be read, for the message of its fault."""
 
     wrong_event: ClassVar[str]
 
@@ -57,7 +57,7 @@ class StreamReaderBase(ABC):
         self._validates_natively = ctx.target.policy.replies in ("report", "strict")
 
     def receive(self, data: bytes) -> list[Output]:
-        """The outputs that these bytes complete, however the stream is cut into reads."""
+        """The outputs that these bytes complete; the result does not depend on how the stream is split into reads."""
         if self.has_ended:
             return []
         outputs: list[Output] = []
@@ -85,7 +85,7 @@ class StreamReaderBase(ABC):
         return outputs
 
     def close(self, cut: Fault | None = None) -> list[Output]:
-        """The outputs at the end of the bytes; `cut` says how they ended, if not cleanly."""
+        """The last outputs of the stream; `cut` is the fault of bytes that did not end cleanly."""
         if self.has_ended:
             return []
         outputs: list[Output] = []
@@ -111,12 +111,12 @@ class StreamReaderBase(ABC):
 
     @abstractmethod
     def _process_item(self, item: Item) -> list[Output]:
-        """The outputs of one item that the framer found. A terminal among them is made by `_conclude` or `_fail`."""
+        """The outputs of one item of the framer. Only `_conclude` and `_fail` make a terminal."""
 
     # What ends a stream
 
     def _conclude(self, cut: Fault | None = None) -> list[Output]:
-        """The stream has shown a sign of its end."""
+        """End the stream, which has shown a sign of its end. Returns the terminal that `completeness` decides."""
         terminal = self._completeness.conclude(cut)
         if isinstance(terminal, Fault):
             return self._fail(terminal)
@@ -155,7 +155,7 @@ class StreamReaderBase(ABC):
 
 
 def _is_torn_event(item: Item) -> bool:
-    """True if a last, unfinished item is a part of an event, as opposed to a text that a provider ends with."""
+    """Whether a last, unfinished item is part of an event, and not plain text that the provider ends with."""
     if not isinstance(item, Stray):
         return True
     name = item.text.partition(b":")[0]

@@ -1,4 +1,4 @@
-"""What the writers of all protocols' streams share: one terminal closes them, and deltas may come many at once."""
+"""The base class of stream writers: the first terminal closes a writer, and deltas may arrive coalesced."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["StreamWriterBase"]
 
 
 class StreamWriterBase(ABC):
-    """A StreamWriter. A subclass writes single chunks and the two terminals; one that can write coalesced deltas faster
-    than chunk by chunk overrides `_encode_run`."""
+    """A StreamWriter. A subclass encodes single chunks and the two terminals. If it can encode coalesced deltas faster
+    than chunk by chunk, it overrides `_encode_run`."""
 
     content_type = "text/event-stream"
 

@@ -1,4 +1,4 @@
-"""Token counts in hub form, out of whatever a provider reports."""
+"""Normalizes and adds up the token counts that providers report."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ _OTHER_NAMES = {"input_tokens": "prompt_tokens", "output_tokens": "completion_to
 
 
 def normalize_usage(reported: Any) -> JsonObject | None:
-    """The three counts and their details, nulls and details that are no counts left out, a missing count computed
-    from the other two; None if the counts cannot be known. Databricks' flat `reasoning_tokens` moves into
-    `completion_tokens_details`."""
+    """Usage in hub form: the three token counts and their details; None if the counts are missing or invalid.
+
+    One missing count is computed from the other two. Nulls and invalid details are removed. Databricks' flat
+    `reasoning_tokens` moves into `completion_tokens_details`.
+    """
     if not isinstance(reported, dict):
         return None
     if _is_hub_form(reported):
@@ -41,7 +43,7 @@ def normalize_usage(reported: Any) -> JsonObject | None:
 
 
 def sum_usage(usages: list[JsonObject]) -> JsonObject:
-    """The counts of several replies together, details included; of what is no count the latest holds."""
+    """Add up the counts of several replies, details included. Of values that are not counts, the last one is kept."""
     total: JsonObject = {}
     for usage in usages:
         for name, value in usage.items():
@@ -54,8 +56,12 @@ def sum_usage(usages: list[JsonObject]) -> JsonObject:
 
 
 class UsageTally:
-    """Usage seen in a stream: counts in a chunk with choices are per choice, and the latest of each holds; counts in an
-    event of their own are for all. `choices_per_prompt` is how many choices a prompt has, if there may be several."""
+    """The usage of one stream.
+
+    Counts in a chunk with choices belong to its first choice, and replace earlier ones. Counts in an event without
+    choices are those of the whole reply. `choices_per_prompt` is the number of choices per prompt, if the request may
+    have several prompts.
+    """
 
     def __init__(self, choices_per_prompt: int | None = None) -> None:
         self._choices_per_prompt = choices_per_prompt
@@ -63,7 +69,7 @@ class UsageTally:
         self._by_choice: dict[int, JsonObject] = {}
 
     def add(self, reported: Any, choices: list[JsonObject]) -> None:
-        """Take the usage that an event with these choices reports, in any form. Unknown forms are ignored."""
+        """Add the usage that an event with these choices reports, in any provider's form. Unknown forms are ignored."""
         usage = normalize_usage(reported)
         if usage is None:
             return
@@ -73,7 +79,7 @@ class UsageTally:
             self._whole = usage
 
     def total(self) -> JsonObject | None:
-        """All choices together: those of one prompt count the same prompt, and each its own completion."""
+        """The usage of the whole stream: each prompt counts once, every choice's completion counts."""
         if self._whole is not None or not self._by_choice:
             return self._whole
         parts = list(self._by_choice.values())
@@ -84,7 +90,7 @@ class UsageTally:
         return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
     def _count_prompt_tokens(self) -> dict[int, int]:
-        """The tokens of each prompt."""
+        """The number of tokens of each prompt, by its position."""
         found: dict[int, int] = {}
         for index, part in self._by_choice.items():
             prompt = index // self._choices_per_prompt if self._choices_per_prompt else 0

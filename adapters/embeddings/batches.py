@@ -1,5 +1,4 @@
-"""Many inputs in several calls: a request is split if its provider takes fewer inputs at once, and the replies are
-joined in order, as if there had been one."""
+"""Splits a request with more inputs than its provider takes in one call, and joins the replies in order."""
 
 from __future__ import annotations
 
@@ -15,17 +14,20 @@ from dragoman.schemas import load
 __all__ = ["MOST_PARTS", "join", "make_batching", "split"]
 
 MOST_PARTS = 256
-"""Calls that one request may become."""
+"""How many calls one request may need at most."""
 
 
 def make_batching(schema: str) -> Batching:
-    """Splitting and joining for a target whose requests have the schema of that name."""
+    """Make the Batching of a dialect; `schema` names its request schema, which limits the inputs of a call."""
     return Batching(partial(_split_by_schema, schema=schema), join)
 
 
 def split(ctx: Context, most: int | None) -> list[Context]:
-    """One context for each call of at most that many inputs, its request a part of the whole; paths of the part lead
-    back to those of the whole. Raises Fault if there would be more than MOST_PARTS."""
+    """Split a request into calls of at most `most` inputs. Returns one context for each call.
+
+    Each context's request has a part of the inputs, and its receipt maps paths of the part to those of the whole.
+    Raises Fault if more than MOST_PARTS calls would be needed.
+    """
     given: Any = ctx.request.get("input")
     if most is None or not isinstance(given, list) or len(given) <= most or isinstance(given[0], int):
         return [ctx]
@@ -39,9 +41,9 @@ def split(ctx: Context, most: int | None) -> list[Context]:
 
 
 def join(replies: list[JsonObject], _ctx: Context) -> JsonObject:
-    """Replies in hub form, one for each part, as one: indexes follow on, counts are added up. Alters them.
+    """Join the parts' replies, in hub form: indexes are renumbered, counts are added up. Alters the replies.
 
-    Raises Fault for vectors of different lengths.
+    Raises Fault if vectors have different lengths.
     """
     data: list[JsonObject] = [item for reply in replies for item in reply["data"]]
     length = len(data[0]["embedding"])

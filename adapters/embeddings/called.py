@@ -1,4 +1,4 @@
-"""The called verbs of an embeddings dialect, as one row of data."""
+"""Makes the called verbs of an embeddings dialect from data."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ __all__ = ["embeddings_called"]
 
 
 def embeddings_called(rules: ReplyRules, **options: Unpack[RequestOptions]) -> Called:
-    """The verbs toward a provider of embeddings. Requests are fitted to the schema `<dialect>/embeddings.request`, and
-    split where it allows fewer inputs; their path is `/embeddings` unless the options name another."""
+    """The verbs toward a provider of embeddings.
+
+    Requests are fitted to the schema `<dialect>/embeddings.request`, and split if it allows fewer inputs. Their path is
+    `/embeddings` unless the options name another.
+    """
 
     def read_reply(reply: Reply, ctx: Context) -> JsonObject:
         return read_embeddings(reply, rules, ctx)

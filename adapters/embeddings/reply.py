@@ -1,7 +1,7 @@
-"""Reading a provider's embeddings into hub form: one vector for each input, in their order, in the format asked for.
+"""Reads a provider's embeddings into hub form: one vector per input, in order, in the requested format.
 
-Vectors are never repaired: a wrong count, a missing or doubled index, lengths that differ and
-values that are no finite numbers are faults, each with the input that it concerns.
+Vectors are never repaired. A wrong count, a missing or repeated index, different lengths and values that are not finite
+numbers are faults, each with the path of the input.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _COUNTS = ("prompt_tokens", "total_tokens")
 
 
 def read_embeddings(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject:
-    """The reply in hub form, as the policy `replies` asks; vectors come in the format asked for under every policy.
-    Alters `reply.body`.
+    """Read a reply into hub form, as the policy `replies` requires. Alters `reply.body`.
 
-    Raises Fault: an error in place of embeddings, or a reply that cannot be normalized.
+    Vectors get the requested format under every policy. Raises Fault if the body reports an error or cannot be
+    normalized.
     """
     body, mode = reply.body, ctx.target.policy.replies
     if body.get("error") or body.get("data") is None:
@@ -40,7 +40,7 @@ def read_embeddings(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject
 
 
 def count_inputs(request: JsonObject) -> int | None:
-    """How many inputs a request in hub form has; None if it does not say."""
+    """The number of inputs of a request in hub form; None if it has none."""
     given: Any = request.get("input")
     if isinstance(given, list) and given:
         return 1 if isinstance(given[0], int) else len(given)
@@ -48,7 +48,7 @@ def count_inputs(request: JsonObject) -> int | None:
 
 
 def _make_outline(body: JsonObject) -> JsonObject:
-    """The body with the first number of each vector, for schemas to validator."""
+    """A copy of the body with only the first number of each vector, for schema validation."""
     data = body.get("data")
     if not isinstance(data, list):
         return body
@@ -61,7 +61,7 @@ def _keep_first_number(item: Any) -> Any:
 
 
 def _has_requested_format(body: JsonObject, request: JsonObject) -> bool:
-    """Whether the vectors need no conversion, as far as there are any."""
+    """Whether no vector needs a conversion."""
     data = body["data"]
     asked = request.get("encoding_format") or "float"
     wrong = {"float": str, "base64": list}.get(asked)
@@ -92,22 +92,24 @@ def _set_envelope(body: JsonObject, ctx: Context) -> None:
         del body["id"]
     if isinstance(body["data"], dict):
         body["data"] = [body["data"]]
-        ctx.receipt.record_conversion(("data",), "a list of one")
+        ctx.receipt.record_conversion(("data",), "an object becomes a list of one")
     body["usage"] = _complete_usage(body.get("usage"), ctx)
     if isinstance(body["data"], list):
         for item in body["data"]:
             if isinstance(item, dict) and item.get("object") != "embedding":
                 item["object"] = "embedding"
-                ctx.receipt.record_fill(("data",), "the name of an embedding")
+                ctx.receipt.record_fill(("data",), "the hub's name for it")
 
 
 def _complete_usage(reported: Any, ctx: Context) -> JsonObject:
-    """The counts; one that is missing is the other, as nothing is generated."""
+    """Both token counts. A missing one equals the other, because embeddings generate no tokens."""
     usage = {key: value for key, value in reported.items() if value is not None} if isinstance(reported, dict) else {}
     usage.pop("completion_tokens", None)
     known = [usage[name] for name in _COUNTS if name in usage]
     if len(known) < len(_COUNTS):
-        ctx.receipt.record_fill(("usage",), "the provider gave no counts, so they are 0" if not known else "one count")
+        ctx.receipt.record_fill(
+            ("usage",), "the provider gave no counts, so they are 0" if not known else "both counts are the same"
+        )
     return {**usage, **{name: usage.get(name, known[0] if known else 0) for name in _COUNTS}}
 
 
@@ -123,7 +125,7 @@ def _set_order(body: JsonObject, ctx: Context) -> None:
     if missing is not None:
         raise _invalid(f"the embedding with index {missing} is missing", _input_path(missing, ctx.request))
     data.sort(key=lambda item: item["index"])
-    ctx.receipt.record_conversion(("data",), "in the order of the inputs")
+    ctx.receipt.record_conversion(("data",), "sorted in the order of the inputs")
 
 
 def _write_vectors(data: list[JsonObject], ctx: Context) -> None:
@@ -140,13 +142,13 @@ def _write_vectors(data: list[JsonObject], ctx: Context) -> None:
 
 
 def _requested_length(asked: str, ctx: Context) -> int | None:
-    """The length that the client asked for, if the target got the request for it."""
+    """The requested number of values per vector; None if the client did not ask or the target was not asked."""
     wanted: int | None = ctx.request.get("dimensions")
     return wanted if asked in ("float", "base64") and not ctx.receipt.is_lost(("dimensions",)) else None
 
 
 def _convert(vector: Any, asked: str) -> tuple[Any, int]:
-    """The vector in the format asked for, and its length. Raises ValueError."""
+    """The vector in the requested format, and its length. Raises ValueError if the vector is invalid."""
     if isinstance(vector, list):
         if asked != "base64":
             return vector, check_numbers(vector)
@@ -158,7 +160,7 @@ def _convert(vector: Any, asked: str) -> tuple[Any, int]:
 
 
 def _find_input_path(path: Path, request: JsonObject) -> Path:
-    """The input that a place in the reply is about, going by the order of the embeddings."""
+    """The path of the input that a path in the reply belongs to, by the order of the embeddings."""
     if path[:1] == ("data",) and len(path) > 1 and isinstance(path[1], int):
         return _input_path(path[1], request)
     return ()
@@ -170,5 +172,5 @@ def _input_path(index: int, request: JsonObject) -> Path:
 
 
 def _invalid(message: str, path: Path = ()) -> Fault:
-    text = f"the provider sent embeddings that are not valid: {message}"
+    text = f"the provider sent invalid embeddings: {message}"
     return Fault("upstream_invalid_response", text, path, code="upstream_invalid_response")
