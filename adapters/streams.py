@@ -1,4 +1,4 @@
-"""What passes through a stream: chunks in hub form, one by one or many at once, then exactly one end or fault."""
+"""The outputs of a stream: chunks in hub form, single or coalesced, then exactly one End or Fault."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class StreamReader(Protocol):
 
     @property
     def has_ended(self) -> bool:
-        """True once an End or a Fault was returned; nothing is returned after it."""
+        """Whether an End or a Fault was returned; nothing is returned after it."""
 
     def receive(self, data: bytes) -> list[Output]:
         """The outputs that these bytes complete, however the stream is cut into reads."""

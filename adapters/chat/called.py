@@ -18,8 +18,8 @@ __all__ = ["chat_called"]
 def chat_called(rules: ReplyRules, **options: Unpack[RequestOptions]) -> Called:
     """The verbs toward a provider that speaks chat.
 
-    Requests are fitted to the schema `<dialect>/chat.request`. Their path is `/chat/completions` unless the options name
-    another.
+    Requests are fitted to the schema `<dialect>/chat.request`. Their path is `/chat/completions` unless the options
+    name another.
     """
 
     def read_reply(reply: Reply, ctx: Context) -> JsonObject:

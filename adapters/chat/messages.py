@@ -114,7 +114,10 @@ def convert_refusals(messages: Messages, ctx: Context) -> Messages:
 def convert_messages(
     messages: Messages, is_concerned: Callable[[JsonObject], bool], convert: Callable[[JsonObject, Path], JsonObject]
 ) -> Messages:
-    """The messages with each is_concerned one converted; the same list if none is."""
+    """Convert each message for which `is_concerned` is true; `convert` gets the message and its path.
+
+    Returns the same list if there is none.
+    """
     found = [i for i, message in enumerate(messages) if is_concerned(message)]
     if not found:
         return messages

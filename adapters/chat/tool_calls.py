@@ -19,7 +19,7 @@ _NONE = "{}"
 
 
 def normalize_calls(calls: list[JsonObject], ctx: Context) -> bool:
-    """Normalize whole calls in place: each has an id, a type, text arguments, and no index. True if anything changed."""
+    """Normalize whole calls in place: an id, a type, text arguments, and no index. Returns True if anything changed."""
     changed = False
     for call in calls:
         if not isinstance(call, dict):

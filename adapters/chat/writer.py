@@ -25,8 +25,8 @@ _EVENT = b"data: %b%b%b\n\n"
 class ChatStreamWriter(StreamWriterBase):
     """`write_stream` of chat.
 
-    `fault_event` makes the object that reports a fault to a client. No `[DONE]` follows it, so that no client mistakes a
-    broken stream for a complete one. `aborts_on_fault`: a fault sets `aborts`.
+    `fault_event` makes the object that reports a fault to a client. No `[DONE]` follows it, so that no client mistakes
+    a broken stream for a complete one. `aborts_on_fault`: a fault sets `aborts`.
     """
 
     def __init__(self, fault_event: Callable[[Fault], JsonObject], *, aborts_on_fault: bool = False) -> None:

@@ -1,8 +1,8 @@
-"""Adding up a Responses stream: the response object that its events amount to.
+"""Accumulates the events of a Responses stream into its response object.
 
-Items are in the order of their `output_index`. Texts are joined when the object is asked for. A `done` event wins over
-the deltas before it; an item that was never done has the status `incomplete`. Events that do not fit what came before,
-and unknown ones, are ignored: adding never fails.
+Items are in the order of their `output_index`. Texts are joined only when the object is built. A `done` event replaces
+the deltas before it. An item without a `done` event has the status `incomplete`. Unknown events, and events that do not
+match earlier ones, are ignored: adding an event never fails.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .events import BEGINNINGS, BY_DELTA, BY_DONE, OUTPUT_TEXT, TERMINALS, TextK
 
 __all__ = ["Accumulator"]
 
-_NEVER_INCOMPLETE = frozenset({"web_search_call", "image_generation_call"})  # their word for it is `failed`
+_NEVER_INCOMPLETE = frozenset({"web_search_call", "image_generation_call"})  # they have the status `failed` instead
 
 
 class Accumulator:
-    """The response of one stream, so far."""
+    """The response of one stream so far."""
 
     def __init__(self) -> None:
         self._base: JsonObject = {}
@@ -34,16 +34,16 @@ class Accumulator:
         return bool(self._base)
 
     def has_item(self, event: JsonObject) -> bool:
-        """True if the item that the event speaks of has been added."""
+        """Whether the item of the event has been added."""
         return self._find_item(event) is not None
 
     def has_part(self, kind: TextKind, event: JsonObject) -> bool:
-        """True if the part that the event speaks of has been added."""
+        """Whether the part of the event has been added; `kind` is the kind of the event's text."""
         item = self._find_item(event)
         return item is not None and _position(event, kind.index) in item.parts.get(kind.place, ())
 
     def add(self, event: JsonObject) -> None:
-        """Take one event in hub form."""
+        """Add one event in hub form."""
         name = event["type"]
         kind = BY_DELTA.get(name)
         if kind is None:
@@ -58,18 +58,18 @@ class Accumulator:
                 item.find_part(kind, event).logprobs += _as_list(event["logprobs"])
 
     def buffer(self, delta: JsonObject) -> TextBuffer:
-        """Where the text of such a delta is added, until another event is."""
+        """The buffer for the texts of deltas like this one. It is valid until another event is added."""
         kind, item = BY_DELTA.get(delta["type"]), self._find_item(delta)
         return TextBuffer() if kind is None or item is None else item.buffer(kind, delta)
 
     def output(self, unfinished: str = "incomplete") -> list[JsonObject]:
-        """The items so far, in order; `unfinished` is the status of those that were not done."""
+        """The items so far, in order; `unfinished` is the status of items without a `done` event."""
         return self._final or [item.build(unfinished) for _, item in sorted(self._items.items())]
 
     def response(
         self, status: str | None = None, error: JsonObject | None = None, incomplete_details: JsonObject | None = None
     ) -> JsonObject:
-        """The response so far; what is given here takes the place of what the events said."""
+        """The response object so far; arguments replace the values from the events."""
         given = {"status": status, "error": error, "incomplete_details": incomplete_details}
         said = {key: value for key, value in given.items() if value is not None}
         return {**self._base, "output": self.output(), **said}
@@ -118,7 +118,7 @@ class Accumulator:
 
 
 class _Item:
-    """An item, and what came for it since it was added."""
+    """One item of the output, with the texts and parts that have come since it was added."""
 
     __slots__ = ("body", "done", "parts", "texts")
 
@@ -129,6 +129,7 @@ class _Item:
         self.parts: dict[str, dict[int, _Part]] = {}
 
     def buffer(self, kind: TextKind, event: JsonObject) -> TextBuffer:
+        """The buffer of the text that the event continues; a new one if it is the first."""
         if kind.place:
             return self.find_part(kind, event).pieces
         found = self.texts.get(kind.key)
@@ -137,6 +138,7 @@ class _Item:
         return found
 
     def set_text(self, kind: TextKind, event: JsonObject) -> None:
+        """Replace a text with the whole one of a `done` event."""
         if kind.place:
             part = self.find_part(kind, event)
             part.pieces = TextBuffer(event[kind.key])
@@ -146,6 +148,7 @@ class _Item:
             self.texts[kind.key] = TextBuffer(event[kind.key])
 
     def find_part(self, kind: TextKind, event: JsonObject) -> _Part:
+        """The part of the event; a new one if it has not been added."""
         parts = self.parts.get(kind.place)
         if parts is None:
             parts = self.parts[kind.place] = {}
@@ -156,10 +159,12 @@ class _Item:
         return part
 
     def set_part(self, event: JsonObject, body: JsonObject) -> None:
+        """Add or replace the part of the event; `body` is the part."""
         place, index = ("summary", "summary_index") if "summary_index" in event else ("content", "content_index")
         self.parts.setdefault(place, {})[_position(event, index)] = _Part(body)
 
     def build(self, status: str) -> JsonObject:
+        """The item so far; `status` is its status if it has no `done` event."""
         if self.done:
             return self.body
         if status == "incomplete" and self.body["type"] in _NEVER_INCOMPLETE:
@@ -182,6 +187,7 @@ class _Part:
         self.logprobs: list[Any] = []
 
     def build(self) -> JsonObject:
+        """The part so far."""
         body = dict(self.body)
         if self.pieces:
             body["refusal" if body.get("type") == "refusal" else "text"] = self.pieces.text()

@@ -1,8 +1,9 @@
-"""Bringing the events of one Responses stream into hub form. The reader decides what an event means for the stream;
-this keeps them uniform: one id for the response and one for each item, every key of the response object, items and
-parts added before their text, OpenAI's names.
+"""Brings the events of one Responses stream into hub form.
 
-Methods that return a bool alter the event in place, and return True if it was left as it came.
+The response and each item have one id. The response object has every key. Items and parts are added before their text.
+Events have OpenAI's names. The reader, not the normalizer, decides when the stream ends.
+
+Methods that return a bool alter the event in place, and return True if nothing changed.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _VARYING = ("delta", "sequence_number", "obfuscation")
 
 
 class ResponsesEventNormalizer:
-    """One stream's. `hub` is the validator of the events that it returns."""
+    """The normalizer of one stream. `hub` validates the events that it returns."""
 
     def __init__(self, hub: Validator, rules: ReplyRules, ctx: Context) -> None:
         self._hub = hub
@@ -58,8 +59,11 @@ class ResponsesEventNormalizer:
         self._last: JsonObject = {}
 
     def accept_repeat(self, body: Any) -> bool:
-        """True for a piece of text that differs from the remembered one in its text and number only: what was true of
-        that one, valid and in no need of a change, is true of this one. Most events of a stream are of this kind."""
+        """Accept a delta that differs from the remembered one only in its text and number. Returns False for others.
+
+        The remembered delta was valid and needed no change, so this one needs no normalization. Most events of a stream
+        are of this kind.
+        """
         last = self._last
         if not last or type(body) is not dict or type(body.get("delta")) is not str:
             return False
@@ -75,7 +79,10 @@ class ResponsesEventNormalizer:
         return True
 
     def normalize(self, body: JsonObject, raw: bytes | None, remember: bool = True) -> list[Chunk]:
-        """The event in hub form, behind those that should have come before it. Raises Fault if that cannot be."""
+        """Bring an event into hub form. Returns it after the events that the provider omitted before it.
+
+        `raw` is its JSON text. `remember`: later deltas may be compared with it. Raises Fault if it cannot be repaired.
+        """
         same = self._normalize(body)
         if same and remember and body["type"] in BY_DELTA:
             self._last = dict(body)
@@ -84,14 +91,14 @@ class ResponsesEventNormalizer:
         return [*chunks, Chunk(body, raw if same else None)]
 
     def make_opening(self, first: JsonObject) -> list[Chunk]:
-        """The event that a stream begins with, for a provider that began with another."""
+        """Make `response.created`, for a provider whose stream begins with another event, `first`. Raises Fault."""
         given = first.get("response")
         known = {key: given.get(key) for key in _CONSTANT} if isinstance(given, dict) else {}
         self._record("a stream begins with response.created")
         return self.normalize(lifecycle_event("created", {**known, "status": "in_progress"}), None)
 
     def _make_omitted_events(self, body: JsonObject) -> list[Chunk]:
-        """For a piece of text: that its item is added, that its part is added."""
+        """Make the events that add the item and the part of a delta, if the provider omitted them."""
         kind = BY_DELTA.get(body["type"])
         if kind is None or not kind.place or self._accumulator.has_part(kind, body):
             return []
@@ -106,10 +113,10 @@ class ResponsesEventNormalizer:
     def _normalize(self, body: JsonObject) -> bool:
         same = self._set_number(body)
         if self._to_hub_forms is not None and self._to_hub_forms(body):
-            same = self._record("tools, formats and calls in the hub's forms")
+            same = self._record("tools, formats and calls are converted to the hub's forms")
         if body["type"] in _RENAMED:
             body["type"] = _RENAMED[body["type"]]
-            same = self._record("reasoning events have OpenAI's names")
+            same = self._record("reasoning events get OpenAI's names")
         if body["type"] in _LIFECYCLE:
             same &= self._normalize_response(body)
         elif isinstance(body.get("item"), dict):
@@ -144,7 +151,7 @@ class ResponsesEventNormalizer:
         return self._record("the response object has all its keys, and one id")
 
     def _is_unchanged(self, body: JsonObject, response: Any) -> bool:
-        """True for a response object that needs no change."""
+        """Whether the response object of the event needs no change."""
         if not self._hub.accepts(body):
             return False
         self._envelope = self._envelope or {key: response[key] for key in _CONSTANT}
@@ -158,12 +165,12 @@ class ResponsesEventNormalizer:
         return bool(has_output) and body["type"] == f"response.{response['status']}"
 
     def _set_output(self, response: JsonObject) -> None:
-        """Put in the items that the events before amount to, if the last event has none; else the ids that they had."""
+        """Set the output of the last event: earlier events' items if it has none, else their ids."""
         output = response.get("output")
         known = self._accumulator.output("completed" if response["status"] == "completed" else "incomplete")
         if not output and known:
             response["output"] = known
-            self._record("the output is put together from the events before")
+            self._record("the output is assembled from earlier events")
         elif isinstance(output, list) and len(output) == len(self._ids):
             for item, (_, item_id) in zip(output, sorted(self._ids.items()), strict=True):
                 if isinstance(item, dict) and "id" in item:
@@ -194,12 +201,12 @@ class ResponsesEventNormalizer:
             return index, True
         index = next((known for known, its_id in self._ids.items() if its_id == item_id), len(self._ids))
         body["output_index"] = index
-        return index, self._record("events have the item's position")
+        return index, self._record("events get the position of their item")
 
     def _repair(self, body: JsonObject) -> bool:
         fill_event(body, self._ctx)
         repair_event(body, self._hub)
-        return self._record("keys that are always there are filled, nulls that may not be are left out")
+        return self._record("missing keys are filled; nulls that the schema forbids are removed")
 
     def _record(self, reason: str) -> bool:
         self._changes.record_conversion(("output",), reason)

@@ -1,4 +1,4 @@
-"""Keys that items, parts and events of Responses always have, for providers that leave them out."""
+"""Fills required keys of Responses events, items and parts, for providers that omit them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _CARRIED = {"function_call": "arguments", "custom_tool_call": "input"}
 
 
 def new_item_id(item: JsonObject, ctx: Context) -> str:
-    """An id with the prefix of the item's type."""
+    """Make an id with the prefix of the item's type."""
     return ctx.new_id(_PREFIXES.get(str(item.get("type")), "item"))
 
 
 def fill_event(body: JsonObject, ctx: Context) -> None:
-    """Alters the event, the items and the parts in it."""
+    """Fill the keys of an event, and of the items and parts in it, in place."""
     kind = BY_DELTA.get(body["type"]) or BY_DONE.get(body["type"])
     if kind is not None and kind.index:
         _set_defaults(body, {kind.index: 0})
@@ -35,13 +35,16 @@ def fill_event(body: JsonObject, ctx: Context) -> None:
 
 
 def fill_output(response: JsonObject, ctx: Context) -> None:
-    """Alters the items of a response's output."""
+    """Fill the keys of all items of a response's output, in place."""
     for item in _as_list(response.get("output")):
         fill_item(item, ctx)
 
 
 def fill_item(item: Any, ctx: Context, status: str = "completed") -> None:
-    """Alters the item of an output. Arguments that are an object become text, content that is text becomes a part."""
+    """Fill the keys of an output item, in place; `status` is its status if it has none.
+
+    Arguments that are an object become text, and content that is text becomes a part.
+    """
     kind = str(item.get("type")) if isinstance(item, dict) else None
     if kind not in _PREFIXES:
         return
@@ -64,7 +67,7 @@ def fill_item(item: Any, ctx: Context, status: str = "completed") -> None:
 
 
 def fill_part(part: Any) -> None:
-    """Alters the part of a message."""
+    """Fill the keys of a message's part, in place."""
     if isinstance(part, dict) and part.get("type") == "output_text":
         _set_defaults(part, {"text": "", "annotations": []})
         if isinstance(part.get("logprobs"), list):

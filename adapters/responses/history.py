@@ -1,4 +1,4 @@
-"""The items of a conversation: those of a request, those that a response adds, and whether calls and results match."""
+"""Lists the items of a conversation, from requests and stored responses, and checks that calls have results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REASONING_KEYS = ("summary", "content", "encrypted_content")
 
 
 def list_items(request: JsonObject) -> list[JsonObject]:
-    """The input of a request as items."""
+    """The input of a request as a list of items; a text is one user message."""
     given: str | list[JsonObject] | None = request.get("input")
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": given}]
@@ -34,13 +34,16 @@ def list_items(request: JsonObject) -> list[JsonObject]:
 
 
 def referenced_item_id(item: JsonObject) -> str | None:
-    """The id of the item that this one only refers to."""
+    """The id of the item that an `item_reference` refers to; None for other items."""
     item_id = item.get("id") if item.get("type", "item_reference") == "item_reference" and "role" not in item else None
     return item_id if isinstance(item_id, str) else None
 
 
 def replay_response(record: StoredResponse, keeps_encrypted: bool) -> Iterator[JsonObject]:
-    """What a response adds to the conversation. `keeps_encrypted` says whether encrypted content is of use."""
+    """The items that a stored response adds to the conversation: its own input, then its output as input items.
+
+    `keeps_encrypted` is true if the next provider can read encrypted content; else it is dropped.
+    """
     for item in record.input:
         made = item if keeps_encrypted else _drop_encrypted_content(item)
         if made is not None:
@@ -52,9 +55,11 @@ def replay_response(record: StoredResponse, keeps_encrypted: bool) -> Iterator[J
 
 
 def to_input_item(item: JsonObject, keeps_encrypted: bool) -> JsonObject | None:
-    """An item of a response as one of an input, without the id, which a provider would look up in vain; None for a call
-    that was cut off, and for reasoning of which nothing can be told. Calls of a provider's own tools keep their ids:
-    OpenAI requires them. `keeps_encrypted` says whether encrypted content is of use."""
+    """Turn an output item into an input item; None for a call that was cut off, and for reasoning without content.
+
+    Ids are dropped, because the next provider does not know them; but calls of a provider's own tools keep their ids,
+    because OpenAI requires them. `keeps_encrypted` is as for `replay_response`.
+    """
     if is_cut_off(item):
         return None
     renewed = item.get("type") in _WITHOUT_ID
@@ -63,7 +68,7 @@ def to_input_item(item: JsonObject, keeps_encrypted: bool) -> JsonObject | None:
 
 
 def _drop_encrypted_content(item: JsonObject) -> JsonObject | None:
-    """The item without encrypted content; None where nothing else tells anything."""
+    """The item without encrypted content; None for reasoning that has nothing else."""
     made = {key: value for key, value in item.items() if key != "encrypted_content"}
     return made if _has_content(made) else None
 
@@ -73,16 +78,20 @@ def _has_content(item: JsonObject) -> bool:
 
 
 def is_cut_off(item: JsonObject) -> bool:
-    """True for a call that was not told to its end."""
+    """Whether the item is a call that its provider did not complete."""
     return item.get("type") in _CALLS and item.get("status") not in (None, "completed")
 
 
 def has_encrypted_content(item: JsonObject) -> bool:
+    """Whether the item has content that only its provider can read."""
     return bool(item.get("encrypted_content"))
 
 
 def check_results(before: list[StoredResponse], new: list[tuple[int, JsonObject]]) -> None:
-    """Every result answers a call, and every call of the conversation has its result. Raises Fault."""
+    """Check that every result answers a call, and that every call of the conversation has its result.
+
+    `before` are the responses that the request continues, `new` its input items with their positions. Raises Fault.
+    """
     calls: dict[object, bool] = {}  # call_id -> answered
     for record in before:
         for item in replay_response(record, keeps_encrypted=True):
@@ -98,7 +107,7 @@ def check_results(before: list[StoredResponse], new: list[tuple[int, JsonObject]
 
 
 def _match_call(item: JsonObject, calls: dict[object, bool]) -> bool:
-    """Take note of a call or of its result. False for a result without a call."""
+    """Record a call, or that it has its result. Returns False for a result without a call."""
     kind, call_id = item.get("type"), item.get("call_id")
     if kind in _CALLS:
         calls.setdefault(call_id, False)

@@ -1,4 +1,4 @@
-"""A whole response as the events of a stream, for a provider that answers whole although a stream was asked for."""
+"""Turns a whole response into the events of a stream, if the client asked for a stream and the provider sent none."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PLACES = ("summary", "content")
 
 
 def restream_response(response: JsonObject) -> list[JsonObject]:
-    """Hub events that add up to a hub response: each text as one piece, in the part and the item that hold it."""
+    """Split a hub response into hub events; each text is one delta."""
     begun = {**response, "status": "in_progress", "output": [], "usage": None, "completed_at": None}
     begun["incomplete_details"] = begun["error"] = None
     events = [lifecycle_event(word, begun) for word in ("created", "in_progress")]
@@ -63,7 +63,7 @@ def _split_item(item: JsonObject, index: int) -> Iterator[JsonObject]:
 def _split_part(part: JsonObject, item_id: str, index: int, position: int) -> Iterator[JsonObject]:
     kind = _PARTS.get(part["type"])
     if kind is None:
-        return  # it comes with the item
+        return  # the item itself has it
     text, logprobs = part[kind.key], part.get("logprobs")
     yield part_added(kind, item_id, index, position, new_part(kind))
     if text:

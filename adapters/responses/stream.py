@@ -1,21 +1,20 @@
-"""Reading a provider's Responses stream: bytes in, hub events out, and exactly one terminal.
+"""Reads Responses streams: bytes in, hub events and exactly one terminal out.
 
-Theory of operation. Each item that the framer finds is first *classified*:
+Theory of operation. The reader first *classifies* each item of the framer:
 
     opening  response.created, queued or in_progress         done     `[DONE]`
     event    any other event that has a name                 error    an `error` event, an object that reports an error
     last     one of the four that end a response             text     a bare line that is not JSON
                                                              broken   anything else
 
-An event that does not say its type has the name that the `event:` line gives it. What happens is decided by the table
-`_TABLE`, from the state and the class; a handler returns the outputs. The last event and `[DONE]` are signs of the
-stream's end, for which `completeness` has the terminal. Nothing follows it.
+If an event has no `type`, its `event:` line names it. The table `_TABLE` maps the state and the class to a handler, which
+returns the outputs. The last event and `[DONE]` are signs of the stream's end: `completeness` decides the terminal.
+Nothing follows it.
 
-    empty    the response has not begun        -> open. What comes without an opening gets one
+    empty    the response has not begun; the next event opens it. If that event is no opening, one is made
     open     the response is in progress
 
-Under the policies `repair` and `strict` events are normalized one by one. An event that needed no change keeps its
-bytes.
+Under the policies `repair` and `strict`, events are normalized one by one. An unchanged event keeps its bytes.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ _DONE = b"[DONE]"
 
 
 class ResponsesStreamReader(StreamReaderBase):
-    """`read_stream` of Responses, for every dialect: see the module's docstring."""
+    """`read_stream` of Responses, for every dialect."""
 
-    wrong_event = "something that is no event of a response"
+    wrong_event = "something that is not a Responses event"
     _completeness: ResponseCompleteness
 
     def __init__(self, rules: ReplyRules, ctx: Context) -> None:
@@ -63,7 +62,7 @@ class ResponsesStreamReader(StreamReaderBase):
             body = orjson.loads(data)
         except orjson.JSONDecodeError:
             body = None
-        # A payload over several data lines holds line ends, which would tear the event apart when written again.
+        # If a payload spans several data lines, its line ends would split the event when its bytes are written.
         raw = data if name is not None and b"\n" not in data else None
         if raw is not None and self._state == "open" and self._normalizer.accept_repeat(body):
             return [Chunk(body, raw)]
@@ -104,8 +103,10 @@ class ResponsesStreamReader(StreamReaderBase):
 
 
 def _classify(data: bytes, body: Any, name: bytes | None) -> tuple[Class, Any]:
-    """The class of an item, and what its handler gets. `body` is its parsed JSON, None if it is none; `name` is the
-    name that an event came with, None for a bare line."""
+    """The class of an item, and the argument of its handler.
+
+    `body` is the parsed JSON, None if the data is not JSON. `name` is the event's name, None for a bare line.
+    """
     if data == _DONE:
         return "done", None
     if body is None:

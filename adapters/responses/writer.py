@@ -1,14 +1,13 @@
-"""Writing a Responses stream: hub events in, named server-sent events out.
+"""Writes Responses streams: hub events in, named server-sent events out.
 
-Theory of operation. The writer numbers the events, from 0 and without a gap; an event that has its number already goes
-out as the bytes it came in. It follows along what the events add up to, so that a failure can show what there was:
+Theory of operation. The writer numbers the events, from 0 without gaps. An event that already has its number is written
+with its original bytes. The writer accumulates the events, so that `response.failed` can contain the items so far:
 
-    the end     `[DONE]`, behind the response's last event; the writer is closed
-    a fault     the `error` event, `response.failed` with the items so far, `[DONE]`; the writer is closed. Before the
-                first event there is no response that could have failed: `error` and `[DONE]` only
+    End       `[DONE]`, after the response's last event; the writer is closed
+    a fault   the `error` event, `response.failed` with the items so far, `[DONE]`; the writer is closed. If no response
+              has begun, only `error` and `[DONE]`
 
-A dialect whose events differ from the hub's renders each of them, or leaves it out. What comes to a closed writer is
-dropped and counted.
+If a dialect's events differ from the hub's, `render` converts or omits each. A closed writer drops and counts events.
 """
 
 from __future__ import annotations
@@ -102,12 +101,12 @@ class ResponsesStreamWriter(StreamWriterBase):
 
 @lru_cache(maxsize=256)
 def _encode_head(name: str) -> bytes:
-    """The lines before the data. A name is one word, whatever a provider put in it."""
+    """The lines before the data of an event. White space is removed from the name."""
     return f"event: {''.join(name.split())}\ndata: ".encode()
 
 
 def _name_failure(fault: Fault) -> str:
-    """The fault in the vocabulary of a failed response."""
+    """The error code of a failed response for a fault."""
     if fault.kind == "rate_limit":
         return "rate_limit_exceeded"
     return "invalid_prompt" if fault.owner == "client" else "server_error"

@@ -160,7 +160,7 @@ def test_a_loose_stream_is_put_right(context: MakeContext) -> None:
     final = events[-1]["response"]
     assert final["output"][0]["content"][0]["text"] == "Bonjour"
     assert final["usage"]["output_tokens_details"] == {"reasoning_tokens": 1}
-    assert "the output is put together from the events before" in [one.reason for one in ctx.receipt.changes]
+    assert "the output is assembled from earlier events" in [one.reason for one in ctx.receipt.changes]
 
 
 def test_untouched_where_the_policy_says_so(context: MakeContext) -> None:
