@@ -63,8 +63,8 @@ class DeltaRun:
         self.data = data
 
     def chunks(self) -> list[Chunk]:
-        """Return the run as single chunks."""
-        return [Chunk(self._with(decode_fragment(text))) for text in self.texts]
+        """The chunks, one by one."""
+        return [Chunk(self._with_text(decode_fragment(text))) for text in self.texts]
 
     def encoded_texts(self) -> list[bytes]:
         """Return the texts as dragoman escapes them in JSON strings, however the provider escaped them."""
@@ -73,11 +73,11 @@ class DeltaRun:
         return [orjson.dumps(decode_fragment(text))[1:-1] for text in self.texts]
 
     def frame(self) -> tuple[bytes, bytes]:
-        """Return the JSON of a chunk before its text and after it. They are the same for all runs with this `body`."""
-        before, _, after = orjson.dumps(self._with(_MARK)).partition(_MARK.encode())
+        """The JSON text of a chunk before its text and after it. The same for every run with this body."""
+        before, _, after = orjson.dumps(self._with_text(_MARK)).partition(_MARK.encode())
         return before, after
 
-    def _with(self, text: str) -> JsonObject:
+    def _with_text(self, text: str) -> JsonObject:
         body = self.body.copy()
         replace(body, self.place, text)
         return body

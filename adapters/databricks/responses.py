@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.messages import text_of
+from dragoman.adapters.chat.messages import extract_text
 from dragoman.adapters.common.parameters import clamp_effort, copy_request
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.dialect import Called
@@ -66,7 +66,7 @@ def _write_input(body: JsonObject, ctx: Context) -> None:
     instructing = [i for i, item in enumerate(items) if item.get("role") in _INSTRUCTING]
     texts = [body["instructions"]] if body.get("instructions") else []
     for i in instructing:
-        texts.append(text_of(items[i].get("content")))
+        texts.append(extract_text(items[i].get("content")))
         ctx.receipt.record_conversion(("input", i), "the input has only users and assistants", after=("instructions",))
     if texts:
         body["instructions"] = "\n\n".join(texts)

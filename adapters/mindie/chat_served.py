@@ -7,7 +7,7 @@ no usage, and messages hold only a role and text.
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.messages import text_of
+from dragoman.adapters.chat.messages import extract_text
 from dragoman.adapters.chat.reply_rewrites import (
     drop_nulls,
     move_refusal_to_content,
@@ -55,7 +55,7 @@ def _check_length(messages: list[JsonObject], rules: Validator) -> None:
     most = rules.schema["properties"]["messages"].get("x-max-characters")
     if most is None:
         return
-    characters = sum(len(text_of(message.get("content"))) for message in messages)
+    characters = sum(len(extract_text(message.get("content"))) for message in messages)
     if characters > most:
         text = f"messages must have at most {most} characters, got {characters}"
         raise Fault("invalid_request", text, ("messages",), code="string_above_max_length")

@@ -12,7 +12,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.translate.bridge import bridges
+from dragoman.adapters.translate.bridge import BRIDGES
 
 MANY = 8000
 MOST = 0.7  # seconds of processor time
@@ -35,7 +35,7 @@ def write(dialect: str, protocol: str, request: Body, profile: str = "actual", *
 
 def translate(dialect: str, request: Body) -> None:
     ctx = Context("actual", Call("POST", "/", request), Receipt(), Target("m"), request)
-    made = bridges["responses"][0].request(request, ctx)
+    made = BRIDGES["responses"][0].request(request, ctx)
     dialects[dialect].called["chat"].write_request(made, ctx._replace(request=made))
 
 
