@@ -6,9 +6,11 @@ The schema can refuse a body for three reasons. The rule depends on the value, o
                              `x-advisory` in the hub            dropped, a loss
                              known to the hub                   policy `unsupported`: refuse | drop
                              unknown to the hub too (extra)     policy `extra_parameters`: error | drop | pass-through
-    a number out of range    null                               dropped, same meaning
-                             any other value                    policy `out_of_range`: error | clamp | drop
-    any other rule is broken                                    refused, with its path
+    a number out of range    null, or `x-neutral` in the hub    dropped, same meaning
+                             any other number                   policy `out_of_range`: error | clamp | drop
+    any other rule is broken null, or `x-neutral` in the hub    dropped, same meaning
+                             `x-advisory` in the hub            dropped, a loss
+                             any other value                    refused, with its path
 
 Fields and their annotations come from the schema files; this module names no field.
 """

@@ -67,7 +67,7 @@ def test_a_complete_dialect_lacks_nothing() -> None:
 
 CHAT = {"chat": OPENAI.called["chat"]}
 INCOMPLETE: dict[str, tuple[JsonObject, str]] = {
-    "another name": ({"name": "groq"}, "its name is groq, its folder adapters/openai"),
+    "another name": ({"name": "groq"}, "its name is groq, but its folder is adapters/openai"),
     "no protocol": (
         {"served": {}, "called": {}, "default_protocols": ()},
         "it has no verbs of any protocol (served, called)",

@@ -164,7 +164,7 @@ def test_toward_a_documented_provider_they_are_blocks_with_ids() -> None:
 
 
 @BOTH
-def test_blocks_and_sealed_reasoning_come_to_a_provider_as_they_were(profile: str) -> None:
+def test_blocks_and_encrypted_reasoning_reach_a_provider_unchanged(profile: str) -> None:
     sealed = {"effort": "low", "encrypted_content": "sealed"}
     items = [
         {"role": "user", "content": "go"},
@@ -180,7 +180,7 @@ def test_blocks_and_sealed_reasoning_come_to_a_provider_as_they_were(profile: st
     assert (call.body["input"], call.body["reasoning"]) == (items, sealed)
 
 
-def test_sealed_reasoning_beside_a_text_input() -> None:
+def test_encrypted_reasoning_with_a_text_input() -> None:
     hub, ctx = read({"reasoning": {"encrypted_content": "s"}})
     assert [item.get("type") for item in hub["input"]] == ["reasoning", None]
     assert ctx.receipt.unmap(("input", 1, "content")) == ("input",)
