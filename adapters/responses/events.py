@@ -43,9 +43,9 @@ TERMINALS = frozenset({"response.completed", "response.incomplete", "response.fa
 class TextKind:
     """A kind of text that streams in deltas.
 
-    `holder` is the type of the part or item that holds the whole text under `key`. `place` is the item's list that holds
-    the part, and `index` the events' key for its position in it; both are empty if the item itself holds the text. The
-    other fields are types of events.
+    `holder` is the type of the part or item that holds the whole text under `key`. `place` is the item's list that
+    holds the part, and `index` the events' key for its position in it; both are empty if the item itself holds the
+    text. The other fields are types of events.
     """
 
     holder: str
