@@ -37,9 +37,9 @@ Render: TypeAlias = Callable[[JsonObject], JsonObject | None]
 class ResponsesStreamWriter(StreamWriterBase):
     """`write_stream` of Responses.
 
-    `error_body` makes the body of an error: the events repeat its `error`, and the `error` event has its other keys too.
-    `render` converts an event to the dialect's form: it returns the same object if nothing changes, None to omit the
-    event. `failed` is the response object of a stream that a fault has ended, None if no response had begun.
+    `error_body` makes the body of an error: the events repeat its `error`, and the `error` event has its other keys
+    too. `render` converts an event to the dialect's form: it returns the same object if nothing changes, None to omit
+    the event. `failed` is the response object of a stream that a fault has ended, None if no response had begun.
     """
 
     def __init__(

@@ -26,9 +26,9 @@ __all__ = ["BRIDGES", "Bridge"]
 class Bridge:
     """The translation to one other protocol, all in hub form.
 
-    `called` is the protocol that the provider speaks. `request` translates the client's request; `reply` a whole reply
-    (reply, the client's request, context of the call); `stream` makes a translator (the client's request, context of the
-    call). All may raise Fault. `batching` is set if one request may need several calls: it splits the client's request,
+    `called` is the protocol that the provider speaks. `request` translates the client's request, `reply` a whole reply,
+    and `stream` makes a translator of streams; the last two also get the client's request. All get the context of the
+    call, and may raise Fault. `batching` is set if one request may need several calls: it splits the client's request,
     and joins replies in the client's protocol. `needs_first_choice`: the client's protocol has only one choice.
     """
 

@@ -54,7 +54,7 @@ def to_items(messages: list[JsonObject], ctx: Context) -> tuple[str | None, list
 
 
 def _add_call_ids(messages: list[JsonObject], ctx: Context) -> Iterator[JsonObject]:
-    """The messages, with deprecated `function_call`s and their results converted to tool calls with ids. Raises Fault."""
+    """The messages; each deprecated `function_call` and its result get an id. Raises Fault if a result has no call."""
     call_id: str | None = None
     for i, message in enumerate(messages):
         kept = {key: value for key, value in message.items() if key != "function_call"}

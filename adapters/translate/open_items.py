@@ -116,8 +116,11 @@ class OpenContent:
 
 
 class OpenCall:
-    """A call of a tool; `kind` is what it carries, arguments or free input. `said` is its name in chat, as far as it
-    was received. If the call is `holds_free_text`, its arguments hold the input, which is known when they are whole."""
+    """An open tool call; `kind` is what it carries, arguments or free text.
+
+    `chat_name` is its name in chat, as far as it was received. `holds_free_text`: the arguments of a function hold the
+    free text, which is written when they are complete.
+    """
 
     __slots__ = ("_buffer", "_holds_free_text", "_id", "_item", "_kind", "chat_name", "index")
 

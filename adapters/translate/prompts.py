@@ -1,8 +1,8 @@
 """Serves completions over chat, in hub form: the prompt becomes a user message, the answer becomes the text.
 
 A chat model answers a prompt instead of continuing it. This is a loss, so it happens only under the policy
-`emulate_completions`. One text prompt becomes one message; several need several calls (`prompt_batching.py`). Parameters
-that chat lacks follow the policy for unsupported fields (`adapters/fit.py`).
+`emulate_completions`. One text prompt becomes one message; several need several calls (`prompt_batching.py`).
+Parameters that chat lacks follow the policy for unsupported fields (`adapters/fit.py`).
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ _FREE_TEXT_SCHEMA = {
 
 
 class OriginalTool(NamedTuple):
-    """The tool that a function in chat replaces. `free` is true if it takes free text."""
+    """The tool that a function in chat replaces. `takes_free_text`: its calls carry text, not JSON arguments."""
 
     name: str
     namespace: str | None = None
