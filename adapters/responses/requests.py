@@ -11,10 +11,7 @@ __all__ = ["check_request"]
 
 
 def check_request(body: JsonObject, validator: Validator) -> None:
-    """Check the limits for hostile input, then the dialect's schema.
-
-    Raises Fault, with the path as the client wrote it.
-    """
+    """Check the limits for hostile input, then the dialect's schema. Raises Fault; its path is the client's."""
     refuse_steering(body)
     check_responses_schemas(body)
     validator.check(body)
