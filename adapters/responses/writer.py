@@ -35,9 +35,11 @@ Render: TypeAlias = Callable[[JsonObject], JsonObject | None]
 
 
 class ResponsesStreamWriter(StreamWriterBase):
-    """`write_stream` of Responses. `error_body` gives the body of an error, whose `error` the events repeat, and whose
-    other keys the `error` event has too. `render` gives an event in the dialect's form, the very same if the two
-    agree, or None to leave it out. `failed` is the response of a stream that a fault has ended, if one had has_begun.
+    """`write_stream` of Responses.
+
+    `error_body` makes the body of an error: the events repeat its `error`, and the `error` event has its other keys
+    too. `render` converts an event to the dialect's form: it returns the same object if nothing changes, None to omit
+    the event. `failed` is the response object of a stream that a fault has ended, None if no response had begun.
     """
 
     def __init__(

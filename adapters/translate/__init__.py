@@ -1,4 +1,7 @@
-"""Between protocols, in hub form: chat and Responses, and completions over chat. Nothing else knows two of them."""
+"""Translates between protocols, in hub form: chat and Responses, and completions over chat.
+
+No other package handles two protocols.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bridges: the translation between a client that speaks one protocol and a provider that speaks another."""
+"""Bridges translate between a client that speaks one protocol and a provider that speaks another."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ __all__ = ["BRIDGES", "Bridge"]
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """`called` is the protocol that the provider speaks. `reply` and `stream` also get the client's request in hub
-    form; the context is that of the call. `batching` is set if one request may take several calls: it splits the
-    client's request, and joins replies in the client's protocol. `needs_first_choice` is what the context of the call
-    has to say: the client's protocol has room for one choice."""
+    """The translation to one other protocol, all in hub form.
+
+    `called` is the protocol that the provider speaks. `request` translates the client's request, `reply` a whole reply,
+    and `stream` makes a translator of streams; the last two also get the client's request. All get the context of the
+    call, and may raise Fault. `batching` is set if one request may need several calls: it splits the client's request,
+    and joins replies in the client's protocol. `needs_first_choice`: the client's protocol has only one choice.
+    """
 
     called: str
     request: Callable[[JsonObject, Context], JsonObject]
@@ -66,4 +69,4 @@ BRIDGES: Mapping[str, tuple[Bridge, ...]] = {
     "chat": (Bridge("responses", to_responses_request, _to_chat_reply, _make_responses_to_chat),),
     "completions": (Bridge("chat", prompt_to_chat_request, to_text_reply, _make_chat_to_completions, BATCHING),),
 }
-"""The protocol that a client speaks -> its bridges to other protocols, in the order of preference."""
+"""For each protocol of a client, the bridges to other protocols, in order of preference."""

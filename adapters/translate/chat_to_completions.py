@@ -1,8 +1,8 @@
-"""A chat stream as a completions stream, in hub form.
+"""Translates a chat stream to a completions stream, in hub form.
 
-Theory of operation. Each chunk becomes one chunk, whose choices have the text of the deltas; choices that neither say
-nor finish anything are left out, and so is a chunk that has none left. The chunk with the usage goes on as it is, the
-terminal too.
+Theory of operation. Each chunk becomes one chunk, whose choices have the text of the deltas. Choices with neither text
+nor finish reason are removed, and so is a chunk without choices. The chunk with the usage and the terminal are passed
+on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A chat stream as a Responses stream, in hub form.
+"""Translates a chat stream to a Responses stream, in hub form.
 
-Theory of operation. The first chunk begins the response: `response.created`, `response.in_progress`. Then each delta
-writes into the open item, or opens the one that it needs:
+Theory of operation. The first chunk begins the response: `response.created`, `response.in_progress`. Then each delta is
+written to the open item, or opens the item that it needs:
 
     delta               nothing is open     with reasoning open     with a message open     tool calls
     ------------------  ------------------  ----------------------  ----------------------  ----------------------
@@ -12,10 +12,10 @@ writes into the open item, or opens the one that it needs:
     known tool call     is written          is written              is written              is written
     finish reason       what is open is closed, in the order of the output
 
-A signature ends the reasoning that it belongs to: more of it is a new item. An item takes the next free `output_index`
-when it opens, so text after a call is a new message behind it. Calls that stream side by side stay open until the
-finish. What is empty opens nothing. The End brings the last event, with the usage that came with the finish or after
-it. Only choice 0 is translated; the reader has made sure that a complete stream has one.
+A signature ends the reasoning that it belongs to: further reasoning opens a new item. An item gets the next free
+`output_index` when it opens, so text after a call becomes a new message after it. Parallel calls stay open until the
+finish. Empty texts open nothing. The End produces the last event, with the usage that came with the finish or after it.
+Only choice 0 is translated; the reader guarantees that a complete stream has one.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ _NO_NAMES: Mapping[str, OriginalTool] = {}
 class ChatToResponses(StreamTranslatorBase):
     """Hub chat outputs in, hub Responses outputs out.
 
-    `base` is the response in progress, complete but for its output. `summary` says that reasoning is a summary of it.
-    `names` maps names of functions to the tools that they replace. The call of one that takes free text is written when
-    it is whole.
+    `base` is the response object in progress, complete except for its output. `summary`: reasoning becomes summaries.
+    `names` maps names of functions to the tools that they replace. If such a tool takes free text, its call is written
+    when it is complete.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ChatToResponses(StreamTranslatorBase):
         self._names = names
         self._has_begun = False
         self._content: OpenContent | None = None
-        self._run_body: JsonObject | None = None  # whose runs are more of the open text
+        self._run_body: JsonObject | None = None  # runs with this body continue the open text
         self._calls: dict[int, OpenCall] = {}
         self._next = 0
         self._output: dict[int, JsonObject] = {}
@@ -82,7 +82,7 @@ class ChatToResponses(StreamTranslatorBase):
         self._usage: JsonObject | None = None
 
     def _translate_run(self, run: DeltaRun) -> list[Output]:
-        """If a text is open already, texts are a run of its deltas."""
+        """Translate a run to one run if it continues the open text, else chunk by chunk."""
         content = self._content
         if content is None or not (run.body is self._run_body or self._is_more_of(content, run)):
             return super()._translate_run(run)
@@ -133,7 +133,7 @@ class ChatToResponses(StreamTranslatorBase):
 
     def _write_tokens(self, text: str, tokens: list[JsonObject], out: list[Output]) -> None:
         writes_on = self._content is not None and self._content.has_text
-        if text or (tokens and writes_on):  # a token may be a part of a character, and show no text of its own
+        if text or (tokens and writes_on):  # a token may be part of a character, and have no text of its own
             self._open_message(out).write(OUTPUT_TEXT, text, add_token_bytes(tokens), out)
 
     def _write_rest(self, delta: JsonObject, out: list[Output]) -> None:
@@ -152,7 +152,7 @@ class ChatToResponses(StreamTranslatorBase):
             self._ctx.receipt.record_drop(("choices", 0, "delta", "annotations"), NO_ANNOTATION)
         for annotation in whole:
             if self._content is None or not self._content.has_text:
-                self._ctx.receipt.record_drop(("choices", 0), "an annotation to no text")
+                self._ctx.receipt.record_drop(("choices", 0), "the annotation belongs to no text")
             else:
                 self._content.annotate(to_responses_annotation(annotation), out)
 
@@ -217,7 +217,7 @@ class ChatToResponses(StreamTranslatorBase):
             self._content = None
 
     def _close_all(self, out: list[Output]) -> None:
-        """Close what is open, in order; the last item of an incomplete response is incomplete itself."""
+        """Close all open items, in order. The last item of an incomplete response is incomplete too."""
         open_items: list[OpenContent | OpenCall] = [*self._calls.values()]
         if self._content is not None:
             open_items.append(self._content)
@@ -244,6 +244,6 @@ class ChatToResponses(StreamTranslatorBase):
 
 
 def _list_legacy_call(delta: JsonObject) -> list[Any]:
-    """The one call of a stream in the old form, which has neither index nor id."""
+    """The call in the deprecated key `function_call`, which has neither index nor id, as a list of pieces."""
     call = delta.get("function_call")
     return [{"index": -1, "function": call}] if isinstance(call, dict) else []

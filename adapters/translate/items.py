@@ -1,4 +1,4 @@
-"""Chat messages as the items of a Responses input.
+"""Converts chat messages to the items of a Responses input.
 
 An assistant's message becomes several items: its reasoning, its text, its calls, in that order.
 """
@@ -27,7 +27,10 @@ _USED = {
 
 
 def to_items(messages: list[JsonObject], ctx: Context) -> tuple[str | None, list[JsonObject]]:
-    """Chat messages as instructions (the first message, if it instructs) and Responses items. Raises Fault."""
+    """Convert chat messages to instructions, from a first system or developer message, and Responses items.
+
+    Raises Fault, with the path as the client wrote it.
+    """
     instructions: str | None = None
     items: list[JsonObject] = []
     places: list[tuple[Path, Path]] = []
@@ -41,24 +44,24 @@ def to_items(messages: list[JsonObject], ctx: Context) -> tuple[str | None, list
         for item in _convert_message(message, path, ctx):
             places.append((path, ("input", len(items))))
             items.append(item)
-    ctx.receipt.record_conversion(("messages",), "messages are items in Responses", after=("input",))
+    ctx.receipt.record_conversion(("messages",), "messages become items", after=("input",))
     if instructions is not None:
         ctx.receipt.record_conversion(
-            ("messages", 0), "the first instructions are a parameter of their own", after=("instructions",)
+            ("messages", 0), "the first system message becomes the parameter instructions", after=("instructions",)
         )
     ctx.receipt.map_paths(places)
     return instructions, items
 
 
 def _add_call_ids(messages: list[JsonObject], ctx: Context) -> Iterator[JsonObject]:
-    """The messages, with calls and results of the old form in today's, where an id leads from one to the other."""
+    """The messages; each deprecated `function_call` and its result get an id. Raises Fault if a result has no call."""
     call_id: str | None = None
     for i, message in enumerate(messages):
         kept = {key: value for key, value in message.items() if key != "function_call"}
         if message.get("function_call"):
             call_id = ctx.new_id("call")
             call = {"id": call_id, "type": "function", "function": message["function_call"]}
-            ctx.receipt.record_conversion(("messages", i, "function_call"), "a call with an id")
+            ctx.receipt.record_conversion(("messages", i, "function_call"), "it becomes a tool call with an id")
             yield {**kept, "tool_calls": [*(message.get("tool_calls") or ()), call]}
         elif message.get("role") == "function":
             if call_id is None:
@@ -106,7 +109,7 @@ def _convert_assistant_message(message: JsonObject, path: Path, ctx: Context) ->
 
 
 def _to_assistant_parts(content: Any, path: Path, ctx: Context) -> list[JsonObject]:
-    """What an assistant said, as parts; empty texts are none."""
+    """Convert an assistant's content to parts, without empty texts."""
     given = content if isinstance(content, list) else [{"type": "text", "text": content}]
     parts: list[JsonObject] = []
     for i, part in enumerate(given):

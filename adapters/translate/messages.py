@@ -1,4 +1,4 @@
-"""The items of a Responses input as chat messages.
+"""Converts the items of a Responses input to chat messages.
 
 An assistant's turn is one message in chat, and several items in Responses: its reasoning, its text, its calls. Adjacent
 items of one turn become one message.
@@ -24,9 +24,9 @@ __all__ = ["to_messages"]
 
 _CALLS = {"function_call", "custom_tool_call"}
 _OUTPUTS = {"function_call_output", "custom_tool_call_output"}
-_LISTINGS = {"mcp_list_tools"}  # what a provider's own server offered
+_LISTINGS = {"mcp_list_tools"}  # the tools that a provider's own server offered
 _SEE_NEXT_MESSAGE = "The result is shown in the next message."
-_ITEM_KEYS = ("type", "id", "status")  # what an item says of itself
+_ITEM_KEYS = ("type", "id", "status")  # keys of every item
 _CALL_KEYS = (*_ITEM_KEYS, "call_id", "name", "namespace")
 _USED = {
     "message": (*_ITEM_KEYS, "role", "content"),
@@ -35,36 +35,37 @@ _USED = {
     "custom_tool_call": (*_CALL_KEYS, "input"),
     **dict.fromkeys(_OUTPUTS, (*_ITEM_KEYS, "call_id", "output")),
 }
-_SEPARATOR = "\n\n"  # two messages of one turn
+_SEPARATOR = "\n\n"  # between two messages of one turn
 
 
 def to_messages(items: str | list[JsonObject], ctx: Context) -> list[JsonObject]:
-    """A Responses input as chat messages. Raises Fault, its path as the client wrote it."""
+    """Convert a Responses input to chat messages. Raises Fault, with the path as the client wrote it."""
     if isinstance(items, str):
-        ctx.receipt.record_conversion(("input",), "the input is one user message", after=("messages",))
+        ctx.receipt.record_conversion(("input",), "the input becomes one user message", after=("messages",))
         ctx.receipt.map_paths([(("input",), ("messages",)), (("input",), ("messages", 0, "content"))])
         return [{"role": "user", "content": items}]
     conversation = _Conversation(ctx)
     for i, item in enumerate(items):
         conversation.add(item, ("input", i))
     conversation.close()
-    ctx.receipt.record_conversion(("input",), "items are messages in chat", after=("messages",))
+    ctx.receipt.record_conversion(("input",), "items become messages", after=("messages",))
     ctx.receipt.map_paths([(("input",), ("messages",)), *conversation.places])
     return order_tool_results(conversation.messages, ctx)
 
 
 class _Conversation:
-    """Chat messages in the making; `places` pairs each item's path with that of its message."""
+    """Builds chat messages; `places` pairs each item's path with the path of its message."""
 
     def __init__(self, ctx: Context) -> None:
         self.messages: list[JsonObject] = []
         self.places: list[tuple[Path, Path]] = []
         self._ctx = ctx
         self._turn: JsonObject | None = None  # the assistant's message that further items may join
-        self._thoughts: list[tuple[JsonObject, Path]] = []  # reasoning that waits for the message which it led to
+        self._thoughts: list[tuple[JsonObject, Path]] = []  # reasoning that waits for its message
         self._calls: set[str] = set()
 
     def add(self, item: JsonObject, path: Path) -> None:
+        """Add the item at `path`. Raises Fault if chat cannot express it."""
         kind = item.get("type") or ("message" if "role" in item else "item_reference")
         if kind in _USED:
             record_unused_keys(item, _USED[kind], path, self._ctx, "chat")
@@ -89,7 +90,7 @@ class _Conversation:
             raise Fault("invalid_request", text, (*path, "type"), kind, code="invalid_value")
 
     def close(self) -> None:
-        """Leave out reasoning that led to nothing: chat has no message of that kind."""
+        """Drop reasoning without a message after it: chat has no message for it."""
         for _, path in self._thoughts:
             self._ctx.receipt.record_drop(path, "chat has no place for reasoning without an answer or a call")
         self._thoughts = []
@@ -156,7 +157,7 @@ class _Conversation:
         self._push({"role": "tool", "tool_call_id": call_id, "content": text}, path)
         if shown:
             self._ctx.receipt.record_conversion(
-                (*path, "output"), "tools say only text in chat: what they show comes behind"
+                (*path, "output"), "a tool result is only text in chat: its images and files follow in a user message"
             )
             self._push({"role": "user", "content": shown}, path)
 

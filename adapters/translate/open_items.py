@@ -1,4 +1,4 @@
-"""The items of a Responses stream in the making: each writes its own events, and at last the whole item."""
+"""The open items of a Responses stream: each writes its events, and returns the whole item when it is closed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DELTA = ("delta",)
 
 
 class OpenContent:
-    """A message or a reasoning item: parts, of which the last one is open."""
+    """An open message or reasoning item. Its last part is open."""
 
     __slots__ = (
         "_annotations",
@@ -50,7 +50,7 @@ class OpenContent:
         self.index = index
         self._lists: dict[str, list[JsonObject]] = {}
         self._kind: TextKind | None = None
-        self._delta: JsonObject = {}  # the event for a piece of the open part, but for its text
+        self._delta: JsonObject = {}  # the delta event of the open part, without its text
         self._buffer = TextBuffer()
         self._logprobs: list[Any] = []
         self._annotations: list[JsonObject] = []
@@ -64,7 +64,7 @@ class OpenContent:
         return self._kind is OUTPUT_TEXT
 
     def write(self, kind: TextKind, text: str, logprobs: list[Any], out: list[Output]) -> None:
-        """A piece of text. It opens a part, unless one of its kind is open."""
+        """Write a piece of text, and open a part for it unless one of its kind is open. Appends the events to `out`."""
         if self._kind is not kind:
             self._close_part(out)
             self._kind = kind
@@ -78,13 +78,13 @@ class OpenContent:
         out.append(Chunk(delta))
 
     def write_run(self, run: DeltaRun) -> list[Output]:
-        """TextBuffer for the open part, without log probabilities. An empty one is none."""
+        """Write a run of texts, without log probabilities, to the open part. Empty texts are ignored."""
         texts = run.texts if all(run.texts) else [text for text in run.texts if text]
         self._buffer.add_fragments(texts)
         return [DeltaRun(self._delta, _DELTA, texts)] if texts else []
 
     def annotate(self, annotation: JsonObject, out: list[Output]) -> None:
-        """An annotation to the open part of output text."""
+        """Add an annotation to the open part of output text. Appends the event to `out`."""
         place = len(self._annotations)
         self._annotations.append(annotation)
         out.append(Chunk(annotation_added(self._id, self.index, self._position, place, annotation)))
@@ -116,8 +116,11 @@ class OpenContent:
 
 
 class OpenCall:
-    """A call of a tool; `kind` is what it carries, arguments or free input. `said` is its name in chat, as far as it
-    was received. If the call is `holds_free_text`, its arguments hold the input, which is known when they are whole."""
+    """An open tool call; `kind` is what it carries, arguments or free text.
+
+    `chat_name` is its name in chat, as far as it was received. `holds_free_text`: the arguments of a function hold the
+    free text, which is written when they are complete.
+    """
 
     __slots__ = ("_buffer", "_holds_free_text", "_id", "_item", "_kind", "chat_name", "index")
 
@@ -141,11 +144,11 @@ class OpenCall:
         out.append(Chunk(item_added(index, {**item, kind.key: "", "status": "in_progress"})))
 
     def set_name(self, names: JsonObject) -> None:
-        """Set the name, which came late."""
+        """Set the keys of the name, if it came after the first piece."""
         self._item.update(names)
 
     def write(self, text: str, out: list[Output]) -> None:
-        """A piece of the arguments or of the free input."""
+        """Write a piece of the arguments or of the free text. Appends the event to `out`."""
         self._buffer.add(text)
         if not self._holds_free_text:
             self._write_delta(text, out)

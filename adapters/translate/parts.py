@@ -1,4 +1,4 @@
-"""Content parts: text, images and files, in chat's form and in that of Responses."""
+"""Converts content parts, which are text, images and files, between chat and Responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ _RESPONSES_USES = {"image_url": ("url", "detail"), "file": _FILE_KEYS}
 
 
 def to_chat_parts(parts: list[JsonObject], path: Path, ctx: Context) -> str | list[JsonObject]:
-    """Parts of a Responses item in chat's form; text only, as one string. Raises Fault."""
+    """Convert the parts of a Responses item to chat; only text parts become one string.
+
+    Raises Fault if chat does not support a part.
+    """
     made = [_to_chat_part(part, (*path, i), ctx) for i, part in enumerate(parts)]
     if all(part["type"] == "text" for part in made):
         return "".join(part["text"] for part in made)
@@ -32,7 +35,7 @@ def to_chat_parts(parts: list[JsonObject], path: Path, ctx: Context) -> str | li
 
 
 def to_responses_parts(parts: list[JsonObject], path: Path, ctx: Context) -> list[JsonObject]:
-    """Parts of a chat message in the form of Responses. Raises Fault."""
+    """Convert the parts of a chat message to Responses. Raises Fault if Responses does not support a part."""
     return [_to_responses_part(part, (*path, i), ctx) for i, part in enumerate(parts)]
 
 

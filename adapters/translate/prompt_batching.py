@@ -1,4 +1,4 @@
-"""Several prompts over chat: one call for each, whose replies are joined as if there had been one."""
+"""Serves several prompts over chat: one call per prompt, whose replies are joined into one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dragoman.adapters.faults import Fault
 
 __all__ = ["BATCHING"]
 
-_MOST = 2048  # prompts in one request; what embeddings take
+_MOST = 2048  # prompts per request; the limit of embeddings
 
 
 def _split(ctx: Context) -> list[Context]:
-    """One context for each prompt of text. Raises Fault for too many of them."""
+    """Split a request with several text prompts: one context per prompt. Raises Fault if there are too many."""
     prompts = ctx.request.get("prompt")
     if not (ctx.target.policy.emulate_completions and isinstance(prompts, list) and len(prompts) > 1):
         return [ctx]
@@ -25,7 +25,7 @@ def _split(ctx: Context) -> list[Context]:
         raise Fault("unsupported_parameter", text, ("prompt",), code="unsupported_parameter")
     if ctx.request.get("stream"):
         ctx.receipt.record_conversion(
-            ("stream",), "several prompts are several calls to a chat model: each is asked for whole"
+            ("stream",), "several prompts need several calls to a chat model, none of them streamed"
         )
     shared = {key: value for key, value in ctx.request.items() if key not in ("stream", "stream_options")}
     return [_make_part(ctx, shared, prompt, position) for position, prompt in enumerate(prompts)]
@@ -38,15 +38,15 @@ def _make_part(ctx: Context, shared: JsonObject, prompt: str, position: int) -> 
 
 
 def _join(replies: list[JsonObject], ctx: Context) -> JsonObject:
-    """Completions replies in hub form as one: choices count on from prompt to prompt, tokens are added up. Alters them.
+    """Join completions replies in hub form: choices are numbered across prompts, token counts are added up.
 
-    Raises Fault if a reply has more choices than were asked for: their prompts cannot be known.
+    Alters the replies. Raises Fault if a reply has more choices than requested: their prompts would be ambiguous.
     """
     most = count_choices(ctx.request)
     for position, reply in enumerate(replies):
         for choice in reply["choices"]:
             if choice["index"] >= most:
-                text = f"the provider sent a choice {choice['index']}, where {most} were asked for"
+                text = f"the provider sent a choice {choice['index']}, but {most} were requested"
                 code = "upstream_invalid_response"
                 raise Fault("upstream_invalid_response", text, ("prompt", position), code=code)
             choice["index"] += position * most

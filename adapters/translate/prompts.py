@@ -1,8 +1,8 @@
-"""Completions over chat, in hub form: the prompt is what a user says, and what the assistant answers is the text.
+"""Serves completions over chat, in hub form: the prompt becomes a user message, the answer becomes the text.
 
-A chat model answers a prompt, it does not go on with it, so this is a loss, and it happens only if the policy
-`emulate_completions` asks for it. A prompt of text becomes one message; several are several calls (`several.py`). What
-has no place in chat follows the policy for unsupported fields (`adapters/fit.py`).
+A chat model answers a prompt instead of continuing it. This is a loss, so it happens only under the policy
+`emulate_completions`. One text prompt becomes one message; several need several calls (`prompt_batching.py`).
+Parameters that chat lacks follow the policy for unsupported fields (`adapters/fit.py`).
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _SAME = frozenset(
 _ENVELOPE = ("id", "created", "model", "system_fingerprint", "usage")
 _NOT_TEXT = ("reasoning_content", "tool_calls", "function_call", "audio", "annotations")
 _MESSAGE = ("messages", 0, "content")
-_FINISH = {"tool_calls": "stop", "function_call": "stop"}  # what completions do not have
+_FINISH = {"tool_calls": "stop", "function_call": "stop"}  # finish reasons that completions do not have
 
 
 def prompt_to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
-    """A completions request as a chat request. Raises Fault, its path as the client wrote it."""
+    """Translate a completions request to chat. Raises Fault, with the path as the client wrote it."""
     if not ctx.target.policy.emulate_completions:
         text = "the model's provider does not serve completions; the policy emulate_completions lets chat serve them"
         raise Fault("unsupported_parameter", text, ("model",), code="unsupported_protocol")
@@ -64,15 +64,13 @@ def prompt_to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
         else:
             resolve_extra(body, (name,), ctx, hub=HUB_COMPLETIONS)
     body["messages"] = [{"role": "user", "content": prompt}]
-    ctx.receipt.record_conversion(
-        path, "said to a chat model, which answers it instead of going on with it", "loss", _MESSAGE
-    )
+    ctx.receipt.record_conversion(path, "a chat model answers the prompt instead of continuing it", "loss", _MESSAGE)
     ctx.receipt.map_paths([(path, _MESSAGE)])
     return body
 
 
 def _only_prompt(prompt: object) -> tuple[Path, str]:
-    """Raises Fault for anything but one prompt of text."""
+    """The path and the text of the one prompt. Raises Fault unless there is exactly one, of text."""
     if isinstance(prompt, str):
         return ("prompt",), prompt
     if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str):
@@ -83,14 +81,14 @@ def _only_prompt(prompt: object) -> tuple[Path, str]:
 
 
 def to_text_reply(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
-    """A chat reply as a completions reply."""
+    """Translate a chat reply to completions."""
     kept: JsonObject = {key: reply[key] for key in _ENVELOPE if key in reply}
     choices = [to_text_choice(choice, "message", ctx) for choice in reply["choices"]]
     return {**kept, "object": "text_completion", "choices": choices}
 
 
 def to_text_choice(choice: JsonObject, part: str, ctx: Context) -> JsonObject:
-    """A choice of a chat reply, or of a chunk, in the form of completions. `part` names its message or delta."""
+    """Translate a choice of a chat reply or chunk to completions; `part` is 'message' or 'delta'."""
     said, finish = choice[part], choice.get("finish_reason")
     for name in _NOT_TEXT:
         if said.get(name):

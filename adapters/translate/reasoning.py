@@ -1,4 +1,4 @@
-"""Reasoning items as what a chat message has of them: one text, and one signature."""
+"""Joins reasoning items into the one text and the one signature that a chat message can hold."""
 
 from __future__ import annotations
 
@@ -13,19 +13,23 @@ _REASONING_KEYS = ("content", "summary", "encrypted_content")
 
 
 def join_reasoning(message: JsonObject, items: list[tuple[JsonObject, Path]], ctx: Context) -> None:
-    """Put the items, with their paths, into an assistant's message. Texts are joined; a signature belongs to one of
-    them, so among several items the signatures are left out, which is a loss."""
+    """Put reasoning items, each with its path, into an assistant's message, in place.
+
+    Texts are joined. A signature signs one text, so if there are several items, signatures are dropped as a loss.
+    """
     several = sum(any(item.get(key) for key in _REASONING_KEYS) for item, _ in items) > 1
     for item, path in items:
         content, summary = _join_texts(item.get("content")), _join_texts(item.get("summary"))
         if content and summary:
-            ctx.receipt.record_drop((*path, "summary"), "chat has one text of reasoning, which is the content")
+            ctx.receipt.record_drop(
+                (*path, "summary"), "a chat message has one text of reasoning, and the content is used"
+            )
         if content or summary:
             message["reasoning_content"] = message.get("reasoning_content", "") + (content or summary)
         sealed = item.get("encrypted_content")
         if sealed and several:
             ctx.receipt.record_drop(
-                (*path, "encrypted_content"), "chat has one seal, and here reasoning of several items"
+                (*path, "encrypted_content"), "a chat message has one signature, and several items have reasoning"
             )
         elif sealed:
             message["reasoning_signature"] = sealed

@@ -1,4 +1,4 @@
-"""Whole replies from chat to Responses and back, in hub form."""
+"""Translates whole replies between chat and Responses, in hub form."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
     "to_responses_reply",
 ]
 
-MORE_CHOICES = "a response has one answer"
+MORE_CHOICES = "a response has only one choice"
 NO_AUDIO = "Responses has no place for audio"
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
@@ -35,7 +35,7 @@ _FINISH = {reason: finish for finish, reason in _INCOMPLETE.items()}
 
 
 def to_responses_reply(reply: JsonObject, request: JsonObject, response_id: str, ctx: Context) -> JsonObject:
-    """A chat reply as a response to `request`, the Responses request in hub form."""
+    """Translate a chat reply to a response to `request`, the Responses request in hub form."""
     choice = _take_first_choice(reply["choices"], ctx)
     finish = choice["finish_reason"]
     status = "incomplete" if finish in _INCOMPLETE else "completed"
@@ -53,7 +53,7 @@ def to_responses_reply(reply: JsonObject, request: JsonObject, response_id: str,
 
 
 def _take_first_choice(choices: list[JsonObject], ctx: Context) -> JsonObject:
-    """The one choice that a response has room for. The reader has made sure that there is one with index 0."""
+    """Choice 0, which the reader guarantees. The others are recorded as dropped."""
     first = next(choice for choice in choices if choice["index"] == 0)
     for position, choice in enumerate(choices):
         if choice is not first:
@@ -62,7 +62,10 @@ def _take_first_choice(choices: list[JsonObject], ctx: Context) -> JsonObject:
 
 
 def to_output(choice: JsonObject, names: Mapping[str, OriginalTool], ctx: Context) -> list[JsonObject]:
-    """The items that a chat choice's message holds: its reasoning, its text, its calls."""
+    """Convert the message of a chat choice to items: its reasoning, its text, its calls.
+
+    `names` maps names of functions to the tools that they replace.
+    """
     message = choice["message"]
     items: list[JsonObject] = []
     if message.get("reasoning_content") or message.get("reasoning_signature"):
@@ -103,7 +106,7 @@ def _to_responses_parts(message: JsonObject, logprobs: Any) -> list[JsonObject]:
 
 
 def _list_legacy_call(message: JsonObject, ctx: Context) -> list[JsonObject]:
-    """The one call of a message in the old form, which has no id."""
+    """The call in the deprecated key `function_call`, with a new id, as a list."""
     function = message.get("function_call")
     return [{"id": ctx.new_id("call"), "function": function}] if function else []
 
@@ -120,7 +123,7 @@ def _to_responses_call(call: JsonObject, names: Mapping[str, OriginalTool], ctx:
 
 
 def to_chat_reply(response: JsonObject, ctx: Context) -> JsonObject:
-    """A response as a chat reply. Raises Fault for one that failed."""
+    """Translate a response to a chat reply. Raises Fault if the response failed or was cancelled."""
     status = response.get("status")
     if status not in ("completed", "incomplete"):
         raise read_failure(response)
@@ -142,7 +145,7 @@ def to_chat_reply(response: JsonObject, ctx: Context) -> JsonObject:
 
 
 def read_failure(response: JsonObject) -> Fault:
-    """The fault of a response that neither completed nor stopped early."""
+    """Make the fault of a response that is neither completed nor incomplete."""
     error = response.get("error") or {}
     text = error.get("message") or f"the provider's response has the status {response.get('status')}"
     code = error.get("native_code") or error.get("code")
@@ -150,7 +153,7 @@ def read_failure(response: JsonObject) -> Fault:
 
 
 def to_chat_usage(usage: Any) -> JsonObject | None:
-    """The usage of a response under chat's names."""
+    """Convert the usage of a response to chat's names; None if counts are missing or invalid."""
     if not isinstance(usage, dict):
         return None
     named = {key: value for key, value in usage.items() if not key.endswith("_tokens_details")}

@@ -1,8 +1,8 @@
-"""Requests from chat to Responses and back, in hub form.
+"""Translates requests between chat and Responses, in hub form.
 
-Three tables say what happens to a parameter: it keeps its name and value, it moves, or the other protocol has no place
-for it. The last kind follows the policy for unsupported fields (`adapters/fit.py`); keys that no hub schema knows are
-not carried across a translation.
+A parameter keeps its name and value, moves to another place, or has no place in the other protocol. The last kind
+follows the policy for unsupported fields (`adapters/fit.py`). Keys that are not in the hub's schema follow the policy
+for extra parameters.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ _SAME = (
     "usage_context",
     "extra_params",
 )
-_HOLDERS = ("reasoning", "text")  # parameters whose members find their places one by one
+_HOLDERS = ("reasoning", "text")  # parameters whose members are translated one by one
 _LOGPROBS = "message.output_text.logprobs"
 _ENCRYPTED_REASONING = "reasoning.encrypted_content"
 
 
 def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
-    """A Responses request as a chat request. Raises Fault, its path as the client wrote it.
+    """Translate a Responses request to chat. Raises Fault, with the path as the client wrote it.
 
-    `previous_response_id` was resolved before: the items that it names are in `input`.
+    `input` must already hold the items of the conversation that `previous_response_id` continues.
     """
     left = dict(request)
     made = _take_common(left)
     instructions = left.pop("instructions", None)
     made["messages"] = to_messages(left.pop("input", None) or [], ctx)
     if instructions:
-        ctx.receipt.record_conversion(("instructions",), "instructions are the first message", after=("messages", 0))
+        ctx.receipt.record_conversion(("instructions",), "instructions become the first message", after=("messages", 0))
         _shift_messages(made["messages"], ctx)
         made["messages"] = [{"role": "system", "content": instructions}, *made["messages"]]
     _rename(left, made, ("max_output_tokens",), "max_completion_tokens", ctx)
@@ -70,13 +70,13 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     if choice is not None and made.get("tools"):
         made["tools"], made["tool_choice"] = to_chat_tool_choice(choice, made["tools"], ctx)
     elif choice is not None:
-        ctx.receipt.record_drop(("tool_choice",), "there is no tool left to choose", "form")
+        ctx.receipt.record_drop(("tool_choice",), "the request has no tools left to choose from", "form")
     if not made.get("tools"):
         made.pop("tools", None)
         if made.pop("parallel_tool_calls", None) is not None:
-            ctx.receipt.record_drop(("parallel_tool_calls",), "there is no tool left to call", "form")
+            ctx.receipt.record_drop(("parallel_tool_calls",), "the request has no tools left to call", "form")
     if left.pop("store", None) is not None:
-        ctx.receipt.record_drop(("store",), "dragoman keeps responses itself", "form")
+        ctx.receipt.record_drop(("store",), "dragoman stores responses itself", "form")
     _resolve_rest(left, HUB_RESPONSES, "chat", ctx)
     if not made["messages"]:
         text = "input is empty, and the model's provider needs at least one message"
@@ -88,7 +88,7 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
 
 
 def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
-    """A chat request as a Responses request. Raises Fault, its path as the client wrote it."""
+    """Translate a chat request to Responses. Raises Fault, with the path as the client wrote it."""
     left = dict(request)
     made = _take_common(left)
     instructions, made["input"] = to_items(left.pop("messages"), ctx)
@@ -100,7 +100,7 @@ def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
         _rename(left, made, ("max_tokens",), "max_output_tokens", ctx)
     made["store"] = left.pop("store", None)
     if made["store"] is None:
-        ctx.receipt.record_fill(("store",), "chat keeps nothing unless it is asked to, Responses does")
+        ctx.receipt.record_fill(("store",), "chat does not store replies by default, Responses does")
         made["store"] = False
     _nest(left, made, "reasoning_effort", ("reasoning", "effort"), ctx)
     _nest(left, made, "verbosity", ("text", "verbosity"), ctx)
@@ -128,7 +128,7 @@ def _rename(left: JsonObject, made: JsonObject, before: Path, after: str, ctx: C
 
 
 def _move(left: JsonObject, made: JsonObject, before: tuple[str, str], after: str, ctx: Context) -> None:
-    """A member of an object becomes a parameter of its own."""
+    """Make a member of an object a parameter of its own."""
     holder = left.get(before[0])
     if isinstance(holder, dict) and holder.get(before[1]) is not None:
         left[before[0]] = {key: value for key, value in holder.items() if key != before[1]}
@@ -137,7 +137,7 @@ def _move(left: JsonObject, made: JsonObject, before: tuple[str, str], after: st
 
 
 def _nest(left: JsonObject, made: JsonObject, before: str, after: tuple[str, str], ctx: Context) -> None:
-    """A parameter becomes a member of an object."""
+    """Make a parameter a member of an object."""
     value = left.pop(before, None)
     if value is not None:
         made.setdefault(after[0], {})[after[1]] = value
@@ -175,12 +175,12 @@ def _set_chat_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> None
     top = left.pop("top_logprobs", None)
     for i, wanted in enumerate(include):
         if wanted == _ENCRYPTED_REASONING:
-            ctx.receipt.record_drop(("include", i), "what the provider seals comes unasked", "form")
+            ctx.receipt.record_drop(("include", i), "encrypted reasoning is returned without a request for it", "form")
         elif wanted != _LOGPROBS:
-            ctx.receipt.record_drop(("include", i), "chat has no such addition")
+            ctx.receipt.record_drop(("include", i), "chat cannot include this")
     if _LOGPROBS in include or top:
         made["logprobs"] = True
-        ctx.receipt.record_conversion(("include",), "log probabilities are a switch in chat", after=("logprobs",))
+        ctx.receipt.record_conversion(("include",), "chat requests log probabilities with a flag", after=("logprobs",))
         if top is not None:
             made["top_logprobs"] = top
 
@@ -191,7 +191,7 @@ def _set_responses_logprobs(left: JsonObject, made: JsonObject, ctx: Context) ->
         made["include"] = [_LOGPROBS]
         made["top_logprobs"] = top or 0
         ctx.receipt.record_conversion(
-            ("logprobs",), "log probabilities are an addition in Responses", after=("include",)
+            ("logprobs",), "Responses requests log probabilities with include", after=("include",)
         )
 
 
@@ -201,7 +201,7 @@ def _shift_messages(messages: list[JsonObject], ctx: Context) -> None:
 
 
 def _resolve_rest(left: JsonObject, hub: str, protocol: str, ctx: Context) -> None:
-    """What is left has no place in the other protocol."""
+    """Drop or refuse the parameters that have no place in the other protocol. Raises Fault."""
     known, why = load(hub)["properties"], f"{protocol} has no place for it"
     for name in list(left):
         value: Any = left[name]

@@ -1,7 +1,7 @@
-"""A Responses stream as a chat stream, in hub form.
+"""Translates a Responses stream to a chat stream, in hub form.
 
-Theory of operation. What an event says becomes a chunk with one delta; a table gives the handler for each type, and
-events without a place in chat are left out:
+Theory of operation. Each event becomes a chunk with one delta. A table maps the event's type to a handler. Events that
+chat does not have are ignored:
 
     response.created, or whatever comes first      the role, and empty content
     a piece of output text, refusal, reasoning     content, refusal, reasoning_content
@@ -11,8 +11,8 @@ events without a place in chat are left out:
                                                    usage if the client asked for it
     failed, cancelled                              a fault
 
-Reasoning comes as it is or as a summary: if an item has both, the kind that came first counts. A response that
-failed is an error in chat, so its last event ends the stream with a fault; the End behind it is dropped.
+An item may have reasoning text or summaries: if it has both, the kind that came first is used. A failed response is an
+error in chat, so its last event ends the stream with a fault, and the End after it is dropped.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ResponsesToChat(StreamTranslatorBase):
         self._calls: dict[int, int] = {}  # output index -> index among the calls
         self._thoughts: dict[int, TextKind] = {}
         self._texts_sent: set[tuple[int, TextKind, int]] = set()
-        self._annotation_counts: Counter[tuple[int, int]] = Counter()  # annotations to a part
+        self._annotation_counts: Counter[tuple[int, int]] = Counter()  # annotations per part
         self._with_signature: set[int] = set()
         self._places: dict[str | None, int] = {}  # id of an item -> output index
         self._has_finished = False
@@ -189,8 +189,10 @@ class ResponsesToChat(StreamTranslatorBase):
     # Helpers
 
     def _assign_places(self, output: list[JsonObject]) -> list[tuple[int, JsonObject]]:
-        """The items of the last event, each with the output index that the events before gave it, or a free one. If an
-        item of those events is not in it, the one in its place is taken for the same under another id."""
+        """Pair the items of the last event with the output indexes of earlier events, or with free ones.
+
+        If the last event lacks an item of earlier events, the item at its index is that item with another id.
+        """
         ids = {item.get("id") for item in output}
         renamed = {index for known, index in self._places.items() if known not in ids}
         free = max(self._places.values(), default=-1) + 1
@@ -202,7 +204,7 @@ class ResponsesToChat(StreamTranslatorBase):
         ]
 
     def _is_other_kind(self, kind: TextKind, index: int) -> bool:
-        """True for reasoning of an item that has shown the other kind."""
+        """Whether this is reasoning of an item that has already had the other kind of reasoning."""
         if kind is not REASONING_TEXT and kind is not SUMMARY_TEXT:
             return False
         return self._thoughts.setdefault(index, kind) is not kind

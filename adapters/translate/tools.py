@@ -1,13 +1,13 @@
-"""Tools, and the choice among them, in chat's form and in that of Responses.
+"""Converts tools, and the choice among them, between chat and Responses.
 
-Responses has tools that chat providers have not, and each finds a form there:
+Responses has tools that chat providers lack. They are converted as follows:
 
     function                        a function
     custom, a call with free text   a function with one text, `input`; its description has the grammar
     namespace of such tools         its tools, under flat names: `namespace__name`
-    any other, run by the provider  left out, if the choice among the rest is free
+    any other, run by the provider  dropped, if the model may choose freely among the rest
 
-`map_tool_names` gives the way back for names in calls. Tools are in `tools`, or in the input as `additional_tools`.
+`map_tool_names` maps the names in calls back. Tools are in `tools`, or in the input as `additional_tools`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ADDITIONAL_TOOLS = "additional_tools"
 
 _LONGEST_NAME = 64
 _FUNCTION_KEYS = ("name", "description", "parameters", "strict")
-_CLIENT_TOOLS = ("function", "custom")  # the tools that the client runs
+_CLIENT_TOOLS = ("function", "custom")  # types of tools that the client runs
 _FREE_TEXT_SCHEMA = {
     "type": "object",
     "properties": {"input": {"type": "string"}},
@@ -53,19 +53,19 @@ _FREE_TEXT_SCHEMA = {
 
 
 class OriginalTool(NamedTuple):
-    """The tool that a function in chat replaces. `free` is true if it takes free text."""
+    """The tool that a function in chat replaces. `takes_free_text`: its calls carry text, not JSON arguments."""
 
     name: str
     namespace: str | None = None
     takes_free_text: bool = False
 
     def name_keys(self) -> JsonObject:
-        """The keys that a call of it has."""
+        """The keys of a call that name the tool."""
         return {"name": self.name} if self.namespace is None else {"name": self.name, "namespace": self.namespace}
 
 
 def flatten_name(namespace: str | None, name: str) -> str:
-    """One name of at most 64 characters; what is longer ends in a digest of the whole."""
+    """Join a namespace and a name into at most 64 characters; a longer result is cut, and ends in a digest."""
     flat = f"{namespace}__{name}" if namespace else name
     if len(flat) <= _LONGEST_NAME or not namespace:
         return flat
@@ -74,7 +74,7 @@ def flatten_name(namespace: str | None, name: str) -> str:
 
 
 def list_tools(request: JsonObject) -> list[tuple[Path, JsonObject]]:
-    """Every tool of a Responses request, with its path: those of `tools`, then those that its input adds."""
+    """List every tool of a Responses request with its path: those of `tools`, then those that its input adds."""
     found: list[tuple[Path, JsonObject]] = [(("tools", i), tool) for i, tool in enumerate(request.get("tools") or ())]
     items = request.get("input")
     for i, item in enumerate(items if isinstance(items, list) else ()):
@@ -84,7 +84,7 @@ def list_tools(request: JsonObject) -> list[tuple[Path, JsonObject]]:
 
 
 def map_tool_names(request: JsonObject) -> Mapping[str, OriginalTool]:
-    """Name of a function in chat -> the tool, for those that are another in the Responses request."""
+    """Map names of functions in chat to the tools of the Responses request that they replace."""
     known: dict[str, OriginalTool] = {}
     for _, tool in list_tools(request):
         for _, space, one in _list_client_tools(tool):
@@ -95,12 +95,12 @@ def map_tool_names(request: JsonObject) -> Mapping[str, OriginalTool]:
 
 
 def encode_free_text(text: Any) -> str:
-    """The arguments of a function for free text."""
+    """Encode free text as the arguments of a function."""
     return orjson.dumps({"input": text}).decode()
 
 
 def decode_free_text(arguments: str) -> str:
-    """The free text in a function's arguments, none in `{}`; what is no such arguments is the text itself."""
+    """Decode the free text in a function's arguments; `{}` has none. Other arguments are the free text themselves."""
     try:
         found = orjson.loads(arguments)
     except orjson.JSONDecodeError:
@@ -112,7 +112,10 @@ def decode_free_text(arguments: str) -> str:
 
 
 def to_chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Context) -> list[JsonObject]:
-    """Tools of a Responses request in chat's form. Raises Fault if a tool of the provider's cannot be left out."""
+    """Convert tools of a Responses request, with their paths, to chat; `choice` is its `tool_choice`.
+
+    Raises Fault if names collide, or if a tool that the provider runs cannot be dropped.
+    """
     made: list[JsonObject] = []
     places: list[tuple[Path, Path]] = []
     hosted: list[tuple[Path, Any]] = []
@@ -124,36 +127,39 @@ def to_chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Contex
         ]
         if tool.get("type") == "namespace":
             record_unused_keys(tool, ("type", "name", "tools"), path, ctx, "chat")
-            ctx.receipt.record_conversion(path, "the namespace is part of the names", after=("tools", len(made)))
+            ctx.receipt.record_conversion(path, "the namespace becomes part of the names", after=("tools", len(made)))
             hosted += [((*path, "tools", k), one.get("type")) for k, one in _list_hosted_members(tool)]
         elif not own:
             hosted.append((path, tool.get("type")))
         places += [(path, ("tools", len(made) + k)) for k in range(len(own))]
         made += own
     _drop_hosted(hosted, made, choice, ctx)
-    ctx.receipt.record_conversion(("tools",), "tools in chat's form")
+    ctx.receipt.record_conversion(("tools",), "tools are converted to chat's form")
     ctx.receipt.map_paths(places)
     return made
 
 
 def to_responses_tools(tools: list[JsonObject], ctx: Context) -> list[JsonObject]:
-    """Tools of a chat request in the form of Responses, where `strict` is always said."""
-    ctx.receipt.record_conversion(("tools",), "tools in the form of Responses")
+    """Convert tools of a chat request to Responses, where `strict` is required."""
+    ctx.receipt.record_conversion(("tools",), "tools are converted to the form of Responses")
     return [_to_responses_tool(tool, ("tools", i), ctx) for i, tool in enumerate(tools)]
 
 
 def to_chat_tool_choice(choice: Any, tools: list[JsonObject], ctx: Context) -> tuple[list[JsonObject], Any]:
-    """The tools to offer in chat, and the choice among them. Raises Fault for what the model's provider lacks."""
+    """Convert the choice among tools to chat. Returns the tools to offer, and the choice.
+
+    Raises Fault if the choice needs a tool that the model's provider lacks.
+    """
     if not isinstance(choice, dict):
         return tools, choice
     if choice.get("type") == "allowed_tools":
         return _restrict_tools(choice, tools, ctx)
-    ctx.receipt.record_conversion(("tool_choice",), "in chat's form")
+    ctx.receipt.record_conversion(("tool_choice",), "it is converted to chat's form")
     return tools, {"type": "function", "function": {"name": _read_chosen_name(choice)}}
 
 
 def _restrict_tools(choice: JsonObject, tools: list[JsonObject], ctx: Context) -> tuple[list[JsonObject], Any]:
-    """Most chat servers know no list of allowed tools, so only those are offered."""
+    """Offer only the allowed tools: most chat servers do not support `allowed_tools`. Raises Fault if none is left."""
     names = {_read_chosen_name(one) for one in choice.get("tools") or () if one.get("type") in _CLIENT_TOOLS}
     allowed = [k for k, tool in enumerate(tools) if tool["function"]["name"] in names]
     if not allowed:
@@ -173,11 +179,11 @@ def _read_chosen_name(choice: JsonObject) -> str:
 
 
 def to_responses_tool_choice(choice: Any, ctx: Context) -> Any:
-    """A choice among the tools of a chat request in the form of Responses."""
+    """Convert the choice among tools of a chat request to Responses."""
     if not isinstance(choice, dict):
         return choice
     kind = choice.get("type")
-    ctx.receipt.record_conversion(("tool_choice",), "in the form of Responses")
+    ctx.receipt.record_conversion(("tool_choice",), "it is converted to the form of Responses")
     if kind == "allowed_tools":
         allowed = choice["allowed_tools"]
         return {
@@ -189,7 +195,7 @@ def to_responses_tool_choice(choice: Any, ctx: Context) -> Any:
 
 
 def _list_client_tools(tool: JsonObject) -> Iterator[tuple[Path, str | None, JsonObject]]:
-    """(path inside, namespace, tool) for each that the client runs: the tool itself, or those in its namespace."""
+    """(path inside, namespace, tool) of each tool that the client runs: the tool itself, or those in a namespace."""
     if tool.get("type") in _CLIENT_TOOLS:
         yield (), None, tool
     elif tool.get("type") == "namespace":
@@ -198,7 +204,7 @@ def _list_client_tools(tool: JsonObject) -> Iterator[tuple[Path, str | None, Jso
 
 
 def _check_names(tools: list[tuple[Path, JsonObject]]) -> None:
-    """Raise Fault if tools of two namespaces would have one name in chat: calls could not be assigned."""
+    """Check that tools of different namespaces have different names in chat. Raises Fault if two are the same."""
     spaces: dict[str, str | None] = {}
     for path, tool in tools:
         for inside, space, one in _list_client_tools(tool):
@@ -214,7 +220,7 @@ def _list_hosted_members(space: JsonObject) -> Iterator[tuple[int, JsonObject]]:
 
 
 def _runs_at_client(tool: JsonObject) -> bool:
-    """True for what the client runs; in a namespace, functions need not say that they are."""
+    """Whether the client runs the tool; in a namespace, `type` is optional for functions."""
     return tool.get("type", "function") in _CLIENT_TOOLS
 
 
@@ -233,10 +239,10 @@ def _to_free_text_function(tool: JsonObject, name: str, path: Path, ctx: Context
     if form.get("definition"):
         texts.append(f"`input` follows this {form.get('syntax', '')} grammar:\n{form['definition']}")
         ctx.receipt.record_conversion(
-            path, "free text is a function's argument in chat; its grammar is described but not enforced", "loss"
+            path, "free text becomes a function's argument in chat; its grammar is described but not enforced", "loss"
         )
     else:
-        ctx.receipt.record_conversion(path, "free text is a function's argument in chat")
+        ctx.receipt.record_conversion(path, "free text becomes a function's argument in chat")
     described = {"description": "\n\n".join(texts)} if texts else {}
     return {"type": "function", "function": {"name": name, **described, "parameters": _FREE_TEXT_SCHEMA}}
 
@@ -254,11 +260,13 @@ def _to_responses_tool(tool: JsonObject, path: Path, ctx: Context) -> JsonObject
 
 
 def _drop_hosted(hosted: list[tuple[Path, Any]], made: list[JsonObject], choice: Any, ctx: Context) -> None:
-    """Tools that run at the provider are left out while the model stays free to do without them, and has others; the
-    policy may drop them all."""
+    """Drop tools that the provider would run, if the model has others or may answer without tools. Raises Fault if not.
+
+    Without other tools, this needs a free choice and the policy `unsupported: drop`.
+    """
     forced = choice == "required" or isinstance(choice, dict)
     for path, kind in hosted:
         if not made and (forced or ctx.target.policy.unsupported != "drop"):
-            text = f"the model's provider does not have the tool {kind}, and nothing else remains to choose from"
+            text = f"the model's provider does not have the tool {kind}, and no other tool remains"
             raise Fault("unsupported_parameter", text, path, kind, code="unsupported_parameter")
         ctx.receipt.record_drop(path, f"the model's provider does not have the tool {kind}")

@@ -1,4 +1,4 @@
-"""Keys of a message, a part or a tool that a conversion did not use: each is recorded as a loss."""
+"""Records as losses the keys of a message, a part or a tool that a conversion did not use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOTHING: tuple[Any, ...] = (None, "", [], {})
 
 
 def record_unused_keys(holder: JsonObject, used: Container[str], path: Path, ctx: Context, protocol: str) -> None:
-    """`used` are the keys that the conversion of `holder` has looked at."""
+    """Record each key of `holder` that is not in `used`, unless its value is empty; `protocol` lacks the key."""
     for key, value in holder.items():
         if key not in used and value not in _NOTHING:
             ctx.receipt.record_drop((*path, key), f"{protocol} has no place for it")

@@ -233,7 +233,7 @@ BROKEN = {  # behaviour: what the message says
     "vectors-without-index": "index is required",
     "vectors-short": "7 values instead of 8",
     "vectors-empty": "",
-    "vectors-null": "no number",
+    "vectors-null": "not a number",
     "vectors-nan": "",
     "vectors-not-base64": "not valid base64",
     "vectors-single": "1 embeddings for 3 inputs",

@@ -33,6 +33,10 @@ ALLOWED_PARTICIPLES: Mapping[str, str] = {
     "part_done": "makes the event response.content_part.done",
     "text_done": "makes the event response.output_text.done",
     "annotation_added": "makes the event response.output_text.annotation.added",
+    "chat_called": "makes the `called` side of a dialect's chat, one row of its table",
+    "completions_called": "makes the `called` side of a dialect's completions, one row of its table",
+    "embeddings_called": "makes the `called` side of a dialect's embeddings, one row of its table",
+    "match_stored": "matches the address of a stored response",
 }
 """Names of other specifications, and pure accessors for which no noun is better: each with its reason."""
 

@@ -134,8 +134,8 @@ WRONG = [
     ([item(0), item(1), None], "must be of type object", "input[2]"),
     ([item(0), item(1), item(2, [])], "must not be empty", "input[2]"),
     ([item(0), item(1), item(2, [1.0])], "1 values instead of 2", "input[2]"),
-    ([item(0), item(1), item(2, [1.0, None])], "no number", "input[2]"),
-    ([item(0), item(1), item(2, [1.0, "2"])], "no number", "input[2]"),
+    ([item(0), item(1), item(2, [1.0, None])], "not a number", "input[2]"),
+    ([item(0), item(1), item(2, [1.0, "2"])], "not a number", "input[2]"),
     ([item(0), item(1), item(2, embedding="not base64")], "not valid base64", "input[2]"),
     ([item(0), item(1), item(2, embedding="AADAfwAAgD8=")], "not finite", "input[2]"),
 ]

@@ -47,7 +47,7 @@ def test_integers_are_numbers() -> None:
 @pytest.mark.parametrize("wrong", [None, "1", True, [1.0], {}])
 def test_what_is_no_number(wrong: object) -> None:
     for read in (encode_vector, check_numbers):
-        with pytest.raises(ValueError, match="no number"):
+        with pytest.raises(ValueError, match="not a number"):
             read([0.5, wrong])
 
 
