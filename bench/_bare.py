@@ -1,7 +1,7 @@
-"""The yardstick: the least that an aiohttp relay can do. It hands bytes on, and looks at nothing.
+"""The bare relay, the reference of the benchmarks: an aiohttp proxy that forwards bytes without reading them.
 
-Tuned the way anyone would: uvloop, no access log, no cookies, no decompression, no limit on connections, one write per
-read. `python _bare.py PORT UPSTREAM_PORT`.
+It has the usual tuning: uvloop, no access log, no cookies, no decompression, no limit of connections, one write per
+read. Start it with `python _bare.py PORT UPSTREAM_PORT`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ __all__: list[str] = []
 
 
 class Relay:
+    """Forwards each request to the upstream."""
+
     def __init__(self, session: ClientSession, upstream: URL) -> None:
         self.session = session
         self.upstream = upstream

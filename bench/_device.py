@@ -1,4 +1,4 @@
-"""The local engine on one device, by the clock: one stream beside what the memory's bandwidth allows, then 16."""
+"""Measures the local engine on one device, by the clock: one stream relative to the memory bandwidth, then 16."""
 
 from __future__ import annotations
 
@@ -24,48 +24,48 @@ from dragoman.local_engine.generation import Delta, Failed, Finished, Generation
 from dragoman.local_engine.runtime import memory
 from dragoman.local_engine.runtime.providers import ExecutionProvider, select_provider
 
-__all__ = ["table"]
+__all__ = ["print_table"]
 
 SPECS = {
     "32M": ModelSpec("llama", 512, 8, 8, 2, 64, 1536, 8192, 2048),
     "1.5B": ModelSpec("qwen2", 1536, 28, 12, 2, 128, 8960, 151936, 4096, attention_bias=True, tied=True),
 }
 BYTES = {"fp32": 4, "fp16": 2, "int8": 1.125, "int4": 0.625}
-PROMPT, STREAMS, COPIED = 64, 16, 1 << 29
-WAYS = {"greedy": SamplingParams(temperature=0), "sampled": SamplingParams(0.8, top_p=0.95, seed=1)}
+PROMPT, STREAMS, COPY_BYTES = 64, 16, 1 << 29
+SAMPLINGS = {"greedy": SamplingParams(temperature=0), "sampled": SamplingParams(0.8, top_p=0.95, seed=1)}
 
 
 @dataclass
 class Run:
-    """An engine whose tokens are counted from the first token of every stream to the last of any."""
+    """An engine with a counter, which starts when every stream has its first token and ends with the last token."""
 
     engine: Engine
     over: threading.Event = field(default_factory=threading.Event)
-    told: list[tuple[float, int]] = field(default_factory=list)
+    counts: list[tuple[float, int]] = field(default_factory=list)
     streams: int = 0
     left: int = 0
     fault: Fault | None = None
     begun: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.engine.deliver = self.take
+        self.engine.deliver = self.receive
 
-    def take(self, batch: EventBatch) -> None:
-        self.told.append((time.perf_counter(), sum(len(e.tokens) for _, e in batch if isinstance(e, Delta))))
+    def receive(self, batch: EventBatch) -> None:
+        self.counts.append((time.perf_counter(), sum(len(e.tokens) for _, e in batch if isinstance(e, Delta))))
         self.left -= sum(isinstance(event, Finished) for _, event in batch)
         self.begun |= {ticket for ticket, event in batch if isinstance(event, Delta)}
         if len(self.begun) < self.streams:
-            self.told.clear()
+            self.counts.clear()
         faults = [event.fault for _, event in batch if isinstance(event, Failed)]
         self.fault = faults[0] if faults else self.fault
         if not self.left or self.fault:
             self.over.set()
 
-    def rate(self, streams: int, tokens: int, sampling: SamplingParams) -> float:
-        """Tokens per second of the clock while all of them run."""
+    def measure_rate(self, streams: int, tokens: int, sampling: SamplingParams) -> float:
+        """Measure tokens per second, by the clock, while all streams run."""
         self.streams = self.left = streams
         self.over.clear()
-        self.told.clear()
+        self.counts.clear()
         self.begun.clear()
         for number in range(streams):
             prompt = tuple((number * 7919 + i * 104729) % 8000 for i in range(PROMPT))
@@ -73,56 +73,57 @@ class Run:
         self.over.wait()
         if self.fault:
             raise self.fault
-        (first, _), *rest = self.told
+        (first, _), *rest = self.counts
         return sum(count for _, count in rest) / (rest[-1][0] - first)
 
 
-def bandwidth(provider: ExecutionProvider) -> float:
-    """Bytes per second that copying within the device's memory reads and writes."""
-    buffer = memory.allocate((2, 1, 1, COPIED // 4), np.float32, provider)
+def measure_bandwidth(provider: ExecutionProvider) -> float:
+    """Measure how many bytes per second a copy within the device's memory reads and writes."""
+    buffer = memory.allocate((2, 1, 1, COPY_BYTES // 4), np.float32, provider)
     buffer.copy_row(0, 1, 1)
-    seconds = [_seconds(lambda: buffer.copy_row(0, 1, 1)) for _ in range(7)]
-    return 2 * COPIED / statistics.median(seconds)
+    seconds = [_time(lambda: buffer.copy_row(0, 1, 1)) for _ in range(7)]
+    return 2 * COPY_BYTES / statistics.median(seconds)
 
 
-def _seconds(run: Callable[[], None]) -> float:
+def _time(run: Callable[[], None]) -> float:
     begun = time.perf_counter()
     run()
     return time.perf_counter() - begun
 
 
-def weights_read(spec: ModelSpec, precision: Precision) -> float:
-    """Bytes of weights that a step reads: all, but of an embedding that is no head only a row."""
+def count_weight_bytes(spec: ModelSpec, precision: Precision) -> float:
+    """Count the bytes of weights that a step reads: all but the embedding, unless it is also the head."""
     counts = {name: int(np.prod(shape)) for name, shape in weight_shapes(spec).items()}
     if not spec.tied:
         del counts["model.embed_tokens.weight"]
     return sum(counts.values()) * BYTES[precision.removesuffix("-fp16")]
 
 
-def table(given: argparse.Namespace) -> None:
-    """Raises ProviderError where the device is not there."""
+def print_table(given: argparse.Namespace) -> None:
+    """Measure and print. Raises ProviderError if the device is missing."""
     provider = select_provider(given.device, given.index)
     spec = SPECS[given.size]
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as folder:
         print(f"writing {given.size} random {given.precision} weights ...", flush=True)
-        export_random_model(spec, Path(place), ExportOptions(given.precision, "gqa", 4096))
-        moved = bandwidth(provider)
-        bound = moved / weights_read(spec, given.precision)
+        export_random_model(spec, Path(folder), ExportOptions(given.precision, "gqa", 4096))
+        moved = measure_bandwidth(provider)
+        bound = moved / count_weight_bytes(spec, given.precision)
         print(f"{provider.device}: {moved / 1e9:.0f} GB/s copied, {bound:.0f} tokens per second at most for one stream")
         options = {"device": given.device, "index": given.index, "slots": STREAMS, "context": 4096}
-        for there in (True, False):
-            engine = Engine.load(Path(place), EngineOptions(**options, sample_on_device=there))
+        for on_device in (True, False):
+            engine = Engine.load(Path(folder), EngineOptions(**options, sample_on_device=on_device))
             if engine.limits.provider.note:
                 print(engine.limits.provider.note)
-            for way, sampling in WAYS.items():
-                report(Run(engine), f"{way}, chosen on the {'device' if there else 'host'}", sampling, bound, given)
+            for name, sampling in SAMPLINGS.items():
+                place = "device" if on_device else "host"
+                report(Run(engine), f"{name}, sampled on the {place}", sampling, bound, given)
             engine.close()
 
 
 def report(run: Run, name: str, sampling: SamplingParams, bound: float, given: argparse.Namespace) -> None:
-    run.rate(STREAMS, 8, sampling)
+    run.measure_rate(STREAMS, 8, sampling)
     one, many = (
-        statistics.median(run.rate(streams, given.tokens, sampling) for _ in range(given.rounds))
+        statistics.median(run.measure_rate(streams, given.tokens, sampling) for _ in range(given.rounds))
         for streams in (1, STREAMS)
     )
     print(

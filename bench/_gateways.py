@@ -1,4 +1,4 @@
-"""The gateways that `contract_matrix.py` sets side by side: how each is installed, configured and started."""
+"""The gateways that `contract_matrix.py` compares: how each one is installed, configured and started."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["GATEWAYS", "HURRIED", "KEY", "LACKS", "MODEL", "OVERRIDES", "SERVED", "Gateway", "Json", "own"]
+__all__ = ["GATEWAYS", "KEY", "LACKS", "MODEL", "OVERRIDES", "SERVED", "SKIPPED", "Gateway", "Json", "own_program"]
 
 KEY, MODEL, TEXT_MODEL = "sk-contract", "m", "m-text"
 LITELLM, ROSETTA = "litellm[proxy]==1.109.1", "llm-rosetta[gateway]==0.13.0"
 OVERRIDES = ("certifi>=2026.10.1", "litellm-proxy-extras>=0.4")
-"""Put in place of litellm's own pins, of versions that not every registry has: the certificates, and the migrations of
-a database that is not used here."""
+"""Replace two of litellm's pins, of versions that not every registry has: the certificates, and the migrations of a
+database that is not used here."""
 
 SERVED = {
     "openai": ("chat", "completions", "embeddings"),
@@ -22,7 +22,7 @@ SERVED = {
     "azure": ("chat", "embeddings"),
     "mindie": ("chat",),
 }
-"""Upstream -> what the provider is asked for. A gateway is asked for that, and for responses and the list of models."""
+"""Maps an upstream to the protocols of its provider. A gateway also gets the cases of responses and models."""
 
 LACKS = {
     "openai": (),
@@ -30,25 +30,25 @@ LACKS = {
     "azure": ("n", "logprobs", "stream_usage", "reasoning", "parallel_off", "tokens", "instruction"),
     "mindie": ("parallel_off",),
 }
-"""Upstream -> the capabilities that the provider's API has not: cases about them are skipped for every gateway."""
+"""Maps an upstream to the capabilities that its API lacks. Cases that need one are skipped for every gateway."""
 
-HURRIED = ("patience",)
-"""What no gateway is asked for here: the rivals are told to give a provider up after 15 seconds, so that the cases of
-those that hang come to an end."""
+SKIPPED = ("patience",)
+"""Capabilities whose cases are skipped for every gateway. The other gateways have a provider timeout of 15 seconds, so
+that cases with a silent provider end; `patience` needs a longer one."""
 
 Json = dict[str, Any]
 _ALL = ("openai", "databricks", "azure", "mindie")
 
 
-def own(name: str) -> Path:
+def own_program(name: str) -> Path:
     return Path(sys.executable).with_name(name)
 
 
 @dataclass(frozen=True)
 class Gateway:
-    """`upstreams` are the providers that it speaks to. `configuration` takes the upstream's dialect, its origin and the
-    gateway's own port; `start` takes the folder of its environment, the file and the port. `text_model` is the model to
-    ask for completions, where that is another."""
+    """A gateway. `upstreams` are the providers that it supports. `configuration` gets the upstream's dialect, its
+    origin and the gateway's own port; `start` gets the folder of the environment, the configuration file and the port.
+    `text_model` is the model for completions, `seed` a Python script to run once before the start."""
 
     name: str
     upstreams: Sequence[str]
@@ -77,7 +77,7 @@ def dragoman(upstream: str, origin: str, port: int) -> Json:
 
 
 def litellm(upstream: str, origin: str, port: int) -> Json:
-    """With what LiteLLM's map of models would know of a model: that it has tools, and dimensions of embeddings."""
+    """Build the configuration, with what LiteLLM's map of models says of known models: tools, embedding dimensions."""
     prefix, base, more = {
         "openai": ("openai", f"{origin}/v1", {"use_chat_completions_api": True}),
         "databricks": ("databricks", f"{origin}/serving-endpoints", {}),
@@ -128,7 +128,7 @@ GATEWAYS = (
         "dragoman",
         _ALL,
         dragoman,
-        lambda venv, file, port: [str(own("dragoman")), "serve", "--config", str(file)],
+        lambda venv, file, port: [str(own_program("dragoman")), "serve", "--config", str(file)],
     ),
     Gateway("LiteLLM", _ALL, litellm, start_litellm, LITELLM, _QUIET, TEXT_MODEL),
     Gateway(

@@ -1,7 +1,7 @@
-"""The clients of the benchmark: a closed loop on keep-alive connections, and a look at what the proxy spends.
+"""The load generator of the benchmarks: clients in a closed loop on keep-alive connections.
 
-`python _load.py PORT CASE SECONDS PID` prints one JSON object (see `measure`). The processor time of process PID and of
-its descendants is read at both ends of the window in which answers are counted; PID 0 means there is none to read.
+`python _load.py PORT CASE SECONDS PID` prints one JSON object (see `measure`). It reads the processor time of process
+PID and its descendants at the start and the end of the measurement; PID 0 means that there is no process.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from _upstream import EVENTS
 __all__ = ["CASES", "WARM_UP"]
 
 CASES = {"whole": 16, "paced": 32, "burst": 4, "responses": 32}  # concurrent connections
-WARM_UP = 1.0  # seconds before the window opens
+WARM_UP = 1.0  # seconds before the measurement starts
 SIZE = 4096  # bytes of a request's body
-PATHS = {"responses": "/v1/responses"}  # where a case does not ask for chat
-FRAME = 6  # events that the Responses stream has beside those of the chat stream
+PATHS = {"responses": "/v1/responses"}  # of cases that do not send chat
+FRAME = 6  # how many events more than a chat stream a Responses stream has
 
 
 def main() -> None:
@@ -31,15 +31,15 @@ def main() -> None:
 
 
 async def measure(port: int, case: str, seconds: float, pid: int) -> dict[str, Any]:
-    """`units` (answers or stream events), `cpu_us` per unit, `per_second`, `p50_ms` of an answer, `errors`, `error`."""
+    """Measure `units` (answers or stream events), `cpu_us` per unit, `per_second`, `p50_ms` of an answer, `errors`."""
     loop = asyncio.get_running_loop()
     tally = Tally()
     connections = [await connect(loop, port, case, tally) for _ in range(CASES[case])]
     await asyncio.sleep(WARM_UP)
     tally.reset()
-    before, started = cpu_ns(pid), time.perf_counter()
+    before, started = read_cpu_ns(pid), time.perf_counter()
     await asyncio.sleep(seconds)
-    spent, window = cpu_ns(pid) - before, time.perf_counter() - started
+    spent, window = read_cpu_ns(pid) - before, time.perf_counter() - started
     units = tally.answers if case == "whole" else tally.events
     result = {
         "units": units,
@@ -55,13 +55,13 @@ async def measure(port: int, case: str, seconds: float, pid: int) -> dict[str, A
 
 
 async def connect(loop: asyncio.AbstractEventLoop, port: int, case: str, tally: Tally) -> Client:
-    request = request_bytes(port, case)
+    request = build_request(port, case)
     _, client = await loop.create_connection(lambda: Client(request, case, tally), "127.0.0.1", port)
     return client
 
 
 class Tally:
-    """What has come back since the last reset."""
+    """Counts the answers since the last reset."""
 
     def __init__(self) -> None:
         self.errors = 0
@@ -72,13 +72,13 @@ class Tally:
         self.answers = self.events = 0
         self.times: list[float] = []
 
-    def wrong(self, what: str) -> None:
+    def record_error(self, what: str) -> None:
         self.errors += 1
         self.error = self.error or what
 
 
 class Client(asyncio.Protocol):
-    """One connection: asks, waits for the whole answer, asks again. Stops at the first wrong answer."""
+    """A connection that sends one request after the other. It stops at the first wrong answer."""
 
     def __init__(self, request: bytes, case: str, tally: Tally) -> None:
         self.request, self.tally = request, tally
@@ -87,14 +87,14 @@ class Client(asyncio.Protocol):
         self.stopped = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
-        self.ask()
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's transport does not derive from it
+        self.send()
 
-    def ask(self) -> None:
+    def send(self) -> None:
         self.received = bytearray()
         self.end: int | None = None  # where the answer ends, once known; a chunked one ends with its last chunk
         self.body = 0
-        self.asked = time.perf_counter()
+        self.sent_at = time.perf_counter()
         self.transport.write(self.request)
 
     def data_received(self, data: bytes) -> None:
@@ -117,16 +117,16 @@ class Client(asyncio.Protocol):
 
     def finish(self) -> None:
         self.tally.answers += 1
-        self.tally.times.append(time.perf_counter() - self.asked)
+        self.tally.times.append(time.perf_counter() - self.sent_at)
         body = bytes(self.received[self.body :])
-        if wrong := self.fault(body if self.end else unchunked(body)):
-            self.tally.wrong(wrong)
+        if error := self.find_error(body if self.end else join_chunks(body)):
+            self.tally.record_error(error)
             self.stop()
         else:
-            self.ask()
+            self.send()
 
-    def fault(self, body: bytes) -> str:
-        """What is wrong with the answer, or nothing."""
+    def find_error(self, body: bytes) -> str:
+        """Say what is wrong with the answer, empty if nothing."""
         if not self.received.startswith(b"HTTP/1.1 200 "):
             return self.received[:600].decode(errors="replace")
         if not self.streams:
@@ -141,10 +141,10 @@ class Client(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.stopped:
-            self.tally.wrong(f"the connection was closed: {exc or 'without an error'}")
+            self.tally.record_error(f"the connection was closed: {exc or 'without an error'}")
 
 
-def unchunked(body: bytes) -> bytes:
+def join_chunks(body: bytes) -> bytes:
     parts: list[bytes] = []
     at = 0
     while True:
@@ -156,46 +156,46 @@ def unchunked(body: bytes) -> bytes:
         at = line + 4 + size
 
 
-def request_bytes(port: int, case: str) -> bytes:
-    """A request of 4 KB: ten messages, three tools, some text outside ASCII."""
+def build_request(port: int, case: str) -> bytes:
+    """Build a request of 4 KB: ten messages, three tools, some text outside ASCII."""
     question = "Was heißt »dragoman«, und woher kommt das Wort? 翻译。"
     turns = [{"role": "assistant" if turn % 2 else "user", "content": f"{turn}: {question}"} for turn in range(8)]
     last = {"role": "user", "content": ""}
     messages = [{"role": "system", "content": "Answer briefly."}, *turns, last]
-    tools = [tool(name) for name in ("lookup", "translate", "compare")]
-    asked = responses(messages, tools) if case == "responses" else chat(messages, tools)
+    tools = [build_tool(name) for name in ("lookup", "translate", "compare")]
+    asked = build_responses(messages, tools) if case == "responses" else build_chat(messages, tools)
     body = {"model": f"bench-{case}", **asked, "temperature": 0.7, "stream": case != "whole"}
-    last["content"] = "x" * (SIZE - len(encoded(body)))
-    data = encoded(body)
+    last["content"] = "x" * (SIZE - len(encode(body)))
+    data = encode(body)
     head = f"POST {PATHS.get(case, '/v1/chat/completions')} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nuser-agent: bench\r\n"
     return f"{head}accept: */*\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data
 
 
-def chat(messages: list[dict[str, str]], tools: list[dict[str, Any]]) -> dict[str, Any]:
+def build_chat(messages: list[dict[str, str]], tools: list[dict[str, Any]]) -> dict[str, Any]:
     return {"messages": messages, "tools": tools, "max_tokens": 256}
 
 
-def responses(messages: list[dict[str, str]], tools: list[dict[str, Any]]) -> dict[str, Any]:
+def build_responses(messages: list[dict[str, str]], tools: list[dict[str, Any]]) -> dict[str, Any]:
     flat = [{"type": "function", **one["function"]} for one in tools]
     return {"input": messages, "tools": flat, "max_output_tokens": 256}
 
 
-def tool(name: str) -> dict[str, Any]:
+def build_tool(name: str) -> dict[str, Any]:
     word = {"type": "string", "description": "The word, in the language that it was found in."}
     parameters = {"type": "object", "properties": {"word": word, "limit": {"type": "integer"}}, "required": ["word"]}
     return {"type": "function", "function": {"name": name, "description": f"To {name}.", "parameters": parameters}}
 
 
-def encoded(body: dict[str, Any]) -> bytes:
+def encode(body: dict[str, Any]) -> bytes:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def cpu_ns(pid: int) -> int:
-    """Processor time, user and system, that the process, its threads and its descendants have used so far."""
+def read_cpu_ns(pid: int) -> int:
+    """Read the processor time of the process, its threads and its descendants so far, user and system."""
     total = 0
     for task in Path(f"/proc/{pid}/task").iterdir() if pid else ():
         total += int((task / "schedstat").read_text().split()[0])
-        total += sum(cpu_ns(int(child)) for child in (task / "children").read_text().split())
+        total += sum(read_cpu_ns(int(child)) for child in (task / "children").read_text().split())
     return total
 
 

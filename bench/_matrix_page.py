@@ -1,4 +1,4 @@
-"""Tables of `contract_matrix.py`, made from the reports: sums by area, and what is found most often."""
+"""Writes the tables of the contract matrix from the reports: sums by area, and the most frequent failures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["causes", "cell", "summary"]
+__all__ = ["escape_cell", "write_causes", "write_summary"]
 
 Json = dict[str, Any]
 
@@ -18,23 +18,23 @@ _SAME = (
     (re.compile(r"\b\d{4,}\S*"), "…"),
     (re.compile(r"sk-\S+|chatcmpl\S*|resp_\S+"), "…"),
 )
-"""What differs between two sentences that say the same."""
+"""Replaces the parts in which two sentences about the same failure differ."""
 
 
-def cell(text: str, most: int = _LONGEST) -> str:
-    """The text as it can stand in a table of Markdown."""
+def escape_cell(text: str, most: int = _LONGEST) -> str:
+    """Escape a text for a Markdown table, and cut it after `most` characters."""
     text = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-def summary(reports: Sequence[Json]) -> str:
-    """Cases passed of those asked, by area: a row for each target, split by which side is looked at."""
+def write_summary(reports: Sequence[Json]) -> str:
+    """Write how many cases pass, by area, with a row for each target."""
     areas = sorted({_area(case["id"]) for report in reports for case in report["cases"]})
     lines = ["| | " + " | ".join(areas) + " | all | failed | warned |", "|---|" + "---:|" * (len(areas) + 3)]
     for report in reports:
-        cells = [_passed([case for case in report["cases"] if _area(case["id"]) == area]) for area in areas]
+        cells = [_count_passed([case for case in report["cases"] if _area(case["id"]) == area]) for area in areas]
         failed = report["counts"]["fail"] + report["counts"]["error"]
-        cells += [_passed(report["cases"]), str(failed), str(report["counts"]["warn"])]
+        cells += [_count_passed(report["cases"]), str(failed), str(report["counts"]["warn"])]
         lines.append(f"| {report['target']['name']} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -44,25 +44,25 @@ def _area(case: str) -> str:
     return f"{protocol}, driven" if part.startswith("proxy-") else protocol
 
 
-def _passed(cases: Sequence[Json]) -> str:
-    asked = [case for case in cases if case["verdict"] != "skip"]
-    return f"{sum(case['verdict'] == 'pass' for case in asked)} of {len(asked)}" if asked else "–"
+def _count_passed(cases: Sequence[Json]) -> str:
+    run = [case for case in cases if case["verdict"] != "skip"]
+    return f"{sum(case['verdict'] == 'pass' for case in run)} of {len(run)}" if run else "–"
 
 
-def causes(reports: Sequence[Json]) -> str:
-    """For each gateway the sentences that most cases fail with, all its providers together."""
+def write_causes(reports: Sequence[Json]) -> str:
+    """Write the most frequent failures of each gateway, over all its providers."""
     found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for report in reports:
         gateway = report["target"]["name"].partition(" > ")[0]
         for case in report["cases"]:
             if case["verdict"] in ("fail", "error"):
                 found[gateway][_cause(case)].add(case["id"])
-    parts = [_table(gateway, said) for gateway, said in found.items()]
+    parts = [_table(gateway, causes) for gateway, causes in found.items()]
     return "\n".join(parts) or "No case fails anywhere.\n"
 
 
 def _cause(case: Json) -> str:
-    """The first problem, without what differs from case to case."""
+    """The first problem of a case, without the parts that differ from case to case."""
     reason = str(case["reason"]).partition("; ")[0]
     head, colon, status = reason.partition("status: ")
     if colon and not head:
@@ -72,10 +72,10 @@ def _cause(case: Json) -> str:
     return reason
 
 
-def _table(gateway: str, said: Mapping[str, set[str]]) -> str:
-    ranked = sorted(said.items(), key=lambda item: (-len(item[1]), item[0]))
+def _table(gateway: str, causes: Mapping[str, set[str]]) -> str:
+    ranked = sorted(causes.items(), key=lambda item: (-len(item[1]), item[0]))
     shown = [(cause, ids) for cause, ids in ranked if len(ids) >= _LEAST][:_MOST]
     lines = [f"### {gateway}", "", "| cases | what is wrong | for example |", "|---:|---|---|"]
-    lines += [f"| {len(ids)} | {cell(cause)} | `{min(ids)}` |" for cause, ids in shown]
+    lines += [f"| {len(ids)} | {escape_cell(cause)} | `{min(ids)}` |" for cause, ids in shown]
     left = len(ranked) - len(shown)
-    return "\n".join([*lines, "", f"And {left} causes more, of {len(ranked)}.", ""])
+    return "\n".join([*lines, "", f"{left} of {len(ranked)} causes are not shown.", ""])

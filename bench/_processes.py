@@ -1,4 +1,4 @@
-"""What the benchmarks start: processes that end with them, on free ports of 127.0.0.1."""
+"""Processes that the benchmarks start, on free ports of 127.0.0.1. They end with the benchmark."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["free_port", "listens", "running"]
+__all__ = ["free_port", "run_process", "wait_until_listening"]
 
 
 @contextmanager
-def running(
+def run_process(
     command: Sequence[str],
     log: Path | None = None,
     *,
@@ -22,7 +22,7 @@ def running(
     cwd: Path | None = None,
     cores: set[int] | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The command as a process, ended on the way out. `log` gets what it says, `env` is beside the environment."""
+    """Run a command as a process; terminate it at exit. `log` gets its output; `env` is added to the environment."""
     with Path(log or os.devnull).open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, **(env or {})}, cwd=cwd)
     try:
@@ -44,10 +44,10 @@ def free_port() -> int:
         return port
 
 
-def listens(port: int, process: subprocess.Popen[bytes] | None = None, seconds: float = 20) -> bool:
-    """True once something listens, False where the process ended first or the time has passed.
+def wait_until_listening(port: int, process: subprocess.Popen[bytes] | None = None, seconds: float = 20) -> bool:
+    """Wait until something listens on the port. Return False if the process ends first or the time is over.
 
-    A connection to a free port can be given that very port as its own, and then is one to itself.
+    A connection to a free port can get the same port as its local one, and is then connected to itself.
     """
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and (process is None or process.poll() is None):

@@ -1,7 +1,7 @@
 """transformers' generate for `engine.py`, in this process or in one of its own.
 
-`python _transformers.py FOLDER` answers each line that it reads with one JSON object: `tokens`, and the seconds `cpu`
-and `wall` that they took.
+`python _transformers.py FOLDER` generates once for each line that it reads, and writes a JSON object: the number of
+`tokens`, and the seconds `cpu` and `wall`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Any
 
-from _work import PROMPT, TOKENS, prompt
+from _work import PROMPT, TOKENS, make_prompt
 
-__all__ = ["apart", "generating"]
+__all__ = ["load_generate", "start_process"]
 
 
-def generating(folder: Path) -> Callable[[int], int]:
-    """A function that serves that many streams, and returns how many tokens came out. Raises ImportError."""
+def load_generate(folder: Path) -> Callable[[int], int]:
+    """Load the model; return a function that runs some streams and counts the tokens. Raises ImportError."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -30,7 +30,7 @@ def generating(folder: Path) -> Callable[[int], int]:
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
 
     def generate(streams: int) -> int:
-        ids = torch.tensor([prompt(number) for number in range(streams)])
+        ids = torch.tensor([make_prompt(number) for number in range(streams)])
         made = model.generate(
             ids,
             attention_mask=torch.ones_like(ids),
@@ -46,27 +46,27 @@ def generating(folder: Path) -> Callable[[int], int]:
 
 
 @contextmanager
-def apart(folder: Path) -> Iterator[Callable[[], Any]]:
-    """A function that has one stream served by a process as anyone starts it, and returns what that says of it."""
+def start_process(folder: Path) -> Iterator[Callable[[], Any]]:
+    """Start a process without large pages; yield a function that runs one stream there and returns its report."""
     environment = {name: value for name, value in os.environ.items() if name != "GLIBC_TUNABLES"}
     command = [sys.executable, __file__, str(folder)]
     with Popen(command, stdin=PIPE, stdout=PIPE, text=True, env=environment) as process:
         assert process.stdin is not None and process.stdout is not None
-        asked, told = process.stdin, process.stdout
+        requests, replies = process.stdin, process.stdout
 
         def ask() -> Any:
-            asked.write("\n")
-            asked.flush()
-            return json.loads(told.readline())
+            requests.write("\n")
+            requests.flush()
+            return json.loads(replies.readline())
 
         try:
             yield ask
         finally:
-            asked.close()
+            requests.close()
 
 
 def main() -> None:
-    generate = generating(Path(sys.argv[1]))
+    generate = load_generate(Path(sys.argv[1]))
     for _ in sys.stdin:
         cpu, wall = time.process_time(), time.perf_counter()
         tokens = generate(1)

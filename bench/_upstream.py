@@ -1,7 +1,7 @@
-"""The provider of the benchmark, as little server as will do: fixed answers, chosen by what the request says.
+"""The provider of the benchmarks: a minimal server with fixed answers.
 
-A request that holds `bench-burst` is answered with a stream as fast as it goes, `bench-paced` with one event per 5 ms,
-anything else with one whole reply. `python _upstream.py PORT`.
+A request that contains `bench-burst` gets a stream as fast as possible, one with `bench-paced` gets one event per 5 ms,
+any other gets one whole reply. Start it with `python _upstream.py PORT`.
 """
 
 from __future__ import annotations
@@ -17,62 +17,62 @@ import uvloop
 
 __all__ = ["EVENTS", "PACE"]
 
-EVENTS = 200  # chunks in a stream, `[DONE]` not counted
+EVENTS = 200  # chunks in a stream, without `[DONE]`
 PACE = 0.005  # seconds between the events of a paced stream
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
-def envelope(kind: str, choice: dict[str, Any], **more: Any) -> bytes:
+def build_body(kind: str, choice: dict[str, Any], **more: Any) -> bytes:
     head = {"id": "chatcmpl-3f6d0c9be7a14e0f8d52", "object": kind, "created": 1700000000, "model": "bench"}
     return json.dumps({**head, "choices": [{"index": 0, **choice}], **more}, ensure_ascii=False).encode()
 
 
-def whole() -> bytes:
+def build_reply() -> bytes:
     text = "A relay takes what it is given and hands it on; an interpreter must also know both languages. " * 3
     message = {"role": "assistant", "content": text.strip(), "refusal": None}
     usage = {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960}
     choice = {"message": message, "logprobs": None, "finish_reason": "stop"}
-    body = envelope("chat.completion", choice, usage=usage)
+    body = build_body("chat.completion", choice, usage=usage)
     return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
 
-def stream() -> list[bytes]:
-    """The events, each as one HTTP chunk; the last also ends the answer."""
-    events = [event({"content": f" word{number:03d}"}, None) for number in range(EVENTS)]
-    events[0] = event({"role": "assistant", "content": ""}, None)
-    events[-1] = event({}, "stop")
-    return [*events, framed(b"data: [DONE]\n\n") + b"0\r\n\r\n"]
+def build_stream() -> list[bytes]:
+    """Build the events, each as one HTTP chunk; the last one also ends the body."""
+    events = [build_event({"content": f" word{number:03d}"}, None) for number in range(EVENTS)]
+    events[0] = build_event({"role": "assistant", "content": ""}, None)
+    events[-1] = build_event({}, "stop")
+    return [*events, write_chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"]
 
 
-def event(delta: dict[str, Any], finish_reason: str | None) -> bytes:
+def build_event(delta: dict[str, Any], finish_reason: str | None) -> bytes:
     choice = {"delta": delta, "logprobs": None, "finish_reason": finish_reason}
-    return framed(b"data: " + envelope("chat.completion.chunk", choice) + b"\n\n")
+    return write_chunk(b"data: " + build_body("chat.completion.chunk", choice) + b"\n\n")
 
 
-def framed(data: bytes) -> bytes:
+def write_chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-_WHOLE = whole()
-_PIECES = stream()
+_WHOLE = build_reply()
+_PIECES = build_stream()
 _BURST = _STREAM_HEAD + b"".join(_PIECES)
 
 
 _PHASES = (number * 0.618034 % 1 for number in count())
-"""When in `PACE` a stream begins: all over it, evenly. Streams that are in step cost less, and by chance."""
+"""The phases of `PACE` at which streams begin, evenly distributed. Streams in the same phase cost less, by chance."""
 
 
 class Upstream(asyncio.Protocol):
-    """One connection: whole requests in, one at a time, and their answers out."""
+    """One connection: answers complete requests, one at a time."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.received = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's transport does not derive from it
 
     def data_received(self, data: bytes) -> None:
         self.received += data

@@ -1,11 +1,11 @@
-"""The work that `engine.py` gives to all: prompts of random tokens, each continued by as many."""
+"""The work of `engine.py`, the same for every engine: prompts of random tokens, each continued by TOKENS tokens."""
 
 from __future__ import annotations
 
-__all__ = ["PROMPT", "TOKENS", "prompt"]
+__all__ = ["PROMPT", "TOKENS", "make_prompt"]
 
 PROMPT, TOKENS = 16, 128
 
 
-def prompt(number: int, length: int = PROMPT) -> list[int]:
+def make_prompt(number: int, length: int = PROMPT) -> list[int]:
     return [(number * 7919 + i * 104729) % 8000 for i in range(length)]

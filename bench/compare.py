@@ -1,10 +1,11 @@
-"""Processor time of two checkouts of dragoman, interleaved: `python bench/compare.py BEFORE AFTER [--seconds 2]
-[--rounds 9] [--json FILE]`.
+"""Compares the processor time of two checkouts of dragoman.
 
-Each checkout needs its own environment in `.venv`. BEFORE is started twice: what it seems to cost beside itself is the
-spread of the measurement, and a case of AFTER counts as slower only if it costs more than that spread or 3 %, whichever
-is larger. In every round all processes are measured one after the other, every other round in reverse. Runs on
-127.0.0.1 and on Linux only.
+    python bench/compare.py BEFORE AFTER [--seconds 2] [--rounds 9] [--json FILE]
+
+Each checkout needs its own environment in `.venv`. BEFORE is started twice, and the difference between its two
+processes is the spread of the measurement. A case of AFTER counts as slower only if the difference exceeds that spread
+and 3 %. Every round measures all processes one after the other, every second round in reverse order. Everything runs on
+127.0.0.1. Linux only. The exit status is 1 if a case is slower.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from _load import CASES
-from _processes import free_port, listens, running
-from relay import Row, cores, dragoman_config, measure, script
+from _processes import free_port, run_process, wait_until_listening
+from relay import Row, dragoman_config, measure, script_command, split_cores
 
 __all__: list[str] = []
 
@@ -30,13 +31,13 @@ UPSTREAMS = (("openai", "/v1", tuple(CASES)), ("databricks", "", ("whole", "pace
 
 def main() -> None:
     options = parse_arguments()
-    proxy_cores, other_cores = cores()
+    proxy_cores, other_cores = split_cores()
     os.sched_setaffinity(0, other_cores)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         upstream = free_port()
-        stack.enter_context(running(script("_upstream.py", upstream)))
-        if not listens(upstream):
+        stack.enter_context(run_process(script_command("_upstream.py", upstream)))
+        if not wait_until_listening(upstream):
             sys.exit("the benchmark's provider does not start")
         groups = [start_group(stack, folder, options, upstream, proxy_cores, *one) for one in UPSTREAMS]
         for number in range(options.rounds):
@@ -72,7 +73,7 @@ def start_group(
     base: str,
     cases: tuple[str, ...],
 ) -> list[Row]:
-    """BEFORE, AFTER, and BEFORE again, each toward one provider."""
+    """Start BEFORE, AFTER, and BEFORE again, all in front of the same provider."""
     rows = []
     for name, checkout in (("before", options.before), ("after", options.after), ("again", options.before)):
         port = free_port()
@@ -80,15 +81,17 @@ def start_group(
         config.write_text(dragoman_config(dialect, f"http://127.0.0.1:{upstream}{base}", port))
         command = [str(checkout.resolve() / ".venv/bin/dragoman"), "serve", "--config", str(config)]
         log = folder / f"{dialect}-{name}.log"
-        process = stack.enter_context(running([*command, "--log-format", "json"], log, cwd=checkout, cores=proxy_cores))
-        if not listens(port, process):
+        process = stack.enter_context(
+            run_process([*command, "--log-format", "json"], log, cwd=checkout, cores=proxy_cores)
+        )
+        if not wait_until_listening(port, process):
             sys.exit(f"{checkout} does not serve:\n{log.read_text()[-2000:]}")
         rows.append(Row(f"{dialect}, {name}", port, process, cases))
     return rows
 
 
 def report_group(rows: list[Row]) -> list[str]:
-    """Print a table; the cases in which AFTER is slower."""
+    """Print a table; return the cases in which AFTER is slower."""
     before, after, again = rows
     slower = []
     print(f"\n{before.name.partition(',')[0]}: CPU µs per request or event (medians), and ratios to before per round")
@@ -108,7 +111,7 @@ def report_group(rows: list[Row]) -> list[str]:
 
 
 def compare(row: Row, base: Row, case: str) -> float:
-    """The median over the rounds of one row's cost in the other's; a round's measurements share their conditions."""
+    """The median of the rounds' ratios of cost. Measurements of one round have the same conditions."""
     pairs = zip(row.results[case], base.results[case], strict=True)
     return statistics.median(one["cpu_us"] / other["cpu_us"] for one, other in pairs)
 

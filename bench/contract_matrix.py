@@ -1,11 +1,12 @@
-"""The contract suite against dragoman, LiteLLM, llm-rosetta and bare fakes: `uv run python bench/contract_matrix.py`.
+"""Runs the contract suite against dragoman, LiteLLM, llm-rosetta and fake providers.
 
-Each gateway stands in front of the suite's own fake providers and is asked everything that the suite knows for the
-openai dialect; each fake alone is asked in its own. The rivals get throw-away environments of their own (needs uv and a
-package registry); every server is on 127.0.0.1. It writes `docs/contract-matrix.html`, and the measured part of
-`docs/contract-matrix.md`: what stands there between the two marks. `--keep DIR` keeps reports, configurations, logs and
-environments, and takes up what is there: a run that was broken off goes on, and what is to be measured again is what
-was taken out of DIR.
+    uv run python bench/contract_matrix.py [--jobs N] [--keep DIR]
+
+Each gateway runs in front of the suite's fake providers and gets all cases of the openai dialect. Each fake also runs
+alone and gets the cases of its own dialect. The other gateways are installed into temporary environments, which needs
+uv and a package registry. All servers listen on 127.0.0.1. The script writes `docs/contract-matrix.html`, and the part
+of `docs/contract-matrix.md` between the two marks. `--keep DIR` keeps reports, configurations, logs and environments; a
+later run with the same DIR measures only what is missing there.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 
-from _defects import defects
-from _gateways import GATEWAYS, HURRIED, KEY, LACKS, MODEL, OVERRIDES, SERVED, Gateway, Json, own
-from _matrix_page import causes, summary
-from _processes import free_port, listens, running
+from _defects import write_defects
+from _gateways import GATEWAYS, KEY, LACKS, MODEL, OVERRIDES, SERVED, SKIPPED, Gateway, Json, own_program
+from _matrix_page import write_causes, write_summary
+from _processes import free_port, run_process, wait_until_listening
 
 __all__: list[str] = []
 
@@ -34,52 +35,56 @@ ROOT = Path(__file__).parents[1]
 PAGE, HTML = ROOT / "docs" / "contract-matrix.md", ROOT / "docs" / "contract-matrix.html"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 FAKES = {"openai": "/v1", "databricks": "", "azure": "", "mindie": ""}
-"""Dialect -> the path of its base address."""
+"""Maps a dialect to the path of its base address."""
 
 
 def main() -> None:
-    options = arguments()
+    options = parse_arguments()
     with tempfile.TemporaryDirectory() as scratch:
         folder = (options.keep or Path(scratch)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        made = [f"dragoman {version('dragoman')}", f"Python {platform.python_version()}"]
+        versions = [f"dragoman {version('dragoman')}", f"Python {platform.python_version()}"]
         runs = []
         for gateway in GATEWAYS:
-            venv = environment(folder, gateway)
-            made += [installed(venv, gateway)] if gateway.requirement else []
+            venv = create_environment(folder, gateway)
+            versions += [read_version(venv, gateway)] if gateway.requirement else []
             runs += [(gateway, upstream, venv) for upstream in gateway.upstreams]
         with ThreadPoolExecutor(options.jobs) as jobs:
-            bare = [jobs.submit(fake_alone, folder, dialect) for dialect in FAKES]
-            behind = [jobs.submit(measured, folder, *run) for run in runs]
+            bare = [jobs.submit(run_fake_alone, folder, dialect) for dialect in FAKES]
+            behind = [jobs.submit(run_gateway, folder, *run) for run in runs]
             reports = [job.result() for job in (*bare, *behind)]
-        publish(folder, reports, list(dict.fromkeys(made)))
+        publish(folder, reports, list(dict.fromkeys(versions)))
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="work in this folder, and leave everything there")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="gateways at a time (default 1)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep all files in this folder, and continue there")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="how many gateways run at a time (default 1)")
     return parser.parse_args()
 
 
-def fake_alone(folder: Path, dialect: str) -> Path:
-    """The fake with nothing in front of it: what the rows would be with a gateway that changes nothing. It keeps no
-    responses."""
+def run_fake_alone(folder: Path, dialect: str) -> Path:
+    """Run the suite against a fake without a gateway: the result of a gateway that changes nothing.
+
+    A fake stores no responses.
+    """
     home = folder / f"fake-{dialect}"
     if not (home / "report.json").exists():
         home.mkdir(exist_ok=True)
         port = free_port()
         key = [] if dialect == "mindie" else ["--api-key", KEY]
-        with running([str(own("dragoman")), "fake", dialect, "--port", str(port), *key], home / "log.txt") as process:
-            wait_for(port, process)
+        with run_process(
+            [str(own_program("dragoman")), "fake", dialect, "--port", str(port), *key], home / "log.txt"
+        ) as process:
+            wait_for_port(port, process)
             lacks = ["--without", "store", *(() if key else ("--without", "key"))]
             base = f"http://127.0.0.1:{port}{FAKES[dialect]}"
-            ask(home / "report.json", f"the {dialect} fake", base, "fake-model", ["--dialect", dialect, *lacks])
+            run_suite(home / "report.json", f"the {dialect} fake", base, "fake-model", ["--dialect", dialect, *lacks])
     return home / "report.json"
 
 
-def measured(folder: Path, gateway: Gateway, upstream: str, venv: Path) -> Path:
-    """The report of that gateway in front of that fake: the one that is there, or a new one."""
+def run_gateway(folder: Path, gateway: Gateway, upstream: str, venv: Path) -> Path:
+    """Run the suite against a gateway in front of a fake, unless there is a report already. Return the report."""
     home = folder / f"{gateway.name}-{upstream}".lower().replace(", ", "-")
     report = home / "report.json"
     if report.exists():
@@ -90,38 +95,40 @@ def measured(folder: Path, gateway: Gateway, upstream: str, venv: Path) -> Path:
     file.write_text(json.dumps(gateway.configuration(upstream, f"http://127.0.0.1:{behind}", port), indent=1))
     if gateway.seed and not (home / "keys.db").exists():
         subprocess.run([venv / "bin" / "python", "-c", gateway.seed], cwd=home, check=True, timeout=60)
-    lacks = [word for lack in (*LACKS[upstream], *HURRIED) for word in ("--without", lack)]
+    lacks = [word for lack in (*LACKS[upstream], *SKIPPED) for word in ("--without", lack)]
     driven = ["--upstream", upstream, "--upstream-port", str(behind), *lacks]
     protocols = {"responses", "models", *SERVED[upstream]}
     base, name = f"http://127.0.0.1:{port}/v1", f"{gateway.name} > {upstream}"
     parts = [home / "part-1.json"]
-    with running(gateway.start(venv, file, port), home / "log.txt", env=gateway.env, cwd=home) as process:
-        wait_for(port, process)
-        ask(parts[0], name, base, MODEL, [*driven, *only(protocols - {"completions"})])
+    with run_process(gateway.start(venv, file, port), home / "log.txt", env=gateway.env, cwd=home) as process:
+        wait_for_port(port, process)
+        run_suite(parts[0], name, base, MODEL, [*driven, *list_only_options(protocols - {"completions"})])
         if "completions" in protocols:
             parts.append(home / "part-2.json")
-            ask(parts[1], name, base, gateway.text_model, [*driven, *only({"completions"})])
-    report.write_text(json.dumps(joined([json.loads(part.read_text()) for part in parts]), ensure_ascii=False))
+            run_suite(parts[1], name, base, gateway.text_model, [*driven, *list_only_options({"completions"})])
+    report.write_text(json.dumps(join_reports([json.loads(part.read_text()) for part in parts]), ensure_ascii=False))
     return report
 
 
-def only(protocols: set[str]) -> list[str]:
+def list_only_options(protocols: set[str]) -> list[str]:
     return [word for protocol in sorted(protocols) for word in ("--only", f"{protocol}/*")]
 
 
-def ask(report: Path, name: str, base_url: str, model: str, more: Sequence[str]) -> None:
-    """One run of the suite. Raises CalledProcessError where the gateway could not be asked; that it does not serve a
-    protocol, which skips every case, is a result."""
+def run_suite(report: Path, name: str, base_url: str, model: str, more: Sequence[str]) -> None:
+    """Run the suite once. Raises CalledProcessError if the gateway cannot be reached.
+
+    A gateway that does not serve a protocol is no error: all cases of the protocol are skipped.
+    """
     words = ["run", "--base-url", base_url, "--model", model, "--name", name, "--timeout", "40", "--json", str(report)]
     print(f"{name}: dragoman contract run --model {model} ...", file=sys.stderr, flush=True)
-    command = [str(own("dragoman")), "contract", *words, *more]
+    command = [str(own_program("dragoman")), "contract", *words, *more]
     status = subprocess.run(command, env={**os.environ, "DRAGOMAN_CONTRACT_KEY": KEY}, timeout=1800).returncode
     if status not in (0, 1) and not (status == 3 and json.loads(report.read_text())["counts"]["error"] == 0):
         raise subprocess.CalledProcessError(status, command)
 
 
-def joined(parts: Sequence[Json]) -> Json:
-    """The reports of parts of one target as one."""
+def join_reports(parts: Sequence[Json]) -> Json:
+    """Join the reports of one target's parts."""
     first = parts[0]
     return first | {
         "cases": [case for part in parts for case in part["cases"]],
@@ -131,17 +138,17 @@ def joined(parts: Sequence[Json]) -> Json:
     }
 
 
-def publish(folder: Path, reports: Sequence[Path], made: Sequence[str]) -> None:
+def publish(folder: Path, reports: Sequence[Path], versions: Sequence[str]) -> None:
     table = folder / "matrix.md"
-    command = [str(own("dragoman")), "contract", "report", *map(str, reports)]
+    command = [str(own_program("dragoman")), "contract", "report", *map(str, reports)]
     subprocess.run([*command, "--brief", "--html", str(HTML), "--markdown", str(table)], check=True, timeout=120)
-    told = [json.loads(report.read_text()) for report in reports]
-    days = sorted({report["started"][:10] for report in told})
+    loaded = [json.loads(report.read_text()) for report in reports]
+    days = sorted({report["started"][:10] for report in loaded})
     parts = [
-        f"Measured on {' and '.join(days)} with {', '.join(made)}.",
-        f"## In sums\n\n{summary(told)}",
-        f"## What it finds most\n\n{causes(told)}",
-        f"## What was known before\n\n{defects(told)}",
+        f"Measured on {' and '.join(days)} with {', '.join(versions)}.",
+        f"## In sums\n\n{write_summary(loaded)}",
+        f"## What it finds most\n\n{write_causes(loaded)}",
+        f"## What was known before\n\n{write_defects(loaded)}",
         f"## Every case\n\n{table.read_text('utf-8')}",
     ]
     before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
@@ -150,12 +157,12 @@ def publish(folder: Path, reports: Sequence[Path], made: Sequence[str]) -> None:
     PAGE.write_text(f"{before}{BEGIN}\n{measured_part}\n{END}{after}", "utf-8")
 
 
-def environment(folder: Path, gateway: Gateway) -> Path:
-    """An environment with the rival in it, and nothing else."""
+def create_environment(folder: Path, gateway: Gateway) -> Path:
+    """Create an environment that contains only this gateway."""
     venv = folder / "environments" / gateway.package
     if not gateway.requirement or (venv / "ready").exists():
         return venv
-    uv = shutil.which("uv") or sys.exit("uv is needed, to install what is compared with: https://docs.astral.sh/uv")
+    uv = shutil.which("uv") or sys.exit("uv is needed to install the other gateways: https://docs.astral.sh/uv")
     subprocess.run([uv, "venv", "--quiet", "--clear", str(venv)], check=True, timeout=300)
     python = str(venv / "bin" / "python")
     overrides = folder / "overrides.txt"
@@ -166,15 +173,15 @@ def environment(folder: Path, gateway: Gateway) -> Path:
     return venv
 
 
-def installed(venv: Path, gateway: Gateway) -> str:
+def read_version(venv: Path, gateway: Gateway) -> str:
     script = f"from importlib.metadata import version; print(version({gateway.package!r}))"
     run = subprocess.run([venv / "bin" / "python", "-c", script], capture_output=True, text=True, check=True)
     return f"{gateway.package} {run.stdout.strip()}"
 
 
-def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    if not listens(port, process, 300):
-        raise RuntimeError(f"nothing listens on port {port}; with --keep DIR its log stays in DIR")
+def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
+    if not wait_until_listening(port, process, 300):
+        raise RuntimeError(f"nothing listens on port {port}; with --keep DIR, the log stays in DIR")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,15 @@
-"""Benchmark: the local engine beside onnxruntime-genai and transformers, in tokens per second of processor time.
+"""Compares the local engine with onnxruntime-genai and transformers, in tokens per second of processor time.
 
     uv run python bench/engine.py
 
-A Llama of 32 million random float32 weights continues prompts of 16 tokens by 128, greedily, on one thread. All rows do
-the same work, in rounds; medians are printed. onnxruntime-genai and transformers are left out, with
-the reason, where they are not installed. Processor time is what counts: a busy machine stretches the clock. The process
-has the large pages that the proxy gives its engines, and what else runs in it has them too; transformers also runs in a
-process of its own, as anyone starts it.
+A Llama with 32 million random float32 weights continues prompts of 16 tokens by 128 tokens, greedily, on one thread.
+All rows do the same work, in rounds; the medians are printed. If onnxruntime-genai or transformers is not installed, it
+is left out, with the reason. The benchmark measures processor time, because other load on the machine changes the clock
+time. Its process uses large pages, as the proxy's engines do; transformers also runs in a second process without them.
 
     uv run --no-default-groups --extra gpu --extra export python bench/engine.py --device cuda
 
-measures a GPU instead, by the clock: 1.5 billion random float16 weights, beside what copying says of its memory.
+measures a GPU instead, by the clock: a model with 1.5 billion random float16 weights, relative to the memory bandwidth.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
-from _transformers import apart, generating
-from _work import PROMPT, TOKENS, prompt
+from _transformers import load_generate, start_process
+from _work import PROMPT, TOKENS, make_prompt
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -51,7 +50,7 @@ STREAMS = 16
 GREEDY = SamplingParams(temperature=0)
 
 
-def request(prompt: Sequence[int], tokens: int) -> GenerationRequest:
+def build_request(prompt: Sequence[int], tokens: int) -> GenerationRequest:
     """A greedy request for exactly this number of tokens."""
     return GenerationRequest(tuple(prompt), GREEDY, tokens, ignore_eos=True)
 
@@ -61,7 +60,7 @@ class Row:
     name: str
     streams: int
     run: Callable[[int], int]
-    """Serve that many streams; returns how many tokens came out."""
+    """Runs that many streams; returns the number of generated tokens."""
     rates: list[float] = field(default_factory=list)
     walls: list[float] = field(default_factory=list)
 
@@ -78,8 +77,8 @@ class Row:
 
 
 @dataclass
-class RowApart(Row):
-    """One that a process of its own serves, and measures itself."""
+class ProcessRow(Row):
+    """A row that runs in a separate process, which measures itself."""
 
     ask: Callable[[], Any] = field(kw_only=True)
 
@@ -90,7 +89,9 @@ class RowApart(Row):
         assert found["tokens"] == TOKENS, (self.name, found)
 
 
-class Ours:
+class DragomanEngine:
+    """The local engine, with a counter of tokens."""
+
     def __init__(self, folder: Path) -> None:
         self._over = threading.Event()
         self._tokens = self._left = 0
@@ -111,7 +112,7 @@ class Ours:
         self._over.clear()
         self._tokens, self._left = 0, streams
         for number in range(streams):
-            self.engine.submit(request(prompt(number), TOKENS))
+            self.engine.submit(build_request(make_prompt(number), TOKENS))
         self._over.wait()
         return self._tokens
 
@@ -132,7 +133,7 @@ def genai_rows(folder: Path) -> list[Row]:
         length = PROMPT + TOKENS
         params.set_search_options(do_sample=False, max_length=length, min_length=length, batch_size=streams)
         running = genai.Generator(model, params)
-        running.append_tokens([prompt(number) for number in range(streams)])
+        running.append_tokens([make_prompt(number) for number in range(streams)])
         while not running.is_done():
             running.generate_next_token()
         return sum(len(running.get_sequence(number)) - PROMPT for number in range(streams))
@@ -147,7 +148,7 @@ def genai_rows(folder: Path) -> list[Row]:
             options.set_do_sample(False)
             options.set_max_generated_tokens(TOKENS)
             options.set_min_generated_tokens(TOKENS)
-            request.begin_turn(np.array(prompt(number), np.int32), options)
+            request.begin_turn(np.array(make_prompt(number), np.int32), options)
             requests.append(request)
         buffer = engine.create_event_buffer(64)
         tokens = 0
@@ -166,10 +167,10 @@ def genai_rows(folder: Path) -> list[Row]:
 
 def transformers_rows(folder: Path) -> list[Row]:
     write_safetensors(RandomWeights(SPEC), folder / "model.safetensors")
-    return [Row("transformers generate, on large pages", 1, generating(folder))]
+    return [Row("transformers generate, on large pages", 1, load_generate(folder))]
 
 
-def optional(name: str, make: Callable[[Path], list[Row]], folder: Path) -> list[Row]:
+def try_rows(name: str, make: Callable[[Path], list[Row]], folder: Path) -> list[Row]:
     try:
         return make(folder)
     except ImportError as error:
@@ -177,8 +178,8 @@ def optional(name: str, make: Callable[[Path], list[Row]], folder: Path) -> list
         return []
 
 
-def late_request(folder: Path) -> str:
-    """The first token of a request that comes when 15 others run, in processor time, beside what it should take."""
+def measure_late_request(folder: Path) -> str:
+    """Measure the time to the first token of a request while 15 others run, relative to what it should take."""
     first: dict[int, float] = {}
     times: list[float] = []
 
@@ -192,17 +193,17 @@ def late_request(folder: Path) -> str:
     ratios = []
     for attempt in range(5):
         begun = time.process_time()
-        alone = engine.submit(request(prompt(1000 + attempt, 200), 1))
-        _until(lambda ticket=alone: ticket in first)
+        alone = engine.submit(build_request(make_prompt(1000 + attempt, 200), 1))
+        _wait_until(lambda ticket=alone: ticket in first)
         prefill = first[alone] - begun
-        others = [engine.submit(request(prompt(50 + n), 200)) for n in range(STREAMS - 1)]
-        _until(lambda tickets=others: all(ticket in first for ticket in tickets))
+        others = [engine.submit(build_request(make_prompt(50 + n), 200)) for n in range(STREAMS - 1)]
+        _wait_until(lambda tickets=others: all(ticket in first for ticket in tickets))
         count = len(times)
-        _until(lambda least=count: len(times) > least + 20)
+        _wait_until(lambda least=count: len(times) > least + 20)
         decode = statistics.median(b - a for a, b in zip(times[count:], times[count + 1 :], strict=False))
         begun = time.process_time()
-        late = engine.submit(request(prompt(2000 + attempt, 200), 1))
-        _until(lambda ticket=late: ticket in first)
+        late = engine.submit(build_request(make_prompt(2000 + attempt, 200), 1))
+        _wait_until(lambda ticket=late: ticket in first)
         ratios.append((first[late] - begun) / (prefill + 2 * decode))
         for ticket in others:
             engine.cancel(ticket)
@@ -210,13 +211,13 @@ def late_request(folder: Path) -> str:
     return f"late request: first token after {statistics.median(ratios):.2f} x (own prefill + two decode steps); goal 1"
 
 
-def _until(there: Callable[[], bool]) -> None:
-    while not there():
+def _wait_until(is_true: Callable[[], bool]) -> None:
+    while not is_true():
         time.sleep(0.0005)
 
 
-def cancelled(folder: Path) -> str:
-    """How many steps lie between a cancellation and the end of its sequence."""
+def measure_cancellation(folder: Path) -> str:
+    """Count the steps between a cancellation and the end of its sequence."""
     over: dict[int, int] = {}
     steps = []
 
@@ -227,19 +228,19 @@ def cancelled(folder: Path) -> str:
 
     engine = Engine.load(folder, EngineOptions(device="cpu", threads=1, slots=STREAMS, context=512), deliver)
     for n in range(20):
-        others = [engine.submit(request(prompt(n + i), 400)) for i in range(4)]
+        others = [engine.submit(build_request(make_prompt(n + i), 400)) for i in range(4)]
         time.sleep(0.1)
         before = engine.statistics()["steps"]
         for ticket in others:
             engine.cancel(ticket)
-        _until(lambda tickets=others: all(ticket in over for ticket in tickets))
+        _wait_until(lambda tickets=others: all(ticket in over for ticket in tickets))
         steps += [over[ticket] - before for ticket in others]
     engine.close()
     return f"cancel: freed after {max(steps)} further steps at most, of {len(steps)} cancellations; goal 1"
 
 
-def cancelled_prompt(folder: Path) -> str:
-    """How long a prompt goes on after it is cancelled, beside what its piece takes, by the clock."""
+def measure_cancelled_prompt(folder: Path) -> str:
+    """Measure how long prefill runs after its cancellation, and how long a whole chunk takes, by the clock."""
     over = threading.Event()
     engine = Engine.load(folder, EngineOptions(device="cpu", threads=1, slots=1, context=512), lambda _: over.set())
     whole, rest = [], []
@@ -247,7 +248,7 @@ def cancelled_prompt(folder: Path) -> str:
         for way, (times, pause) in enumerate(((whole, None), (rest, 0.02))):
             over.clear()
             begun = time.perf_counter()
-            ticket = engine.submit(request(prompt(2 * n + way, 256), 1))
+            ticket = engine.submit(build_request(make_prompt(2 * n + way, 256), 1))
             if pause is not None:
                 time.sleep(pause)
                 begun = time.perf_counter()
@@ -256,13 +257,13 @@ def cancelled_prompt(folder: Path) -> str:
             times.append(time.perf_counter() - begun)
     engine.close()
     took, left = (statistics.median(times) * 1000 for times in (whole, rest))
-    return f"cancelled prompt: over after {left:.1f} ms; its piece of 256 tokens takes {took:.0f} ms"
+    return f"cancelled prompt: over after {left:.1f} ms; its chunk of 256 tokens takes {took:.0f} ms"
 
 
-async def loop_gaps(folder: Path) -> tuple[float, float]:
-    """The longest time that an event loop waits for its turn while 16 streams run and prompts of 400 tokens come in.
+async def measure_loop_gaps(folder: Path) -> tuple[float, float]:
+    """Measure the longest gap of an event loop while 16 streams with prompts of 400 tokens run.
 
-    The same loop with nothing to do, right after, tells what the machine itself adds; it is the second number.
+    The second number is the longest gap of the same loop without work, right after: what the machine itself adds.
     """
     engine = Engine.load(folder, EngineOptions(device="cpu", threads=1, slots=STREAMS, context=512))
     streams = EventStreams(engine, asyncio.get_running_loop())
@@ -277,7 +278,7 @@ async def loop_gaps(folder: Path) -> tuple[float, float]:
             last = now
 
     async def consume(number: int) -> None:
-        async for _ in streams.run(request(prompt(number, 400), 60)):
+        async for _ in streams.run(build_request(make_prompt(number, 400), 60)):
             pass
 
     begun = time.perf_counter()
@@ -296,8 +297,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each row; medians are reported")
     parser.add_argument("--json", type=Path, help="write every measurement to this file")
     device = parser.add_argument_group("another device")
-    device.add_argument("--device", choices=["cuda", "cpu"], help="measure this one by the clock, nothing beside it")
-    device.add_argument("--index", type=int, default=0, help="which of several")
+    device.add_argument("--device", choices=["cuda", "cpu"], help="measure only this device, by the clock")
+    device.add_argument("--index", type=int, default=0, help="which of several CUDA devices")
     device.add_argument("--size", choices=["32M", "1.5B"], default="1.5B")
     device.add_argument("--precision", choices=get_args(Precision), default="fp16")
     device.add_argument("--tokens", type=int, default=256, help="per stream")
@@ -306,30 +307,30 @@ def main() -> None:
         import _device
 
         try:
-            return _device.table(given)
+            return _device.print_table(given)
         except ProviderError as error:
             sys.exit(f"error: {error}")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         export_random_model(SPEC, folder, ExportOptions("fp32", "gqa", 2048, all_logits=True))
-        ours = Ours(folder)
-        rows = [Row("dragoman", streams, ours.run) for streams in (1, 4, STREAMS)]
-        rows += optional("onnxruntime-genai", genai_rows, folder)
-        theirs = optional("transformers", transformers_rows, folder)
-        if theirs:
-            ask = stack.enter_context(apart(folder))
-            rows += [RowApart("transformers generate", 1, lambda _: int(ask()["tokens"]), ask=ask), *theirs]
+        dragoman = DragomanEngine(folder)
+        rows = [Row("dragoman", streams, dragoman.run) for streams in (1, 4, STREAMS)]
+        rows += try_rows("onnxruntime-genai", genai_rows, folder)
+        transformers = try_rows("transformers", transformers_rows, folder)
+        if transformers:
+            ask = stack.enter_context(start_process(folder))
+            rows += [ProcessRow("transformers generate", 1, lambda _: int(ask()["tokens"]), ask=ask), *transformers]
         for row in rows:
             row.run(row.streams)
         for turn in range(given.rounds):
             for row in rows if turn % 2 == 0 else rows[::-1]:
                 row.measure()
         report(rows)
-        ours.engine.close()
-        print(late_request(folder))
-        print(cancelled(folder))
-        print(cancelled_prompt(folder))
-        busy, idle = min(asyncio.run(loop_gaps(folder)) for _ in range(3))
+        dragoman.engine.close()
+        print(measure_late_request(folder))
+        print(measure_cancellation(folder))
+        print(measure_cancelled_prompt(folder))
+        busy, idle = min(asyncio.run(measure_loop_gaps(folder)) for _ in range(3))
         print(f"event loop: longest gap {busy * 1000:.1f} ms, idle {idle * 1000:.1f} ms, of the best of 3; goal 50")
     if given.json:
         found = [{"name": row.name, "streams": row.streams, "cpu": row.rates, "wall": row.walls} for row in rows]
@@ -347,7 +348,7 @@ def report(rows: list[Row]) -> None:
     goals: list[tuple[str, float, float | None, float | None]] = [
         ("one stream / genai Generator", one, rates.get(("onnxruntime-genai Generator", 1)), 0.9),
         ("one stream / transformers generate", one, rates.get(("transformers generate", 1)), 2),
-        ("the same, given our large pages", one, rates.get(("transformers generate, on large pages", 1)), None),
+        ("the same, with large pages", one, rates.get(("transformers generate, on large pages", 1)), None),
         ("16 streams / one stream", many, one, 5),
         ("16 streams / genai Engine", many, rates.get(("onnxruntime-genai Engine", STREAMS)), 2),
     ]

@@ -1,7 +1,7 @@
-"""How long client bodies take to parse: `uv run python bench/json_bodies.py [--rounds 5]`.
+"""Measures how long it takes to parse the bodies of clients: `uv run python bench/json_bodies.py [--rounds 5]`.
 
-Compares `read_object`, which parses with orjson and looks twice only at a text that is not compact, with the ways that
-could take its place. Prints microseconds of processor time, the best of the rounds.
+Compares `read_object`, which parses with orjson and reads only texts that are not compact a second time, with simpler
+methods. Prints microseconds of processor time, the best of the rounds.
 """
 
 from __future__ import annotations

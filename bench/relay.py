@@ -1,8 +1,10 @@
-"""What dragoman costs beside a bare relay: `uv run python bench/relay.py [--seconds 5] [--rounds 3] [--json FILE]`.
+"""Compares the processor time of dragoman with that of a bare relay.
 
-Processor time per 4 KB chat request and per stream event, of every proxy in the same run: their rounds alternate, and
-every other round goes through them in reverse, so that whatever else the machine does falls on all alike. Everything
-runs on 127.0.0.1; the proxy has one core to itself where there are two. Linux only: it reads /proc.
+    uv run python bench/relay.py [--seconds 5] [--rounds 3] [--json FILE]
+
+Measures the processor time of every proxy per 4 KB chat request and per stream event. Every round measures all proxies,
+every second round in reverse order, so that other load on the machine affects all of them alike. Everything runs on
+127.0.0.1. If there are two cores, the proxy has one to itself. Linux only: it reads /proc.
 """
 
 from __future__ import annotations
@@ -24,15 +26,15 @@ from pathlib import Path
 from typing import Any
 
 from _load import CASES, WARM_UP
-from _processes import free_port, listens, running
+from _processes import free_port, run_process, wait_until_listening
 
 __all__: list[str] = []
 
 HERE = Path(__file__).parent
 BARE = "bare aiohttp relay"
 CHAT = "dragoman, to openai"
-GOALS = {"whole": 2.0, "paced": 1.6, "burst": 1.6}  # dragoman's cost, in bare relays
-TRANSLATED = 1.25  # the goal for an event of a chat stream that a Responses client gets, in events of a chat client
+GOALS = {"whole": 2.0, "paced": 1.6, "burst": 1.6}  # dragoman's cost, in multiples of the bare relay's
+TRANSLATED = 1.25  # the goal for an event of a Responses client over chat, in multiples of a chat client's event
 TITLES = {"whole": "4 KB chat request", "paced": "stream event, one per 5 ms", "burst": "stream event, in bursts"}
 NGINX = """\
 daemon off; master_process off; pid {folder}/nginx.pid; error_log /dev/null crit;
@@ -52,8 +54,8 @@ http {{
 
 @dataclass
 class Row:
-    """One way from the clients to the provider. `process` is the proxy, None on the direct way. `cases` are those that
-    it can serve."""
+    """One connection between the clients and the provider. `process` is the proxy, None without one. `cases` are the
+    cases that it can serve."""
 
     name: str
     port: int
@@ -68,24 +70,24 @@ class Row:
 
 
 def main() -> None:
-    options = arguments()
+    options = parse_arguments()
     if not Path("/proc/self/schedstat").exists():
         sys.exit("bench/relay.py reads processor time from /proc/PID/task/*/schedstat: run it on Linux.")
-    proxy_cores, other_cores = cores()
+    proxy_cores, other_cores = split_cores()
     os.sched_setaffinity(0, other_cores)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        rows = start(stack, folder, proxy_cores)
+        rows = start_proxies(stack, folder, proxy_cores)
         for number in range(options.rounds):
             print(f"round {number + 1} of {options.rounds} ...", file=sys.stderr, flush=True)
             for row in reversed(rows) if number % 2 else rows:
                 measure(row, options.seconds)
     report(rows)
     if options.json:
-        options.json.write_text(json.dumps(document(rows, options), indent=2) + "\n")
+        options.json.write_text(json.dumps(build_document(rows, options), indent=2) + "\n")
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=5.0, help="length of one measurement, 0.5 to 60 (default 5)")
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each case, 1 to 20 (default 3)")
@@ -98,33 +100,33 @@ def arguments() -> argparse.Namespace:
     return options
 
 
-def cores() -> tuple[set[int], set[int]]:
-    """The proxy's core and everyone else's; the same where there is only one."""
+def split_cores() -> tuple[set[int], set[int]]:
+    """Return the proxy's core and the other cores; the same core if there is only one."""
     first, *rest = sorted(os.sched_getaffinity(0))
     return {first}, set(rest) or {first}
 
 
-def start(stack: ExitStack, folder: Path, proxy_cores: set[int]) -> list[Row]:
+def start_proxies(stack: ExitStack, folder: Path, proxy_cores: set[int]) -> list[Row]:
     upstream = free_port()
-    stack.enter_context(running(script("_upstream.py", upstream)))
-    if not listens(upstream):
-        sys.exit(f"the benchmark's provider does not start; try: {' '.join(script('_upstream.py', upstream))}")
+    stack.enter_context(run_process(script_command("_upstream.py", upstream)))
+    if not wait_until_listening(upstream):
+        sys.exit(f"the benchmark's provider does not start; try: {' '.join(script_command('_upstream.py', upstream))}")
     rows = [Row("direct", upstream)]
-    for name, port, command in proxies(folder, upstream):
+    for name, port, command in list_proxies(folder, upstream):
         row = Row(name, port, cases=tuple(CASES) if name == CHAT else tuple(GOALS))
         rows.append(row)
         if command is None:
             row.note = "left out: not installed"
             continue
-        row.process = stack.enter_context(running(command, cores=proxy_cores))
-        if not listens(port, row.process):
+        row.process = stack.enter_context(run_process(command, cores=proxy_cores))
+        if not wait_until_listening(port, row.process):
             row.note = f"left out: nothing listens on its port; started with: {' '.join(command)}"
     return rows
 
 
-def proxies(folder: Path, upstream: int) -> Iterator[tuple[str, int, list[str] | None]]:
+def list_proxies(folder: Path, upstream: int) -> Iterator[tuple[str, int, list[str] | None]]:
     port = free_port()
-    yield BARE, port, script("_bare.py", port, upstream)
+    yield BARE, port, script_command("_bare.py", port, upstream)
     port = free_port()
     nginx = shutil.which("nginx")
     config = folder / "nginx.conf"
@@ -140,9 +142,9 @@ def proxies(folder: Path, upstream: int) -> Iterator[tuple[str, int, list[str] |
 
 
 def dragoman_config(dialect: str, base_url: str, port: int) -> str:
-    asked = {case: "paced" if case == "responses" else case for case in CASES}  # the provider speaks chat only
+    sources = {case: "paced" if case == "responses" else case for case in CASES}  # the provider only speaks chat
     models = "".join(
-        f"  bench-{case}: {{targets: [{{provider: upstream, model: bench-{own}}}]}}\n" for case, own in asked.items()
+        f"  bench-{case}: {{targets: [{{provider: upstream, model: bench-{own}}}]}}\n" for case, own in sources.items()
     )
     return f"""\
 server: {{host: 127.0.0.1, port: {port}}}
@@ -153,17 +155,17 @@ models:
 {models}"""
 
 
-def script(name: str, *words: object) -> list[str]:
+def script_command(name: str, *words: object) -> list[str]:
     return [sys.executable, str(HERE / name), *map(str, words)]
 
 
 def measure(row: Row, seconds: float) -> None:
-    """Every case once. A row that gives a wrong answer keeps the note and is left alone from there on."""
+    """Measure every case once. After a wrong answer the row gets a note, and is not measured any more."""
     for case in row.cases:
         if row.note:
             return
         pid = row.process.pid if row.process else 0
-        load = script("_load.py", row.port, case, seconds, pid)
+        load = script_command("_load.py", row.port, case, seconds, pid)
         run = subprocess.run(load, capture_output=True, text=True, timeout=seconds + WARM_UP + 60)
         if run.returncode:
             row.note = f"{case}: the load generator failed: {run.stderr[-600:]}"
@@ -182,9 +184,10 @@ def report(rows: list[Row]) -> None:
         print(f"\n{title}, {CASES[case]} connections; goal for dragoman: <= {GOALS[case]} bare relays")
         print(f"  {'':26}{'CPU µs':>9}{'x bare':>9}{unit:>13}{'answer p50 ms':>15}")
         for row in rows:
-            cells = [cell(row.median(case, "cpu_us"), 9, 1), cell(ratio(row, bare, case), 9, 2)]
-            cells += [cell(row.median(case, "per_second"), 13, 0), cell(row.median(case, "p50_ms"), 15, 2)]
-            print(f"  {row.name:26}{''.join(cells)}{verdict(row, bare, case)}")
+            cells = [format_cell(row.median(case, "cpu_us"), 9, 1), format_cell(compute_ratio(row, bare, case), 9, 2)]
+            rate, latency = row.median(case, "per_second"), row.median(case, "p50_ms")
+            cells += [format_cell(rate, 13, 0), format_cell(latency, 15, 2)]
+            print(f"  {row.name:26}{''.join(cells)}{describe_result(row, bare, case)}")
     report_translated(next(row for row in rows if row.name == CHAT))
     for row in rows:
         if row.note:
@@ -195,38 +198,38 @@ def report_translated(row: Row) -> None:
     goal = f"goal: <= {TRANSLATED} of the chat client's"
     print(f"\nstream event, one per 5 ms, {CASES['responses']} connections, chat -> Responses by {row.name}; {goal}")
     print(f"  {'client':26}{'CPU µs':>9}{'x chat':>9}{'events/s':>13}{'answer p50 ms':>15}")
-    found = ratio(row, row, "responses", "paced")
+    found = compute_ratio(row, row, "responses", "paced")
     for name, case, times in (("chat", "paced", 1.0), ("Responses", "responses", found)):
-        cells = [cell(row.median(case, "cpu_us"), 9, 1), cell(times, 9, 2)]
-        cells += [cell(row.median(case, "per_second"), 13, 0), cell(row.median(case, "p50_ms"), 15, 2)]
-        print(f"  {name:26}{''.join(cells)}{said(found, TRANSLATED) if case == 'responses' else ''}")
+        cells = [format_cell(row.median(case, "cpu_us"), 9, 1), format_cell(times, 9, 2)]
+        cells += [format_cell(row.median(case, "per_second"), 13, 0), format_cell(row.median(case, "p50_ms"), 15, 2)]
+        print(f"  {name:26}{''.join(cells)}{describe_goal(found, TRANSLATED) if case == 'responses' else ''}")
 
 
-def cell(value: float | None, width: int, digits: int) -> str:
+def format_cell(value: float | None, width: int, digits: int) -> str:
     return f"{'-':>{width}}" if value is None else f"{value:>{width}.{digits}f}"
 
 
-def ratio(row: Row, bare: Row, case: str, bare_case: str | None = None) -> float | None:
-    """The median of the rounds' ratios: a round's two measurements were made under the same conditions."""
+def compute_ratio(row: Row, bare: Row, case: str, bare_case: str | None = None) -> float | None:
+    """The median of the rounds' ratios. The two measurements of a round have the same conditions."""
     pairs = zip(row.results[case], bare.results[bare_case or case], strict=False)
     found = [one["cpu_us"] / other["cpu_us"] for one, other in pairs if one["cpu_us"] and other["cpu_us"]]
     return statistics.median(found) if found else None
 
 
-def verdict(row: Row, bare: Row, case: str) -> str:
-    found = ratio(row, bare, case)
+def describe_result(row: Row, bare: Row, case: str) -> str:
+    found = compute_ratio(row, bare, case)
     if row.note:
         return "  see the note below"
     if not row.name.startswith("dragoman"):
         return ""
-    return said(found, GOALS[case])
+    return describe_goal(found, GOALS[case])
 
 
-def said(found: float | None, goal: float) -> str:
+def describe_goal(found: float | None, goal: float) -> str:
     return "" if found is None else "  goal met" if found <= goal else "  goal missed"
 
 
-def document(rows: list[Row], options: argparse.Namespace) -> dict[str, Any]:
+def build_document(rows: list[Row], options: argparse.Namespace) -> dict[str, Any]:
     bare = next(row for row in rows if row.name == BARE)
     return {
         "seconds": options.seconds,
@@ -238,8 +241,8 @@ def document(rows: list[Row], options: argparse.Namespace) -> dict[str, Any]:
         "rows": {
             row.name: {
                 "note": row.note,
-                "ratio": {case: ratio(row, bare, case) for case in GOALS},
-                "times_chat": ratio(row, row, "responses", "paced"),
+                "ratio": {case: compute_ratio(row, bare, case) for case in GOALS},
+                "times_chat": compute_ratio(row, row, "responses", "paced"),
                 "results": row.results,
             }
             for row in rows

@@ -1,11 +1,13 @@
-"""From the start of the process to its first answer: `uv run python bench/start.py [--rounds 7] [--as-is]`.
+"""Measures the time from the start of dragoman to its first answer.
 
-Runs a fake provider, and a number of times `dragoman serve` over it, which answers two chat requests and is stopped.
-What comes before the server listens is told apart by commands that go a part of the same way: an interpreter that does
-nothing, one that loads the command line, and `dragoman check`, which reads the same file. All of it is on 127.0.0.1.
+    uv run python bench/start.py [--rounds 7] [--as-is]
 
-A round that is not counted comes first: it leaves Python's bytecode in a temporary folder, as the first start after an
-installation leaves it beside the modules. With --as-is Python keeps bytecode as the environment says, or keeps none.
+Runs a fake provider, and in each round starts `dragoman serve` in front of it, sends two chat requests and stops it.
+Three more commands measure parts of the start: an interpreter that does nothing, one that loads the command line, and
+`dragoman check`, which reads the same configuration. Everything runs on 127.0.0.1.
+
+A first round, which is not counted, writes Python's bytecode to a temporary folder, as the first start after an
+installation writes it next to the modules. With --as-is, the environment decides where bytecode is kept, if at all.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from _processes import running
+from _processes import run_process
 
 __all__: list[str] = []
 
@@ -46,7 +48,7 @@ NOTHING, LOADED, CHECKED, LISTENS, FIRST, SECOND = ROWS
 
 
 class Row:
-    """Of each round the seconds that went by and, where they can be told, those of the processor."""
+    """The seconds of each round, by the clock and of processor time."""
 
     def __init__(self) -> None:
         self.wall: list[float] = []
@@ -55,31 +57,31 @@ class Row:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=7, help="how often to start it, 1 to 100 (default 7)")
-    parser.add_argument("--as-is", action="store_true", help="leave it to the environment where bytecode is kept")
+    parser.add_argument("--rounds", type=int, default=7, help="number of rounds, 1 to 100 (default 7)")
+    parser.add_argument("--as-is", action="store_true", help="keep bytecode where the environment says, if at all")
     options = parser.parse_args()
     rounds: int = options.rounds
     if not 1 <= rounds <= 100:
         parser.error("--rounds must be between 1 and 100")
     if not (DRAGOMAN.exists() and Path("/proc/self/stat").exists()):
-        sys.exit("bench/start.py needs Linux, and dragoman installed beside the Python that runs it")
+        sys.exit("bench/start.py needs Linux, and dragoman in the environment of the Python that runs it")
     rows = {name: Row() for name in ROWS}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         if not options.as_is:
             os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
             os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        fake, provider = stack.enter_context(listening([str(DRAGOMAN), "fake", "openai"], folder))
+        fake, provider = stack.enter_context(start_server([str(DRAGOMAN), "fake", "openai"], folder))
         if provider is None:
             sys.exit(f"the fake provider does not start (status {fake.poll()})")
-        config = written(folder, provider)
-        one_round({name: Row() for name in ROWS}, config, folder)
+        config = write_config(folder, provider)
+        run_round({name: Row() for name in ROWS}, config, folder)
         for _ in range(rounds):
-            one_round(rows, config, folder)
+            run_round(rows, config, folder)
     report(rows, options)
 
 
-def written(folder: Path, provider: str) -> Path:
+def write_config(folder: Path, provider: str) -> Path:
     file = folder / "dragoman.yaml"
     file.write_text(f"""\
 server: {{host: 127.0.0.1, port: 0}}
@@ -92,26 +94,26 @@ models:
     return file
 
 
-def one_round(rows: dict[str, Row], config: Path, folder: Path) -> None:
+def run_round(rows: dict[str, Row], config: Path, folder: Path) -> None:
     python = [sys.executable, "-c"]
-    ended(rows[NOTHING], [*python, "pass"])
-    ended(rows[LOADED], [*python, "import dragoman.proxy.cli.main"])
-    ended(rows[CHECKED], [str(DRAGOMAN), "check", str(config)])
+    measure_command(rows[NOTHING], [*python, "pass"])
+    measure_command(rows[LOADED], [*python, "import dragoman.proxy.cli.main"])
+    measure_command(rows[CHECKED], [str(DRAGOMAN), "check", str(config)])
     started = time.perf_counter()
-    with listening([str(DRAGOMAN), "serve", "--config", str(config)], folder) as (process, url):
+    with start_server([str(DRAGOMAN), "serve", "--config", str(config)], folder) as (process, url):
         if url is None:
             sys.exit(f"`dragoman serve` does not start (status {process.poll()})")
-        told(rows[LISTENS], started, process.pid)
-        ask(url)
-        told(rows[FIRST], started, process.pid)
-        used, began = cpu(process.pid), time.perf_counter()
-        ask(url)
+        record_times(rows[LISTENS], started, process.pid)
+        send_request(url)
+        record_times(rows[FIRST], started, process.pid)
+        used, began = read_cpu(process.pid), time.perf_counter()
+        send_request(url)
         rows[SECOND].wall.append(time.perf_counter() - began)
-        rows[SECOND].cpu.append(cpu(process.pid) - used)
+        rows[SECOND].cpu.append(read_cpu(process.pid) - used)
 
 
-def ended(row: Row, command: Sequence[str]) -> None:
-    """Run the command to its end."""
+def measure_command(row: Row, command: Sequence[str]) -> None:
+    """Run a command to its end and record its times."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60)
@@ -121,23 +123,23 @@ def ended(row: Row, command: Sequence[str]) -> None:
 
 
 @contextmanager
-def listening(command: Sequence[str], folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str | None]]:
-    """The command as a process and the address that it names, as soon as it does; ended on the way out."""
-    with running(command, folder / "said") as process:
-        yield process, address(process, folder / "said")
+def start_server(command: Sequence[str], folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str | None]]:
+    """Start a server; yield its process and the address that it prints, None if it prints none. Stop it at exit."""
+    with run_process(command, folder / "log") as process:
+        yield process, find_address(process, folder / "log")
 
 
-def address(process: subprocess.Popen[bytes], said: Path) -> str | None:
-    """None where the process ended first, or 30 s have passed."""
+def find_address(process: subprocess.Popen[bytes], log: Path) -> str | None:
+    """Find the address in the log. Return None if the process ends first, or after 30 s."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline and process.poll() is None:
-        if found := ADDRESS.search(said.read_text("utf-8")):
+        if found := ADDRESS.search(log.read_text("utf-8")):
             return found[0]
         time.sleep(0.002)
     return None
 
 
-def ask(url: str) -> None:
+def send_request(url: str) -> None:
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
     connection.request("POST", "/v1/chat/completions", REQUEST, {"Content-Type": "application/json"})
     answer = connection.getresponse()
@@ -147,13 +149,13 @@ def ask(url: str) -> None:
         sys.exit(f"a wrong answer, status {answer.status}: {text[:300]!r}")
 
 
-def told(row: Row, started: float, pid: int) -> None:
+def record_times(row: Row, started: float, pid: int) -> None:
     row.wall.append(time.perf_counter() - started)
-    row.cpu.append(cpu(pid))
+    row.cpu.append(read_cpu(pid))
 
 
-def cpu(pid: int) -> float:
-    """Seconds of the processor, user and system, that the process and its threads have used so far."""
+def read_cpu(pid: int) -> float:
+    """Read the processor time of the process and its threads so far, user and system, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -78,7 +78,7 @@ def request_key(request: Request) -> RequestKey:
 
 
 def list_unsent_requests(case: Case, target: Target, known: Collection[RequestKey | None]) -> list[RequestKey | None]:
-    """List the requests of the case that are not in `known`. None stands for a request that needs an earlier reply."""
+    """List the requests of the case that are not in `known`. None means a request that needs an earlier reply."""
     mine: list[RequestKey] = []
     found: list[RequestKey | None] = []
     for step in case.steps:

@@ -8,7 +8,7 @@ from pathlib import Path
 __all__ = ["INSTALL", "NAME", "can_answer", "embedded_folder", "missing_libraries"]
 
 NAME = "dragoman-mini"
-INSTALL = "uv pip install 'dragoman[local]'"
+INSTALL = "uv pip install '.[local]' in the checkout of dragoman"
 
 _LIBRARIES = ("jinja2", "llguidance", "numpy", "onnxruntime", "tokenizers")
 

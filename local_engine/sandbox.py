@@ -1,15 +1,15 @@
-"""jinja2's immutable sandbox with bounds: a template comes with a model folder and is not trusted.
+"""jinja2's immutable sandbox with limits. Templates come with model folders, which are not trusted.
 
-jinja2's own sandbox refuses unsafe attributes and ranges above 100 000. It bounds neither time, nor output, nor the
-size of a value: there, this template writes 2^60 characters (`tests/local_engine/test_sandbox.py` has more).
+jinja2's own sandbox refuses unsafe attributes and ranges above 100 000. It limits neither time, nor output, nor the
+size of a value: in it, this template writes 2^60 characters (`tests/local_engine/test_sandbox.py` has more).
 
     {% set n = namespace(a="x") %}{% for i in range(60) %}{% set n.a = n.a ~ n.a %}{% endfor %}{{ n.a }}
 
-Here each pass of a loop, each call and each text that is written spends a part of a budget. To that end the parsed
-template is rewritten: a loop's body begins with a charge (for its constant text, too), and `~` and literals of lists
-become calls. No value may weigh more than may be written; operators that can enlarge a value are checked before they
-run. Attributes that begin with an underscore, methods and filters that are not on the lists below, and anything that
-would alter an argument are refused.
+In this module each pass of a loop, each call and each written text is charged to a budget. To do so, the module
+rewrites the parsed template: the body of a loop begins with a charge (including its constant text), and `~` and
+literals of lists become calls. A value may have at most as many characters and entries as a template may write.
+Operators that can enlarge a value are checked before they run. Refused are attributes that begin with an underscore,
+methods and filters that are not listed below, and everything that would alter an argument.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ splitlines startswith strip swapcase title upper values
 """
 FILTERS, METHODS = frozenset(_FILTERS.split()), frozenset(_METHODS.split())
 WIDEST = 64
-"""The largest number that a call may be given besides data, as in tojson(indent=4)."""
+"""The largest number that a filter accepts as an option, as in tojson(indent=4)."""
 LONGEST_RANGE = 10_000
 
 
 class OverBudget(SecurityError):
-    """A template ran longer, or wrote more, than templates may."""
+    """A template exceeded a limit: it ran too long or wrote too much."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """`seconds` of processor time, `steps` (passes of loops, and calls), `chars` written or held in one value."""
+    """The limits: `seconds` of processor time, `steps` (passes of loops and calls), `chars` written or in one value."""
 
     seconds: float = 2.0
     steps: int = 200_000
@@ -61,7 +61,7 @@ class Bounds:
 
 @dataclass(slots=True)
 class Budget:
-    """What one run of a template has spent. Belongs to the thread that created it."""
+    """What one run of a template has used so far. Belongs to the thread that created it."""
 
     bounds: Bounds
     steps: int = 0
@@ -71,7 +71,8 @@ class Budget:
     def __post_init__(self) -> None:
         self.end = time.thread_time() + self.bounds.seconds
 
-    def step(self, chars: int = 0) -> None:
+    def charge(self, chars: int = 0) -> None:
+        """Count one step and some written characters. Raises OverBudget."""
         self.steps += 1
         self.chars += chars
         if self.steps > self.bounds.steps:
@@ -81,8 +82,8 @@ class Budget:
         if self.steps % 64 == 0 and time.thread_time() > self.end:
             raise OverBudget(f"it takes more than {self.bounds.seconds} seconds")
 
-    def weight(self, value: Any) -> int:
-        """The characters and entries of a value with all that it holds, counted as often as it would be written."""
+    def measure(self, value: Any) -> int:
+        """Count the characters and entries of a value and its contents, repeated ones each time. Raises OverBudget."""
         total, open_ = 0, [value]
         while open_:
             part = open_.pop()
@@ -96,10 +97,11 @@ class Budget:
                 open_ += part
             else:
                 total += 1
-            self.fits(total)
+            self.check_size(total)
         return total
 
-    def fits(self, size: int) -> None:
+    def check_size(self, size: int) -> None:
+        """Raises OverBudget if a value of that size is too large."""
         if size > self.bounds.chars:
             raise OverBudget(f"a value in it has more than {self.bounds.chars} characters or entries")
 
@@ -108,7 +110,7 @@ spending: contextvars.ContextVar[Budget] = contextvars.ContextVar("spending")
 
 
 class Environment(ImmutableSandboxedEnvironment):
-    """Its templates run while `spending` holds a budget."""
+    """A sandbox whose templates are charged to the budget in `spending`."""
 
     intercepted_binops = frozenset({"+", "*", "**", "%", "//", "/", "-"})
 
@@ -132,42 +134,42 @@ class Environment(ImmutableSandboxedEnvironment):
         return tree
 
     def charge(self, chars: int) -> str:
-        spending.get().step(chars)
+        spending.get().charge(chars)
         return ""
 
     def concatenate(self, *parts: object) -> str:
         budget = spending.get()
-        budget.fits(sum(map(budget.weight, parts)))
+        budget.check_size(sum(map(budget.measure, parts)))
         return "".join(map(str, parts))
 
     def measure_literal(self, value: Any) -> Any:
         budget = spending.get()
-        budget.step(budget.weight(value))
+        budget.charge(budget.measure(value))
         return value
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         budget = spending.get()
-        budget.step()
+        budget.charge()
         method = getattr(__obj, "__self__", None)
         name = getattr(__obj, "__name__", "")
         if isinstance(method, (str, list, tuple, dict, int, float)):
             _check_method(method, name, args)
         found = super().call(__context, __obj, *args, **kwargs)
-        budget.weight(found)
+        budget.measure(found)
         return found
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         budget = spending.get()
-        budget.step()
+        budget.charge()
         if (operator == "%" and isinstance(left, str)) or operator == "**":
             raise SecurityError(f"the operator {operator} is not available here")
         if operator == "*":
             times = [value for value in (left, right) if isinstance(value, int)]
-            budget.fits(max(budget.weight(left), budget.weight(right)) * max([1, *times]))
+            budget.check_size(max(budget.measure(left), budget.measure(right)) * max([1, *times]))
             if len(times) == 2 and max(map(abs, times)) > 1 << 62:
                 raise OverBudget("a number in it is too large")
         elif operator == "+":
-            budget.fits(budget.weight(left) + budget.weight(right))
+            budget.check_size(budget.measure(left) + budget.measure(right))
         return super().call_binop(context, operator, left, right)
 
     def unsafe_undefined(self, obj: Any, attribute: str) -> Undefined:
@@ -179,7 +181,7 @@ class Environment(ImmutableSandboxedEnvironment):
 
 
 class Generation(Extension):
-    """`{% generation %}`, which marks the model's own words for training; rendered as its body."""
+    """The tag `{% generation %}`, which marks the text of the model for training. Rendering returns its body."""
 
     tags = {"generation"}  # noqa: RUF012
 
@@ -210,12 +212,12 @@ def _template_texts(node: nodes.Node) -> list[nodes.TemplateData]:
 
 
 def _call_environment(method: str, given: list[nodes.Expr]) -> nodes.Expr:
-    """Call a method of Environment, which no name of the template can hide."""
+    """Make a call of a method of Environment. No name in the template can hide it."""
     return nodes.Call(nodes.EnvironmentAttribute(method), given, [], None, None)
 
 
 def _rewrite(node: Any) -> Any:
-    """Turn `a ~ b` into a call of `concatenate`, a list, tuple or dict that is read into one of `measure_literal`."""
+    """Call `concatenate` for `a ~ b`, and `measure_literal` for a list, a dict, or a tuple that is not assigned to."""
     for name, value in list(node.iter_fields()):
         if isinstance(value, nodes.Node):
             setattr(node, name, _rewrite(value))
@@ -230,7 +232,7 @@ def _rewrite(node: Any) -> Any:
 def _charge_output(value: Any) -> Any:
     """Charge the value that an expression is about to write."""
     budget = spending.get()
-    budget.step(budget.weight(value))
+    budget.charge(budget.measure(value))
     return value
 
 
@@ -252,27 +254,27 @@ def _check_growth(name: str, text: str, args: tuple[Any, ...]) -> None:
     """Refuse a method whose result would be too large, before it runs."""
     budget = spending.get()
     if name == "replace" and len(args) > 1 and all(isinstance(arg, str) for arg in args[:2]):
-        budget.fits(len(text) + text.count(args[0]) * len(args[1]))
+        budget.check_size(len(text) + text.count(args[0]) * len(args[1]))
     elif name == "join" and args and isinstance(args[0], (list, tuple)):
-        budget.fits(budget.weight(args[0]) + len(text) * len(args[0]))
+        budget.check_size(budget.measure(args[0]) + len(text) * len(args[0]))
 
 
 def _bound_filter(name: str, run: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a filter so that it is charged and its result measured. Keeps jinja2's marks on the function."""
+    """Wrap a filter: charge each call and measure its result. jinja2's marks on the function are kept."""
 
     @wraps(run)
     def run_bounded(*args: Any, **kwargs: Any) -> Any:
         budget = spending.get()
-        budget.step()
+        budget.charge()
         numbers = [v for v in (*args[1:], *kwargs.values()) if isinstance(v, int) and not isinstance(v, bool)]
         if name in ("indent", "tojson") and any(abs(number) > WIDEST for number in numbers):
             raise OverBudget(f"{name} is given a number above {WIDEST}")
         given = [arg for arg in args if isinstance(arg, (str, list, tuple, dict))]
-        budget.fits(sum(map(budget.weight, given)))
+        budget.check_size(sum(map(budget.measure, given)))
         if name in ("replace", "join", "indent") and given:
             _check_filter_growth(name, given)
         found = run(*args, **kwargs)
-        budget.weight(found)
+        budget.measure(found)
         return found
 
     return run_bounded
@@ -284,4 +286,4 @@ def _check_filter_growth(name: str, given: list[Any]) -> None:
     elif name == "join":
         _check_growth("join", str(given[1]) if len(given) > 1 else "", (given[0],))
     elif name == "indent":
-        spending.get().fits(len(given[0]) + str(given[0]).count("\n") * WIDEST)
+        spending.get().check_size(len(given[0]) + str(given[0]).count("\n") * WIDEST)

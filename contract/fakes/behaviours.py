@@ -191,13 +191,13 @@ _CUTS = {
         "complete HTTP message without finish reason and [DONE]",
         edit=edits.drop_ending,
         response_edit=edits.keep_first_half,
-        framing=framing.drop_done,
+        framing=framing.drop_done_event,
     ),
     "cut-before": Behaviour("connection closed without a reply", framing=framing.close_before_reply),
     "cut-body": Behaviour(
         "body shorter than its Content-Length", framing=framing.close_inside_body, headers={"Content-Length": "1000000"}
     ),
-    "no-done": Behaviour("a finish reason, but no [DONE]", framing=framing.drop_done),
+    "no-done": Behaviour("a finish reason, but no [DONE]", framing=framing.drop_done_event),
 }
 _EVENTS = {
     "malformed-event": Behaviour("one event is broken JSON", framing=framing.break_one_event),
@@ -217,8 +217,8 @@ _EVENTS = {
     "bom": Behaviour("a byte order mark first", framing=framing.prepend_bom),
     "comments": Behaviour("a keep-alive comment before each event", framing=framing.add_comments),
     "multiline-data": Behaviour("each event over several data lines", framing=framing.split_data_lines),
-    "two-done": Behaviour("[DONE] twice", framing=framing.repeat_done),
-    "after-done": Behaviour("more events after [DONE]", framing=framing.repeat_events_after_done),
+    "two-done": Behaviour("[DONE] twice", framing=framing.repeat_done_event),
+    "after-done": Behaviour("more events after [DONE]", framing=framing.repeat_events_after_end),
     "huge-event": Behaviour("one event of `size` MiB", edit=edits.add_huge_text, args={"size": 5.0}),
     "huge-body": Behaviour("`size` MiB of body", framing=framing.send_large_body, args=_SIZE),
     "gzip": Behaviour("the reply gzip-encoded", framing=framing.compress_frames, headers={"Content-Encoding": "gzip"}),
@@ -256,7 +256,7 @@ _QUIRKS = {
         "tool_calls: [] on a text", edit=edits.edit_each_part(lambda part, _: part.update(tool_calls=[]))
     ),
     "finish-stop-with-tools": Behaviour("tool calls with finish reason stop", _answer_with_calls_and_stop),
-    "finish-beside": Behaviour(
+    "finish-in-last-delta": Behaviour(
         "the finish reason in the chunk of the last piece of the arguments",
         answers.answer_with_calls,
         edits.merge_finish_reason,
@@ -273,7 +273,7 @@ _QUIRKS = {
         "a usage that differs from the text; a stream has it in a chunk with an empty choice",
         edit=edits.move_usage_to_own_chunk,
     ),
-    "created-varies": Behaviour("a different created in each chunk", edit=edits.vary_created),
+    "created-varies": Behaviour("a different created in each chunk", edit=edits.vary_creation_time),
     "id-varies": Behaviour("a different id in each chunk", edit=edits.vary_id),
     "created-float": Behaviour("created with a fraction", edit=edits.set_fields(created=1750000000.5)),
     "wrong-object": Behaviour("a wrong object name", edit=edits.set_fields(object="list")),

@@ -31,7 +31,7 @@ __all__ = [
     "repeat_call_ids",
     "set_fields",
     "use_plural_object",
-    "vary_created",
+    "vary_creation_time",
     "vary_id",
     "write_arguments_as_object",
     "write_content_as_list",
@@ -228,7 +228,7 @@ def merge_finish_reason(documents: list[JsonObject], request: ModelRequest) -> l
     return kept
 
 
-def vary_created(documents: list[JsonObject], _request: ModelRequest) -> list[JsonObject]:
+def vary_creation_time(documents: list[JsonObject], _request: ModelRequest) -> list[JsonObject]:
     for document, offset in zip(documents, count(), strict=False):
         document["created"] += offset
     return documents

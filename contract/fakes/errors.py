@@ -30,7 +30,7 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class Problem:
     """An error before a dialect writes it. `path` and `value` are those of the wrong field. `code` is the dialect's own
-    code; empty stands for the usual code of the status."""
+    code; empty means the usual code of the status."""
 
     status: int
     message: str

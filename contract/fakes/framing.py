@@ -24,7 +24,7 @@ __all__ = [
     "delay_each_frame",
     "delay_first_frame",
     "drop_data_prefix",
-    "drop_done",
+    "drop_done_event",
     "end_with_bare_text",
     "end_with_error_event",
     "hang_after_headers",
@@ -32,8 +32,8 @@ __all__ = [
     "hang_halfway",
     "pause_halfway",
     "prepend_bom",
-    "repeat_done",
-    "repeat_events_after_done",
+    "repeat_done_event",
+    "repeat_events_after_end",
     "replace_line_ends",
     "reset_halfway",
     "send_gzip_bomb",
@@ -100,15 +100,15 @@ def close_inside_body(frames: list[bytes], request: ModelRequest) -> list[Step]:
     return [*_take_half(frames, request), Close()]
 
 
-def drop_done(frames: list[bytes], _request: ModelRequest) -> list[bytes]:
+def drop_done_event(frames: list[bytes], _request: ModelRequest) -> list[bytes]:
     return [frame for frame in frames if frame != DONE]
 
 
-def repeat_done(frames: list[bytes], request: ModelRequest) -> list[bytes]:
+def repeat_done_event(frames: list[bytes], request: ModelRequest) -> list[bytes]:
     return [*frames, DONE] if request.stream else frames
 
 
-def repeat_events_after_done(frames: list[bytes], request: ModelRequest) -> list[bytes]:
+def repeat_events_after_end(frames: list[bytes], request: ModelRequest) -> list[bytes]:
     """Repeat the first half of the events after the end."""
     return [*frames, *_take_half(frames, request)] if request.stream else frames
 

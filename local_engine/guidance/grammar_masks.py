@@ -122,10 +122,10 @@ class GrammarCompiler:
         matcher = self._compile_cached(grammar, path)
         return lambda: GrammarMask(matcher.deep_copy())
 
-    def compile_triggered(
+    def compile_with_trigger(
         self, grammar: str, trigger: str, reasoning: ReasoningMarkers | None, path: Path, *, once: bool = False
     ) -> Callable[[], TokenMask]:
-        """Compile a grammar that starts at a trigger, and after the end of `reasoning` if that is given."""
+        """Compile a grammar that applies after a trigger, and with `reasoning` only after its end. Raises Fault."""
         matcher = self._compile_cached(grammar, path)
         skip_until = reasoning.close if reasoning else ""
         tokenizer = self._load_tokenizer()

@@ -189,7 +189,7 @@ class ChatPlanner:
                 return None
             grammar = write_call_grammar(tool_format, selection.functions, write_marker, parallel=parallel)
             skipped = reasoning if opened else None
-            return compiler.compile_triggered(grammar, tool_format.open, skipped, selection.path, once=not parallel)
+            return compiler.compile_with_trigger(grammar, tool_format.open, skipped, selection.path, once=not parallel)
         otherwise = None if selection.required else json_rule
         rules = write_tool_rules(tool_format, selection.functions, write_marker, parallel=parallel, otherwise=otherwise)
         grammar = write_reasoning_grammar(rules, reasoning, write_marker, opened=opened)

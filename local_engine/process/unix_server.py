@@ -32,7 +32,7 @@ async def serve_on_socket(
     *,
     attached: bool,
 ) -> None:
-    """Serve until told to stop. Raises OSError, and what `load` raises."""
+    """Serve until SIGTERM or SIGINT, or until the parent ends if `attached`. Raises OSError, and what `load` raises."""
     stop = _watch_for_stop(attached)
     runner = web.AppRunner(application, handler_cancellation=True, access_log=None)
     await runner.setup()

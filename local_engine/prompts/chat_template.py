@@ -95,9 +95,9 @@ def _write_json(value: Any, indent: int | None = None, ensure_ascii: bool = Fals
         raise SecurityError("tojson accepts an indent up to 16")
     known = {key: value for key, value in more.items() if key in ("separators", "sort_keys")}
     budget = spending.get()
-    budget.step(budget.weight(value))
+    budget.charge(budget.measure(value))
     text = json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **known)
-    budget.fits(len(text))
+    budget.check_size(len(text))
     return text
 
 

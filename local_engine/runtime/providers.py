@@ -19,7 +19,8 @@ Device: TypeAlias = Literal["auto", "cuda", "cpu"]
 WHEELS = ("onnxruntime", "onnxruntime-gpu")
 CUDART = "libcudart.so.13"
 GPU_INSTALL = (
-    "`uv pip install 'dragoman[gpu]'` (in a checkout `uv run --exact --no-default-groups --extra gpu dragoman serve`)"
+    "`uv pip install '.[gpu]'` in the checkout of dragoman (with uv's environment there,"
+    " `uv run --exact --no-default-groups --extra gpu dragoman serve`)"
 )
 
 
@@ -70,7 +71,9 @@ def _is_installed(name: str) -> bool:
 def _check_wheels() -> None:
     found = [name for name in WHEELS if _is_installed(name)]
     if not found:
-        raise ProviderError("onnxruntime is not installed: `uv pip install 'dragoman[local]'`, or [gpu] for CUDA")
+        raise ProviderError(
+            "onnxruntime is not installed: `uv pip install '.[local]'` in the checkout of dragoman, or [gpu] for CUDA"
+        )
     if len(found) > 1:
         raise ProviderError(
             "onnxruntime and onnxruntime-gpu are both installed, and each overwrites the other's files. To repair, run"

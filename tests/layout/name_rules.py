@@ -26,6 +26,7 @@ ALLOWED_PARTICIPLES: Mapping[str, str] = {
     "connection_made": "asyncio.Protocol calls it",
     "data_received": "asyncio.Protocol calls it",
     "connection_lost": "asyncio.Protocol calls it",
+    "unsafe_undefined": "jinja2's SandboxedEnvironment calls it",
     "item_added": "makes the event response.output_item.added",
     "item_done": "makes the event response.output_item.done",
     "part_added": "makes the event response.content_part.added",

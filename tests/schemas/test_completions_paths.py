@@ -36,12 +36,16 @@ def test_a_mistake_is_an_error_at_its_own_place(
         (
             "openai",
             {"prompt": ["a", 1]},
-            "prompt[1] is not valid: a list with a string in it holds nothing but strings",
+            "prompt[1] is not valid: a list that contains a string must contain only strings",
         ),
-        ("openai", {"prompt": [1, [2]]}, "prompt[1] is not valid: a list with a token in it holds nothing but tokens"),
+        (
+            "openai",
+            {"prompt": [1, [2]]},
+            "prompt[1] is not valid: a list that contains a token must contain only tokens",
+        ),
         ("openai", {"prompt": []}, "prompt must not be empty"),
         ("openai", {}, "prompt is required"),
-        ("openai", {"prompt": "x", "stream_options": {}}, "stream_options needs stream to be true"),
+        ("openai", {"prompt": "x", "stream_options": {}}, "stream_options requires stream to be true"),
         ("databricks", {"prompt": [[1]]}, "prompt[0] must be of type string, got array"),
     ],
 )

@@ -46,7 +46,7 @@ def test_other_profiles_add_fields(dialect: str, profile: str, added: set[str]) 
     assert not added & documented and added <= wider and documented <= wider
 
 
-def test_only_the_vllm_flavour_of_mindie_has_response_formats() -> None:
+def test_only_the_vllm_flavor_of_mindie_has_response_formats() -> None:
     assert "response_format" not in load("mindie/chat.request", "native")["properties"]
 
 

@@ -50,18 +50,19 @@ def test_one_mistake_is_one_error_at_its_own_place(
 
 
 RULES: list[tuple[str, str, Schema, str]] = [
-    ("openai", "documented", {"stream_options": {}}, "stream_options needs stream to be true"),
-    ("openai", "documented", {"tool_choice": "required"}, "a tool_choice other than none and auto needs tools"),
-    ("openai", "documented", {"input": None}, "one of input, previous_response_id, conversation and prompt is needed"),
+    ("openai", "documented", {"stream_options": {}}, "stream_options requires stream to be true"),
+    ("openai", "documented", {"tool_choice": "required"}, "a tool_choice other than none and auto requires tools"),
+    ("openai", "documented", {"input": None},
+     "the request must have input, previous_response_id, conversation or prompt"),
     ("openai", "documented", {"previous_response_id": "r", "conversation": "c"},
-     "previous_response_id and conversation exclude each other"),
-    ("databricks", "documented", {"stream_options": {}}, "stream_options needs stream to be true"),
-    ("databricks", "documented", {"background": False}, "Databricks has no background responses"),
-    ("databricks", "documented", {"store": True}, "Databricks stores no responses"),
-    ("databricks", "documented", {"conversation": "c"}, "Databricks has no conversations"),
-    ("databricks", "documented", {"service_tier": "auto"}, "Databricks chooses the service tier itself"),
-    ("databricks", "actual", {"background": False}, "Databricks has no background responses"),
-    ("databricks", "actual", {"store": True}, "Databricks stores no responses"),
+     "previous_response_id and conversation cannot be combined"),
+    ("databricks", "documented", {"stream_options": {}}, "stream_options requires stream to be true"),
+    ("databricks", "documented", {"background": False}, "Databricks does not support background responses"),
+    ("databricks", "documented", {"store": True}, "Databricks does not store responses"),
+    ("databricks", "documented", {"conversation": "c"}, "Databricks does not support conversations"),
+    ("databricks", "documented", {"service_tier": "auto"}, "Databricks does not let clients choose the service tier"),
+    ("databricks", "actual", {"background": False}, "Databricks does not support background responses"),
+    ("databricks", "actual", {"store": True}, "Databricks does not store responses"),
 ]  # fmt: skip
 
 

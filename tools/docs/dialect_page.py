@@ -31,8 +31,8 @@ _LEAST: Mapping[str, JsonObject] = {
 }
 _INTRODUCTION = (
     "`[]` means each item of a list, `[role=user]` each item of this kind, `(type=function)` an object of this kind. "
-    "The columns of other profiles show the differences from the `documented` one. Null on an optional field of a "
-    "request counts as absent. The numbers of the last column refer to the sources at the end."
+    "The columns of other profiles show the differences from the `documented` one. A null value of an optional field "
+    "of a request means that it is absent. The numbers of the last column refer to the sources at the end."
 )
 
 

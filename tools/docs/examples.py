@@ -42,7 +42,7 @@ _LONG = 100
 def build_body(root: Schema, place: Place, value: Json) -> dict[str, Json]:
     """Build the smallest object with the value at the place, below the top-level key that the place begins with."""
     name, rule = place[0].name, root["properties"][place[0].name]
-    return {name: _inside(root, rule, place, value) if len(place) > 1 else value}
+    return {name: _build_value(root, rule, place, value) if len(place) > 1 else value}
 
 
 def example(root: Schema, rule: Schema, name: str = "") -> Json:
@@ -59,7 +59,7 @@ def example_values(root: Schema, rule: Schema, name: str) -> list[Json]:
     return found
 
 
-def _inside(root: Schema, rule: Schema, place: Place, value: Json) -> Json:
+def _build_value(root: Schema, rule: Schema, place: Place, value: Json) -> Json:
     """Build the value of the rule for the first step of the place, including the values of the other steps."""
     step, name = place[0], place[1].name
     rule = resolve(root, rule)
@@ -68,13 +68,13 @@ def _inside(root: Schema, rule: Schema, place: Place, value: Json) -> Json:
     fixed = {step.when.key: step.when.values[0]} if step.when else {}
     fixed.update(_INNER.get((step.name, name), {}))
     if len(place) > 2:
-        child = next(part["properties"][name] for part in _parts(root, rule, fixed) if _has(part, name))
-        value = _inside(root, child, place[1:], value)
+        child = next(part["properties"][name] for part in _parts(root, rule, fixed) if _has_property(part, name))
+        value = _build_value(root, child, place[1:], value)
     found = _object(root, rule, {**fixed, name: value})
     return [found] if step.many else found
 
 
-def _has(part: Schema, name: str) -> bool:
+def _has_property(part: Schema, name: str) -> bool:
     return "x-source" in part.get("properties", {}).get(name, {})
 
 
@@ -82,7 +82,8 @@ def _object(root: Schema, rule: Schema, fixed: Mapping[str, Json]) -> dict[str, 
     body: dict[str, Json] = dict(fixed)
     properties: dict[str, Schema] = {}
     for part in _parts(root, rule, body):
-        properties.update({name: child for name, child in part.get("properties", {}).items() if _has(part, name)})
+        own = part.get("properties", {})
+        properties.update({name: child for name, child in own.items() if _has_property(part, name)})
         for name in part.get("required", ()):
             if name not in body:
                 body[name] = example(root, properties.get(name, _TEXT), name)
@@ -103,7 +104,7 @@ def _parts(root: Schema, rule: Schema, body: Mapping[str, Json]) -> Iterator[Sch
 def _candidates(root: Schema, rule: Schema, name: str) -> Iterator[Json]:
     rule = resolve(root, rule)
     if name in _BY_NAME and "type" in rule:
-        yield from (value for value in _BY_NAME[name] if _fits(rule, value))
+        yield from (value for value in _BY_NAME[name] if _is_allowed(rule, value))
         return
     plain = merge_all_of(rule)
     if "const" in plain:
@@ -117,7 +118,7 @@ def _candidates(root: Schema, rule: Schema, name: str) -> Iterator[Json]:
         yield from _of_type(root, plain, kind)
 
 
-def _fits(rule: Schema, value: Json) -> bool:
+def _is_allowed(rule: Schema, value: Json) -> bool:
     return jsonschema_rs.is_valid({"type": rule["type"]}, value)
 
 

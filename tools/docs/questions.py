@@ -110,7 +110,7 @@ def _question(root: Schema, one: Field, value: Json, protocol: str) -> Question:
         body["messages"] = [*before, *body["messages"], *after]
         path = ("messages", len(before), *path[2:])
     is_covered = names(place)[-2:] == ("content", "type") and value == "text"  # by the question for a list
-    return Question(body, path, _shown(value, "enum" in one.rule), is_covered, protocol)
+    return Question(body, path, _format_value(value, "enum" in one.rule), is_covered, protocol)
 
 
 def _path(place: Place) -> Path:
@@ -135,7 +135,7 @@ def _complete(message: JsonObject, place: Place) -> None:
         content.append({"type": "text", "text": "text"})
 
 
-def _shown(value: Json, word: bool) -> str:
+def _format_value(value: Json, word: bool) -> str:
     if isinstance(value, dict):
         return literal(value["type"]) if "type" in value else f"with {', '.join(map(code, value))}"
     if isinstance(value, list):

@@ -228,12 +228,12 @@ def _kind_of_object(found: Shape, condition: Schema, place: Place) -> When | Non
     values = [rule["const"]] if "const" in rule else rule.get("enum")
     if key not in ("role", "type") or values is None:
         return None
-    owner = found.fields.get((*_bare_last(place), Step(key)))
+    owner = found.fields.get((*_without_kind(place), Step(key)))
     allowed = owner.rule.get("enum", ()) if owner else ()
     return When(key, tuple(values), tuple(value for value in allowed if value is not None))
 
 
-def _bare_last(place: Place) -> Place:
+def _without_kind(place: Place) -> Place:
     return (*place[:-1], replace(place[-1], when=None))
 
 
@@ -244,13 +244,13 @@ def _words(condition: Schema) -> str:
 def _condition_words(condition: Schema) -> Iterator[str]:
     for name, rule in condition.get("properties", {}).items():
         if "const" in rule:
-            yield f"`{name}` is {_shown(rule['const'])}"
+            yield f"`{name}` is {_format_value(rule['const'])}"
         elif "enum" in rule.get("not", {}):
-            yield f"`{name}` is none of {', '.join(map(_shown, rule['not']['enum']))}"
+            yield f"`{name}` is none of {', '.join(map(_format_value, rule['not']['enum']))}"
         elif rule.get("minItems") == 1:
             yield f"`{name}` is not empty"
         elif "enum" in rule:
-            yield f"`{name}` is one of {', '.join(map(_shown, rule['enum']))}"
+            yield f"`{name}` is one of {', '.join(map(_format_value, rule['enum']))}"
         elif "minimum" in rule:
             yield f"`{name}` is at least {rule['minimum']}"
         elif "type" in rule:
@@ -262,5 +262,5 @@ def _condition_words(condition: Schema) -> Iterator[str]:
             yield f"`{name}` is given"
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "null" if value is None else f"`{value}`"

@@ -31,9 +31,9 @@ def write_pieces(value: Any, *, own: bool = False, continues: bool = False) -> I
     elif isinstance(value, list):
         yield from _array(value, own)
     elif isinstance(value, AnyValue):
-        yield from _any(value.value)
+        yield from _any_pieces(value.value)
     elif isinstance(value, str):
-        yield '"', own and not _like_number(value)
+        yield '"', own and not _looks_like_number(value)
         yield json.dumps(value, ensure_ascii=False)[1:], True
     else:
         yield json.dumps(value), True
@@ -63,12 +63,12 @@ def _array(value: list[Any], own: bool) -> Iterator[Piece]:
     yield "]", True
 
 
-def _any(value: str | int | float) -> Iterator[Piece]:
+def _any_pieces(value: str | int | float) -> Iterator[Piece]:
     text = json.dumps(value, ensure_ascii=False)
     yield text.removesuffix('"'), False
     if isinstance(value, str):
         yield '"', True
 
 
-def _like_number(text: str) -> bool:
+def _looks_like_number(text: str) -> bool:
     return text.replace(".", "", 1).removeprefix("-").isdigit()

@@ -91,7 +91,7 @@ def main() -> None:
     given = parser.parse_args()
     missing = [name for name in ("torch", "onnx", "tokenizers") if find_spec(name) is None]
     if missing:
-        sys.exit(f"training needs {', '.join(missing)}: uv pip install torch 'dragoman[local,export]'")
+        sys.exit(f"training needs {', '.join(missing)}: uv pip install torch '.[local,export]'")
     plan = Plan(given.steps, given.seconds, given.seed, given.rate, given.threads)
     print(train(given.target, plan, resume=given.resume))
 

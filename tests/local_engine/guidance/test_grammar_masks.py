@@ -149,7 +149,7 @@ async def test_the_grammar_starts_after_the_reasoning(
 
 def test_a_triggered_grammar_starts_at_its_marker(engine: Engine) -> None:
     compiler = GrammarCompiler(engine.tokenizer, engine.limits.vocab, engine.folder.eos)
-    mask = compiler.compile_triggered('start: "\\n" ("yes" | "no") "</call>"', "<call>", None, ())()
+    mask = compiler.compile_with_trigger('start: "\\n" ("yes" | "no") "</call>"', "<call>", None, ())()
     words = memoryview(bytearray(4 * 9)).cast("i")
 
     def write(text: str) -> None:

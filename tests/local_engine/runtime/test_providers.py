@@ -47,7 +47,7 @@ def simulate_cuda(monkeypatch: pytest.MonkeyPatch, devices: int = 1) -> None:
 
 def test_a_missing_onnxruntime_is_an_error_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     set_wheels(monkeypatch)
-    with pytest.raises(ProviderError, match=r"uv pip install 'dragoman\[local\]'"):
+    with pytest.raises(ProviderError, match=r"uv pip install '\.\[local\]'"):
         select_provider("cpu")
 
 
@@ -98,5 +98,5 @@ def test_cuda_without_its_runtime_library_is_an_error(monkeypatch: pytest.Monkey
     simulate_cuda(monkeypatch)
     driver = ctypes.CDLL("libcuda.so.1")
     monkeypatch.setattr(ctypes, "CDLL", lambda name: driver if name == "libcuda.so.1" else _no_library(name))
-    with pytest.raises(ProviderError, match=r"CUDA 13's runtime is not installed .*dragoman\[gpu\]"):
+    with pytest.raises(ProviderError, match=r"CUDA 13's runtime is not installed .*uv pip install '\.\[gpu\]'"):
         select_provider("cuda")

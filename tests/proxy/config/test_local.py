@@ -85,7 +85,7 @@ def test_a_missing_extra_is_an_error(model: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(embedded, "missing_libraries", lambda: ["onnxruntime"])
     (problem,) = problems(model.parent, "model_dir: tiny")
     assert (problem.code, problem.line, problem.column) == ("missing-extra", 2, 17)
-    assert problem.hint == "run: uv pip install 'dragoman[local]'"
+    assert problem.hint == "run: uv pip install '.[local]' in the checkout of dragoman"
 
 
 def test_the_default_folder_is_that_of_dragoman_mini(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ def test_text(run: Run) -> None:
     assert result.stdout == (
         "temperature must be at most 2, got 9\n"
         "  value: 9\n"
-        f"  source: {REFERENCE}; 0.001 is the least value recommended there\n"
+        f"  source: {REFERENCE}; the reference recommends at least 0.001\n"
         'top_p must be of type number or null, got string "x"\n'
         '  value: "x"\n'
         f"  source: {REFERENCE}\n"

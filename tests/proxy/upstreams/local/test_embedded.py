@@ -155,4 +155,4 @@ def test_without_the_extra_the_message_has_a_hint(elsewhere: Path) -> None:
     run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=30)
     assert run.returncode == 2
     assert "there is nothing to serve" in run.stderr
-    assert "uv pip install 'dragoman[local]'" in run.stderr
+    assert "uv pip install '.[local]'" in run.stderr
