@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 __all__ = ["count_steps"]
 
@@ -13,7 +14,7 @@ def count_steps(function: Callable[[], object]) -> int:
     """Call the function and count the lines of Python that run; each pass of a loop or comprehension counts."""
     steps = 0
 
-    def trace(frame: FrameType, event: str, argument: object) -> Callable[..., object]:
+    def trace(frame: FrameType, event: str, argument: object) -> Callable[..., Any]:
         nonlocal steps
         steps += event == "line"
         return trace

@@ -11,14 +11,14 @@ from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.translate.bridge import bridges
-from dragoman.contract.json_types import JsonObject
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.adapters.step_count import count_steps
 
 COUNT = 400
 USER: JsonObject = {"role": "user", "content": "x"}
 
 
-def write(dialect: str, protocol: str, request: JsonObject, profile: str = "actual", **policy: str) -> None:
+def write(dialect: str, protocol: str, request: JsonObject, profile: str = "actual", **policy: JsonValue) -> None:
     target = Target("m", profile=profile, policy=Policy(**policy))
     ctx = Context(profile, Call("POST", "/", request), Receipt(), target, request)
     dialects[dialect].called[protocol].write_request(request, ctx)
