@@ -20,10 +20,11 @@ _ALWAYS = ("role", "content")
 
 
 def rewrite_choices(body: JsonObject, part: str, rewrite: Callable[[JsonObject, JsonObject, Path], None]) -> JsonObject:
-    """The body with a copy of each choice and of its message (or delta), both given to `rewrite` to be altered."""
+    """The body with a copy of each choice and of its message (or delta), both given to `rewrite` to be altered. A
+    choice without one gets an empty one: some of Azure's chunks have none, and not every policy fills it in."""
     choices = []
     for i, choice in enumerate(body["choices"]):
-        choice = {**choice, part: dict(choice[part])}
+        choice = {**choice, part: dict(choice.get(part) or {})}
         rewrite(choice, choice[part], ("choices", i))
         choices.append(choice)
     return {**body, "choices": choices}

@@ -15,13 +15,22 @@ from dragoman.adapters.streams import Chunk, DeltaRun, Output, StreamWriter
 
 from .reply_reader import SSE
 
-__all__ = ["STREAM_HEADERS", "Answer", "AnswerWriter"]
+__all__ = ["STREAM_HEADERS", "Answer", "AnswerWriter", "PartlyWritten"]
 
 STREAM_HEADERS: Mapping[str, str] = {"Content-Type": SSE, "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 """The headers of every stream to a client."""
 
 Answer: TypeAlias = list[Output] | JsonObject
 """A part of a stream, or a whole reply, in canonical form and in the client's protocol."""
+
+
+class PartlyWritten(Exception):
+    """An output cannot be written, because of `error`. `data` are the bytes of the outputs before it."""
+
+    def __init__(self, data: bytes, error: Exception) -> None:
+        super().__init__()
+        self.data = data
+        self.error = error
 
 
 class AnswerWriter:
@@ -53,12 +62,13 @@ class AnswerWriter:
         return self._stream.failed if isinstance(self._stream, ResponsesStreamWriter) else None
 
     def write(self, answer: Answer) -> bytes:
-        """The bytes of a whole reply, or of a part of a stream; there may be none."""
+        """The bytes of a whole reply, or of a part of a stream; there may be none. Raises PartlyWritten, or what a
+        dialect's writer raises if it has written nothing."""
         if isinstance(answer, dict):
             return self._write_reply(answer)
         if self._stream is None:
             self._stream = self._served.write_stream(self._ctx)
-        data = self._write_output(answer[0]) if len(answer) == 1 else b"".join(map(self._write_output, answer))
+        data = self._write_output(answer[0]) if len(answer) == 1 else self._write_outputs(answer)
         self.has_begun = self.has_begun or bool(data)
         return data
 
@@ -79,6 +89,19 @@ class AnswerWriter:
         data = orjson.dumps(reply.body)
         self.status, self.reply_headers, self.has_begun = reply.status, reply.headers, True
         return data
+
+    def _write_outputs(self, outputs: list[Output]) -> bytes:
+        """What was written before an output that cannot be written is not lost: how far a client gets must not depend
+        on how many outputs came in one read."""
+        parts: list[bytes] = []
+        try:
+            parts.extend(map(self._write_output, outputs))
+        except Exception as error:
+            if not (data := b"".join(parts)):
+                raise
+            self.has_begun = True
+            raise PartlyWritten(data, error) from error
+        return b"".join(parts)
 
     def _write_output(self, output: Output) -> bytes:
         assert self._stream is not None

@@ -18,7 +18,7 @@ from dragoman.adapters.routes import Route
 from dragoman.adapters.streams import Chunk, DeltaRun, End
 from dragoman.adapters.streams import Output as StreamOutput
 
-from .answer_writer import STREAM_HEADERS, Answer, AnswerWriter
+from .answer_writer import STREAM_HEADERS, Answer, AnswerWriter, PartlyWritten
 from .conversation import Conversation
 from .guard import UnexpectedErrorGuard
 from .outcome import COMPLETE, NOTHING, OPEN, Outcome, Output, PlannedCall
@@ -244,6 +244,11 @@ class Attempt:
                 self.receipt.absorb(reader.receipt)
 
     def _fail_with(self, error: Exception) -> Output:
+        """End the attempt because of an exception. What was written before it goes to the client first."""
+        if isinstance(error, PartlyWritten):
+            self._state = "streaming"
+            ended = self._fail_with(error.error)
+            return ended._replace(data=error.data + ended.data)
         fault = self._guard.as_upstream_fault(error)
         conversation = self._conversation if self._state == "open" else None
         if conversation is not None and conversation.forget_provider_id(fault):

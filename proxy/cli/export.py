@@ -33,7 +33,7 @@ def export(
 ) -> None:
     """Export a Llama, Mistral, Qwen2, Qwen3 or Granite model to a folder that the local engine serves."""
     if importlib.util.find_spec("onnx") is None:
-        exit_with_error("exporting needs onnx: uv pip install 'dragoman[export]'")
+        exit_with_error("onnx is not installed; run in the checkout: uv pip install '.[export]'")
     from rich.console import Console
     from rich.progress import Progress
 

@@ -17,13 +17,13 @@ __all__ = ["fake"]
 def fake(
     dialect: Annotated[str | None, typer.Argument(help=f"One of: {', '.join(NAMES)}.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
-    behaviour: Annotated[str, typer.Option(help="What it does unless a request asks for something else.")] = "as-asked",
-    api_key: Annotated[str | None, typer.Option(help="The key to ask for. Default: none.")] = None,
+    behaviour: Annotated[str, typer.Option(help="What it does unless a request says otherwise.")] = "as-asked",
+    api_key: Annotated[str | None, typer.Option(help="The key to require. Default: none.")] = None,
     profile: Annotated[Profile, typer.Option(help="The profile of the dialect.")] = "actual",
     show_list: Annotated[bool, typer.Option("--list", allow_from_autoenv=False, help="List the behaviours.")] = False,
-    replay: Annotated[Path | None, typer.Option(help="Play the recordings of this folder instead.")] = None,
+    replay: Annotated[Path | None, typer.Option(help="Replay the recordings of this folder instead.")] = None,
 ) -> None:
-    """Run a fake provider on this machine, to try things out with."""
+    """Run a fake provider on this machine, to test clients and proxies."""
     from dragoman.contract import fakes
 
     if show_list:

@@ -1,7 +1,7 @@
 """The command line. Exit status: 0 success, 2 wrong usage or configuration, 130 interrupted.
 
-Each module beside this one holds a group of commands. A command imports what it needs when it runs, so that
-`dragoman --help` is quick.
+The other modules of this folder contain the commands. A command imports what it needs when it runs, so that
+`dragoman --help` is fast.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .configuration import check, init
 from .export import export
 from .fake import fake
 from .importing.commands import app as imports
-from .offline.commands import register
+from .payload.commands import register
 from .schema import schema
 from .serve import serve
 
@@ -41,8 +41,8 @@ def main() -> None:
     """Run the command that `sys.argv` names, and exit with its status."""
     if os.environ.get("DRAGOMAN_PORT", "").startswith("tcp://"):
         del os.environ["DRAGOMAN_PORT"]  # Kubernetes sets it if a service is called dragoman
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would read the metadata of every package here
-    gc.set_threshold(50_000, 20, 100)  # imported modules stay, so searching them for garbage is rarely worth the time
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # plugins would read the metadata of every package
+    gc.set_threshold(50_000, 20, 100)  # imported modules stay in memory: collect garbage rarely
     app(prog_name="dragoman")
 
 
@@ -53,7 +53,8 @@ def _print_version(requested: bool) -> None:
 
 
 @app.callback(
-    epilog="First steps: dragoman init; dragoman check; dragoman serve. Every option can be set in the environment."
+    epilog="First steps: dragoman init; dragoman check; dragoman serve. The help of a command names the environment"
+    " variables that set its options."
 )
 def options(
     version: Annotated[

@@ -1,4 +1,4 @@
-"""Lines for people who start the proxy: what it serves, and what to do next."""
+"""Messages at the start of the proxy: what it serves, and what to do next."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = [
     "suggest_first_requests",
 ]
 
-_MOST_NAMES = 12  # names of models in one line
+_MAX_NAMES = 12  # names of models in one line
 
 _WIDTH = 120
 _NO_ENGINE = f"""
-Or install the local engine, with which a small model answers at once: {embedded.INSTALL}"""
+Or install the local engine, which serves a small model at once; in the checkout: {embedded.INSTALL}"""
 
 
 def explain_missing_configuration() -> str:
@@ -44,16 +44,16 @@ def describe_origin(config: Config) -> str:
 def describe_models(config: Config) -> str:
     """The models that clients can ask for, in one line."""
     names = list(config.models)
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"models: {', '.join(names[:_MOST_NAMES])}{more}" if names else "no model is configured"
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"models: {', '.join(names[:_MAX_NAMES])}{more}" if names else "no model is configured"
 
 
 def describe_store(store: Store) -> str:
     """Where responses are stored and for how long, in one line."""
     time = format_seconds(store.retention)
     if store.kind == "sqlite":
-        return f"responses are kept for {time} in {store_path(store)}"
-    return f"responses are kept for {time} in memory" if store.kind == "memory" else "responses are not kept"
+        return f"responses are stored for {time} in {store_path(store)}"
+    return f"responses are stored for {time} in memory" if store.kind == "memory" else "responses are not stored"
 
 
 def suggest_first_requests(config: Config, url: str) -> Iterator[str]:

@@ -37,7 +37,7 @@ def serve(
     ] = None,
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
-        typer.Option(envvar="DRAGOMAN_LOG_LEVEL", help="What to log."),
+        typer.Option(envvar="DRAGOMAN_LOG_LEVEL", help="The lowest level to log."),
     ] = "info",
 ) -> None:
     """Serve the configured models."""
@@ -47,11 +47,11 @@ def serve(
     from .server_process import run
 
     form = log_format or ("console" if sys.stderr.isatty() else "json")
-    ready = _with_address(checked.config, host, port)
-    raise typer.Exit(run(ready, insecure=insecure, log_format=form, log_level=log_level))
+    with_address = _override_address(checked.config, host, port)
+    raise typer.Exit(run(with_address, insecure=insecure, log_format=form, log_level=log_level))
 
 
-def _with_address(config: Config, host: str | None, port: int | None) -> Config:
+def _override_address(config: Config, host: str | None, port: int | None) -> Config:
     """The configuration with the host and port of the command line, if they are given."""
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
     return config.model_copy(update={"server": config.server.model_copy(update=given)})

@@ -1,4 +1,4 @@
-"""The proxy as a process: it prints what it serves, and drains when a signal arrives.
+"""The proxy as a process: it prints a greeting, serves, and drains when a signal arrives.
 
 Imported when `dragoman serve` runs, because it loads the whole proxy.
 """
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.values import format_seconds
-from dragoman.proxy.server.lifecycle import CannotServe, Running, start
+from dragoman.proxy.server.lifecycle import RunningProxy, StartError, start
 from dragoman.proxy.upstreams.factory import describe_engines
 
 from .onboarding import describe_models, describe_store, suggest_first_requests
@@ -25,53 +25,54 @@ _T = TypeVar("_T")
 
 
 def run(config: Config, *, insecure: bool = False, log_format: str = "json", log_level: str = "info") -> int:
-    """Serve until SIGTERM or SIGINT; a second signal ends all waiting. Returns the exit status: 0, or 2 if the proxy
+    """Serve until SIGTERM or SIGINT; a second signal ends the waiting. Returns the exit status: 0, or 2 if the proxy
     cannot start."""
 
     async def serve() -> int:
         try:
-            running = await start(config, insecure=insecure, log_format=log_format, log_level=log_level)
-        except CannotServe as error:
+            proxy = await start(config, insecure=insecure, log_format=log_format, log_level=log_level)
+        except StartError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2
-        first_signal = _listen_to_signals(running)
-        _print_greeting(running)
+        first_signal = _listen_to_signals(proxy)
+        _print_greeting(proxy)
+        proxy.log_engines()
         gc.freeze()  # without gc.collect(): there are 60 000 objects to look at, and next to no garbage among them
         gc.set_threshold(50_000, 20, 100)
         await first_signal.wait()
-        _print_stopping(running)
-        await running.stop()
+        _print_stopping(proxy)
+        await proxy.stop()
         return 0
 
     return _run_in_fast_loop(serve)
 
 
-def _print_greeting(running: Running) -> None:
+def _print_greeting(proxy: RunningProxy) -> None:
     for line in (
-        f"dragoman listens on {running.url}",
-        f"for OpenAI clients: base_url={running.url}/v1",
-        describe_models(running.config),
-        describe_store(running.config.store),
-        *describe_engines(running.upstreams),
-        *suggest_first_requests(running.config, running.url),
+        f"dragoman listens on {proxy.url}",
+        f"for OpenAI clients: base_url={proxy.url}/v1",
+        describe_models(proxy.config),
+        describe_store(proxy.config.store),
+        *describe_engines(proxy.upstreams),
+        *suggest_first_requests(proxy.config, proxy.url),
     ):
         print(line, file=sys.stderr)
     sys.stderr.flush()
 
 
-def _print_stopping(running: Running) -> None:
-    if answers := running.answers:
-        longest = format_seconds(running.config.server.drain.timeout)
-        text = f"stopping: {answers} still to be answered, for at most {longest}; the same signal again ends them"
+def _print_stopping(proxy: RunningProxy) -> None:
+    if count := proxy.request_count:
+        longest = format_seconds(proxy.config.server.drain.timeout)
+        text = f"stopping: {count} still running, for at most {longest}; a second signal ends them"
         print(text, file=sys.stderr, flush=True)
 
 
-def _listen_to_signals(running: Running) -> asyncio.Event:
-    """An event that the first signal sets. The second signal sets `stopping_now`."""
+def _listen_to_signals(proxy: RunningProxy) -> asyncio.Event:
+    """An event that the first signal sets. The second signal sets `stop_now`."""
     first = asyncio.Event()
 
     def receive() -> None:
-        (running.stopping_now if first.is_set() else first).set()
+        (proxy.stop_now if first.is_set() else first).set()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

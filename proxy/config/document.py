@@ -38,8 +38,8 @@ class Node:
         return self.value
 
     @property
-    def shown(self) -> str:
-        """A scalar as the file has it: variables appear by name, never by value."""
+    def source_text(self) -> str:
+        """A scalar as written in the file: variables appear by name, never by value."""
         return str(self.value if self.raw is None else self.raw)
 
 

@@ -12,7 +12,11 @@ OLDEST, NEWEST = (1, 106, 2), (1, 109)
 """The tested versions of litellm: from OLDEST up to every release that begins with NEWEST. The older 1.82.7 and 1.82.8
 steal credentials."""
 
-INSTALL = "uv pip install 'dragoman[litellm]', in a checkout uv run --no-default-groups --extra litellm dragoman serve"
+INSTALL = (
+    "run in the checkout: uv run --no-default-groups --extra litellm dragoman serve,"
+    " or for another environment: uv pip install '.[litellm]'"
+)
+"""How to get the extra `litellm`. dragoman is not on PyPI."""
 
 
 def check_litellm(document: Document, name: str) -> None:

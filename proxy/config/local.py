@@ -63,7 +63,7 @@ def _folder(document: Document, name: str) -> ModelFolder | None:
     except (FolderError, OSError) as error:
         message, at = str(error), path if node is not None else ("providers", name, "engine")
         if node is not None and node.raw is not None:
-            message = message.replace(str(given), node.shown)
+            message = message.replace(str(given), node.source_text)
         document.add_problem(at, "bad-model", message, expected="a folder with an ONNX model and its tokenizer.json")
         return None
 
@@ -76,7 +76,7 @@ def _check_protocols(document: Document, name: str, served: tuple[str, ...]) -> 
         document.add_problem(path[:-1], "wrong-model", "this model only embeds texts", hint=hint, at_key=True)
     for i, item in enumerate(node.value if node is not None and isinstance(node.value, list) else ()):
         if isinstance(item.value, str) and item.value not in served:
-            message = f"the engine does not serve {item.shown} with this model"
+            message = f"the engine does not serve {item.source_text} with this model"
             message += "; the proxy serves responses over chat" if item.value == "responses" else ""
             document.add_problem((*path, i), "wrong-model", message, expected=f"one of: {', '.join(served)}", hint=hint)
 

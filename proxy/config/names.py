@@ -1,6 +1,6 @@
 """Names of models: which configured model serves a requested name, and what the upstream calls it.
 
-A configured model is a name, or a pattern in which `*` stands for any number of characters. An exact name wins over
+A configured model is a name, or a pattern in which `*` matches any number of characters. An exact name wins over
 patterns. Among patterns the most specific wins: the one with the longest text before its first `*`, then the longest.
 """
 

@@ -54,7 +54,7 @@ def _check_target(document: Document, model: str, position: int) -> None:
     for index, node in enumerate(document.items(*path, "lacks")):
         if isinstance(node.value, str) and node.value not in fields and not node.broken:
             hint = did_you_mean(node.value, fields)
-            message = f'there is no parameter "{node.shown}"'
+            message = f'there is no parameter "{node.source_text}"'
             document.add_problem((*path, "lacks", index), "unknown-parameter", message, hint=hint)
 
 
@@ -101,7 +101,7 @@ def _report_unknown(
     document: Document, path: tuple[str | int, ...], kind: str, section: str, known: Mapping[str, Node]
 ) -> None:
     node = document.find(path)
-    shown = node.shown if node else ""
+    shown = node.source_text if node else ""
     hint = did_you_mean(shown, known)
     if hint:
         close = hint.split('"')[1]

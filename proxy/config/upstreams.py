@@ -58,7 +58,7 @@ def _check_dialect(document: Document, name: str, dialect: Dialect) -> None:
         chosen = document.text("providers", name, key)
         if chosen and chosen not in known:
             node = document.find(("providers", name, key))
-            message = f"the dialect {dialect.name} has no {key} {node.shown if node else chosen}"
+            message = f"the dialect {dialect.name} has no {key} {node.source_text if node else chosen}"
             hint = did_you_mean(chosen, known)
             document.add_problem(
                 ("providers", name, key), f"unknown-{key}", message, expected=_one_of(known), hint=hint
@@ -114,7 +114,7 @@ def _check_protocols(document: Document, name: str, dialect: Dialect) -> None:
     for i, item in enumerate(node.value if node is not None and isinstance(node.value, list) else ()):
         if isinstance(item.value, str) and item.value not in known:
             what = f"the engine {dialect.name}" if dialect is LITELLM else f"the dialect {dialect.name}"
-            message = f"{what} does not call providers with {item.shown}"
+            message = f"{what} does not call providers with {item.source_text}"
             path = ("providers", name, "protocols", i)
             document.add_problem(path, "unknown-protocol", message, expected=_one_of(known))
 
@@ -190,7 +190,7 @@ def resolve_files(document: Document, folder: Path) -> None:
             continue
         file = folder / text
         node.value = str(file.absolute())
-        shown = node.shown if node.raw else str(file)
+        shown = node.source_text if node.raw else str(file)
         try:
             _try_read(file, path)
         except OSError as error:

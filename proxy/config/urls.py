@@ -61,7 +61,7 @@ def check_proxy_url(url: str) -> None:
         plain = False
     host = parts.netloc.rpartition("@")[2] if plain else ""
     if not plain or parts.scheme != "http" or port == 0 or not _HOST.fullmatch(host.removesuffix(f":{port}")):
-        raise BadUrl("this is no address of an HTTP proxy", form, _ENCODE)
+        raise BadUrl("this is not the address of an HTTP proxy", form, _ENCODE)
     if ":" in unquote(parts.username or ""):
         raise BadUrl("the user name in the address of the proxy contains a colon, which HTTP does not allow", form)
     if parts.path not in ("", "/") or "?" in url or "#" in url or parts.netloc.count("@") > 1:

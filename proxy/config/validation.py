@@ -78,7 +78,7 @@ def _add_invalid_value(document: Document, path: Path, at_key: bool) -> None:
     expected = schema_at(path[:-1]).get("propertyNames", {}) if at_key else schema_at(path)
     node = document.find(path)
     value = f'"{path[-1]}"' if at_key or node is None else _describe_value(node, path)
-    hint = did_you_mean(str(path[-1]) if at_key or node is None else node.shown, _options(expected))
+    hint = did_you_mean(str(path[-1]) if at_key or node is None else node.source_text, _options(expected))
     message = f"{dotted(path[:-1])} cannot have the key {value}" if at_key else f"{dotted(path)} cannot be {value}"
     document.add_problem(path, "invalid-value", message, expected=describe_schema(expected), hint=hint, at_key=at_key)
 

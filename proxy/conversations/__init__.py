@@ -1,3 +1,3 @@
-"""Conversations over Responses: what a request continues, and the stores that keep responses."""
+"""Conversations over Responses: the store of one key, and the stores of responses."""
 
 __all__: list[str] = []

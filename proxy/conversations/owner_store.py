@@ -1,4 +1,4 @@
-"""The store of one key, bounded in time: what a conversation recalls and saves. Whatever goes wrong is a Fault."""
+"""The part of the store that belongs to one key. Every operation has a timeout, and every error is a Fault."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ MAX_TURNS = 256
 """Responses in a conversation that is continued by `previous_response_id`."""
 
 STORE_TIMEOUT = 10.0
-"""Seconds for the store to do one thing."""
+"""Seconds for one operation of the store."""
 
 _T = TypeVar("_T")
 
 
 class OwnerStore:
-    """What belongs to other owners is as if it did not exist. All methods raise Fault."""
+    """The stored responses of one owner; those of others are not found. All methods raise Fault."""
 
     def __init__(self, store: ResponseStore, owner: str, deadline: Deadline) -> None:
         self._store = store
@@ -46,17 +46,19 @@ class OwnerStore:
         try:
             await self._wait(self._store.put(self._owner, record))
         except StoreError as error:
-            raise _create_fault("the response cannot be kept (ask with store: false to go without)", error) from error
+            raise _create_fault(
+                "the response cannot be stored (send store: false to continue without storing it)", error
+            ) from error
 
     async def load(self, response_id: str) -> StoredResponse | None:
-        """One response; None if the owner has none with this id."""
+        """Load a response; None if the owner has none with this id."""
         try:
             return await self._wait(self._store.get(self._owner, response_id))
         except StoreError as error:
             raise _create_fault("the store of responses cannot be used", error) from error
 
     async def delete(self, response_id: str) -> bool:
-        """True if there was one to delete."""
+        """Delete a response. True if there was one."""
         try:
             return await self._wait(self._store.delete(self._owner, response_id))
         except StoreError as error:

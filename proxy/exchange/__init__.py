@@ -1,3 +1,3 @@
-"""One exchange: admission, attempts, and the pump between the provider, the pipeline and the client."""
+"""One exchange: it reads the request, tries targets until one answers, and writes the response."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Trying a model's targets, one after the other, until one answers."""
+"""Attempts: the targets of a model are tried one after the other, until one answers."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from random import uniform
 
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Attempt
-from dragoman.proxy.routing.state import Candidate
+from dragoman.proxy.routing.targets import Candidate
 from dragoman.proxy.upstreams.errors import retry_decision
 
-from .answer import Answer
 from .context import RequestContext
+from .downstream import DownstreamResponse
 from .transfer import Transfer
 
 __all__ = ["MAX_ATTEMPTS", "try_targets"]
 
 MAX_ATTEMPTS = 3
-"""Tries in one exchange, second tries of the same target included. A try may be several calls."""
+"""The most tries in one exchange, second tries of the same target included. A try may make several calls."""
 
 _JITTER = (0.05, 0.25)  # seconds before the same target is tried again
 
 
-async def try_targets(ctx: RequestContext, candidates: Iterator[Candidate], answer: Answer) -> None:
-    """Try targets until one has written to the answer. Once the answer has begun, no other target is tried.
+async def try_targets(ctx: RequestContext, candidates: Iterator[Candidate], downstream: DownstreamResponse) -> None:
+    """Try targets until one has written to the client. As soon as the response has begun, no other target is tried.
 
     Raises Fault: the last target's, or the first reason why no target could be tried; and ClientDisconnected.
     """
@@ -41,11 +41,11 @@ async def try_targets(ctx: RequestContext, candidates: Iterator[Candidate], answ
         for is_first in (True, False):
             if not _start_try(ctx, candidate, attempt):
                 break
-            failed = await _try(ctx, candidate, attempt, answer)
+            failed = await _try(ctx, candidate, attempt, downstream)
             if failed is None:
                 return
             decision = retry_decision(failed)
-            if answer.response is not None or ctx.record.attempts >= MAX_ATTEMPTS or not decision.next_target:
+            if downstream.response is not None or ctx.record.attempts >= MAX_ATTEMPTS or not decision.next_target:
                 raise failed
             if not (is_first and decision.same_target):
                 break
@@ -54,19 +54,21 @@ async def try_targets(ctx: RequestContext, candidates: Iterator[Candidate], answ
     raise failed or refused or Fault("upstream_unavailable", "the model has no target", code="no_target")
 
 
-async def _try(ctx: RequestContext, candidate: Candidate, attempt: Attempt, answer: Answer) -> Fault | None:
-    """None if the attempt wrote to the answer, be it an error event at the end; else why it failed."""
-    answer.begin(attempt)
-    await Transfer(ctx, candidate, attempt, answer).run()
+async def _try(
+    ctx: RequestContext, candidate: Candidate, attempt: Attempt, downstream: DownstreamResponse
+) -> Fault | None:
+    """None if the attempt wrote to the client, even if it ended with an error event; otherwise why it failed."""
+    downstream.begin(attempt)
+    await Transfer(ctx, candidate, attempt, downstream).run()
     ctx.record.usage = attempt.answer.usage or ctx.record.usage
     if attempt.outcome.fault is not None and not attempt.answer.has_begun:
         return attempt.outcome.fault
-    await answer.end()
+    await downstream.end()
     return None
 
 
 def _start_try(ctx: RequestContext, candidate: Candidate, attempt: Attempt) -> bool:
-    """False if the exchange has no time left for it."""
+    """Begin a try. False if the exchange has no time left for it."""
     if not ctx.deadline.start_try(candidate.provider.timeouts.total):
         return False
     record = ctx.record

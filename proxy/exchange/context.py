@@ -1,4 +1,4 @@
-"""What one exchange carries through all its steps."""
+"""The context of a request: the objects that all steps of an exchange share."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["RequestContext"]
 
 @dataclass(slots=True)
 class RequestContext:
-    """A client's request and the pipeline that serves it. `store` is set once the key is known, if responses are
-    kept."""
+    """A client's request and the pipeline that serves it. If responses are stored, `store` is set as soon as the key is
+    known."""
 
     request: BaseRequest
     pipeline: Pipeline

@@ -1,7 +1,7 @@
-"""One exchange: a client's request with everything that happens to it.
+"""One exchange: a client's request, and everything that happens to it.
 
-Read the request, find the model's targets, try one after the other until one answers, write the answer. Whatever goes
-wrong is a Fault, which the client's dialect renders; and whatever happens, one line goes to the log.
+Read the request, find the model's targets, try one after the other until one answers, write the response. An error is a
+Fault, which the client's dialect renders. Every exchange writes one line to the log.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.telemetry.record import ExchangeRecord
 
-from .answer import Answer, create_answer
 from .attempts import try_targets
 from .context import RequestContext
+from .downstream import DownstreamResponse, create_downstream_response
 
 __all__ = ["Exchange"]
 
 
 class Exchange:
-    """Made inside the task that serves the request."""
+    """Created inside the task that serves the request."""
 
-    __slots__ = ("_answer", "_ctx", "_state", "_store", "deadline")
+    __slots__ = ("_ctx", "_downstream", "_state", "_store", "deadline")
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Exchange:
         record = ExchangeRecord(request_id, route.dialect.name, route.protocol)
         pipeline = Pipeline(route, call, has_store=store is not None, report_defect=self._report_defect)
         self._ctx = RequestContext(request, pipeline, record, self.deadline, server, log, mask)
-        self._answer: Answer | None = None
+        self._downstream: DownstreamResponse | None = None
         self._state = state
         self._store = store
 
@@ -70,8 +70,8 @@ class Exchange:
             response = await self._respond()
             record.status = response.status
             return response
-        except ClientDisconnected as gone:
-            return self._abort(gone.fault)
+        except ClientDisconnected as error:
+            return self._abort(error.fault)
         except ConnectionError:
             return self._abort(None)
         except asyncio.CancelledError:
@@ -79,12 +79,12 @@ class Exchange:
             raise
         finally:
             self.deadline.stop()
-            if self._answer is not None:
-                self._answer.close()
+            if self._downstream is not None:
+                self._downstream.close()
             self._ctx.log.write_exchange(record.to_log_line())
 
     async def _respond(self) -> StreamResponse:
-        """A response, whatever happens, unless the client is gone."""
+        """Serve the request, or answer with a fault. Raises an exception only if the client is gone."""
         try:
             return await self._serve()
         except (Fault, asyncio.CancelledError) as error:
@@ -98,19 +98,19 @@ class Exchange:
     async def _serve(self) -> StreamResponse:
         ctx, state = self._ctx, self._state
         pipeline, record, headers = ctx.pipeline, ctx.record, ctx.request.headers
-        caller = state.keys.caller(headers)
+        caller = state.keys.authenticate(headers)
         record.key = caller.name
         self.deadline.enter_phase("body", ctx.server.body_timeout)
-        pipeline.receive(await read_body(ctx.request, ctx.server.body_limit, self.deadline), state.task)
+        pipeline.receive(await read_body(ctx.request, ctx.server.body_limit, self.deadline), state.find_task)
         record.protocol = pipeline.route.protocol
         deployment = pipeline.deployment
-        record.model = model = state.model(pipeline.request.get("model"), deployment)
+        record.model = model = state.resolve_model(pipeline.request.get("model"), deployment)
         record.stream = pipeline.wants_stream
-        candidates = state.candidates(model, caller, read_extra_parameters(headers), deployment)
+        candidates = state.list_candidates(model, caller, read_extra_parameters(headers), deployment)
         await self._continue_conversation(caller.name or "")
-        self._answer = create_answer(ctx)
-        await try_targets(ctx, candidates, self._answer)
-        response = self._answer.response
+        self._downstream = create_downstream_response(ctx)
+        await try_targets(ctx, candidates, self._downstream)
+        response = self._downstream.response
         assert response is not None
         return response
 
@@ -123,18 +123,18 @@ class Exchange:
             ctx.pipeline.supply(*await ctx.store.recall(recall))
 
     async def _refuse(self, fault: Fault) -> StreamResponse:
-        ctx, answer = self._ctx, self._answer
+        ctx, downstream = self._ctx, self._downstream
         ctx.record.record_fault(fault)
-        if answer is not None and answer.response is not None:  # too late for a status
-            await answer.fail(fault)
-            return answer.response
+        if downstream is not None and downstream.response is not None:  # too late for a status
+            await downstream.fail(fault)
+            return downstream.response
         reply, headers = ctx.pipeline.render_fault(fault), {"x-request-id": ctx.record.request_id}
         response = create_fault_response(reply, ctx.request, headers, ctx.mask)
         ctx.record.bytes = len(response.body) if isinstance(response.body, bytes) else 0
         return response
 
     def _abort(self, fault: Fault | None) -> StreamResponse:
-        """Break the connection off. aiohttp wants a response, though nobody will read it."""
+        """Close the connection. aiohttp requires a response, which nobody reads."""
         ctx = self._ctx
         if fault is not None:
             ctx.record.record_fault(fault)
@@ -142,15 +142,15 @@ class Exchange:
             ctx.record.outcome = "client_left"
         if ctx.request.transport is not None:
             ctx.request.transport.abort()
-        response = None if self._answer is None else self._answer.response
+        response = None if self._downstream is None else self._downstream.response
         if response is not None:
             ctx.record.status = response.status
         return response or Response(status=499)
 
     def _report_defect(self, provider: str, error: Exception) -> None:
-        """Say where it happened, never the exception's text: it may quote the reply."""
+        """Log where it happened, without the exception's text, which may quote the reply."""
         place = "".join(traceback.format_tb(error.__traceback__))
-        identity = self._ctx.record.request_id
+        request_id = self._ctx.record.request_id
         self._ctx.log.error(
-            "defect", request_id=identity, provider=provider, error=type(error).__name__, traceback=place
+            "defect", request_id=request_id, provider=provider, error=type(error).__name__, traceback=place
         )

@@ -1,7 +1,7 @@
-"""The pump of an attempt: calls go to the upstream, replies to the attempt, its bytes to the client.
+"""The pump of an attempt: it sends calls to the upstream, feeds replies to the attempt, and writes to the client.
 
-Nothing is decided here but the deadlines. A request may need several calls: they run at the same time, a bounded number
-of them, and the first failure ends the others.
+It decides nothing but the deadlines. A request may need several calls: they run at the same time, up to a limit, and
+the first failure ends the others.
 """
 
 from __future__ import annotations
@@ -12,36 +12,38 @@ from collections.abc import Sequence
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import NOTHING, Attempt, Output, PlannedCall
 from dragoman.proxy.conversations.owner_store import mask_record
-from dragoman.proxy.routing.state import Candidate
+from dragoman.proxy.routing.targets import Candidate
 from dragoman.proxy.upstreams.interface import UpstreamResponse
 
-from .answer import Answer
 from .context import RequestContext
+from .downstream import DownstreamResponse
 
 __all__ = ["MAX_PARALLEL_CALLS", "Transfer"]
 
 MAX_PARALLEL_CALLS = 8
-"""Calls of one request that are under way at the same time."""
+"""The most calls of one request at the same time."""
 
 _FORWARDED = ("traceparent", "tracestate")
 
 
 class Transfer:
-    """One attempt's."""
+    """Runs one attempt."""
 
-    __slots__ = ("_answer", "_attempt", "_candidate", "_ctx", "_forwarded")
+    __slots__ = ("_attempt", "_candidate", "_ctx", "_downstream", "_forwarded")
 
-    def __init__(self, ctx: RequestContext, candidate: Candidate, attempt: Attempt, answer: Answer) -> None:
+    def __init__(
+        self, ctx: RequestContext, candidate: Candidate, attempt: Attempt, downstream: DownstreamResponse
+    ) -> None:
         self._ctx = ctx
         self._candidate = candidate
         self._attempt = attempt
-        self._answer = answer
+        self._downstream = downstream
         headers = ctx.request.headers
         self._forwarded = {name: headers[name] for name in _FORWARDED if name in headers}
         self._forwarded["x-request-id"] = ctx.record.request_id
 
     async def run(self) -> None:
-        """Make the attempt's calls, and those that follow from their replies. How it ended is in `attempt.outcome`.
+        """Make the attempt's calls, and those that follow from their replies. `attempt.outcome` says how it ended.
         Raises ClientDisconnected."""
         timeouts, streams = self._candidate.provider.timeouts, self._attempt.wants_stream
         calls = self._attempt.calls
@@ -51,10 +53,10 @@ class Transfer:
                 self._ctx.deadline.enter_phase("first_token", timeouts.first_token)
             else:
                 self._ctx.deadline.enter_phase("answer", timeouts.total)
-            calls = await self._make(calls[0]) if single else await self._make_all(calls)
+            calls = await self._make_call(calls[0]) if single else await self._make_calls(calls)
 
-    async def _make(self, call: PlannedCall) -> tuple[PlannedCall, ...]:
-        """Make one call; the calls that follow from it. A failure of the transport fails the attempt."""
+    async def _make_call(self, call: PlannedCall) -> tuple[PlannedCall, ...]:
+        """Make one call, and return the calls that follow from its reply. A transport failure fails the attempt."""
         ctx, attempt = self._ctx, self._attempt
         upstream = self._candidate.provider.upstream
         try:
@@ -74,7 +76,7 @@ class Transfer:
         return further
 
     async def _pump(self, call: int, response: UpstreamResponse) -> tuple[PlannedCall, ...]:
-        """Feed one reply to the attempt until it wants no more of it."""
+        """Feed one reply to the attempt until the attempt has read all that it needs."""
         attempt, deadline = self._attempt, self._ctx.deadline
         inter_token = self._candidate.provider.timeouts.inter_token
         further = await self._handle(attempt.start_reply(call, response.status, response.headers))
@@ -97,7 +99,7 @@ class Transfer:
         return further
 
     async def _handle(self, output: Output) -> tuple[PlannedCall, ...]:
-        """Do what an output says. Returns its further calls."""
+        """Save and write what the output contains, and return its further calls."""
         record, attempt = self._ctx.record, self._attempt
         if output.record is not None:
             output = await self._save(output)
@@ -108,13 +110,13 @@ class Transfer:
             if attempt.answer.has_begun:
                 record.record_fault(fault)
         if data:
-            await self._answer.write(data)
+            await self._downstream.write(data)
         if output.calls:
             record.attempts += 1
         return output.calls
 
     async def _save(self, output: Output) -> Output:
-        """Save the record of an output; what to do after that."""
+        """Save the record of an output, and return the output to continue with."""
         store, attempt = self._ctx.store, self._attempt
         assert store is not None and output.record is not None
         failed = attempt.outcome.fault is not None
@@ -126,9 +128,9 @@ class Transfer:
             self._ctx.record.cause = fault  # the client learns of a failure anyway
         return output if failed else attempt.confirm_save()
 
-    async def _make_all(self, calls: Sequence[PlannedCall]) -> tuple[PlannedCall, ...]:
+    async def _make_calls(self, calls: Sequence[PlannedCall]) -> tuple[PlannedCall, ...]:
         slots = asyncio.Semaphore(MAX_PARALLEL_CALLS)
-        tasks = [asyncio.create_task(self._make_in_turn(call, slots)) for call in calls]
+        tasks = [asyncio.create_task(self._make_in_slot(call, slots)) for call in calls]
         try:
             with self._ctx.deadline:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
@@ -143,9 +145,9 @@ class Transfer:
                 raise error
         return ()
 
-    async def _make_in_turn(self, call: PlannedCall, slots: asyncio.Semaphore) -> None:
+    async def _make_in_slot(self, call: PlannedCall, slots: asyncio.Semaphore) -> None:
         async with slots:
-            await self._make(call)
+            await self._make_call(call)
         if self._attempt.outcome.fault is not None:
             raise _CallFailed
 

@@ -1,7 +1,7 @@
-"""The HTTP server: aiohttp's low-level one, with the defaults of a gateway.
+"""The HTTP server: aiohttp's low-level server, with the defaults of a gateway.
 
-What the HTTP parser rejects is answered in HTTP/1.1 and by the application, without a byte of what came in. A client
-that leaves cancels its handler. There is no access log besides the application's own.
+The application answers requests that the HTTP parser rejects, in HTTP/1.1, and its answer quotes nothing of them. If a
+client leaves, its handler is cancelled. Only the application writes a log.
 
 This module alone uses parts of aiohttp's server that aiohttp does not document; `test_aiohttp_server_internals.py`
 names them, and the releases that have them.
@@ -26,13 +26,13 @@ from dragoman.adapters.faults import Fault
 __all__ = ["Application", "HttpServer", "RequestPayloadError", "send_continue"]
 
 _MOST_HEADERS = 100
-_LINGER = 2.0  # seconds in which the rest of a refused body is read, so that the client gets to read the answer
+_LINGER = 2.0  # seconds to read the rest of a refused body, so that the client can read the answer
 _ERROR = ERROR._replace(version=HttpVersion11)
 _DUPLICATE = re.compile("Duplicate .{1,40} header")
 
 
 class Application(Protocol):
-    """What answers the requests."""
+    """Answers the requests."""
 
     async def handle(self, request: BaseRequest) -> StreamResponse: ...
 
@@ -63,7 +63,7 @@ class HttpServer(Server):
 
 
 async def send_continue(request: BaseRequest) -> None:
-    """Send the interim response 100, which leaves the answer itself still to begin."""
+    """Send the interim response 100. The final response has not begun after it."""
     await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     request.writer.output_size = 0
 
@@ -76,10 +76,10 @@ class _Connection(RequestHandler):
     def __init__(self, application: Application, manager: Server, **options: Any) -> None:
         super().__init__(manager, loop=asyncio.get_running_loop(), **options)
         self._application = application
-        self._head_begun = False  # a part of a request's head has come, and not all of it
+        self._head_begun = False  # a part of a request's head has arrived, but not all of it
 
     def data_received(self, data: bytes) -> None:
-        """Tell a handler that waits for a body when the parser gave up on it: aiohttp leaves it waiting."""
+        """Wake a handler that waits for a body if the parser rejects the body: aiohttp leaves it waiting."""
         RequestHandler.data_received(self, data)
         self._head_begun = self._is_idle() and (self._head_begun or bool(data.strip(b"\r\n")))
         if self._messages and self._current_request is not None and isinstance(self._messages[-1][0], _ErrInfo):

@@ -5,10 +5,10 @@ event loop only if the new deadline is nearer than the armed timer, so it may be
 the timer fires early, it arms itself again for the current deadline.
 
 When a deadline passes, the exchange's task is cancelled; it is also cancelled when the client leaves. `with deadline:`
-around whatever waits tells the two apart: it raises the deadline's Fault if the deadline cancelled the task, and lets
-the CancelledError through if the client left. This is the only place that looks at a CancelledError. `interrupt` ends
-an exchange in the same way from outside. A task that works for the exchange's task is cancelled by it and never by the
-deadline; there, `with deadline:` leaves the decision to the exchange's own task. `as_fault` is the same for the two
+around code that waits distinguishes the two: it raises the deadline's Fault if the deadline cancelled the task, and
+lets the CancelledError through if the client left. This is the only place that looks at a CancelledError. `interrupt`
+ends an exchange in the same way from outside. A task that works for the exchange's task is cancelled by it and never by
+the deadline; there, `with deadline:` leaves the decision to the exchange's own task. `as_fault` is the same for the two
 places that run for every event of a stream.
 """
 
@@ -43,7 +43,7 @@ PHASES: dict[str, Phase] = {
 
 
 class Deadline:
-    """Made inside the task that it may cancel. `stop` it when the exchange is over."""
+    """Created inside the task that it may cancel. `stop` it when the exchange ends."""
 
     __slots__ = (
         "_armed",
@@ -126,7 +126,7 @@ class Deadline:
             raise resolved from None
 
     def stop(self) -> None:
-        """Cancel nothing any more."""
+        """Stop the timer. Nothing is cancelled from now on."""
         if self._handle is not None:
             self._handle.cancel()
         self._handle, self._armed = None, float("inf")

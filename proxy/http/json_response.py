@@ -1,4 +1,4 @@
-"""Whole responses: JSON bodies with the headers that every answer has, and faults in the client's dialect."""
+"""Whole responses: JSON bodies with the headers that every response has, and faults in the client's dialect."""
 
 from __future__ import annotations
 

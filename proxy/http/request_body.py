@@ -1,4 +1,4 @@
-"""Reading a client's request: its id, its host, its body. Everything that is wrong with one is a fault."""
+"""Reading a client's request: its id, its path, its host, its body. An invalid request raises Fault."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .deadline import Deadline
 
 __all__ = ["check_host", "choose_request_id", "get_path", "read_body"]
 
-_random = random.Random()  # an id is to be unique, not to be secret
+_random = random.Random()  # an id has to be unique, not secret
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?")
 _CHARSET = re.compile(r'charset\s*=\s*"?([^";\s]+)', re.IGNORECASE)
 
 
 def choose_request_id(headers: Mapping[str, str]) -> str:
-    """The client's own id where it is harmless, a new one otherwise."""
+    """The client's x-request-id if it is safe to log and return, otherwise a new id."""
     given = headers.get("x-request-id")
     return given if given is not None and _ID.fullmatch(given) else f"req-{_random.getrandbits(128):032x}"
 
 
 def get_path(request: BaseRequest) -> str:
-    """The path as it was sent, without query; an authority that came with it is ignored."""
+    """The path as the client sent it, without query. An authority before it is ignored."""
     raw = request.raw_path
     if not raw.startswith("/"):
         raw = request.rel_url.raw_path
@@ -39,19 +39,20 @@ def get_path(request: BaseRequest) -> str:
 
 
 def check_host(headers: Mapping[str, str]) -> None:
+    """Check the header Host. Raises Fault."""
     host = headers.get("Host")
     if host is not None and not _HOST.fullmatch(host):
         raise Fault("invalid_request", "the header Host is not a host name", code="bad_http")
 
 
 async def read_body(request: BaseRequest, limit: int, deadline: Deadline) -> bytes:
-    """The whole body, decompressed, of at most `limit` bytes. The deadline's current phase bounds the time.
-    Raises Fault."""
+    """Read the whole body, and decompress it; `limit` is in bytes, before and after. The deadline's current phase
+    limits the time. Raises Fault."""
     headers = request.headers
     _check_content_type(headers.get("Content-Type"))
     length = request.content_length
     if length is not None and length > limit:
-        raise _too_large(limit, length)
+        raise _too_large_fault(limit, length)
     try:
         decompressor = create_decompressor(headers.get("Content-Encoding"), limit)
         if "Expect" in headers:
@@ -62,7 +63,7 @@ async def read_body(request: BaseRequest, limit: int, deadline: Deadline) -> byt
         text = f"{error}; the header Content-Encoding may be gzip or deflate, for a body that is"
         raise Fault("invalid_request", text, code="invalid_content_encoding") from None
     except TooMuch:
-        raise _too_large(limit) from None
+        raise _too_large_fault(limit) from None
 
 
 async def _read(request: BaseRequest, limit: int, deadline: Deadline) -> bytes:
@@ -78,12 +79,12 @@ async def _read(request: BaseRequest, limit: int, deadline: Deadline) -> bytes:
     except RequestPayloadError:
         raise Fault("invalid_request", "the body is not valid HTTP/1.1", code="bad_http") from None
     if size > limit:
-        raise _too_large(limit)
+        raise _too_large_fault(limit)
     return body if len(parts) == 1 else b"".join(parts)
 
 
 async def _decompress(decompressor: Decompressor, body: bytes) -> bytes:
-    """What a whole body holds. Other tasks run between two slices of a large one."""
+    """Decompress a whole body. Other tasks run between two slices of a large one."""
     parts = []
     for part in decompressor.decompress(body):
         parts.append(part)
@@ -114,6 +115,6 @@ def _check_content_type(header: str | None) -> None:
         )
 
 
-def _too_large(limit: int, size: int | None = None) -> Fault:
+def _too_large_fault(limit: int, size: int | None = None) -> Fault:
     what = "the body is" if size is None else f"the body of {size} bytes is"
     return Fault("too_large", f"{what} larger than the limit of {limit} bytes", code="request_too_large")

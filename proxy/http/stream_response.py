@@ -1,11 +1,11 @@
-"""The client's side of an answer: a stream of events, or a whole body that is too large for one write.
+"""Responses to the client: a stream of events, or a whole body that is too large for one write.
 
-Response headers are held until the first bytes, so an early failure still gets its true HTTP status. They go out with
-the first bytes, or alone after `hold` seconds. From then on the exchange is committed: it can only go on, or end with
-an error event.
+Response headers are held until the first bytes, so an early failure still gets its true HTTP status. They are sent
+with the first bytes, or alone after `hold` seconds. Then the response is committed: it can only go on, or end with an
+error event.
 
-If the client's dialect allows comments, a stream that has begun is never silent for long: a comment every `ping`
-seconds keeps load balancers from closing the connection.
+If the client's dialect allows comments, a stream that is silent for `ping` seconds gets a comment, so that no load
+balancer closes the connection.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _BUFFERED = 64 * 1024  # bytes that are written without waiting for the client
 
 
 class ClientDisconnected(Exception):
-    """Nothing more can be sent to this client. `fault` says why, unless the client simply left."""
+    """Nothing more can be sent to the client. `fault` says why; it is None if the client left."""
 
     def __init__(self, fault: Fault | None = None) -> None:
-        super().__init__("the client is gone")
+        super().__init__("the client has left")
         self.fault = fault
 
 
 async def send_large(response: Response, request: BaseRequest, deadline: Deadline, stall: float) -> None:
-    """Send a whole response that may have to wait for its client. A small one is left to aiohttp. Raises
-    ClientDisconnected."""
+    """Send a whole response if it is too large for the socket's buffers; aiohttp sends a small one. `stall` is in
+    seconds. Raises ClientDisconnected."""
     if not isinstance(response.body, bytes) or len(response.body) <= _BUFFERED:
         return
     deadline.enter_phase("write", stall)
@@ -49,7 +49,7 @@ async def _send_whole(response: Response, request: BaseRequest) -> None:
 
 
 async def _send(sending: Awaitable[None], deadline: Deadline) -> None:
-    """Raises ClientDisconnected if the client reads nothing for too long, or is gone."""
+    """Raises ClientDisconnected if the client reads nothing for too long, or has left."""
     try:
         with deadline:
             await sending
@@ -60,14 +60,15 @@ async def _send(sending: Awaitable[None], deadline: Deadline) -> None:
 
 
 class EventStreamResponse:
-    """`head` gives the headers when it is time to send them, `stall` is how many seconds a client may leave a write
-    unread, `ping` how many seconds may pass without a write before a comment is sent; None for no comments."""
+    """A stream to the client. `get_headers` is called when the headers are sent. `stall` is how many seconds a client
+    may leave a write unread, `ping` after how many seconds without a write a comment is sent; None sends no
+    comments."""
 
     __slots__ = (
         "_committing",
         "_deadline",
-        "_head",
-        "_hold",
+        "_get_headers",
+        "_hold_timer",
         "_last_write",
         "_loop",
         "_ping",
@@ -75,46 +76,47 @@ class EventStreamResponse:
         "_pinging",
         "_request",
         "_stall",
+        "bytes_written",
         "response",
-        "written",
     )
 
     def __init__(
         self,
         request: BaseRequest,
         deadline: Deadline,
-        head: Callable[[], Mapping[str, str]],
+        get_headers: Callable[[], Mapping[str, str]],
         hold: float,
         stall: float,
         ping: float | None = None,
     ) -> None:
         self._request = request
         self._deadline = deadline
-        self._head = head
+        self._get_headers = get_headers
         self._stall = stall
         self._committing: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
-        self._hold = self._loop.call_later(hold, self._commit_alone)
+        self._hold_timer = self._loop.call_later(hold, self._start_commit)
         self._ping = ping
         self._last_write = 0.0
         self._ping_timer: asyncio.TimerHandle | None = None
         self._pinging: asyncio.Task[None] | None = None
         self.response: StreamResponse | None = None
-        self.written = 0
+        self.bytes_written = 0
 
     @property
     def is_committed(self) -> bool:
         return self.response is not None
 
     async def write(self, data: bytes) -> None:
-        """Send bytes, the headers before them; wait while the client does not keep up. Raises ClientDisconnected."""
+        """Send bytes, with the headers before the first ones. Waits while the client reads more slowly. Raises
+        ClientDisconnected."""
         self._deadline.enter_phase("write", self._stall)
         try:
-            if self._committing is not None:  # it may not have begun yet: there is one head, and this task sends it
+            if self._committing is not None:  # this task sends the headers, even if it has not begun yet
                 await self._committing
                 self._committing = None
             elif self.response is None:
-                self._hold.cancel()
+                self._hold_timer.cancel()
                 await self._commit()
             assert self.response is not None
             await self.response.write(data)
@@ -122,13 +124,13 @@ class EventStreamResponse:
             raise ClientDisconnected(self._deadline.as_fault(error)) from None
         except ConnectionError:
             raise ClientDisconnected from None
-        self.written += len(data)
+        self.bytes_written += len(data)
         if self._ping is not None:
             self._last_write = self._loop.time()
             self._ping_timer = self._ping_timer or self._loop.call_later(self._ping, self._ping_if_silent, self._ping)
 
     async def end(self, *, broken: bool) -> None:
-        """Close cleanly, or `broken`: flush what was written, then break the connection. Raises ClientDisconnected."""
+        """End the stream. If it is `broken`, close the connection after what was written. Raises ClientDisconnected."""
         self._stop_pings()
         transport = self._request.transport
         if broken and transport is not None:
@@ -139,17 +141,18 @@ class EventStreamResponse:
 
     def close(self) -> None:
         """Stop the timers."""
-        self._hold.cancel()
+        self._hold_timer.cancel()
         self._stop_pings()
         if self._committing is not None:
             self._committing.cancel()
 
-    def _commit_alone(self) -> None:
+    def _start_commit(self) -> None:
         self._committing = self._loop.create_task(self._commit())
         self._committing.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     def _ping_if_silent(self, ping: float) -> None:
-        """Every write ends an event, so a comment may follow it. A failure is ignored: the next write fails too."""
+        """Send a comment, which may follow any write, because every write ends an event. A failure is ignored: the next
+        write fails too."""
         due = self._last_write + ping - self._loop.time()
         if due <= 0:
             due = ping
@@ -166,7 +169,7 @@ class EventStreamResponse:
             self._pinging.cancel()
 
     async def _commit(self) -> None:
-        response = self.response = StreamResponse(headers=self._head())
+        response = self.response = StreamResponse(headers=self._get_headers())
         await response.prepare(self._request)
 
     def _get_response(self) -> StreamResponse:

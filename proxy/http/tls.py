@@ -1,4 +1,4 @@
-"""Whom to trust, and what to show, where TLS is spoken."""
+"""TLS: which authorities to trust, and which client certificate to present."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import ssl
 
 from dragoman.proxy.config.models import Tls
 
-__all__ = ["tls_context"]
+__all__ = ["create_tls_context"]
 
 
-def tls_context(tls: Tls) -> ssl.SSLContext | bool:
-    """True where the system's authorities will do. Raises OSError, ssl.SSLError included, for files that cannot be
-    used."""
+def create_tls_context(tls: Tls) -> ssl.SSLContext | bool:
+    """The context for a provider's `tls`; True if the system's authorities suffice. Raises OSError, ssl.SSLError
+    included, for files that cannot be used."""
     if tls.ca is None and tls.cert is None:
         return True
     context = ssl.create_default_context(cafile=tls.ca)

@@ -1,4 +1,4 @@
-"""Who may ask, and for which models."""
+"""Client keys, and the models that each of them may use."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from dragoman.proxy.config.names import matches
 __all__ = ["ANYONE", "CREDENTIALS", "Caller", "Keys"]
 
 CREDENTIALS = frozenset({"authorization", "api-key", "x-api-key", "proxy-authorization", "cookie"})
-"""Headers of a client that go no further than this module."""
+"""Request headers with a client's credentials. No other module reads them, and they are never forwarded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The holder of a key: its name in the log, and the patterns of the models that it may see."""
+    """The owner of a key: the key's name in the log, and the patterns of the models that it may use."""
 
     name: str | None
     models: tuple[str, ...] = ("*",)
 
-    def sees(self, model: str) -> bool:
+    def can_use(self, model: str) -> bool:
         return "*" in self.models or any(matches(pattern, model) for pattern in self.models)
 
 
@@ -32,31 +32,31 @@ ANYONE = Caller(None)
 
 
 class Keys:
-    """The configured keys. Without any, everyone may ask for everything."""
+    """The configured keys. If there are none, every client may use every model."""
 
     def __init__(self, keys: Sequence[Key]) -> None:
         self._known = [(_digest(key.key.get_secret_value()), Caller(key.name, tuple(key.models))) for key in keys]
 
-    def caller(self, headers: Mapping[str, str]) -> Caller:
-        """The caller with these credentials. Raises Fault; its text never holds a key."""
+    def authenticate(self, headers: Mapping[str, str]) -> Caller:
+        """Find the caller with the key in these headers. Raises Fault, whose text never contains a key."""
         if not self._known:
             return ANYONE
-        given = _given(headers)
+        given = _read_keys(headers)
         if not given:
-            raise _refused("no API key was given: send it as `Authorization: Bearer KEY` or in the header api-key")
+            raise _auth_fault("no API key was given: send it as `Authorization: Bearer KEY` or in the header api-key")
         if len(given) > 1:
-            raise _refused("the headers hold different API keys")
+            raise _auth_fault("the headers hold different API keys")
         digest = _digest(given.pop())
         found: Caller | None = None
-        for known, caller in self._known:  # all of them, so that time tells nothing
+        for known, caller in self._known:  # compare all of them: the time must not depend on which one it is
             if hmac.compare_digest(known, digest):
                 found = caller
         if found is None:
-            raise _refused("the API key is not known here")
+            raise _auth_fault("the API key is not known here")
         return found
 
 
-def _given(headers: Mapping[str, str]) -> set[str]:
+def _read_keys(headers: Mapping[str, str]) -> set[str]:
     scheme, _, token = headers.get("Authorization", "").partition(" ")
     found = {headers.get("api-key", "").strip(), headers.get("x-api-key", "").strip()}
     if scheme.lower() == "bearer":
@@ -68,5 +68,5 @@ def _digest(key: str) -> bytes:
     return sha256(key.encode("utf-8", "surrogateescape")).digest()
 
 
-def _refused(text: str) -> Fault:
+def _auth_fault(text: str) -> Fault:
     return Fault("auth", text, code="invalid_api_key")

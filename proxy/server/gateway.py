@@ -1,4 +1,4 @@
-"""The gateway: which request goes where, and what is answered when no address fits."""
+"""The gateway: it routes each request by its address, and answers those that no route matches."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.telemetry.record import ExchangeRecord
 
-from .model_listing import Desk, Inquiry, told
-from .stored_responses import METHODS, Retrieval
+from .model_listing import ModelQuery, ModelRoutes, list_models
+from .stored_responses import METHODS, StoredResponseHandler
 
 __all__ = ["Gateway"]
 
@@ -33,7 +33,7 @@ _STOPPING = Fault("overloaded", "the proxy is shutting down", code="shutting_dow
 
 
 class Gateway:
-    """Answers every request. `draining` makes /ready say 503."""
+    """Answers every request. `draining` makes /ready answer 503. `idle` is set while nothing is in `running`."""
 
     def __init__(
         self,
@@ -47,45 +47,45 @@ class Gateway:
         self.state = state
         self.store = store
         self.draining = False
-        self.running: set[Exchange | Retrieval] = set()
+        self.running: set[Exchange | StoredResponseHandler] = set()
         self.idle = asyncio.Event()
         self.idle.set()
         self._server = config.server
         self._routes = RouteTable(dialects, config.server.profiles)
-        self._desk = Desk(dialects)
+        self._model_routes = ModelRoutes(dialects)
         self.log = log
         self._mask = mask
 
     async def handle(self, request: BaseRequest) -> StreamResponse:
-        identity = choose_request_id(request.headers)
+        request_id = choose_request_id(request.headers)
         path = get_path(request)
         try:
             check_host(request.headers)
             if (route := self._routes.match(path)) is not None:
                 if request.method == "POST":
-                    return await self._exchange(request, identity, path, route)
-                return self._other_method(request, identity, "POST")
+                    return await self._run_exchange(request, request_id, path, route)
+                return self._answer_other_method(request, request_id, "POST")
             if (found := self._routes.match_stored(path)) is not None:
-                return await self._stored(request, identity, *found)
-            if (inquiry := self._desk.find(path)) is not None:
-                return self._tell(request, identity, path, inquiry)
+                return await self._handle_stored(request, request_id, *found)
+            if (query := self._model_routes.match(path)) is not None:
+                return self._list_models(request, request_id, path, query)
             if path in ("/live", "/ready"):
-                return self._health(request, identity, path)
+                return self._answer_health(request, request_id, path)
             raise self._routes.unknown_path(path)
         except Fault as fault:
-            return self.refuse(request, fault, identity)
+            return self._refuse(request, fault, request_id)
 
-    def refuse(self, request: BaseRequest, fault: Fault, identity: str, **headers: str) -> Response:
-        """Answer a request that belongs to no exchange, in the dialect that its path speaks of."""
+    def _refuse(self, request: BaseRequest, fault: Fault, request_id: str, **headers: str) -> Response:
+        """Answer a request that has no exchange, in the dialect of the closest route."""
         route = self._routes.closest_route(get_path(request))
         reply = render_fault(route, fault, Call(request.method, "", {}))
-        response = create_fault_response(reply, request, {"x-request-id": identity, **headers}, self._mask)
-        self.log.info("refused", request_id=identity, method=request.method, status=reply.status, fault=fault.code)
+        response = create_fault_response(reply, request, {"x-request-id": request_id, **headers}, self._mask)
+        self.log.info("refused", request_id=request_id, method=request.method, status=reply.status, fault=fault.code)
         return response
 
     def reject(self, request: BaseRequest, fault: Fault) -> Response:
-        """Answer what the HTTP server rejected, or what got past every handler."""
-        return self.refuse(request, fault, choose_request_id(request.headers))
+        """Answer a request that the HTTP server rejected, or an exception that no handler caught."""
+        return self._refuse(request, fault, choose_request_id(request.headers))
 
     def log_defect(self, error: BaseException | None) -> None:
         self.log.error("defect", exc_info=error)
@@ -95,60 +95,62 @@ class Gateway:
         for exchange in self.running:
             exchange.deadline.interrupt(Fault(_STOPPING.kind, _STOPPING.message, code=_STOPPING.code))
 
-    async def _exchange(self, request: BaseRequest, identity: str, path: str, route: Route) -> StreamResponse:
-        exchange = Exchange(request, identity, path, route, self.state, self.store, self._server, self.log, self._mask)
+    async def _run_exchange(self, request: BaseRequest, request_id: str, path: str, route: Route) -> StreamResponse:
+        exchange = Exchange(
+            request, request_id, path, route, self.state, self.store, self._server, self.log, self._mask
+        )
         self._begin(exchange)
         try:
             return await exchange.run()
         finally:
             self._end(exchange)
 
-    async def _stored(
-        self, request: BaseRequest, identity: str, route: Route, response_id: str, part: str
+    async def _handle_stored(
+        self, request: BaseRequest, request_id: str, route: Route, response_id: str, part: str
     ) -> StreamResponse:
         methods = METHODS.get(part)
         if methods is None:
             raise self._routes.unknown_path(get_path(request))
         if request.method not in methods:
-            return self._other_method(request, identity, ", ".join(methods))
-        record = ExchangeRecord(identity, route.dialect.name, route.protocol)
-        retrieval = Retrieval(request, record, route, response_id, part)
-        self._begin(retrieval)
+            return self._answer_other_method(request, request_id, ", ".join(methods))
+        record = ExchangeRecord(request_id, route.dialect.name, route.protocol)
+        handler = StoredResponseHandler(request, record, route, response_id, part)
+        self._begin(handler)
         try:
-            return await retrieval.run(self.state.keys, self.store, self.log, self._mask, self._server.write_stall)
+            return await handler.run(self.state.keys, self.store, self.log, self._mask, self._server.write_stall)
         finally:
-            self._end(retrieval)
+            self._end(handler)
 
-    def _begin(self, exchange: Exchange | Retrieval) -> None:
+    def _begin(self, exchange: Exchange | StoredResponseHandler) -> None:
         self.running.add(exchange)
         self.idle.clear()
 
-    def _end(self, exchange: Exchange | Retrieval) -> None:
+    def _end(self, exchange: Exchange | StoredResponseHandler) -> None:
         self.running.discard(exchange)
         if not self.running:
             self.idle.set()
 
-    def _tell(self, request: BaseRequest, identity: str, path: str, inquiry: Inquiry) -> Response:
-        """Answer a question about models. Raises Fault."""
+    def _list_models(self, request: BaseRequest, request_id: str, path: str, query: ModelQuery) -> Response:
+        """Answer a request about models. Raises Fault."""
         if request.method not in ("GET", "HEAD"):
-            return self._other_method(request, identity, "GET, HEAD")
-        public = inquiry.information.about == "none"
-        caller = ANYONE if public else self.state.keys.caller(request.headers)
+            return self._answer_other_method(request, request_id, "GET, HEAD")
+        is_public = query.information.about == "none"
+        caller = ANYONE if is_public else self.state.keys.authenticate(request.headers)
         call = Call(request.method, path, {}, dict(request.query), request.headers)
-        body = self._mask(serialize(told(inquiry, call, caller, self.state)))
-        self.log.info("told", request_id=identity, dialect=inquiry.dialect.name, key=caller.name, bytes=len(body))
-        return create_response(200, body, {"x-request-id": identity})
+        body = self._mask(serialize(list_models(query, call, caller, self.state)))
+        self.log.info("model_list", request_id=request_id, dialect=query.dialect.name, key=caller.name, bytes=len(body))
+        return create_response(200, body, {"x-request-id": request_id})
 
-    def _other_method(self, request: BaseRequest, identity: str, allowed: str) -> Response:
+    def _answer_other_method(self, request: BaseRequest, request_id: str, allowed: str) -> Response:
         allow = f"{allowed}, OPTIONS"
         if request.method == "OPTIONS":
-            return create_response(204, b"", {"x-request-id": identity, "Allow": allow})
-        fault = Fault("method_not_allowed", f"this address takes {allow}", code="method_not_allowed")
-        return self.refuse(request, fault, identity, Allow=allow)
+            return create_response(204, b"", {"x-request-id": request_id, "Allow": allow})
+        fault = Fault("method_not_allowed", f"this address allows the methods {allow}", code="method_not_allowed")
+        return self._refuse(request, fault, request_id, Allow=allow)
 
-    def _health(self, request: BaseRequest, identity: str, path: str) -> Response:
+    def _answer_health(self, request: BaseRequest, request_id: str, path: str) -> Response:
         if request.method not in ("GET", "HEAD"):
-            return self._other_method(request, identity, "GET, HEAD")
+            return self._answer_other_method(request, request_id, "GET, HEAD")
         draining = self.draining and path == "/ready"
         body = {"status": "draining" if draining else "ok"}
-        return create_response(503 if draining else 200, serialize(body), {"x-request-id": identity})
+        return create_response(503 if draining else 200, serialize(body), {"x-request-id": request_id})

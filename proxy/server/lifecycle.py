@@ -1,4 +1,4 @@
-"""Starting and stopping the proxy."""
+"""The life cycle of the proxy: start, run, drain, stop."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.telemetry.log import Log, create_log
 from dragoman.proxy.telemetry.mask import Mask, collect_secrets
 from dragoman.proxy.upstreams.credentials import CredentialObserver
-from dragoman.proxy.upstreams.factory import start_engines
+from dragoman.proxy.upstreams.factory import log_engines, start_engines
 from dragoman.proxy.upstreams.interface import Upstream
 from dragoman.proxy.upstreams.supervision.supervisor import EngineError
 
 from .gateway import Gateway
 
-__all__ = ["CannotServe", "Running", "start"]
+__all__ = ["RunningProxy", "StartError", "start"]
 
-_GRACE = 5.0  # seconds for interrupted exchanges to say why they end
+_GRACE = 5.0  # seconds for interrupted exchanges to send their fault
 
 
-class CannotServe(Exception):
+class StartError(Exception):
     """The proxy cannot start; the text says why, and what to do."""
 
 
-class Running:
-    """A proxy that listens. `stop` drains it."""
+class RunningProxy:
+    """A proxy that listens. `stop` drains it; `stop_now`, once set, ends all waiting of `stop`."""
 
     def __init__(self, config: Config, gateway: Gateway, server: HttpServer, listener: asyncio.Server) -> None:
         self.config = config
@@ -46,7 +46,7 @@ class Running:
         self._listener = listener
         self.host = config.server.host
         self.port: int = listener.sockets[0].getsockname()[1]
-        self.stopping_now = asyncio.Event()
+        self.stop_now = asyncio.Event()
 
     @property
     def url(self) -> str:
@@ -54,7 +54,7 @@ class Running:
         return f"http://{host}:{self.port}"
 
     @property
-    def answers(self) -> int:
+    def request_count(self) -> int:
         """How many requests are being answered."""
         return len(self._gateway.running)
 
@@ -62,9 +62,13 @@ class Running:
     def upstreams(self) -> list[Upstream]:
         return self._gateway.state.upstreams
 
+    def log_engines(self) -> None:
+        """Log the event `engine_ready` for each engine. Not part of `start`, so that a caller can print first."""
+        log_engines(self._gateway.state.routed_upstreams, self._gateway.log)
+
     async def stop(self) -> None:
-        """Say that we are going, wait `drain.delay`, refuse new connections, let running exchanges end until
-        `drain.timeout`, end the rest with a fault. `stopping_now` cuts all waiting short."""
+        """Report 503 at /ready for `drain.delay` seconds, then refuse new connections, let running exchanges end for
+        `drain.timeout` seconds, and end the rest with a fault. `stop_now` ends all waiting."""
         gateway = self._gateway
         gateway.draining = True
         await self._pause(self._drain.delay, asyncio.Event())
@@ -81,7 +85,7 @@ class Running:
             await gateway.store.close()
 
     async def _pause(self, seconds: float, until: asyncio.Event) -> None:
-        waits = [asyncio.ensure_future(event.wait()) for event in (until, self.stopping_now)]
+        waits = [asyncio.ensure_future(event.wait()) for event in (until, self.stop_now)]
         try:
             await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -98,20 +102,20 @@ async def start(
     log_level: str = "info",
     log_stream: BinaryIO | None = None,
     random: Random | None = None,
-) -> Running:
-    """Listen, in the running event loop. Raises CannotServe."""
+) -> RunningProxy:
+    """Start the engines, open the store, and listen, in the running event loop. Raises StartError."""
     server = config.server
     if not (config.keys or insecure or _is_loopback(server.host)):
-        raise CannotServe(
+        raise StartError(
             f"refusing to listen on {server.host} without keys: anyone who reaches it could use your providers.\n"
             "Add `keys:` to the configuration, listen on 127.0.0.1, or pass --insecure."
         )
     mask = Mask(collect_secrets(config))
     log = create_log(mask, log_format, log_level, log_stream)
-    state = _state(config, dialects, random, CredentialObserver(mask.add_secret, log.warning))
+    state = _create_state(config, dialects, random, CredentialObserver(mask.add_secret, log.warning))
     try:
-        await _engines(state, log)
-        store = await _store(config, log)
+        await _start_engines(state, log)
+        store = await _open_store(config, log)
     except BaseException:
         await state.close()
         raise
@@ -125,37 +129,37 @@ async def start(
             await store.close()
         reason = error.strerror or str(error)
         text = f"cannot listen on {server.host}:{server.port}: {reason}"
-        raise CannotServe(
-            f"{text}\nStop the process that holds the address, or take another port (--port, server.port)."
+        raise StartError(
+            f"{text}\nStop the process that uses the address, or choose another port (--port, server.port)."
         ) from None
-    return Running(config, gateway, web_server, listener)
+    return RunningProxy(config, gateway, web_server, listener)
 
 
-def _state(
+def _create_state(
     config: Config, dialects: Mapping[str, Dialect], random: Random | None, observer: CredentialObserver
 ) -> RouterState:
     try:
         return RouterState(config, dialects, random, observer=observer)
     except OSError as error:  # ssl.SSLError included
-        raise CannotServe(f"a provider's TLS files or key file cannot be read: {error}") from None
+        raise StartError(f"a provider's TLS files or key file cannot be read: {error}") from None
     except BadKeyFile as error:
-        raise CannotServe(f"a provider's key file does not contain a valid key: {error}") from None
+        raise StartError(f"a provider's key file contains no key: {error}") from None
 
 
-async def _engines(state: RouterState, log: Log) -> None:
+async def _start_engines(state: RouterState, log: Log) -> None:
     try:
         await start_engines(state.routed_upstreams, log)
     except EngineError as error:
-        raise CannotServe(str(error)) from None
+        raise StartError(str(error)) from None
 
 
-async def _store(config: Config, log: Log) -> ResponseStore | None:
+async def _open_store(config: Config, log: Log) -> ResponseStore | None:
     try:
         return await open_store(config.store, lambda error: log.error("store", reason=error.reason, message=str(error)))
     except StoreError as error:
         place = "XDG_STATE_HOME to a folder" if config.store.path is None else "store.path to a file"
-        hint = f"Set {place} that can be written to, or store.kind in the configuration to memory or none."
-        raise CannotServe(f"{error}\n{hint}") from None
+        hint = f"Set {place} that can be written to, or set store.kind in the configuration to memory or none."
+        raise StartError(f"{error}\n{hint}") from None
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,8 +1,8 @@
-"""Addresses that tell of models instead of asking one.
+"""Lists and descriptions of models, at the addresses that each dialect has for them.
 
-Whoever asks hears of the models that its key may use, and of no others: a model that it may not use is answered like
-one that does not exist. Patterns are left out of lists, for nobody can ask for a pattern, and only its provider knows
-the names that it stands for; a name that a pattern covers is there when it is asked for.
+Models that a key may not use are hidden: they are not listed, and a request for one is answered like a request for a
+model that does not exist. Lists do not contain patterns, because no client can request a pattern, and only the provider
+knows the names that match it. A request for one name that matches a pattern is answered.
 """
 
 from __future__ import annotations
@@ -17,54 +17,55 @@ from dragoman.adapters.listing import Information, Listed
 from dragoman.proxy.routing.keys import Caller
 from dragoman.proxy.routing.state import RouterState
 
-__all__ = ["Desk", "Inquiry", "told"]
+__all__ = ["ModelQuery", "ModelRoutes", "list_models"]
 
 _NAME = "{name}"
 
 
 @dataclass(frozen=True, slots=True)
-class Inquiry:
-    """A question about models; `name` where the address has one."""
+class ModelQuery:
+    """A request about models. `name` is the model in the address, "" if there is none."""
 
     dialect: Dialect
     information: Information
     name: str = ""
 
 
-class Desk:
-    """Which address tells of what."""
+class ModelRoutes:
+    """The addresses of model lists and model descriptions, for all dialects."""
 
     def __init__(self, dialects: Mapping[str, Dialect]) -> None:
-        self._exact: dict[str, Inquiry] = {}
-        self._named: dict[str, Inquiry] = {}
+        self._exact: dict[str, ModelQuery] = {}
+        self._named: dict[str, ModelQuery] = {}
         for dialect in dialects.values():
             for information in dialect.information.values():
                 for pattern in information.paths:
                     known = self._named if pattern.endswith(_NAME) else self._exact
-                    known[pattern.removesuffix(_NAME)] = Inquiry(dialect, information)
+                    known[pattern.removesuffix(_NAME)] = ModelQuery(dialect, information)
 
-    def find(self, path: str) -> Inquiry | None:
+    def match(self, path: str) -> ModelQuery | None:
+        """The query that belongs to the path, or None."""
         if (exact := self._exact.get(path)) is not None:
             return exact
-        for start, inquiry in self._named.items():
+        for start, query in self._named.items():
             if path.startswith(start) and len(path) > len(start):
-                return Inquiry(inquiry.dialect, inquiry.information, unquote(path[len(start) :]))
+                return ModelQuery(query.dialect, query.information, unquote(path[len(start) :]))
         return None
 
 
-def told(inquiry: Inquiry, call: Call, caller: Caller, state: RouterState) -> JsonObject:
-    """The answer's body. Raises Fault."""
-    return inquiry.information.write(_models(inquiry, call, caller, state), call)
+def list_models(query: ModelQuery, call: Call, caller: Caller, state: RouterState) -> JsonObject:
+    """The body of the response. Raises Fault."""
+    return query.information.write(_select_models(query, call, caller, state), call)
 
 
-def _models(inquiry: Inquiry, call: Call, caller: Caller, state: RouterState) -> list[Listed]:
-    about = inquiry.information.about
+def _select_models(query: ModelQuery, call: Call, caller: Caller, state: RouterState) -> list[Listed]:
+    about = query.information.about
     if about == "none":
         return []
     if about == "all":
-        return state.listed(caller)
+        return state.list_models(caller)
     if about == "named":
-        return [state.described(inquiry.name, caller)]
-    named = inquiry.dialect.deployment_header
+        return [state.describe_model(query.name, caller)]
+    named = query.dialect.deployment_header
     deployment = call.headers.get(named) if named else None
-    return [state.described(state.model(call.query.get("model"), deployment), caller)]
+    return [state.describe_model(state.resolve_model(call.query.get("model"), deployment), caller)]

@@ -1,7 +1,7 @@
-"""Asking for responses that are kept, below the address that made them (OpenAI OpenAPI 2.3):
+"""Requests for stored responses, at addresses below the one that creates them (OpenAI OpenAPI 2.3):
 
-    GET /{id}                the response          DELETE /{id}          deletes it, here
-    GET /{id}/input_items    what it answered      POST /{id}/cancel     refused: nothing runs in the background
+    GET /{id}                the response          DELETE /{id}          deletes it from dragoman's store
+    GET /{id}/input_items    its input             POST /{id}/cancel     refused: no response runs in the background
 
 A response that belongs to another key is not found.
 """
@@ -32,13 +32,16 @@ from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.telemetry.record import ExchangeRecord
 from dragoman.schemas import load
 
-__all__ = ["METHODS", "Retrieval"]
+__all__ = ["METHODS", "StoredResponseHandler"]
 
-_SHOWN = 100  # characters of a client's value in a message
+_MAX_QUOTED = 100  # characters of a client's value in a message
 
 
-class Retrieval:
-    """One request. Made inside the task that serves it."""
+class StoredResponseHandler:
+    """Answers one request. Created inside the task that serves the request.
+
+    `part` is the end of the path, after the response's id: "", `input_items` or `cancel`.
+    """
 
     def __init__(self, request: BaseRequest, record: ExchangeRecord, route: Route, response_id: str, part: str) -> None:
         self.deadline = Deadline()
@@ -46,10 +49,10 @@ class Retrieval:
         self._record = record
         self._route = route
         self._id = response_id
-        self._verb = _VERBS[part][request.method]
+        self._action = _ACTIONS[part][request.method]
 
     async def run(self, keys: Keys, store: ResponseStore | None, log: Log, mask: Mask, stall: float) -> StreamResponse:
-        """Answer, with one line in the log. Raises CancelledError if the client has left."""
+        """Answer the request, and log one line. Raises CancelledError if the client has left."""
         try:
             response = await self._respond(keys, store, mask)
             await send_large(response, self._request, self.deadline, stall)
@@ -67,11 +70,11 @@ class Retrieval:
     async def _respond(self, keys: Keys, store: ResponseStore | None, mask: Mask) -> Response:
         record, headers = self._record, {"x-request-id": self._record.request_id}
         try:
-            caller = keys.caller(self._request.headers)
+            caller = keys.authenticate(self._request.headers)
             record.key = caller.name
             if store is None:
-                raise _unknown(self._id, "this proxy keeps no responses (its store is of the kind none)")
-            body = await self._verb(self, OwnerStore(store, caller.name or "", self.deadline))
+                raise _not_found(self._id, "this proxy stores no responses (store.kind is none)")
+            body = await self._action(self, OwnerStore(store, caller.name or "", self.deadline))
             response = create_response(200, serialize(body), headers)
         except Fault as fault:
             record.record_fault(fault)
@@ -81,19 +84,17 @@ class Retrieval:
         record.bytes = len(response.body) if isinstance(response.body, bytes) else 0
         return response
 
-    # Verbs
-
     async def _retrieve(self, store: OwnerStore) -> JsonObject:
         stored = await self._load(store)
         if self._request.query.get("stream", "").lower() == "true":
-            text = "stream=true cannot be served: only a response in the background streams again, and there are none"
+            text = "stream=true is not supported: only background responses can be streamed again"
             raise Fault("invalid_request", text, ("stream",), True, code="unsupported_value")
         self._check_include()
         return stored.response
 
     async def _delete(self, store: OwnerStore) -> JsonObject:
         if not await store.delete(self._id):
-            raise _unknown(self._id)
+            raise _not_found(self._id)
         return {"id": self._id, "object": "response", "deleted": True}
 
     async def _list_input_items(self, store: OwnerStore) -> JsonObject:
@@ -103,42 +104,43 @@ class Retrieval:
 
     async def _cancel(self, store: OwnerStore) -> JsonObject:
         await self._load(store)
-        text = "only a response in the background can be cancelled; this one is not"
+        text = "only a background response can be cancelled, and this is none"
         raise Fault("invalid_request", text, ("response_id",), self._id)
 
     async def _load(self, store: OwnerStore) -> StoredResponse:
         stored = await store.load(self._id)
         if stored is None:
-            raise _unknown(self._id)
+            raise _not_found(self._id)
         return stored
 
     def _check_include(self) -> None:
-        """Whatever can be included is kept and shown anyway; anything else is refused."""
+        """Refuse unknown values of `include`. The known ones have no effect: dragoman always includes everything."""
         query = self._request.query
         for i, word in enumerate([*query.getall("include[]", ()), *query.getall("include", ())]):
-            if word not in _includable():
-                text = f"include[{i}] is not valid: expected one of {', '.join(_includable())}, got {word[:_SHOWN]!r}"
+            if word not in _list_includable():
+                expected = ", ".join(_list_includable())
+                text = f"include[{i}] is not valid: expected one of {expected}, got {word[:_MAX_QUOTED]!r}"
                 raise Fault("invalid_request", text, ("include", i), word, code="invalid_value")
 
 
-_Verb = Callable[[Retrieval, OwnerStore], Awaitable[JsonObject]]
+_Action = Callable[[StoredResponseHandler, OwnerStore], Awaitable[JsonObject]]
 
-_VERBS: Mapping[str, Mapping[str, _Verb]] = {
-    "": {"GET": Retrieval._retrieve, "DELETE": Retrieval._delete},
-    "input_items": {"GET": Retrieval._list_input_items},
-    "cancel": {"POST": Retrieval._cancel},
+_ACTIONS: Mapping[str, Mapping[str, _Action]] = {
+    "": {"GET": StoredResponseHandler._retrieve, "DELETE": StoredResponseHandler._delete},
+    "input_items": {"GET": StoredResponseHandler._list_input_items},
+    "cancel": {"POST": StoredResponseHandler._cancel},
 }
 
-METHODS: Mapping[str, tuple[str, ...]] = {part: tuple(verbs) for part, verbs in _VERBS.items()}
-"""What may be done with a response, and with a part of it."""
+METHODS: Mapping[str, tuple[str, ...]] = {part: tuple(actions) for part, actions in _ACTIONS.items()}
+"""The methods of a response's address, and of the addresses below it."""
 
 
 @cache
-def _includable() -> tuple[str, ...]:
+def _list_includable() -> tuple[str, ...]:
     words: list[str] = load("openai/responses.request")["properties"]["include"]["items"]["enum"]
     return tuple(words)
 
 
-def _unknown(response_id: str, why: str = "it is unknown, deleted, or too old") -> Fault:
-    text = f"there is no response {response_id[:_SHOWN]!r}: {why}"
+def _not_found(response_id: str, why: str = "it is unknown, deleted, or too old") -> Fault:
+    text = f"there is no response {response_id[:_MAX_QUOTED]!r}: {why}"
     return Fault("not_found", text, ("response_id",), response_id, code="response_not_found")

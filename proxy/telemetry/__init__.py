@@ -1,3 +1,3 @@
-"""The log, the secrets that it hides, and what it says about an exchange."""
+"""The log, the secrets that it masks, and the record of an exchange."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""The log: one line for each event on standard error, one event for each exchange, and no secret in any of them."""
+"""The log: one line on standard error for each event, one event for each exchange. Secrets are masked."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from .mask import Mask
 __all__ = ["Log", "create_log"]
 
 _LEVELS = ("debug", "info", "warning", "error", "critical")
-"""No event is critical: at this level nothing is written."""
+"""There are no critical events: at this level the log is empty."""
 
 _WORD = re.compile(r"[^\s\"'=\\]+")
-"""A text that needs no quotes in a line for people."""
+"""A text that needs no quotes in a line of the style console."""
 
 Renderer: TypeAlias = Callable[[dict[str, Any]], bytes]
 
 
 class Log:
-    """Writes each event as one line, in one step: there is one for each exchange, so it must cost next to nothing.
+    """Writes each event as one line, with one write. Every exchange writes one, so speed matters.
 
-    An event is a word with fields. The field `exc_info` is an exception, whose traceback is written.
+    An event is a word with fields. If the field `exc_info` is an exception, its traceback is written.
     """
 
     def __init__(self, mask: Mask, render: Renderer, level: str, stream: BinaryIO) -> None:
         self._mask = mask
         self._render = render
         self._stream = stream
-        self._least = _LEVELS.index(level)
+        self._min_level = _LEVELS.index(level)
         self._second = 0
         self._stamp = ""
 
@@ -52,11 +52,11 @@ class Log:
         self._write(3, event, fields)
 
     def write_exchange(self, line: dict[str, Any]) -> None:
-        """The same as `info("exchange", **line)`, without a copy: the line is altered."""
+        """Do what `info("exchange", **line)` does, without copying the line: it is altered."""
         self._write(1, "exchange", line)
 
     def _write(self, level: int, event: str, line: dict[str, Any]) -> None:
-        if level < self._least:
+        if level < self._min_level:
             return
         line["event"] = event
         line["level"] = _LEVELS[level]
@@ -83,7 +83,7 @@ def _render_json(line: dict[str, Any]) -> bytes:
     return orjson.dumps(line, default=str)
 
 
-def _render_for_people(line: dict[str, Any]) -> bytes:
+def _render_console(line: dict[str, Any]) -> bytes:
     """The time, the level, the event, then `name=value` for each field. Unprintable characters are escaped, so that no
     value can send commands to a terminal."""
     head = [str(line.pop("timestamp")), f"{line.pop('level'):<8}", str(line.pop("event"))]
@@ -101,4 +101,4 @@ def _escape_unprintable(character: str) -> str:
     return character if character.isprintable() else f"\\u{ord(character):04x}"
 
 
-_RENDERERS: Mapping[str, Renderer] = {"json": _render_json, "console": _render_for_people}
+_RENDERERS: Mapping[str, Renderer] = {"json": _render_json, "console": _render_console}

@@ -1,4 +1,4 @@
-"""Secrets: which ones the configuration holds, and how they are taken out of everything that is written."""
+"""Masking of secrets in everything that dragoman writes, and the list of the configuration's secrets."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dragoman.proxy.config.models import Config
 
 __all__ = ["Mask", "collect_secrets"]
 
-_KEPT = 4  # learned secrets of one owner
-_SHORTEST = 8  # characters of a text that counts as a secret
+_MAX_ADDED = 4  # the latest secrets of one owner that are masked
+_MIN_LENGTH = 8  # characters of a text that is masked
 
 
 class Mask:
     """Replaces secrets in bytes with `***`: those given, and those added while the proxy runs.
 
-    Texts of fewer than 8 characters are not masked: keys for servers that want none are that short, and replies would
-    lose ordinary words to them.
+    Texts of fewer than 8 characters are not masked: placeholder keys, for servers that require none, are that short,
+    and masking them would remove ordinary words from replies.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -30,16 +30,16 @@ class Mask:
         self._compile()
 
     def add_secret(self, owner: str, secret: str) -> None:
-        """Mask this secret too. It replaces the owner's last one, which may still be in use: the latest four of each
+        """Mask this secret too. It replaces the owner's last one, which may still be in use, so the latest four of each
         owner are masked."""
         known = self._added.get(owner, ())
         if secret not in known:
-            self._added[owner] = (*known, secret)[-_KEPT:]
+            self._added[owner] = (*known, secret)[-_MAX_ADDED:]
             self._compile()
 
     def _compile(self) -> None:
         secrets = (*self._given, *(secret for known in self._added.values() for secret in known))
-        forms = {form for secret in secrets if len(secret) >= _SHORTEST for form in _written_forms(secret)}
+        forms = {form for secret in secrets if len(secret) >= _MIN_LENGTH for form in _encode_forms(secret)}
         pattern = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
         self._pattern = re.compile(pattern.encode()) if pattern else None
 
@@ -48,7 +48,7 @@ class Mask:
 
 
 def collect_secrets(config: Config) -> list[str]:
-    """Every secret that the configuration holds."""
+    """Every secret that the configuration contains."""
     found = [key.key.get_secret_value() for key in config.keys]
     for provider in config.providers.values():
         given = {"api_key": provider.api_key, **provider.parameters}
@@ -57,7 +57,7 @@ def collect_secrets(config: Config) -> list[str]:
     return [*found, *_header_values(config), *_proxy_passwords(config)]
 
 
-def _written_forms(secret: str) -> Iterator[str]:
+def _encode_forms(secret: str) -> Iterator[str]:
     """The secret itself, as JSON text holds it, and as JSON text inside JSON text holds it."""
     for _ in range(3):
         yield secret

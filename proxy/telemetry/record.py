@@ -1,4 +1,4 @@
-"""What the log says about one exchange."""
+"""The record of one exchange, which becomes its log line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Outcome = Literal["ok", "fault", "client_left"]
 
 _OPTIONAL = ("key", "model", "target", "status", "upstream_status", "first_token_ms")
 _USAGE = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "total_tokens")
-_LONGEST_CAUSE = 300  # characters
+_MAX_CAUSE = 300  # characters
 
 
 @dataclass(slots=True)
@@ -72,5 +72,5 @@ class ExchangeRecord:
         if (fault := self.fault) is not None:
             line |= {"fault": fault.code or fault.kind, "fault_kind": fault.kind, "message": fault.message}
         if self.cause is not None:
-            line["cause"] = f"{type(self.cause).__name__}: {self.cause}"[:_LONGEST_CAUSE]
+            line["cause"] = f"{type(self.cause).__name__}: {self.cause}"[:_MAX_CAUSE]
         return line

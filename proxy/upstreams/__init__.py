@@ -1,3 +1,3 @@
-"""Ways to reach a provider: HTTP, a local engine, litellm; their credentials and errors."""
+"""Upstreams: HTTP, the local engine, litellm; with credentials, errors and the retry table."""
 
 __all__: list[str] = []

@@ -1,20 +1,20 @@
-"""The HTTP/1.1 client: a request goes out as bytes, its answer comes back as a parsed head and a stream of bytes.
+"""The HTTP/1.1 client: it sends a request as bytes, and returns the parsed head and the body's stream of bytes.
 
-Theory of operation. aiohttp does what is hard: its connector finds, opens, secures, pools and closes connections, and
-its protocol parses what comes in and holds back an upstream that is faster than we read. What is left out is aiohttp's
-ClientSession: cookies, redirects, middlewares, timers and a writing task for each request cost more than all the rest.
+Theory of operation. aiohttp does the hard part: its connector resolves, opens, secures, pools and closes connections,
+and its protocol parses responses and pauses an upstream that sends faster than we read. aiohttp's ClientSession is not
+used: cookies, redirects, middlewares, timers and a writing task for each request cost more than everything else.
 
     connect   a pooled connection or a new one; waits while `limit` of the connector are in use
     send      head and body in one write; the transport keeps what the upstream does not take at once
     head      the first one that is not interim (1xx) is the answer's; it may come before the request is sent
     body      when its last byte was parsed the connection goes back to the pool, unless the request is not sent by then
-    close     whoever leaves before that breaks the connection off
+    close     before the end of the body, this closes the connection
 
 Through an HTTP proxy, https goes by a tunnel that the connector asks for (CONNECT), and every request of plain http
 goes to the proxy itself: its target is then a whole address, and it carries the credentials for the proxy.
 
-A pooled connection on which anything came unasked is not used again. Nothing is sent twice here: whether a failed
-request is tried again is decided by `errors.retry_decision`.
+A pooled connection that has received unexpected bytes is not used again. This module never sends a request twice:
+`errors.retry_decision` decides whether a failed request is tried again.
 
 This module alone uses parts of aiohttp's client that aiohttp does not document; `test_aiohttp_client_internals.py`
 names them, and the releases that have them.
@@ -37,31 +37,34 @@ from dragoman.adapters.call import Headers
 
 __all__ = ["Connector", "HttpClient", "HttpProcessingError", "HttpResponse", "split_credentials"]
 
-_JOINED = 64 * 1024  # a body up to this size is copied behind its head, to be written with it
+_JOINED = 64 * 1024  # bytes; a body up to this size is copied behind its head, for one write
 _SWITCHING = 101
 
 
 class HttpClient:
-    """The connections to one origin, made by `connector`, each within `connect_timeout` seconds; through `proxy` where
-    one is given, whose address may hold a user and a password.
+    """The connections to one origin. `connector` opens each within `connect_timeout` seconds, through `proxy` if there
+    is one, whose address may contain a user and a password.
 
-    A head that is sent names `host`, and has `prefix` before the path and `to_proxy` among its headers.
+    The caller puts `host` into the head that it sends, `target_prefix` before the path, and `proxy_lines` between the
+    header lines.
     """
 
     def __init__(
         self, origin: URL, connector: aiohttp.BaseConnector, connect_timeout: float, proxy: URL | None = None
     ) -> None:
-        way, shown = split_credentials(proxy)
+        address, proxy_headers = split_credentials(proxy)
         self._connector = connector
-        self._peer = _Peer("POST", origin, loop=asyncio.get_running_loop(), proxy=way, proxy_headers=shown)
+        self._peer = _Peer("POST", origin, loop=asyncio.get_running_loop(), proxy=address, proxy_headers=proxy_headers)
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout)
         self.host: str = self._peer.headers["Host"]
-        relayed = way is not None and not self._peer.is_ssl()
-        self.prefix = str(origin.origin()) if relayed else ""
-        self.to_proxy = "".join(f"{name}: {value}\r\n" for name, value in shown.items()) if relayed else ""
+        is_relayed = address is not None and not self._peer.is_ssl()
+        self.target_prefix = str(origin.origin()) if is_relayed else ""
+        lines = (f"{name}: {value}\r\n" for name, value in proxy_headers.items())
+        self.proxy_lines = "".join(lines) if is_relayed else ""
 
     async def send(self, head: bytes, body: bytes) -> HttpResponse:
-        """The answer, as soon as its head is there. Raises what `errors.CLIENT_ERRORS` lists, and CancelledError."""
+        """Send a request, and return the response as soon as its head is complete. Raises the exceptions of
+        `errors.CLIENT_ERRORS`, and CancelledError."""
         try:
             connection = await self._connector.connect(self._peer, [], self._timeout)
         except TimeoutError as error:
@@ -77,7 +80,7 @@ class HttpClient:
 
 
 class HttpResponse:
-    """`content` gives the body as it was sent, without chunks' heads, but still compressed."""
+    """A response. `content` is its body as sent: without the framing of chunks, but still compressed."""
 
     __slots__ = ("_connection", "content", "headers", "status")
 
@@ -86,15 +89,15 @@ class HttpResponse:
         self.status = message.code
         self.headers: Headers = message.headers
         self.content = content
-        content.on_eof(self._ended)
+        content.on_eof(self._release)
 
     def close(self) -> None:
-        """Break the connection off, unless the body has ended. May be called twice."""
+        """Close the connection, unless the body has ended. Calling it again does nothing."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def _ended(self) -> None:
+    def _release(self) -> None:
         connection, self._connection = self._connection, None
         if connection is None:
             return
@@ -106,14 +109,14 @@ class HttpResponse:
 
 
 def split_credentials(proxy: URL | None) -> tuple[URL | None, dict[str, str]]:
-    """A proxy's address without user and password, which no error shall show, and the headers that hold those."""
+    """The proxy's address without user and password, so that no error shows them, and the headers that contain them."""
     if proxy is None or proxy.user is None:
         return proxy, {}
     return proxy.with_user(None), {"Proxy-Authorization": aiohttp.encode_basic_auth(proxy.user, proxy.password or "")}
 
 
 class Connector(aiohttp.TCPConnector):
-    """aiohttp's, where a tunnel through a proxy is part of connecting, and bounded like it."""
+    """aiohttp's connector, except that the timeout for connecting includes the tunnel through a proxy."""
 
     async def _create_proxy_connection(self, req: Any, traces: Any, timeout: Any) -> Any:  # noqa: ASYNC109
         async with asyncio.timeout(timeout.sock_connect):
@@ -121,7 +124,7 @@ class Connector(aiohttp.TCPConnector):
 
 
 class _Peer(aiohttp.ClientRequest):
-    """What the connector has to know of an address. It never changes, so its key is made once."""
+    """The connector's request for a connection. It never changes, so its key is computed once."""
 
     @cached_property
     def connection_key(self) -> ConnectionKey:
@@ -142,4 +145,4 @@ async def _exchange(connection: Connection, head: bytes, body: bytes) -> HttpRes
         if message.code >= 200:
             return HttpResponse(connection, message, content)
         if message.code == _SWITCHING:
-            raise HttpProcessingError(code=_SWITCHING, message="it switches protocols")
+            raise HttpProcessingError(code=_SWITCHING, message="the upstream switches protocols")

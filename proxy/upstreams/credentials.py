@@ -1,8 +1,7 @@
-"""Credentials: what a call shows to a provider to prove who asks. A key that never changes, or one that a file may
-change.
+"""Credentials for calls of a provider: a key that never changes, or the key in a file that may change.
 
-Tokens of a token endpoint are in `oauth.py`. All of them look the same to the caller: `header_lines` gives the header
-lines as of now, and a call waits for them only if there are none yet.
+Tokens of a token endpoint are in `oauth.py`. All have the same interface: `header_lines` returns the current header
+lines, and a call waits only if there are none yet.
 """
 
 from __future__ import annotations
@@ -15,7 +14,15 @@ from typing import Any, NamedTuple, Protocol
 
 from dragoman.proxy.config.keyfile import BadKeyFile, FileStamp, read_key, read_stamp
 
-__all__ = ["NONE", "NO_OBSERVER", "CredentialObserver", "Credentials", "FixedKey", "KeyFile", "render_headers"]
+__all__ = [
+    "NO_CREDENTIALS",
+    "NO_OBSERVER",
+    "CredentialObserver",
+    "Credentials",
+    "FixedKey",
+    "KeyFile",
+    "render_headers",
+]
 
 _CHECK_AFTER = 1.0  # seconds between two checks of a key file
 
@@ -25,21 +32,21 @@ class Credentials(Protocol):
     """Header name -> template for the secret."""
 
     def header_lines(self) -> bytes | None:
-        """Header lines, each with its line end; None if `fetch_header_lines` has to be awaited."""
+        """The current header lines, each with its line end; None if `fetch_header_lines` has to be awaited."""
 
     async def fetch_header_lines(self) -> bytes:
-        """The lines, as soon as there are any. Raises Fault."""
+        """Wait for header lines. Raises Fault."""
 
     async def replace_header_lines(self, refused: bytes) -> bytes | None:
-        """Other lines, after the upstream has refused these; None if there are no others."""
+        """Get other header lines after the upstream has refused these; None if there are no others."""
 
     async def close(self) -> None:
         """Stop renewing them."""
 
 
 class CredentialObserver(NamedTuple):
-    """What credentials report: `add_secret`, by owner, each secret that must not show anywhere; `warn`, an event with
-    its fields, what the operator should know."""
+    """Callbacks of credentials. `add_secret(owner, secret)` is called with each secret that has to be masked,
+    `warn(event, **fields)` with events that the operator should see in the log."""
 
     add_secret: Callable[[str, str], None]
     warn: Callable[..., Any]
@@ -72,16 +79,16 @@ class FixedKey:
         pass
 
 
-NONE = FixedKey({}, "")
+NO_CREDENTIALS = FixedKey({}, "")
 """For providers without authentication."""
 
 
 class KeyFile:
     """The key in a file, read again when the file has changed.
 
-    A call that comes more than a second after the last check starts the next one, off the event loop, and uses the
-    known key meanwhile. If the upstream refuses that key, the call waits for a check. A file that is gone, or that
-    holds no key, changes nothing but the log. Raises OSError or BadKeyFile if there is no key to begin with.
+    A call more than a second after the last check starts the next one in another thread, and meanwhile uses the known
+    key. If the upstream refuses that key, the call waits for a check. If the file is gone, or contains no key, the
+    known key stays, and a warning is logged. Raises OSError or BadKeyFile if there is no key at the start.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""The errors of upstreams, as faults, and which of them deserve another try.
+"""The errors of upstreams, as faults, and which of them are retried.
 
-Both are tables. `to_fault` gives the fault for an exception of the HTTP client: no exception of a library leaves this
-room. `retry_decision` says, for a fault that came before anything was sent to the client, whether to ask the same
-target again, and whether to ask the next one.
+Both are tables. `to_fault` returns the fault for an exception of the HTTP client: no exception of a library leaves this
+folder. `retry_decision` says, for a fault before the response to the client has begun, whether to try the same
+target again, and whether to try the next one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _INVALID: Kind = "upstream_invalid_response"
 _LATE: Kind = "upstream_timeout"
 PROXY_REFUSED = "upstream_proxy_refused"
 
-# The first row that fits counts.
+# The first matching row applies.
 _ERRORS = (
     UpstreamError(aiohttp.ConnectionTimeoutError, _LATE, "upstream_connect_timeout", "connecting took too long"),
     UpstreamError(
@@ -75,12 +75,12 @@ _ERRORS = (
 )
 
 CLIENT_ERRORS = (aiohttp.ClientError, HttpProcessingError, asyncio.TimeoutError, OSError)
-"""Every exception that `to_fault` knows, to be caught around each use of the HTTP client."""
+"""Every exception that `to_fault` converts. Catch these around each use of the HTTP client."""
 
 
 def to_fault(error: BaseException, provider: str) -> Fault:
-    """The fault for an exception in CLIENT_ERRORS. Of addresses its text holds at most a host's name, and nothing that
-    the upstream sent."""
+    """The fault for an exception in CLIENT_ERRORS. Its text contains no part of an address but the host's
+    name, and nothing that the upstream sent."""
     found = describe_error(error)
     return Fault(found.kind, f"{provider}: {found.text}", code=found.code)
 
@@ -110,9 +110,9 @@ def _complete_text(text: str, error: BaseException) -> str:
 
 class RetryDecision(NamedTuple):
     same_target: bool
-    """Ask the same target again."""
+    """Try the same target again."""
     next_target: bool
-    """Ask the next target."""
+    """Try the next target."""
 
 
 _NO_RETRY = RetryDecision(same_target=False, next_target=False)
@@ -135,5 +135,5 @@ _RETRIES: dict[tuple[Kind, str | None], RetryDecision] = {
 
 
 def retry_decision(fault: Fault) -> RetryDecision:
-    """Whether a fault of an upstream, before anything was sent to the client, deserves another try."""
+    """Whether to retry after a fault of an upstream, if the response to the client has not begun."""
     return _RETRIES.get((fault.kind, fault.code)) or _RETRIES.get((fault.kind, None), _NO_RETRY)

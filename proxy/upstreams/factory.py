@@ -1,4 +1,4 @@
-"""Which upstream a provider has, and the engines that start before the proxy listens and stop with it."""
+"""The factory of upstreams, and the start of engines. Engines are ready before the proxy listens, and stop with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .http import HttpUpstream
 from .interface import Upstream
 from .supervision.supervisor import EngineError, Supervisor
 
-__all__ = ["UpstreamFactory", "describe_engines", "start_engines"]
+__all__ = ["UpstreamFactory", "describe_engines", "log_engines", "start_engines"]
 
 
 class UpstreamFactory:
@@ -25,7 +25,7 @@ class UpstreamFactory:
         self._litellm: Supervisor | None = None
 
     def create_upstream(self, name: str, provider: Provider, timeouts: Timeouts, credentials: Credentials) -> Upstream:
-        """The upstream of a provider. litellm gets the key with each call, the local engine needs none."""
+        """The upstream of a provider. litellm gets the key with each call; the local engine needs none."""
         match provider.engine:
             case "local":
                 from .local.upstream import LocalUpstream
@@ -53,12 +53,18 @@ async def start_engines(upstreams: Iterable[Upstream], log: Log) -> None:
             raise EngineError(f"the engine {engine.name} cannot start: {health}")
         if isinstance(health, BaseException):
             raise health
-        log.info("engine_ready", provider=engine.name, pid=engine.pid, **health)
+
+
+def log_engines(upstreams: Iterable[Upstream], log: Log) -> None:
+    """Log the event `engine_ready` for each engine that runs, with its process and what its /health says."""
+    for engine in _find_engines(upstreams):
+        if engine.health:
+            log.info("engine_ready", provider=engine.name, pid=engine.pid, **engine.health)
 
 
 def describe_engines(upstreams: Iterable[Upstream]) -> list[str]:
     """A line for each engine that runs."""
-    return [_describe(engine) for engine in _find_engines(upstreams) if engine.health]
+    return [_describe_engine(engine) for engine in _find_engines(upstreams) if engine.health]
 
 
 def _find_engines(upstreams: Iterable[Upstream]) -> list[Supervisor]:
@@ -67,7 +73,7 @@ def _find_engines(upstreams: Iterable[Upstream]) -> list[Supervisor]:
     return list(dict.fromkeys(engine for engine in found if isinstance(engine, Supervisor)))
 
 
-def _describe(engine: Supervisor) -> str:
+def _describe_engine(engine: Supervisor) -> str:
     health = engine.health
     if "device" not in health:
         return f"engine: {engine.name} {health.get('version')}"

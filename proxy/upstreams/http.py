@@ -1,11 +1,11 @@
-"""The upstream that is reached over HTTP: one pool of connections for each provider.
+"""The upstream over HTTP, with one pool of connections for each provider.
 
 Nothing that a client sends can choose the host, the scheme or the credentials: the address is the provider's base
-address with the call's path after it, as text that is checked and never normalised. Redirects are not followed, cookies
-not kept, environment proxies not used.
+address followed by the call's path, which is checked as text and never normalized. The upstream follows no redirects,
+keeps no cookies and uses no proxies of the environment.
 
-Credentials may change while the proxy runs, so they are no part of the head that is kept for each address. Where the
-upstream answers 401 and others can be had, it is asked once more with those: nothing of the 401 has gone to the client.
+Credentials may change while the proxy runs, so they are not part of the cached head. If the provider answers 401 and
+other credentials are available, the call is sent once more with those; the client sees nothing of the 401.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dragoman import __version__
 from dragoman.adapters.call import Call, Headers
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider, Timeouts
-from dragoman.proxy.http.tls import tls_context
+from dragoman.proxy.http.tls import create_tls_context
 
 from .aiohttp_client import Connector, HttpClient, HttpResponse
 from .credentials import Credentials
@@ -35,12 +35,16 @@ __all__ = ["HttpUpstream", "HttpUpstreamResponse"]
 
 _PATH = re.compile(r"(?:/(?!(?:\.|%2[eE]){1,2}(?:/|$))(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%(?!5[cC]|00)[0-9A-Fa-f]{2})*)+")
 _VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
-_FIXED = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": f"dragoman/{__version__}"}
+_FIXED_HEADERS = {
+    "Content-Type": "application/json",
+    "Accept-Encoding": "identity",
+    "User-Agent": f"dragoman/{__version__}",
+}
 _LINGER = 0.1  # seconds to wait for the end of a body whose stream has ended
 
 
 class HttpUpstream:
-    """One provider. Made inside a running event loop. `connector` is another way to it than TCP."""
+    """The upstream of one provider. Created inside a running event loop. `connector` replaces the one for TCP."""
 
     def __init__(
         self,
@@ -51,30 +55,30 @@ class HttpUpstream:
         connector: aiohttp.BaseConnector | None = None,
     ) -> None:
         self._name = name
-        self._base = urlsplit(provider.base_address).path.rstrip("/")
-        self._fixed = CIMultiDict(provider.headers)
-        self._fixed.update(_FIXED)
+        self._base_path = urlsplit(provider.base_address).path.rstrip("/")
+        self._fixed_headers = CIMultiDict(provider.headers)
+        self._fixed_headers.update(_FIXED_HEADERS)
         self._credentials = credentials
-        self._own = CIMultiDict(dict.fromkeys((*self._fixed, *credentials.templates), ""))
+        self._own_headers = CIMultiDict(dict.fromkeys((*self._fixed_headers, *credentials.templates), ""))
         self._lingering: set[asyncio.Task[None]] = set()
-        self._head = lru_cache(maxsize=256)(self._written)
+        self._head = lru_cache(maxsize=256)(self._write_head)
         origin = URL(provider.base_address, encoded=True)
         proxy = None if provider.proxy is None else URL(provider.proxy.get_secret_value())
-        self._client = HttpClient(origin, connector or _over_tcp(provider), timeouts.connect, proxy)
+        self._client = HttpClient(origin, connector or _create_connector(provider), timeouts.connect, proxy)
 
     async def send(self, call: Call, *, stream: bool, forwarded: Headers) -> HttpUpstreamResponse:
-        """Raises Fault."""
-        query = _query(call.query) if call.query else ""
+        """Send a call. Raises Fault."""
+        query = _write_query(call.query) if call.query else ""
         head = self._head(call.method, call.path, query, stream, tuple(call.headers.items()))
         body = orjson.dumps(call.body)
-        rest = b"%bContent-Length: %d\r\n\r\n" % (self._forward(forwarded), len(body))
+        rest = b"%bContent-Length: %d\r\n\r\n" % (self._write_forwarded(forwarded), len(body))
         try:
-            shown = self._credentials.header_lines()
-            if shown is None:
-                shown = await self._credentials.fetch_header_lines()
-            response = await self._client.send(head + shown + rest, body)
+            credentials = self._credentials.header_lines()
+            if credentials is None:
+                credentials = await self._credentials.fetch_header_lines()
+            response = await self._client.send(head + credentials + rest, body)
             if response.status == 401:
-                response = await self._send_again(response, shown, (head, rest, body))
+                response = await self._send_again(response, credentials, (head, rest, body))
         except CLIENT_ERRORS as error:
             raise to_fault(error, self._name) from error
         if response.status == 407:
@@ -89,50 +93,58 @@ class HttpUpstream:
         await self._credentials.close()
         await self._client.close()
 
-    async def _send_again(self, response: HttpResponse, shown: bytes, call: tuple[bytes, bytes, bytes]) -> HttpResponse:
-        """The answer to the call with other credentials, or the refusal where there are none."""
+    async def _send_again(
+        self, response: HttpResponse, refused: bytes, call: tuple[bytes, bytes, bytes]
+    ) -> HttpResponse:
+        """The response to the call with other credentials; the 401 if there are none."""
         head, rest, body = call
         try:
-            others = await self._credentials.replace_header_lines(shown)
+            replacement = await self._credentials.replace_header_lines(refused)
         except BaseException:
             response.close()
             raise
-        if others is None:
+        if replacement is None:
             return response
         response.close()
-        return await self._client.send(head + others + rest, body)
+        return await self._client.send(head + replacement + rest, body)
 
-    def _written(self, method: str, path: str, query: str, stream: bool, said: tuple[tuple[str, str], ...]) -> bytes:
-        """The head, but for what differs from call to call. Whatever the call says, the provider's credentials and what
-        HTTP needs have the last word."""
+    def _write_head(
+        self, method: str, path: str, query: str, stream: bool, call_headers: tuple[tuple[str, str], ...]
+    ) -> bytes:
+        """Write the cacheable part of the head. Credentials and the headers of HTTP itself replace the call's headers
+        of the same names."""
         client = self._client
-        target = client.prefix + self._target(path, query)
-        headers = CIMultiDict(said)
-        headers.update(self._fixed, Accept="text/event-stream" if stream else "application/json")
+        target = client.target_prefix + self._write_target(path, query)
+        headers = CIMultiDict(call_headers)
+        headers.update(self._fixed_headers, Accept="text/event-stream" if stream else "application/json")
         for name in self._credentials.templates:
             headers.popall(name, None)
         lines = (f"{name}: {value}\r\n" for name, value in headers.items())
-        return f"{method} {target} HTTP/1.1\r\nHost: {client.host}\r\n{client.to_proxy}{''.join(lines)}".encode()
+        return f"{method} {target} HTTP/1.1\r\nHost: {client.host}\r\n{client.proxy_lines}{''.join(lines)}".encode()
 
-    def _forward(self, forwarded: Headers) -> bytes:
-        """A client's headers; what could end a line, and what the provider's own headers say, stays here."""
+    def _write_forwarded(self, forwarded: Headers) -> bytes:
+        """Write the client's headers, except those that the provider's configuration sets, and values that are not
+        valid."""
         lines = [
             f"{name}: {value}\r\n"
             for name, value in forwarded.items()
-            if name not in self._own and _VALUE.fullmatch(value)
+            if name not in self._own_headers and _VALUE.fullmatch(value)
         ]
         return "".join(lines).encode("utf-8", "surrogateescape")
 
-    def _target(self, path: str, query: str) -> str:
+    def _write_target(self, path: str, query: str) -> str:
         if not _PATH.fullmatch(path):
             raise Fault(
-                "invalid_request", "this model's name cannot be part of an address", ("model",), code="invalid_value"
+                "invalid_request",
+                "the name of this model cannot be part of an address",
+                ("model",),
+                code="invalid_value",
             )
-        return f"{self._base}{path}?{query}" if query else self._base + path
+        return f"{self._base_path}{path}?{query}" if query else self._base_path + path
 
 
 class HttpUpstreamResponse:
-    """A reply of an HTTP upstream."""
+    """The reply of an HTTP upstream."""
 
     __slots__ = ("_lingering", "_name", "_response", "headers", "status")
 
@@ -167,7 +179,7 @@ class HttpUpstreamResponse:
             async with asyncio.timeout(_LINGER):
                 await self._response.content.readany()
         except CLIENT_ERRORS:
-            pass  # the answer is complete, only the connection is lost
+            pass  # the reply is complete; only the connection is lost
         finally:
             self.close()
 
@@ -175,14 +187,14 @@ class HttpUpstreamResponse:
         self._response.close()
 
 
-def _query(query: Mapping[str, str]) -> str:
+def _write_query(query: Mapping[str, str]) -> str:
     return "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query.items())
 
 
-def _over_tcp(provider: Provider) -> Connector:
+def _create_connector(provider: Provider) -> Connector:
     return Connector(
         limit=provider.pool.connections,
         keepalive_timeout=provider.pool.idle,
         resolver=aiohttp.ThreadedResolver(),
-        ssl=tls_context(provider.tls),
+        ssl=create_tls_context(provider.tls),
     )

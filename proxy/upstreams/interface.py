@@ -1,4 +1,4 @@
-"""What the proxy asks of an upstream: send a call, hand over what comes back, as bytes."""
+"""The interface of an upstream: it sends a call, and returns the reply as bytes."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ __all__ = ["Upstream", "UpstreamResponse"]
 
 
 class UpstreamResponse(Protocol):
-    """A reply whose status and headers are there. Header names are looked up in any letter case. The bytes come as they
-    were sent, still compressed."""
+    """A reply whose status and headers have arrived. Header names are case-insensitive. The body is still
+    compressed."""
 
     status: int
     headers: Headers
 
     async def read_chunk(self) -> bytes:
-        """The next bytes as they come, empty at the end. Raises Fault."""
+        """Read the next bytes as they arrive; empty at the end. Raises Fault."""
 
     @property
     def is_at_end(self) -> bool:
-        """True if it is known already that no more bytes come."""
+        """True if it is already known that no more bytes follow."""
 
     def finish(self) -> None:
-        """Nothing more is wanted: give the connection back if the body ends at once, close it otherwise."""
+        """Stop reading. The connection returns to the pool if the body ends at once, and is closed otherwise."""
 
     def close(self) -> None:
-        """Break the connection off unless the body was read to its end. May be called twice."""
+        """Close the connection unless the body was read to its end. Calling it again does nothing."""
 
 
 class Upstream(Protocol):
     async def send(self, call: Call, *, stream: bool, forwarded: Headers) -> UpstreamResponse:
-        """Send a call, with the client's headers that may be forwarded. Raises Fault."""
+        """Send a call. `forwarded` are headers of the client. Raises Fault."""
 
     async def close(self) -> None:
         """Close every connection."""

@@ -1,10 +1,10 @@
-"""Access tokens by OAuth 2.0 client credentials (RFC 6749, 4.4), as Azure's and Databricks' services take them.
+"""Access tokens by OAuth 2.0 client credentials (RFC 6749, 4.4), for Azure's and Databricks' services.
 
 Theory of operation. A token has three ages, and a call looks at nothing but the time:
 
-    young      a call takes it
-    ageing     less than a third of its life is left: a call takes it, and starts a refresh in the background
-    none       expired, or never there: a call starts a refresh and waits for it
+    young      a call uses it
+    aging      less than a third of its life is left: a call uses it, and starts a refresh in the background
+    none       expired, or never fetched: a call starts a refresh and waits for it
 
 At most one refresh runs at a time. If it fails, the known token stays, and the next refresh may begin only after a
 pause, which doubles with each failure. A call without a token does not wait for the end of that pause: it fails with
@@ -34,7 +34,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any
 from dragoman.proxy.config.keyfile import BadKeyFile, read_key
 from dragoman.proxy.config.models import OAuth, Provider, Tls
-from dragoman.proxy.http.tls import tls_context
+from dragoman.proxy.http.tls import create_tls_context
 
 from .aiohttp_client import split_credentials
 from .credentials import NO_OBSERVER, CredentialObserver, render_headers
@@ -69,7 +69,7 @@ class NoToken(Exception):
 
 
 class TokenSource:
-    """The credentials that `fetch` gets, which raises NoToken."""
+    """Credentials with the tokens that `fetch` gets; `fetch` raises NoToken. `pauses` are in seconds."""
 
     def __init__(
         self,
@@ -85,14 +85,14 @@ class TokenSource:
         self._observer = observer
         self._pauses = pauses
         self._lines = b""
-        self._ageing = self._expiry = self._next_try = self._next_refusal = float("-inf")
+        self._aging = self._expiry = self._next_try = self._next_refusal = float("-inf")
         self._failures = 0
-        self._failure = NoToken("there was no time to get one")
+        self._failure = NoToken("no token has been fetched yet")
         self._task: asyncio.Task[None] | None = None
 
     def header_lines(self) -> bytes | None:
         now = monotonic()
-        if now < self._ageing:
+        if now < self._aging:
             return self._lines
         self._start(now)
         return self._lines if now < self._expiry else None
@@ -101,13 +101,13 @@ class TokenSource:
         await self._wait_for_refresh()
         if monotonic() < self._expiry:
             return self._lines
-        raise self._fault()
+        raise self._create_fault()
 
     async def replace_header_lines(self, refused: bytes) -> bytes | None:
         now = monotonic()
         if self._lines == refused and self._task is None and now >= self._next_refusal:
             self._next_refusal = now + _REFUSAL_PAUSE
-            self._observer.warn("token_refused", provider=self._owner, instead="another one is asked for")
+            self._observer.warn("token_refused", provider=self._owner, instead="dragoman requests another token")
             self._start(now)
         if self._lines == refused:
             await self._wait_for_refresh()
@@ -137,7 +137,7 @@ class TokenSource:
             self._observer.add_secret(self._owner, token.secret)
             self._lines = render_headers(self.templates, token.secret)
             self._expiry = began + token.life
-            self._ageing = began + token.life * 2 / 3
+            self._aging = began + token.life * 2 / 3
             self._failures = 0
         finally:
             self._task = None
@@ -153,7 +153,7 @@ class TokenSource:
         said = {"reason": failure.reason, "detail": failure.detail} if failure.detail else {"reason": failure.reason}
         self._observer.warn("no_token", provider=self._owner, **said, again_in=round(pause, 1), token_valid_for=left)
 
-    def _fault(self) -> Fault:
+    def _create_fault(self) -> Fault:
         text = f"{self._owner}: no access token: {self._failure.reason}"
         if self._failure.refused:
             return Fault("upstream_auth_failed", text, code="upstream_auth_unavailable")
@@ -178,10 +178,10 @@ class TokenEndpoint:
         add_secret(_read_secret(oauth))
         self._headers = {"Accept": "application/json"}
         proxy = None if provider.proxy is None else URL(provider.proxy.get_secret_value())
-        self._proxy, self._to_proxy = split_credentials(proxy)
+        self._proxy, self._proxy_headers = split_credentials(proxy)
         if self._url.scheme == "http":  # there is no tunnel then, and the proxy reads the call's own headers
-            self._headers |= self._to_proxy
-        self._ssl = tls_context(_tls_of_endpoint(provider, oauth))
+            self._headers |= self._proxy_headers
+        self._ssl = create_tls_context(_choose_tls(provider, oauth))
 
     async def __call__(self) -> Token:
         """Raises NoToken."""
@@ -208,7 +208,7 @@ class TokenEndpoint:
                 data=_form_fields(self._oauth, secret),
                 headers={**self._headers, **_basic_auth(self._oauth, secret)},
                 proxy=self._proxy,
-                proxy_headers=self._to_proxy,
+                proxy_headers=self._proxy_headers,
                 allow_redirects=False,
             ) as response,
         ):
@@ -243,7 +243,7 @@ def _basic_auth(oauth: OAuth, secret: str) -> dict[str, str]:
     return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
 
 
-def _tls_of_endpoint(provider: Provider, oauth: OAuth) -> Tls:
+def _choose_tls(provider: Provider, oauth: OAuth) -> Tls:
     if oauth.ca is not None:
         return Tls(ca=oauth.ca)
     one_address = urlsplit(oauth.token_url)[:2] == urlsplit(provider.base_address)[:2]
@@ -256,7 +256,7 @@ def _parse_token(status: int, body: bytes) -> Token:
     except ValueError:
         said = None
     if not 200 <= status < 300 or not isinstance(said, dict):
-        raise _refusal(status, said if isinstance(said, dict) else {})
+        raise _create_refusal(status, said if isinstance(said, dict) else {})
     secret, kind = said.get("access_token"), said.get("token_type", "Bearer")
     if not isinstance(secret, str) or not _TOKEN.fullmatch(secret):
         raise NoToken("the token endpoint's answer holds no access_token")
@@ -278,7 +278,7 @@ def _parse_life(given: Any) -> float:
     return float(min(life, 10**9))
 
 
-def _refusal(status: int, said: Mapping[str, Any]) -> NoToken:
+def _create_refusal(status: int, said: Mapping[str, Any]) -> NoToken:
     word, detail = said.get("error"), said.get("error_description")
     shown = f" ({word})" if isinstance(word, str) and _WORD.fullmatch(word) else ""
     if status < 300:

@@ -12,7 +12,7 @@ from dragoman.adapters import dialects
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.server.lifecycle import Running
+from dragoman.proxy.server.lifecycle import RunningProxy
 
 __all__ = ["BuildHouse", "House", "configure"]
 
@@ -21,7 +21,7 @@ __all__ = ["BuildHouse", "House", "configure"]
 class House:
     """A running proxy, and the fake provider behind each of its models; a model is named like its dialect."""
 
-    proxy: Running
+    proxy: RunningProxy
     fakes: dict[str, FakeProvider]
     log: io.BytesIO = field(default_factory=io.BytesIO)
     profiles: Mapping[str, str] = field(default_factory=dict)

@@ -227,4 +227,4 @@ async def test_what_is_asked_is_logged(house: House) -> None:
     _, headers, _ = await ask(house, "/v1/models", "sk-some")
     line = house.line(headers["x-request-id"])
     assert line is not None
-    assert (line["event"], line["dialect"], line["key"]) == ("told", "openai", "some")
+    assert (line["event"], line["dialect"], line["key"]) == ("model_list", "openai", "some")

@@ -38,7 +38,7 @@ config = check_text(sys.argv[1], "x.yaml", {}).config
 
 async def run():
     running = await start(config)
-    running.stopping_now.set()
+    running.stop_now.set()
     await running.stop()
 
 asyncio.run(run())

@@ -78,7 +78,7 @@ async def proxy(dialects: dict[str, Dialect]) -> AsyncIterator[StartProxy]:
     yield make
     for made in started:
         await made.session.close()
-        made.running.stopping_now.set()
+        made.running.stop_now.set()
         await made.running.stop()
 
 

@@ -14,7 +14,7 @@ import aiohttp
 
 from dragoman.adapters.dialect import Dialect
 from dragoman.contract.json_types import JsonObject, JsonValue
-from dragoman.proxy.server.lifecycle import Running
+from dragoman.proxy.server.lifecycle import RunningProxy
 
 from .scripted_upstream import Upstream
 
@@ -26,7 +26,7 @@ Provider: TypeAlias = Upstream | JsonObject | int
 
 @dataclass
 class Proxy:
-    running: Running
+    running: RunningProxy
     log: io.BytesIO
     session: aiohttp.ClientSession
 

@@ -1,4 +1,4 @@
-"""A blocking client for chat completions, as OpenAI's API defines them: one connection a request."""
+"""A blocking client for OpenAI's chat completions, with one connection for each request."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ChatClient:
             for data in _read_events(response):
                 if data == b"[DONE]":
                     return
-                yield from _texts(_parse_object(data))
+                yield from _read_texts(_parse_object(data))
         raise ChatError("the answer was cut short")
 
     def _connect(self) -> HTTPConnection:
@@ -78,7 +78,7 @@ class ChatClient:
         except (OSError, HTTPException) as error:
             raise ServerUnreachable(f"{self.base_url} does not answer: {error}") from None
         if response.status != 200:
-            raise ChatError(_error_message(response.status, response.read(_MAX_BODY)))
+            raise ChatError(_format_error(response.status, response.read(_MAX_BODY)))
         return response
 
 
@@ -94,7 +94,7 @@ def _read_events(response: HTTPResponse) -> Iterator[bytes]:
         raise ChatError(f"the answer was cut short: {error}") from None
 
 
-def _texts(chunk: dict[str, Any]) -> Iterator[str]:
+def _read_texts(chunk: dict[str, Any]) -> Iterator[str]:
     """The texts in a chunk's choices. Raises ChatError for an error event."""
     if "error" in chunk:
         raise ChatError(str(chunk["error"].get("message")))
@@ -111,7 +111,7 @@ def _parse_object(data: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _error_message(status: int, body: bytes) -> str:
+def _format_error(status: int, body: bytes) -> str:
     try:
         return f"{json.loads(body)['error']['message']} (status {status})"
     except (ValueError, KeyError, TypeError):

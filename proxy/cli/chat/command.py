@@ -24,10 +24,10 @@ def chat(
     question: Annotated[str | None, typer.Argument(help="One question. Default: a conversation.")] = None,
     base_url: Annotated[
         str | None,
-        typer.Option(envvar="DRAGOMAN_BASE_URL", help="The address of an OpenAI API, with its /v1."),
+        typer.Option(envvar="DRAGOMAN_BASE_URL", help="The address of an OpenAI API, which ends with /v1."),
     ] = None,
     model: Annotated[str | None, typer.Option(help="The model. Default: the first that the server lists.")] = None,
-    api_key: Annotated[str | None, typer.Option(envvar="DRAGOMAN_API_KEY", help="The key to present.")] = None,
+    api_key: Annotated[str | None, typer.Option(envvar="DRAGOMAN_API_KEY", help="The API key to send.")] = None,
     config: ConfigFile = None,
     env_file: EnvFile = None,
 ) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from dragoman.proxy.cli.options import exit_with_error
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.server.lifecycle import CannotServe, start
+from dragoman.proxy.server.lifecycle import StartError, start
 
 __all__ = ["run_temporary_proxy"]
 
@@ -27,13 +27,13 @@ def run_temporary_proxy(config: Config) -> Iterator[str]:
     thread.start()
     try:
         starting = start(private, log_level="critical", log_stream=io.BytesIO())
-        running = asyncio.run_coroutine_threadsafe(starting, loop).result()
+        proxy = asyncio.run_coroutine_threadsafe(starting, loop).result()
         try:
-            yield running.url
+            yield proxy.url
         finally:
-            loop.call_soon_threadsafe(running.stopping_now.set)
-            asyncio.run_coroutine_threadsafe(running.stop(), loop).result()
-    except CannotServe as error:
+            loop.call_soon_threadsafe(proxy.stop_now.set)
+            asyncio.run_coroutine_threadsafe(proxy.stop(), loop).result()
+    except StartError as error:
         exit_with_error(str(error))
     finally:
         loop.call_soon_threadsafe(loop.stop)

@@ -68,14 +68,14 @@ class Deployments:
         mode = self._document.text("model_list", position, "model_info", "mode")
         if mode not in _MODES:
             raise _NotConvertible((*path[:2], "model_info", "mode"), f"dragoman serves no models of the mode {mode}")
-        vendor, model = self._vendor(path, requested)
-        target = self._target(path, name, model)
-        provider = self._provider(path, vendor)
+        vendor, model = self._find_vendor(path, requested)
+        target = self._convert_target(path, name, model)
+        provider = self._convert_provider(path, vendor)
         self._models.setdefault(name, []).append({"provider": self._name_provider(vendor, provider), **target})
-        self._note_shares(path, name)
+        self._record_shares(path, name)
         self._warn_of_other_settings(path, vendor)
 
-    def _note_shares(self, path: Path, name: str) -> None:
+    def _record_shares(self, path: Path, name: str) -> None:
         shares = tuple(read_number(self._document, (*path, key)) for key in ("weight", "rpm", "tpm"))
         self._shares.setdefault(name, []).append(shares)
         if shares[0] is not None:
@@ -100,7 +100,7 @@ class Deployments:
                     break
         return {name: {"targets": targets} for name, targets in self._models.items()}
 
-    def _vendor(self, path: Path, requested: str) -> tuple[str, str]:
+    def _find_vendor(self, path: Path, requested: str) -> tuple[str, str]:
         """The vendor, and its own name for the model."""
         vendor = self._document.text(*path, "custom_llm_provider")
         found = (vendor, requested.removeprefix(f"{vendor}/")) if vendor else parse_vendor(requested)
@@ -109,7 +109,7 @@ class Deployments:
             raise _NotConvertible((*path, "model"), message)
         return found
 
-    def _target(self, path: Path, name: str, model: str) -> dict[str, Any]:
+    def _convert_target(self, path: Path, name: str, model: str) -> dict[str, Any]:
         node = self._document.find((*path, "drop_params"))
         policy = {"policy": {"unsupported": "drop"}} if node is not None and node.value is True else {}
         if "*" not in model:
@@ -120,21 +120,27 @@ class Deployments:
         before = name.partition("*")[0]
         return {"strip": before, **policy} if model == "*" and before else policy
 
-    def _provider(self, path: Path, name: str) -> dict[str, Any]:
+    def _convert_provider(self, path: Path, name: str) -> dict[str, Any]:
         native = NATIVE_VENDORS.get(name)
-        found = self._litellm_provider(path, name) if native is None else self._native_provider(path, name, *native)
+        found = (
+            self._convert_litellm_provider(path, name)
+            if native is None
+            else self._convert_native_provider(path, name, *native)
+        )
         total = convert_duration(self._document, (*path, "timeout"))
         first = convert_duration(self._document, (*path, "stream_timeout"))
         timeouts = {key: text for key, text in (("total", total), ("first_token", first)) if text is not None}
         return {**found, "timeouts": timeouts} if timeouts else found
 
-    def _native_provider(self, path: Path, name: str, dialect: Dialect, vendor: Vendor) -> dict[str, Any]:
-        address = self._address(path)
+    def _convert_native_provider(self, path: Path, name: str, dialect: Dialect, vendor: Vendor) -> dict[str, Any]:
+        address = self._convert_address(path)
         base_url = convert_base_url(dialect, address) if address else vendor.base_url
         if not base_url:
             raise _NotConvertible(path, f"the vendor {name} has no default address, and there is no api_base")
         found: dict[str, Any] = {"dialect": dialect.name, "base_url": base_url}
-        key = convert_text(self._document, (*path, "api_key"), self._variable((*path, "api_key"), f"{name}_API_KEY"))
+        key = convert_text(
+            self._document, (*path, "api_key"), self._name_variable((*path, "api_key"), f"{name}_API_KEY")
+        )
         if key is None and vendor.key:
             key = f"${{{vendor.key}}}"
         if key is not None:
@@ -144,11 +150,13 @@ class Deployments:
             found["api_version"] = version
         return {**found, "protocols": list(vendor.protocols)}
 
-    def _litellm_provider(self, path: Path, name: str) -> dict[str, Any]:
+    def _convert_litellm_provider(self, path: Path, name: str) -> dict[str, Any]:
         found: dict[str, Any] = {"engine": "litellm", "vendor": name}
-        if address := self._address(path):
+        if address := self._convert_address(path):
             found["base_url"] = address
-        key = convert_text(self._document, (*path, "api_key"), self._variable((*path, "api_key"), f"{name}_API_KEY"))
+        key = convert_text(
+            self._document, (*path, "api_key"), self._name_variable((*path, "api_key"), f"{name}_API_KEY")
+        )
         if key is None and name not in KEYLESS_VENDORS:
             key = f"${{{name.upper()}_API_KEY}}"
         if key is not None:
@@ -156,19 +164,23 @@ class Deployments:
         parameters = {}
         for given in self._document.mapping(*path):
             if _PARAMETER.fullmatch(given) or given == "api_version":
-                variable = self._variable((*path, given), given) if is_secret((given,)) else ""
+                variable = self._name_variable((*path, given), given) if is_secret((given,)) else ""
                 parameters[given] = convert_text(self._document, (*path, given), variable)
         converted = {given: value for given, value in parameters.items() if value is not None}
         return {**found, **({"parameters": converted} if converted else {}), "protocols": ["chat", "embeddings"]}
 
-    def _variable(self, path: Path, name: str) -> str:
+    def _name_variable(self, path: Path, name: str) -> str:
         """The name of a variable for the secret at a path. Equal secrets share a name."""
         secret, number = self._document.text(*path) or "", 1
         while self._variables.setdefault(variable := f"{name}_{number}".upper().removesuffix("_1"), secret) != secret:
             number += 1
         return variable
 
-    def _address(self, path: Path) -> str | None:
+    def _convert_key(self, path: Path, vendor: str) -> str | None:
+        path = (*path, "api_key")
+        return convert_text(self._document, path, self._name_variable(path, f"{vendor}_API_KEY"))
+
+    def _convert_address(self, path: Path) -> str | None:
         return convert_text(self._document, (*path, "api_base")) or convert_text(self._document, (*path, "base_url"))
 
     def _name_provider(self, vendor: str, provider: dict[str, Any]) -> str:

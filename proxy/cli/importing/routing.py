@@ -29,17 +29,17 @@ def add_aliases(document: Document, models: dict[str, Any]) -> None:
 def add_fallbacks(document: Document, models: dict[str, Any]) -> None:
     """Add the fallbacks, except those that would close a circle."""
     for section in ("router_settings", "litellm_settings"):
-        for path, name, following in _fallbacks(document, (section, "fallbacks")):
+        for path, name, following in _list_fallbacks(document, (section, "fallbacks")):
             if name not in models or match(models, following) is None:
                 _add_warning(document, path, f"{name} or {following} is not a model of this file")
-            elif _reaches(models, following, name):
+            elif _leads_to(models, following, name):
                 _add_warning(document, path, f"a fallback of {name} to {following} would form a cycle")
             elif following not in (known := models[name].setdefault("fallbacks", [])):
                 known.append(following)
 
 
-def _fallbacks(document: Document, path: Path) -> Iterator[tuple[Path, str, str]]:
-    """Each fallback: its place, the model, and the model that follows."""
+def _list_fallbacks(document: Document, path: Path) -> Iterator[tuple[Path, str, str]]:
+    """Each fallback: its path, the model, and the model that follows."""
     for position, _ in enumerate(document.items(*path)):
         for name in document.mapping(*path, position):
             for index, _ in enumerate(document.items(*path, position, name)):
@@ -51,7 +51,7 @@ def _fallbacks(document: Document, path: Path) -> Iterator[tuple[Path, str, str]
                     yield place, name, following
 
 
-def _reaches(models: dict[str, Any], start: str, end: str) -> bool:
+def _leads_to(models: dict[str, Any], start: str, end: str) -> bool:
     """True if the fallbacks of the model `start` lead to the model `end`."""
     waiting, seen = [start], set()
     while waiting:

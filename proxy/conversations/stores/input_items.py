@@ -33,63 +33,63 @@ def list_input_items(response_id: str, items: Sequence[JsonObject], query: Mappi
     the page: it begins right after the item `after`; without `after`, it ends right before the item `before`.
     `has_more` is true if the page leaves out items between the bounds. Raises Fault `invalid_request`.
     """
-    limit, order = _limit(query), _order(query)
-    ids = _ids(response_id, items)
+    limit, order = _parse_limit(query), _parse_order(query)
+    ids = _assign_ids(response_id, items)
     positions = list(range(len(items)) if order == "asc" else reversed(range(len(items))))
     ordered = [ids[position] for position in positions]
-    between = positions[_start(ordered, query) : _end(ordered, query)]
+    between = positions[_find_start(ordered, query) : _find_end(ordered, query)]
     page = between[-limit:] if "before" in query and "after" not in query else between[:limit]
     return {
         "object": "list",
-        "data": [_complete(items[position], ids[position]) for position in page],
+        "data": [_complete_item(items[position], ids[position]) for position in page],
         "first_id": ids[page[0]] if page else None,
         "last_id": ids[page[-1]] if page else None,
         "has_more": len(page) < len(between),
     }
 
 
-def _limit(query: Mapping[str, str]) -> int:
+def _parse_limit(query: Mapping[str, str]) -> int:
     text = query.get("limit")
     if text is None:
         return _DEFAULT_LIMIT
     if not _INTEGER.fullmatch(text):
-        raise _fault("limit", text, "expected an integer", "invalid_type")
+        raise _create_fault("limit", text, "expected an integer", "invalid_type")
     limit = int(text)
     if not 1 <= limit <= _MAX_LIMIT:
         code = "integer_below_min_value" if limit < 1 else "integer_above_max_value"
-        raise _fault("limit", text, f"expected 1 to {_MAX_LIMIT}", code)
+        raise _create_fault("limit", text, f"expected 1 to {_MAX_LIMIT}", code)
     return limit
 
 
-def _order(query: Mapping[str, str]) -> str:
+def _parse_order(query: Mapping[str, str]) -> str:
     order = query.get("order", "desc")
     if order not in ("asc", "desc"):
-        raise _fault("order", order, "expected asc or desc", "invalid_value")
+        raise _create_fault("order", order, "expected asc or desc", "invalid_value")
     return order
 
 
-def _start(ids: list[str], query: Mapping[str, str]) -> int:
+def _find_start(ids: list[str], query: Mapping[str, str]) -> int:
     after = query.get("after")
-    return 0 if after is None else _index(ids, "after", after) + 1
+    return 0 if after is None else _find_index(ids, "after", after) + 1
 
 
-def _end(ids: list[str], query: Mapping[str, str]) -> int:
+def _find_end(ids: list[str], query: Mapping[str, str]) -> int:
     before = query.get("before")
-    return len(ids) if before is None else _index(ids, "before", before)
+    return len(ids) if before is None else _find_index(ids, "before", before)
 
 
-def _index(ids: list[str], name: str, wanted: str) -> int:
+def _find_index(ids: list[str], name: str, wanted: str) -> int:
     if wanted not in ids:
-        raise _fault(name, wanted, "the response has no input item with this id", "invalid_value")
+        raise _create_fault(name, wanted, "the response has no input item with this id", "invalid_value")
     return ids.index(wanted)
 
 
-def _fault(name: str, value: str, text: str, code: str) -> Fault:
+def _create_fault(name: str, value: str, text: str, code: str) -> Fault:
     shown = value if len(value) <= _MAX_QUOTED else value[:_MAX_QUOTED] + "..."
     return Fault("invalid_request", f"{name} is not valid: {text}, got {shown!r}", (name,), value, code=code)
 
 
-def _ids(response_id: str, items: Sequence[JsonObject]) -> list[str]:
+def _assign_ids(response_id: str, items: Sequence[JsonObject]) -> list[str]:
     """The ids of the items. An item without an id, or with that of an earlier item, gets the same made-up id each
     time."""
     ids: dict[str, None] = {}
@@ -106,7 +106,7 @@ def _make_id(response_id: str, position: int, item: JsonObject) -> str:
     return f"{_PREFIXES.get(item.get('type') or 'message', 'item')}_{digest[:32]}"
 
 
-def _complete(item: JsonObject, item_id: str) -> JsonObject:
+def _complete_item(item: JsonObject, item_id: str) -> JsonObject:
     """A copy of the item with every field that OpenAI's lists of items always have."""
     kind = item.get("type") or "message"
     shown = {**item, "id": item_id, "type": kind}

@@ -124,7 +124,7 @@ class SqliteStore:
         cutoff, most_bytes = self._cutoff(), self._limits.max_chain
 
         def read(connection: sqlite3.Connection) -> list[StoredResponse]:
-            found = (_holder(connection, owner, item) for item in item_ids)
+            found = (_find_holder(connection, owner, item) for item in item_ids)
             response_ids = (each for each in found if each is not None)
             return collect_responses(partial(_read, connection, owner, cutoff), response_ids, most, most_bytes)
 
@@ -168,7 +168,7 @@ def _read(connection: sqlite3.Connection, owner: str, cutoff: float, response_id
     return Packed(*row) if row else None
 
 
-def _holder(connection: sqlite3.Connection, owner: str, item_id: str) -> str | None:
+def _find_holder(connection: sqlite3.Connection, owner: str, item_id: str) -> str | None:
     try:
         row = connection.execute(_HOLDER, (owner, item_id)).fetchone()
     except UnicodeEncodeError:  # a lone surrogate, which no id has

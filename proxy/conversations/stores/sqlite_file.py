@@ -65,7 +65,7 @@ def connect_writer(path: Path, lock_timeout: float) -> sqlite3.Connection:
     connection = _connect(path, lock_timeout)
     try:
         with transaction(connection, "BEGIN"):
-            _version(connection, path)
+            _check_version(connection, path)
         _use_wal(connection, path, lock_timeout)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA secure_delete = ON")
@@ -147,8 +147,9 @@ def _use_wal(connection: sqlite3.Connection, path: Path, lock_timeout: float) ->
         raise StoreError("unusable_path", text)
 
 
-def _version(connection: sqlite3.Connection, path: Path) -> int:
-    """The version of the file's format, 0 for an empty file. Raises StoreError for the database of another program."""
+def _check_version(connection: sqlite3.Connection, path: Path) -> int:
+    """Return the version of the file's format, 0 for an empty file. Raises StoreError for the database of another
+    program."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -163,7 +164,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Bring the file to the newest format."""
     with transaction(connection):
-        version = _version(connection, path)
+        version = _check_version(connection, path)
         for statements in FORMATS[version:]:
             for statement in statements:
                 connection.execute(statement)

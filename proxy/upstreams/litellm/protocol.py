@@ -1,4 +1,4 @@
-"""What the proxy and litellm's process agree on."""
+"""The protocol between the proxy and litellm's process."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ FUNCTIONS: Mapping[str, str] = {"/chat/completions": "acompletion", "/embeddings
 """Path of the call -> litellm's function."""
 
 FAULT_HEADER = "x-dragoman-fault"
-"""Marks a reply that is no provider's: its body holds kind, code, text and cause of a fault."""
+"""Marks a reply that does not come from a provider: its body contains kind, code, text and cause of a fault."""

@@ -1,11 +1,11 @@
-"""The upstream that litellm calls, in one process for all providers of the engine litellm.
+"""The upstream for litellm, which runs in one process for all providers of the engine litellm.
 
 litellm looks for keys, addresses and switches in hundreds of environment variables, at import and at every call. So it
-runs in a process whose environment holds nothing of ours, and gets everything with each call over the Unix socket:
+runs in a process with an empty environment, and gets everything with each call over the Unix socket:
 
     POST /chat/completions   {"arguments": {...}, "settings": {...}}
 
-`arguments` are what the client asked for, `settings` what the configuration says, keys included; settings win. The
+`arguments` come from the client's request, `settings` from the configuration, keys included; settings win. The
 reply is what a provider of the openai dialect would send (`process/server.py`).
 
 One process serves all providers: it needs 160 MB and seconds to load, and holds no state of a provider between calls.
@@ -49,7 +49,7 @@ class LitellmUpstream:
         self._process = SupervisedUpstream(name, _SOCKET, timeouts, engine)
 
     async def send(self, call: Call, *, stream: bool, forwarded: Headers) -> HttpUpstreamResponse:
-        """No header of the client goes to the process. Raises Fault."""
+        """Send a call to the process, without the client's headers. Raises Fault."""
         message = {"arguments": function_arguments(self._provider, call), "settings": self._settings}
         response = await self._process.send(Call("POST", call.path, message), stream=stream, forwarded={})
         if FAULT_HEADER in response.headers:
@@ -61,23 +61,24 @@ class LitellmUpstream:
 
 
 class LitellmError(Exception):
-    """What broke in the process, as a fault's cause."""
+    """An exception in the process, as the cause of a fault."""
 
 
 def create_supervisor() -> Supervisor:
+    """The supervisor of the process for all providers."""
     command = Command(COMMAND, isolated_environment, in_private_folder=True)
     return Supervisor("litellm", command, _HANG_TIMEOUT)
 
 
 def function_arguments(provider: Provider, call: Call) -> JsonObject:
-    """What litellm's function is called with, credentials and address aside. The model always begins with the vendor,
-    so nothing behind it counts as one."""
+    """The arguments of litellm's function, without credentials and address. The model always begins with the vendor, so
+    that litellm takes no other part of it for one."""
     model = f"{provider.vendor}/{call.body['model']}" if provider.vendor else call.body["model"]
     return {**call.body, **_OFF.get(call.path, {}), "model": model}
 
 
 def provider_settings(provider: Provider, timeouts: Timeouts) -> JsonObject:
-    """What the configuration says, as arguments of litellm's functions, and `connect_timeout` in seconds."""
+    """The configuration as arguments of litellm's functions, and `connect_timeout` in seconds."""
     settings: dict[str, Any] = {name: secret.get_secret_value() for name, secret in provider.parameters.items()}
     settings |= {"timeout": timeouts.total, "connect_timeout": timeouts.connect, "max_retries": 0, "num_retries": 0}
     if provider.api_key is not None:

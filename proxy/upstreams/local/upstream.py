@@ -1,4 +1,4 @@
-"""The upstream that is a model folder on this machine, in an engine process of its own."""
+"""The upstream for a model folder on this machine, which a separate engine process serves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OPTIONS = {"device": "device", "device_index": "index", "threads": "threads", "
 
 
 class LocalUpstream(SupervisedUpstream):
-    """One provider, the only user of its engine."""
+    """The upstream of one provider, which is the only user of its engine."""
 
     def __init__(self, name: str, provider: Provider, timeouts: Timeouts) -> None:
         command = Command((*COMMAND, *engine_options(provider)), _make_environment)

@@ -1,8 +1,8 @@
-"""One server process: started with a private folder, asked whether it is ready, stopped.
+"""One server process: its start in a private folder, its health checks, its end.
 
-It runs in a session of its own, so that Ctrl-C reaches the proxy alone, which drains first. Its standard input is a
-pipe that nobody writes to: when this process ends, however it ends, the pipe closes, and the server stops. What the
-server prints goes to `log_line`, line by line.
+It runs in a session of its own, so that Ctrl-C reaches only the proxy, which drains first. Its standard input is a pipe
+that nobody writes to: when the proxy ends for any reason, the pipe closes, and the server stops. Each line that the
+server prints is passed to `log_line`.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from dragoman.proxy.upstreams.errors import CLIENT_ERRORS
 
 __all__ = ["Command", "ServerProcess", "environment_without_secrets", "isolated_environment"]
 
-_KEPT = 20  # of the latest lines that it printed
-_LONGEST = 1 << 20  # bytes of a line
+_MAX_LINES = 20  # the latest lines that it printed
+_MAX_LINE = 1 << 20  # bytes
 _GRACE = 5.0  # seconds
-_POLL = (0.01, 0.25)  # seconds between two questions before it is ready, growing
-_BEAT = 1.0  # seconds between two questions after that
+_POLL = (0.01, 0.25)  # seconds between two health checks before it is ready: the first, the longest
+_BEAT = 1.0  # seconds between two health checks when it is ready
 _SECRETS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
-_OF_PYTHON = ("PATH", "LANG")
+_PYTHON_VARIABLES = ("PATH", "LANG")
 _HEALTH = "http://server/health"
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """How a server is started. `--attached --socket PATH` follows `arguments`."""
+    """The command line of a server, to which `--attached --socket PATH` is added, and its environment."""
 
     arguments: Sequence[str]
     make_environment: Callable[[Path], Mapping[str, str]]
@@ -45,23 +45,23 @@ class Command:
 
 
 def environment_without_secrets(folder: Path) -> dict[str, str]:
-    """This process's environment, less each variable whose name looks like a credential's."""
+    """This process's environment without the variables whose names look like those of credentials."""
     return {name: value for name, value in os.environ.items() if not any(word in name.upper() for word in _SECRETS)}
 
 
 def isolated_environment(folder: Path) -> dict[str, str]:
-    """What Python needs, and nothing else of this process's environment. The private folder is HOME."""
-    kept = {name: os.environ[name] for name in _OF_PYTHON if name in os.environ}
+    """Only the variables that Python needs. HOME is the private folder."""
+    kept = {name: os.environ[name] for name in _PYTHON_VARIABLES if name in os.environ}
     if paths := [str(Path(part).absolute()) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]:
         kept["PYTHONPATH"] = os.pathsep.join(paths)
     return {**kept, "HOME": str(folder)}
 
 
 class ServerProcess:
-    """`printed` holds the latest lines of its output."""
+    """A running server. `last_lines` are the latest lines of its output."""
 
     def __init__(self, process: asyncio.subprocess.Process, socket: Path, log_line: Callable[[str], None]) -> None:
-        self.printed: deque[str] = deque(maxlen=_KEPT)
+        self.last_lines: deque[str] = deque(maxlen=_MAX_LINES)
         self._process = process
         self._socket = socket
         self._log_line = log_line
@@ -69,7 +69,7 @@ class ServerProcess:
 
     @classmethod
     async def start(cls, command: Command, socket: Path, log_line: Callable[[str], None]) -> ServerProcess:
-        """Raises OSError if no process can be created."""
+        """Start the process. Raises OSError if it cannot be created."""
         process = await asyncio.create_subprocess_exec(
             *command.arguments,
             "--attached",
@@ -81,7 +81,7 @@ class ServerProcess:
             env=command.make_environment(socket.parent),
             cwd=socket.parent if command.in_private_folder else None,
             start_new_session=True,
-            limit=_LONGEST,
+            limit=_MAX_LINE,
         )
         return cls(process, socket, log_line)
 
@@ -90,11 +90,11 @@ class ServerProcess:
         return self._process.pid
 
     async def wait_until_ready(self) -> dict[str, Any] | None:
-        """The reply of /health once it is ready; None if the process ends before that."""
+        """Wait until /health answers 200, and return its reply; None if the process ends before that."""
         ended = asyncio.ensure_future(self.wait_for_end())
         pause, longest = _POLL
         try:
-            async with aiohttp.ClientSession(connector=self._connector()) as session:
+            async with aiohttp.ClientSession(connector=self._create_connector()) as session:
                 while not ended.done():
                     health = await _fetch_health(session)
                     if health is not None:
@@ -105,10 +105,11 @@ class ServerProcess:
             ended.cancel()
         return None
 
-    async def wait_until_stuck(self, limit: float) -> str:
-        """Wait until it reports a failure, or an answer or a step takes longer than `limit` seconds; says which."""
+    async def watch_health(self, limit: float) -> str:
+        """Check /health until it reports a failure, or an answer or a step takes longer than `limit` seconds, and
+        return the reason."""
         timeout = aiohttp.ClientTimeout(total=limit)
-        async with aiohttp.ClientSession(connector=self._connector(), timeout=timeout) as session:
+        async with aiohttp.ClientSession(connector=self._create_connector(), timeout=timeout) as session:
             while True:
                 await asyncio.sleep(min(_BEAT, limit / 2))
                 try:
@@ -117,7 +118,7 @@ class ServerProcess:
                 except TimeoutError:
                     return f"no answer for {limit:g} s"
                 except CLIENT_ERRORS:
-                    continue  # its end is noticed by `wait_for_end`
+                    continue  # if it has ended, `wait_for_end` returns
                 if health.get("failed") is not None:
                     return str(health["failed"])
                 if health.get("step_seconds", 0) > limit:
@@ -127,11 +128,11 @@ class ServerProcess:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
-    def _connector(self) -> aiohttp.UnixConnector:
+    def _create_connector(self) -> aiohttp.UnixConnector:
         return aiohttp.UnixConnector(str(self._socket))
 
     async def wait_for_end(self) -> int:
-        """Wait for the end and for the last of its output; the exit status, negative for a signal."""
+        """Wait for the end and the rest of the output. Returns the exit status, negative for a signal."""
         status = await self._process.wait()
         await asyncio.wait((self._output,), timeout=1)
         return status
@@ -161,7 +162,7 @@ class ServerProcess:
             if not line:
                 return
             text = line.decode("utf-8", "replace").rstrip()
-            self.printed.append(text)
+            self.last_lines.append(text)
             self._log_line(text)
 
 

@@ -1,4 +1,4 @@
-"""Keeps one server process running.
+"""The supervisor of a server process: it restarts the process if it ends or hangs.
 
     state      event                          next
     stopped    start                          starting
@@ -9,7 +9,8 @@
     waiting    the pause is over              starting
     any        stop                           stopped
 
-The first pause is none at all; each further end within a minute of being ready doubles it, up to half a minute.
+The first restart follows at once. Each further end within a minute of being ready doubles the pause before the next
+restart, up to half a minute.
 
 A server hangs if /health does not answer, or one step takes longer, than `hang_timeout`.
 """
@@ -32,13 +33,13 @@ from .process import Command, ServerProcess
 
 __all__ = ["EngineError", "Supervisor", "create_private_folder"]
 
-PATIENCE = 60.0
-"""Seconds that a request waits for a server that is being restarted."""
+READY_TIMEOUT = 60.0
+"""Seconds that a request waits for a server that restarts."""
 
 _PAUSES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
-_STEADY = 60.0
-_NOTICE = 1.0
-_LONGEST_PATH = 100  # bytes; a socket's address holds 104 or 108
+_STEADY = 60.0  # seconds of being ready after which failures count from 0 again
+_DETECT_TIMEOUT = 1.0
+_MAX_PATH = 100  # bytes; a socket's address holds 104 or 108
 
 
 class EngineError(Exception):
@@ -46,7 +47,8 @@ class EngineError(Exception):
 
 
 class Supervisor:
-    """One server, shared by the upstreams that call it: each is added as a user, and the last to be removed stops it.
+    """One server, shared by the upstreams that call it. Each upstream is a user; removing the last user stops the
+    server.
 
     `start` it once, inside the event loop. `hang_timeout` is in seconds.
     """
@@ -71,7 +73,7 @@ class Supervisor:
         return None if self._process is None else self._process.pid
 
     async def start(self, log: Log) -> dict[str, Any]:
-        """Start the process; its /health once it is ready. Raises EngineError."""
+        """Start the process, wait until it is ready, and return its /health. Raises EngineError."""
         self._log = log
         process = await self._launch()
         if not self._up.is_set():
@@ -89,20 +91,20 @@ class Supervisor:
             await self._stop()
 
     async def wait_until_ready(self) -> None:
-        """Wait for a running server. Raises Fault."""
+        """Wait until the server is ready. Raises Fault."""
         if self._up.is_set():
             return
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(READY_TIMEOUT):
                 await self._up.wait()
         except TimeoutError:
             text = f"{self.name}: the process is not running; the log says why"
             raise Fault("upstream_unavailable", text, code="engine_down", retry_after=10) from None
 
-    async def notice_end(self) -> None:
-        """Call this when a connection broke: if the process has ended, that is known when this returns."""
+    async def detect_end(self) -> None:
+        """After a broken connection: wait until it is known whether the process has ended."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(_NOTICE):
+            async with asyncio.timeout(_DETECT_TIMEOUT):
                 await self._down.wait()
 
     async def _stop(self) -> None:
@@ -134,7 +136,7 @@ class Supervisor:
             process = await self._restart(process)
 
     async def _kill_if_stuck(self, process: ServerProcess) -> None:
-        reason = await process.wait_until_stuck(self.hang_timeout)
+        reason = await process.watch_health(self.hang_timeout)
         self._up.clear()
         self._log_error("engine_stuck", reason=reason)
         process.kill()
@@ -145,7 +147,7 @@ class Supervisor:
             return await self._launch()
         except EngineError as error:
             self._log_error("engine_not_started", reason=str(error))
-            return before  # has ended, so the next pause begins at once
+            return before  # it has ended, so the next pause begins at once
 
     async def _launch(self) -> ServerProcess:
         """Start a process and wait until it is ready or has ended."""
@@ -173,18 +175,18 @@ class Supervisor:
 def create_private_folder() -> Path:
     """A new folder that only this user can enter, with a path short enough for a socket in it."""
     folder = Path(tempfile.mkdtemp(prefix="dragoman-"))
-    if len(bytes(folder)) < _LONGEST_PATH - len("/server.sock"):
+    if len(bytes(folder)) < _MAX_PATH - len("/server.sock"):
         return folder
     folder.rmdir()
     return Path(tempfile.mkdtemp(prefix="dragoman-", dir="/tmp"))
 
 
 def _describe_end(process: ServerProcess, status: int) -> str:
-    errors = [line for line in process.printed if line.startswith("error: ")]
+    errors = [line for line in process.last_lines if line.startswith("error: ")]
     if status == 2 and errors:
         return errors[-1].removeprefix("error: ")
-    how = f"was ended by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
-    return f"the process {how}" + (f"; it printed: {process.printed[-1]}" if process.printed else "")
+    how = f"was killed by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
+    return f"the process {how}" + (f"; its last line: {process.last_lines[-1]}" if process.last_lines else "")
 
 
 def _signal_name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""The upstream that is a supervised server on this machine: HTTP over its Unix socket, in OpenAI's dialect."""
+"""The upstream for a supervised server on this machine: HTTP over its Unix socket, in OpenAI's dialect."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import aiohttp
 from dragoman.adapters.call import Call, Headers
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider, Timeouts
-from dragoman.proxy.upstreams.credentials import NONE
+from dragoman.proxy.upstreams.credentials import NO_CREDENTIALS
 from dragoman.proxy.upstreams.http import HttpUpstream, HttpUpstreamResponse
 
 from .supervisor import Supervisor
@@ -24,16 +24,16 @@ class SupervisedUpstream:
         self.engine = engine
         engine.add_user()
         connector = aiohttp.UnixConnector(str(engine.socket), limit=0)  # the server limits what runs at once
-        self._http = HttpUpstream(name, provider, timeouts, NONE, connector)
+        self._http = HttpUpstream(name, provider, timeouts, NO_CREDENTIALS, connector)
 
     async def send(self, call: Call, *, stream: bool, forwarded: Headers) -> HttpUpstreamResponse:
-        """Raises Fault."""
+        """Send a call as soon as the server is ready. Raises Fault."""
         try:
             await self.engine.wait_until_ready()
             return await self._http.send(call, stream=stream, forwarded=forwarded)
         except Fault as fault:
             if fault.code in _BROKEN:
-                await self.engine.notice_end()
+                await self.engine.detect_end()
             raise
 
     async def close(self) -> None:

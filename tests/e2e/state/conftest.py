@@ -17,7 +17,7 @@ from openai.types.responses import Response
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.server.lifecycle import Running, start
+from dragoman.proxy.server.lifecycle import RunningProxy, start
 from tests.dialects import called
 
 CHAT = called("chat")
@@ -102,7 +102,7 @@ class Native:
 class Place:
     """A proxy whose models are named like what is behind them."""
 
-    running: Running
+    running: RunningProxy
     native: Native
     fakes: dict[str, FakeProvider]
     log: io.BytesIO
@@ -160,7 +160,7 @@ async def place_of(tmp_path: Path) -> AsyncIterator[Build]:
     fakes = {name: FakeProvider(name) for name in CHAT}
     for fake in fakes.values():
         await fake.start()
-    started: list[Running] = []
+    started: list[RunningProxy] = []
 
     async def build(**more: JsonValue) -> Place:
         kind = {"databricks": {"kind": "provisioned-throughput"}}

@@ -75,7 +75,7 @@ async def test_a_killed_server_has_lost_nothing_that_it_acknowledged(tmp_path: P
             "models: {m: {targets: [{provider: p}]}}\n"
         )
         steady = await asyncio.to_thread(Server, config)
-        assert steady.greeting == f"responses are kept for 30d in {file}\n"
+        assert steady.greeting == f"responses are stored for 30d in {file}\n"
         acknowledged: list[str] = []
         async with aiohttp.ClientSession() as session:
             for _ in range(5):

@@ -130,7 +130,7 @@ async def test_a_proxy_that_keeps_nothing_says_so(place_of: Build, kind: str) ->
                 client.responses.retrieve(made.id),
                 client.responses.create(model=kind, input="x", previous_response_id=made.id),
             ):
-                with pytest.raises(openai.NotFoundError, match="this proxy keeps no responses"):
+                with pytest.raises(openai.NotFoundError, match="this proxy stores no responses"):
                     await attempt
 
 

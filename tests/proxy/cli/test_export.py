@@ -55,4 +55,4 @@ def test_a_bad_source_or_target_is_refused(source: Path, tmp_path: Path) -> None
 def test_a_missing_extra_is_reported(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     result = CliRunner().invoke(app, ["export", str(source), str(tmp_path / "out")])
-    assert result.exit_code == 2 and "uv pip install 'dragoman[export]'" in result.stderr
+    assert result.exit_code == 2 and "uv pip install '.[export]'" in result.stderr

@@ -62,7 +62,7 @@ async def test_a_first_signal_lets_running_streams_finish(upstream: Callable[...
         _, log = process.communicate()
     assert '"outcome":"ok"' in log
     assert "models: m\n" in log
-    assert "stopping: 1 still to be answered, for at most 300s; the same signal again ends them\n" in log
+    assert "stopping: 1 still running, for at most 300s; a second signal ends them\n" in log
 
 
 async def test_a_second_signal_ends_all_waiting() -> None:
@@ -91,9 +91,9 @@ async def test_a_proxy_that_cannot_start_has_status_2(
 @pytest.mark.parametrize(
     ("store", "line"),
     [
-        ({"kind": "sqlite", "path": "/a/b.db", "retention": 3600.0}, "responses are kept for 1h in /a/b.db"),
-        ({"kind": "memory", "retention": 90.0}, "responses are kept for 90s in memory"),
-        ({"kind": "none"}, "responses are not kept"),
+        ({"kind": "sqlite", "path": "/a/b.db", "retention": 3600.0}, "responses are stored for 1h in /a/b.db"),
+        ({"kind": "memory", "retention": 90.0}, "responses are stored for 90s in memory"),
+        ({"kind": "none"}, "responses are not stored"),
     ],
 )
 def test_the_greeting_says_where_responses_are_stored(store: JsonObject, line: str) -> None:

@@ -35,7 +35,7 @@ def test_a_missing_extra_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.metadata.version", missing)
     [problem] = problems(GOOD)
     assert (problem.location, problem.code) == ("x.yaml:1:27", "missing-extra")
-    assert problem.hint.startswith("uv pip install 'dragoman[litellm]', in a checkout uv run ")
+    assert problem.hint.startswith("run in the checkout: uv run --no-default-groups --extra litellm ")
 
 
 def test_a_provider_that_no_model_uses_needs_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:

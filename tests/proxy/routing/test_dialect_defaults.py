@@ -9,7 +9,8 @@ from dragoman.adapters import dialects
 from dragoman.contract.json_types import JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.routing.keys import ANYONE
-from dragoman.proxy.routing.state import ProviderState, RouterState
+from dragoman.proxy.routing.providers import ProviderState
+from dragoman.proxy.routing.state import RouterState
 
 OWN = replace(dialects["openai"], called_profile="documented", default_protocols=("embeddings", "completions"))
 
@@ -29,7 +30,7 @@ def provider(**settings: JsonValue) -> ProviderState:
     given = {"dialect": "openai", "base_url": "http://127.0.0.1/v1", **settings}
     config = Config.model_validate({"providers": {"p": given}, "models": {"m": {"targets": [{"provider": "p"}]}}})
     state = RouterState(config, {"openai": OWN}, create_upstream=_Nowhere)
-    candidate = next(state.candidates("m", ANYONE, None))
+    candidate = next(state.list_candidates("m", ANYONE, None))
     assert candidate.target.profile == candidate.provider.profile
     return candidate.provider
 

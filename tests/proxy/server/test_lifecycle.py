@@ -13,7 +13,7 @@ import trustme
 
 from dragoman.contract.json_types import JsonValue
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.server.lifecycle import CannotServe, start
+from dragoman.proxy.server.lifecycle import StartError, start
 from tests.proxy.running_proxy import StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Step, Wire
 
@@ -99,13 +99,13 @@ async def test_what_takes_too_long_is_told_why_it_ends(
 
 async def test_a_port_in_use_is_refused(proxy: StartProxy) -> None:
     port = (await proxy()).port
-    with pytest.raises(CannotServe, match=f"cannot listen on 127.0.0.1:{port}: "):
+    with pytest.raises(StartError, match=f"cannot listen on 127.0.0.1:{port}: "):
         await start(Config.model_validate({"server": {"port": port}}))
 
 
 async def test_the_world_is_not_served_without_keys() -> None:
     config = Config.model_validate({"server": {"host": "0.0.0.0", "port": 0}})
-    with pytest.raises(CannotServe, match=r"refusing to listen on 0\.0\.0\.0 without keys"):
+    with pytest.raises(StartError, match=r"refusing to listen on 0\.0\.0\.0 without keys"):
         await start(config)
     running = await start(config, insecure=True)
     await running.stop()
@@ -119,7 +119,7 @@ async def test_tls_files_that_cannot_be_read(tmp_path: Path) -> None:
         if content:
             path.write_text(content)
         provider = {"dialect": "openai", "base_url": "https://127.0.0.1", "tls": {"ca": str(path)}}
-        with pytest.raises(CannotServe, match="TLS files"):
+        with pytest.raises(StartError, match="TLS files"):
             await start(Config.model_validate({"server": {"port": 0}, "providers": {"p": provider}}))
 
 

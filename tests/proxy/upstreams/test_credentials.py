@@ -14,7 +14,7 @@ from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.config.keyfile import BadKeyFile
 from dragoman.proxy.config.load import check_text
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.server.lifecycle import CannotServe, start
+from dragoman.proxy.server.lifecycle import StartError, start
 from dragoman.proxy.upstreams import credentials
 from dragoman.proxy.upstreams.credentials import KeyFile
 from tests.proxy.running_proxy import StartProxy
@@ -166,15 +166,13 @@ def test_there_has_to_be_a_key_to_begin_with(tmp_path: Path) -> None:
         KeyFile("p", {}, tmp_path / "key")
 
 
-@pytest.mark.parametrize(
-    ("content", "said"), [(None, "cannot be read"), ("", "does not contain a valid key: it is empty")]
-)
+@pytest.mark.parametrize(("content", "said"), [(None, "cannot be read"), ("", "contains no key: it is empty")])
 async def test_the_proxy_does_not_start_without(tmp_path: Path, content: str | None, said: str) -> None:
     if content is not None:
         (tmp_path / "key").write_text(content)
     given = {"dialect": "openai", "base_url": "http://127.0.0.1/v1", "api_key_file": str(tmp_path / "key")}
     config = {"server": {"port": 0}, "providers": {"p": given}, "models": {"m": {"targets": [{"provider": "p"}]}}}
-    with pytest.raises(CannotServe, match=said):
+    with pytest.raises(StartError, match=said):
         await start(Config.model_validate(config))
 
 

@@ -1,7 +1,7 @@
-"""litellm's exceptions, as what a provider of the openai dialect would have answered.
+"""litellm's exceptions, converted to the replies of a provider of the openai dialect.
 
-litellm changes statuses (529 becomes 500, 413 becomes 400) and puts the provider's body into a sentence. The exception
-that it made its own from still has the status; the body is taken out of the sentence again.
+litellm changes statuses (529 becomes 500, 413 becomes 400) and puts the provider's body into a sentence. The original
+exception still has the status, and the body is extracted from the sentence.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ErrorReply(NamedTuple):
 
 
 class TransportFailure(NamedTuple):
-    """What broke between here and the provider. `cause` names the exception, for the log."""
+    """A failure between the proxy and the provider. `cause` names the exception, for the log."""
 
     kind: Kind
     code: str
@@ -61,11 +61,11 @@ _FAILURES: Mapping[str, TransportFailure] = {
 
 
 def find_transport_failure(error: Exception) -> TransportFailure | None:
-    """What broke, or None if the provider answered with an error.
+    """The failure, or None if the provider answered with an error.
 
-    The cause is httpx's own exception: litellm's texts hold what the provider sent.
+    The cause is httpx's own exception, because litellm's texts quote the provider.
     """
-    for one in filter(_is_of_httpx, _chain(error)):
+    for one in filter(_is_httpx_error, _chain(error)):
         for cls in type(one).__mro__:
             if failure := _FAILURES.get(cls.__name__):
                 return failure._replace(cause=f"{type(one).__name__}: {one}")
@@ -78,7 +78,7 @@ def is_early_end(error: Exception) -> bool:
 
 
 def to_error_reply(error: Exception) -> ErrorReply:
-    """The provider's answer, as far as litellm kept it; for litellm's own refusals, their sentence."""
+    """The provider's reply, as far as litellm preserves it; for an error of litellm itself, its text."""
     status = _find_status(error)
     text = _SUFFIX.sub("", _PREFIX.sub("", str(getattr(error, "message", "") or error)))
     return ErrorReply(status, _find_headers(error), _find_json(text) or _to_error_body(error, text, status))
@@ -93,7 +93,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = getattr(error, "original_exception", None) or error.__cause__ or error.__context__
 
 
-def _is_of_httpx(error: BaseException) -> bool:
+def _is_httpx_error(error: BaseException) -> bool:
     return type(error).__module__.partition(".")[0] in ("httpx", "httpx2")
 
 

@@ -1,8 +1,8 @@
-"""litellm itself, with everything off that it would do besides calling.
+"""litellm itself, with everything switched off except calls.
 
-Retries, fallbacks and caching are the proxy's; callbacks, cost maps and logs of its own are not wanted. Its HTTP
-clients follow no redirect, and wait no longer for a connection than the proxy does elsewhere. Its switches are set in
-this process's environment, which holds nothing else of interest.
+The proxy has its own retries, fallbacks and log; litellm's callbacks, caches and cost maps are not used. Its HTTP
+clients follow no redirects, and have the proxy's timeout for connecting. Its switches are set in the environment of
+this process.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _OFF: dict[str, Any] = {
 
 
 def load_litellm() -> Any:
-    """The module litellm. Takes seconds. Raises ImportError, which says what to install."""
+    """Import litellm, and configure it. This takes seconds. Raises ImportError, which says what to install."""
     os.environ.update(_SWITCHES)
     try:
         litellm: Any = import_module("litellm")
         handler: Any = import_module("litellm.llms.custom_httpx.http_handler").AsyncHTTPHandler
     except ModuleNotFoundError as error:
-        raise ImportError(f"{error}: the engine litellm needs its extra: {INSTALL}") from error
+        raise ImportError(f"{error}: the engine litellm needs the extra litellm; {INSTALL}") from error
     for name, value in _OFF.items():
         setattr(litellm, name, value)
     logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
@@ -60,7 +60,7 @@ def load_litellm() -> Any:
 
 
 async def warm_up(litellm: Any) -> None:
-    """Make it load what it loads at its first calls: one that it answers itself, and one to a port without a server."""
+    """Make the first calls, at which litellm loads modules: one that it mocks, and one to a port without a server."""
     call = {
         "model": "anthropic/none",
         "messages": [{"role": "user", "content": ""}],

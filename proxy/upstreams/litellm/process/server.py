@@ -3,9 +3,9 @@
     POST /chat/completions   POST /embeddings   {"arguments": {...}, "settings": {...}}
     GET /health              503 `loading` until litellm is loaded, then 200 `ready`
 
-A provider's error keeps its status and body. What broke on the way to the provider is a reply with FAULT_HEADER. A
-stream ends when litellm's iterator does: nothing is added to it, and whether it was complete is for the reader to
-decide. If litellm would end it with a finish reason that the provider never sent, that chunk is left out. If the
+A provider's error keeps its status and body. A failure on the way to the provider becomes a reply with FAULT_HEADER. A
+stream ends when litellm's iterator ends; nothing is added, and the proxy's stream reader decides whether it is
+complete. If litellm would end it with a finish reason that the provider never sent, that chunk is left out. If the
 exchange with the provider breaks during a stream, the connection is closed in the middle of it.
 
 A client that leaves cancels its handler, and the handler closes litellm's stream.
@@ -47,7 +47,7 @@ class LitellmServer:
         return application
 
     async def load(self) -> None:
-        """Raises ImportError, which says what to install."""
+        """Load litellm. Raises ImportError, which says what to install."""
         litellm = await asyncio.to_thread(load_litellm)
         await warm_up(litellm)
         self._litellm = litellm
@@ -69,7 +69,7 @@ class LitellmServer:
             reply = await getattr(self._litellm, FUNCTIONS[request.path])(**{**arguments, **settings})
             if arguments.get("stream") is not True:
                 return _json_response(to_openai(reply))
-        except Exception as error:  # noqa: BLE001 - whatever it is, litellm could not make the call
+        except Exception as error:  # noqa: BLE001 - any exception means that litellm could not make the call
             return _error_response(error)
         return await _send_stream(request, reply)
 
@@ -91,13 +91,14 @@ async def _to_events(source: Any, request: web.Request) -> AsyncGenerator[bytes]
             if has_finish_reason(body) and source.received_finish_reason is None:
                 return
             yield _to_event(body)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the stream ends with it
-        if (event := _last_event(error, request)) is not None:
+    except Exception as error:  # noqa: BLE001 - any exception ends the stream
+        if (event := _end_stream(error, request)) is not None:
             yield event
 
 
-def _last_event(error: Exception, request: web.Request) -> bytes | None:
-    """The provider's error as an event; for what broke on the way, None, and the connection is closed."""
+def _end_stream(error: Exception, request: web.Request) -> bytes | None:
+    """The provider's error as an event. For a failure on the way to the provider: closes the connection, returns
+    None."""
     if is_early_end(error):
         return None
     if find_transport_failure(error) is None:

@@ -39,7 +39,7 @@ def test_the_result_passes_the_check(tmp_path: Path) -> None:
     if importlib.util.find_spec("litellm") is None:
         codes = {line.split("[")[1].split("]")[0] for line in checked.stderr.splitlines() if ": error[" in line}
         assert (checked.exit_code, codes) == (2, {"missing-extra"})
-        assert f"{written}:" in checked.stderr and "pip install 'dragoman[litellm]'" in checked.stderr
+        assert f"{written}:" in checked.stderr and "pip install '.[litellm]'" in checked.stderr
     else:
         assert (checked.exit_code, checked.stderr) == (0, "")
 

@@ -24,7 +24,7 @@ from aiohttp import web
 
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.server.lifecycle import Running, start
+from dragoman.proxy.server.lifecycle import RunningProxy, start
 from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.upstreams.litellm import upstream
 from dragoman.proxy.upstreams.supervision.process import Command, isolated_environment
@@ -194,7 +194,7 @@ def shared_process(litellm_socket: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @dataclass
 class Proxy:
-    running: Running
+    running: RunningProxy
     log: io.BytesIO
 
     @property
@@ -242,7 +242,7 @@ async def lone_proxy(fake: Messages) -> AsyncIterator[StartProxy]:
 
 
 async def proxies(fake: Messages) -> AsyncIterator[StartProxy]:
-    made: list[Running] = []
+    made: list[RunningProxy] = []
 
     async def make(target: JsonObject | None = None, *, provider: JsonObject | None = None, **rest: JsonValue) -> Proxy:
         log = io.BytesIO()
@@ -253,5 +253,5 @@ async def proxies(fake: Messages) -> AsyncIterator[StartProxy]:
 
     yield make
     for running in made:
-        running.stopping_now.set()
+        running.stop_now.set()
         await running.stop()

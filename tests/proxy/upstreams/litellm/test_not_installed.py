@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.proxy.config.litellm import INSTALL
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.server.lifecycle import CannotServe, start
+from dragoman.proxy.server.lifecycle import StartError, start
 
 
 @pytest.mark.skipif(importlib.util.find_spec("litellm") is not None, reason="litellm is installed here")
@@ -16,7 +16,7 @@ async def test_the_proxy_does_not_start_and_says_what_to_install() -> None:
     provider = {"engine": "litellm", "vendor": "anthropic"}
     models = {"m": {"targets": [{"provider": "any", "model": "claude"}]}}
     config = Config.model_validate({"server": {"port": 0}, "providers": {"any": provider}, "models": models})
-    with pytest.raises(CannotServe) as caught:
+    with pytest.raises(StartError) as caught:
         await start(config, log_level="critical")
     text = str(caught.value)
     assert text.startswith("the engine litellm cannot start: No module named 'litellm'") and INSTALL in text

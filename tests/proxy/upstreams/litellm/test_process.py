@@ -110,15 +110,15 @@ async def test_killed_it_comes_back_and_calls_meanwhile_are_503(
     engine = engine_of(proxy)
     before = engine.pid
     assert before is not None
-    monkeypatch.setattr(supervisor, "PATIENCE", 0.2)
+    monkeypatch.setattr(supervisor, "READY_TIMEOUT", 0.2)
     os.kill(before, signal.SIGKILL)
     status, body, headers = await ask(proxy)
     assert (status, body["error"]["code"], headers["retry-after"]) == (503, "engine_down", "10")
-    monkeypatch.setattr(supervisor, "PATIENCE", 120)
+    monkeypatch.setattr(supervisor, "READY_TIMEOUT", 120)
     assert (await ask(proxy))[0] == 200
     assert engine.pid != before and engine.restarts == 1
     (ended,) = logged(proxy, "engine_ended")
-    assert (ended["provider"], ended["reason"]) == ("litellm", "the process was ended by SIGKILL")
+    assert (ended["provider"], ended["reason"]) == ("litellm", "the process was killed by SIGKILL")
 
 
 async def test_killed_during_a_call_the_call_is_made_again(lone_proxy: StartProxy, fake: Messages) -> None:
@@ -177,7 +177,7 @@ def ask(url):
 async def main():
     running = await start(Config.model_validate(json.loads(sys.argv[1])), log_level="critical")
     content = await asyncio.to_thread(ask, running.url)
-    running.stopping_now.set()
+    running.stop_now.set()
     await running.stop()
     return content
 

@@ -19,7 +19,7 @@ from dragoman.local_engine.export.decoder_graph import ExportOptions
 from dragoman.local_engine.export.exporter import export_random_model
 from dragoman.local_engine.export.spec import ModelSpec
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.server.lifecycle import Running, start
+from dragoman.proxy.server.lifecycle import RunningProxy, start
 from dragoman.proxy.upstreams.local import upstream
 from dragoman.proxy.upstreams.local.upstream import LocalUpstream
 from dragoman.proxy.upstreams.supervision.supervisor import Supervisor
@@ -37,7 +37,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass
 class Local:
-    running: Running
+    running: RunningProxy
     session: aiohttp.ClientSession
     log: io.BytesIO
 

@@ -18,7 +18,7 @@ import pytest
 from aiohttp import ClientResponse
 
 from dragoman.contract.json_types import JsonObject
-from dragoman.proxy.server.lifecycle import CannotServe
+from dragoman.proxy.server.lifecycle import StartError
 from dragoman.proxy.upstreams.local import upstream
 from dragoman.proxy.upstreams.supervision import supervisor
 
@@ -48,6 +48,7 @@ async def test_it_is_ready_when_the_proxy_listens(local: Serve) -> None:
         body = await answer.json()
     assert (answer.status, body["model"]) == (200, p.engine.health["model"])
     assert body["choices"][0]["message"]["content"]
+    p.running.log_engines()
     (ready,) = lines(p, "engine_ready")
     assert (ready["provider"], ready["pid"], ready["device"]) == ("gpu", p.engine.pid, "cpu")
 
@@ -81,7 +82,7 @@ async def test_killed_under_load(local: Serve) -> None:
     assert await whole == 200
     assert p.engine.pid != before and p.engine.restarts == 1
     (ended,) = lines(p, "engine_ended")
-    assert ended["reason"] == "the process was ended by SIGKILL" and ended["restart_in"] == 0
+    assert ended["reason"] == "the process was killed by SIGKILL" and ended["restart_in"] == 0
 
 
 @pytest.mark.parametrize("how", ["a step", "all of it"])
@@ -118,7 +119,7 @@ async def test_a_request_that_kills_it_every_time_is_answered_with_a_fault(
 async def test_an_engine_that_does_not_come_back_is_a_fault_in_time(
     local: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(supervisor, "PATIENCE", 0.3)
+    monkeypatch.setattr(supervisor, "READY_TIMEOUT", 0.3)
     p = await local()
     command = (*upstream.COMMAND, "--model-dir", str(tmp_path / "gone"))
     p.engine.command = replace(p.engine.command, arguments=command)
@@ -131,13 +132,13 @@ async def test_an_engine_that_does_not_come_back_is_a_fault_in_time(
 
 
 async def test_a_model_that_cannot_be_served_stops_the_start(local: Serve, tmp_path: Path) -> None:
-    with pytest.raises(CannotServe, match=r"the engine gpu cannot start: .*gone does not exist"):
+    with pytest.raises(StartError, match=r"the engine gpu cannot start: .*gone does not exist"):
         await local(model_dir=str(tmp_path / "gone"))
 
 
 async def test_cuda_that_is_not_there_stops_the_start(local: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    with pytest.raises(CannotServe, match="the engine gpu cannot start: device is cuda, but"):
+    with pytest.raises(StartError, match="the engine gpu cannot start: device is cuda, but"):
         await local(device="cuda")
 
 
@@ -191,9 +192,9 @@ def test_it_ends_with_the_proxy_however_that_ends(tiny: Path, tmp_path: Path, nu
     proxy = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stderr=subprocess.PIPE)
     try:
         assert proxy.stderr is not None
+        next(line for line in proxy.stderr if b"listens" in line)
         ready = next(line for line in proxy.stderr if b"engine_ready" in line)
         pid = json.loads(ready)["pid"]
-        next(line for line in proxy.stderr if b"listens" in line)
         proxy.send_signal(number)
         proxy.wait(10)
     finally:

@@ -25,7 +25,7 @@ def test_a_large_request_becomes_several_calls(run: Run) -> None:
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["input"] == [f"text {number}" for number in range(150)]
     assert result.stderr.splitlines()[:3] == [
-        "note: the payload looks like a request; --side says otherwise",
+        "note: the payload looks like a request; if it is something else, set --side",
         "the first of 3 calls, each with a part of the inputs:",
         "POST /serving-endpoints/m/invocations",
     ]

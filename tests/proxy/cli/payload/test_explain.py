@@ -14,8 +14,9 @@ from typer.testing import Result
 
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.json_types import JsonObject
-from dragoman.proxy.cli.offline.explain import Inquiry, explain
-from dragoman.proxy.cli.offline.speech import Speech
+from dragoman.proxy.cli.payload.client_request import ClientRequest
+from dragoman.proxy.cli.payload.explain import explain
+from dragoman.proxy.cli.payload.wire_format import WireFormat
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
 from tests.dialects import DIALECTS
@@ -171,7 +172,7 @@ def test_text(run: Run) -> None:
         "1. lakehouse/llama (databricks): weight 3, skipped: seed cannot be served: the target's API does not have it"
         "; leave it out, or set the policy unsupported to drop",
         "   unsupported_parameter at seed",
-        "2. ascend/qwen3 (mindie): weight 2, 100% to be asked first, chosen",
+        "2. ascend/qwen3 (mindie): weight 2, 100% chance to be tried first, chosen",
         "3. openai/gpt-5 (openai): weight 1, skipped:"
         " temperature cannot be served: the target is configured without it"
         "; leave it out, or set the policy unsupported to drop",
@@ -187,10 +188,10 @@ def test_text_of_wildcards_fallbacks_and_faults(run: Run) -> None:
     assert lines[0] == "model gpt-x, found by the pattern gpt-*"
     lines = run("explain", "--model", "fast", "--message", "hi").stdout.splitlines()
     assert lines[2:6] == [
-        "1. lakehouse/llama (databricks): weight 3, 75% to be asked first, chosen",
-        "2. foundry/Phi-4 (azure): weight 1, 25% to be asked first",
-        "3. ascend/qwen3 (mindie): weight 0, asked where those before it fail",
-        "4. openai/gpt-5 (openai): fallback careful, weight 1, asked where those before it fail",
+        "1. lakehouse/llama (databricks): weight 3, 75% chance to be tried first, chosen",
+        "2. foundry/Phi-4 (azure): weight 1, 25% chance to be tried first",
+        "3. ascend/qwen3 (mindie): weight 0, tried if those before it fail",
+        "4. openai/gpt-5 (openai): fallback careful, weight 1, tried if those before it fail",
     ]
     result = run("explain", "--model", "fest", "--message", "hi")
     assert result.exit_code == 1
@@ -258,7 +259,7 @@ async def test_what_is_explained_is_what_is_sent() -> None:
             }
         )
         data = json.dumps({"model": "m", "messages": [{"role": "user", "content": "ü"}], "stop": "x"}).encode()
-        told = await explain(config, Inquiry(Speech.parse("--from", "openai/chat"), data))
+        told = await explain(config, ClientRequest(WireFormat.parse("--from", "openai/chat"), data))
         assert fake.requests == []
         await send(config, data)
         [received] = fake.requests
@@ -280,7 +281,7 @@ async def test_no_token_is_asked_for_and_no_key_of_a_file_shown(tmp_path: Path) 
             {"providers": {"p": {**given, "proxy": "http://me:canary@host:1"}}, "models": {"m": TARGETS}}
         )
         data = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}]}).encode()
-        told = await explain(config, Inquiry(Speech.parse("--from", "openai/chat"), data))
+        told = await explain(config, ClientRequest(WireFormat.parse("--from", "openai/chat"), data))
         assert told.request is not None
         assert told.request.url.startswith("https://host/models/chat/completions")
         assert told.request.headers["Authorization"] == "Bearer ***"

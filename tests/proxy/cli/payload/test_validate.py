@@ -164,7 +164,7 @@ STREAMS = [
     (CHUNK % '"stop"' + "data: [DONE]\n\n", []),
     (CHUNK % '"stop"', []),
     ("data: {\n\n", [(1, "is not valid JSON"), (None, "is not a JSON object")]),
-    (CHUNK % "null" + "oh no\n\n", [(2, "The line belongs to no event"), (None, "oh no")]),
+    (CHUNK % "null" + "oh no\n\n", [(2, "The line does not belong to an event"), (None, "oh no")]),
     (CHUNK % '"stop"' + CHUNK.replace('"created": 1', '"created": "x"') % '"stop"', [(2, "created must be")]),
 ]
 
@@ -182,7 +182,7 @@ def test_stream(stream: str, expected: list[tuple[int | None, str]], run: Run) -
 def test_stream_as_text(run: Run) -> None:
     result = run("validate", "openai/chat/stream", stdin=CHUNK % "null" + "oh no\n\n")
     assert result.stdout == (
-        "event 2: The line belongs to no event\n"
+        "event 2: The line does not belong to an event\n"
         '  value: "oh no"\n'
         "The provider sent a text that belongs to no event: oh no\n"
     )

@@ -41,7 +41,9 @@ def test_a_responses_request_for_a_chat_provider(client: str, provider: str, run
     assert load_validator(f"{provider}/chat.request", "actual").accepts(body)
     assert [message["content"] for message in body["messages"]] == ["Be brief.", "Hello"]
     assert body["tools"][0]["function"]["name"] == "f"
-    assert result.stderr.splitlines()[0] == "note: the payload looks like a request; --side says otherwise"
+    assert (
+        result.stderr.splitlines()[0] == "note: the payload looks like a request; if it is something else, set --side"
+    )
 
 
 @pytest.mark.parametrize(("provider", "client"), PAIRS)
@@ -78,7 +80,7 @@ def test_streams_there_and_back(client: str, provider: str, run: Run, fixtures: 
 def test_replies_there_and_back(client: str, provider: str, run: Run, fixtures: Path) -> None:
     there = to(run, f"{provider}/chat", f"{client}/responses", fixtures / provider / "reply.json")
     back = to(run, f"{client}/responses", f"{provider}/chat", stdin=there.stdout_bytes)
-    assert back.stderr.splitlines()[0] == "note: the payload looks like a reply; --side says otherwise"
+    assert back.stderr.splitlines()[0] == "note: the payload looks like a reply; if it is something else, set --side"
     body = done(back)
     assert load_validator(f"{provider}/chat.reply", SERVED[provider]).accepts(body)
     assert body["choices"][0]["message"]["content"] == "Hello there"

@@ -41,7 +41,7 @@ def test_request(origin: str, goal: str, run: Run, fixtures: Path) -> None:
     assert body.get("model") == (None if goal == "databricks" else "up/stream")
     assert load_validator(f"{goal}/chat.request", "actual").accepts(body)
     assert result.stderr.splitlines()[:2] == [
-        "note: the payload looks like a request; --side says otherwise",
+        "note: the payload looks like a request; if it is something else, set --side",
         HEADS[goal],
     ]
 
@@ -55,7 +55,7 @@ def test_reply(origin: str, goal: str, run: Run, fixtures: Path) -> None:
     assert choice["message"]["content"] == "Hello there"
     assert choice["finish_reason"] == ("eos_token" if goal == "mindie" else "stop")
     assert load_validator(f"{goal}/chat.reply", SERVED[goal]).accepts(body)
-    assert result.stderr.splitlines()[0] == "note: the payload looks like a reply; --side says otherwise"
+    assert result.stderr.splitlines()[0] == "note: the payload looks like a reply; if it is something else, set --side"
     assert "status 200" in result.stderr.splitlines()
 
 
@@ -194,7 +194,7 @@ def test_broken_stream_is_told_in_the_stream_and_by_the_status(run: Run, fixture
     assert result.exit_code == 1
     assert '"code":"upstream_truncated"' in result.stdout
     assert "[DONE]" not in result.stdout
-    assert "after this the connection is broken off" in result.stderr
+    assert "then the proxy breaks the client's connection" in result.stderr
     assert "kind: upstream_invalid_response, the provider's fault, code upstream_truncated" in result.stderr
 
 
@@ -216,7 +216,7 @@ def test_broken_stream_is_told_in_the_stream_and_by_the_status(run: Run, fixture
 )
 def test_side_is_guessed(payload: str, options: tuple[str, ...], side: str, run: Run) -> None:
     result = to(run, "openai", "openai", *options, stdin=payload.encode())
-    assert result.stderr.splitlines()[0] == f"note: the payload looks like {side}; --side says otherwise"
+    assert result.stderr.splitlines()[0] == f"note: the payload looks like {side}; if it is something else, set --side"
 
 
 def test_status_decides(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""The client's answer: a whole response, or a stream that begins with the first bytes."""
+"""The response to the client: whole, or a stream that begins with its first bytes."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from dragoman.proxy.http.stream_response import EventStreamResponse, send_large
 
 from .context import RequestContext
 
-__all__ = ["Answer", "StreamAnswer", "WholeAnswer", "create_answer"]
+__all__ = ["DownstreamResponse", "StreamedResponse", "WholeResponse", "create_downstream_response"]
 
 
-class Answer(Protocol):
-    """Where an attempt's bytes go."""
+class DownstreamResponse(Protocol):
+    """Takes the bytes of an attempt."""
 
     @property
     def response(self) -> StreamResponse | None:
-        """The response to the client, once there is one. From then on no other target can be tried."""
+        """aiohttp's response, or None before it begins. As soon as it has begun, no other target can be tried."""
 
     def begin(self, attempt: Attempt) -> None:
-        """From now on the bytes are those of this attempt."""
+        """Expect the bytes of this attempt."""
 
     async def write(self, data: bytes) -> None:
-        """Take bytes for the client. Raises ClientDisconnected."""
+        """Write bytes to the client. Raises ClientDisconnected."""
 
     async def end(self) -> None:
-        """The attempt has ended, and everything is written. Raises ClientDisconnected."""
+        """End the response: all bytes of the attempt are written. Raises ClientDisconnected."""
 
     async def fail(self, fault: Fault) -> None:
         """End a response that has begun. Raises ClientDisconnected."""
@@ -39,13 +39,13 @@ class Answer(Protocol):
         """Stop the timers."""
 
 
-def create_answer(ctx: RequestContext) -> Answer:
-    """A stream if the client asked for one. Raises Fault if its protocol has no streams."""
-    return StreamAnswer(ctx) if ctx.pipeline.wants_stream else WholeAnswer(ctx)
+def create_downstream_response(ctx: RequestContext) -> DownstreamResponse:
+    """A stream if the client requests one. Raises Fault if its protocol has no streams."""
+    return StreamedResponse(ctx) if ctx.pipeline.wants_stream else WholeResponse(ctx)
 
 
-class WholeAnswer(Answer):
-    """Bytes come once."""
+class WholeResponse(DownstreamResponse):
+    """A response of one write."""
 
     def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
@@ -78,8 +78,8 @@ class WholeAnswer(Answer):
         """There are no timers."""
 
 
-class StreamAnswer(Answer):
-    """One stream of events."""
+class StreamedResponse(DownstreamResponse):
+    """A stream of events."""
 
     def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
@@ -102,13 +102,13 @@ class StreamAnswer(Answer):
         if ctx.record.events and ctx.record.first_token_ms is None:
             ctx.record.first_token_ms = ctx.record.elapsed_ms()
         await self._stream.write(data)
-        ctx.record.bytes = self._stream.written
+        ctx.record.bytes = self._stream.bytes_written
 
     async def end(self) -> None:
         await self._stream.end(broken=self._attempt is not None and self._attempt.answer.breaks_connection)
 
     async def fail(self, fault: Fault) -> None:
-        """Headers are out, but no attempt has written an error event."""
+        """Write an error event: headers are sent, and no attempt has written one."""
         output = self._attempt.fail(fault) if self._attempt is not None else None
         if output is not None and output.data:
             await self.write(self._ctx.mask(output.data))

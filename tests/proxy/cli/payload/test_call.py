@@ -70,7 +70,7 @@ def test_reply(run: Run, fake: FakeProvider) -> None:
         "loss  dropped    seed: the target's API does not have it\n",
         "\nstatus 200\n",
         'x-dragoman-changes: dropped;path="seed"',
-        "\nasked p/up, attempts: 1\ntook ",
+        "\ntarget p/up, attempts: 1\ntook ",
     ):
         assert words in told
     assert told.index("POST ") < told.index("status 200") < told.index("took ")
@@ -109,7 +109,7 @@ def test_client_dialects(dialect: str, run: Run, fake: FakeProvider) -> None:
         (("--message", "hi", "--model", "nothing"), 1, "kind: model_not_found"),
         (("--message", "hi", "--model", "m", "--key", "other"), 1, "kind: model_not_found"),
         (("--message", "hi", "--model", "m", "--key", "ci"), 0, "status 200"),
-        (("--message", "hi", "--model", "fallback"), 0, "asked p/up, attempts: 3"),
+        (("--message", "hi", "--model", "fallback"), 0, "target p/up, attempts: 3"),
         (("--header", "content-type: text/plain", "--message", "hi"), 1, "kind: unsupported_media_type"),
     ],
 )
@@ -142,7 +142,7 @@ def test_what_is_shown_first_is_what_is_asked(run: Run, fake: FakeProvider, else
     for _ in range(4):
         told = run("call", "--model", "many", "--message", "hi").stderr.splitlines()
         chosen = next(line for line in told if line.endswith(", chosen"))
-        [name] = [line.split()[1].rstrip(",") for line in told if line.startswith("asked ")]
+        [name] = [line.split()[1].rstrip(",") for line in told if line.startswith("target ")]
         assert f"1. {name} " in chosen
         asked.add(name)
     assert len(asked) > 1

@@ -40,13 +40,13 @@ MISUSES = [
     ((*PAIR, "--to-profile", "newest"), "newest"),
     ((*PAIR, "--side", "requests"), "requests"),
     ((*PAIR, "--status", "99"), "--status"),
-    ((*PAIR, "--policy", "replies"), '--policy: "replies" is no pair; write name=value'),
+    ((*PAIR, "--policy", "replies"), '--policy: "replies" is not a pair; write name=value'),
     ((*PAIR, "--policy", "replys=off"), '--policy: there is no policy "replys"; did you mean "replies"?'),
     ((*PAIR, "--policy", "replies=on"), '--policy: replies cannot be "on"; it is one of: off, report, repair, strict'),
-    ((*PAIR, "--query", "x"), '--query: "x" is no pair'),
-    ((*PAIR, "--header", "x"), '--header: "x" is no header; write "name: value" in visible ASCII'),
+    ((*PAIR, "--query", "x"), '--query: "x" is not a pair'),
+    ((*PAIR, "--header", "x"), '--header: "x" is not a header; write "name: value" in visible ASCII'),
     ((*PAIR, "--header", "x: \u00fc"), "visible ASCII"),
-    ((*PAIR, "--header", ": x"), "is no header"),
+    ((*PAIR, "--header", ": x"), "is not a header"),
     ((*PAIR, "nothing.json"), "cannot read nothing.json: No such file or directory"),
     ((*PAIR, "."), "cannot read .: Is a directory"),
     (
@@ -117,7 +117,7 @@ def _read(descriptor: int) -> bytes:
 def test_terminal_as_input_is_refused() -> None:
     code, shown = terminal(*PAIR)
     assert code == 2
-    assert b"no FILE is named, and standard input is a terminal: name a file, or pipe the payload in" in shown
+    assert b"no FILE is given, and standard input is a terminal: name a file, or pipe the payload in" in shown
 
 
 def test_colours_on_a_terminal(fixtures: Path) -> None:

@@ -15,27 +15,27 @@ from dragoman.adapters.changes import Change
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import dotted
 
-from .screen import pretty
+from .output import format_json
 from .validate import Finding
 
 __all__ = [
     "Line",
-    "call_lines",
-    "change_lines",
-    "fault_json",
-    "fault_lines",
-    "finding_lines",
-    "head_lines",
-    "several",
-    "told_lines",
+    "fault_to_json",
+    "format_call_count",
+    "format_changes",
+    "format_fault",
+    "format_findings",
+    "format_request_head",
+    "format_response_head",
+    "format_upstream_fault",
 ]
 
 Line: TypeAlias = tuple[str, str]
 
-_SHOWN = 80
+_MAX_VALUE = 80  # characters of a value
 
 
-def change_lines(changes: Sequence[Change]) -> Iterator[Line]:
+def format_changes(changes: Sequence[Change]) -> Iterator[Line]:
     """One line for each change: weight, action, before -> after, reason."""
     if not changes:
         yield "dim", "nothing changed"
@@ -48,23 +48,23 @@ def change_lines(changes: Sequence[Change]) -> Iterator[Line]:
         )
 
 
-def fault_lines(fault: Fault, answer: Reply | None = None) -> Iterator[Line]:
-    """What went wrong, whose fault it is, where; and what the client gets for it."""
+def format_fault(fault: Fault, answer: Reply | None = None) -> Iterator[Line]:
+    """The fault's message, kind, owner and path, and the error reply that the client gets."""
     yield "bold red", f"error: {fault.message}"
-    yield "", f"  kind: {_kind(fault)}"
+    yield "", f"  kind: {_describe_kind(fault)}"
     if fault.param:
         yield "", f"  path: {fault.param}"
     if answer is not None:
         yield "", f"  the client gets: status {answer.status}"
-        yield from (("", f"  {line}") for line in pretty(answer.body).splitlines())
+        yield from (("", f"  {line}") for line in format_json(answer.body).splitlines())
 
 
-def told_lines(fault: Fault) -> Iterator[Line]:
-    """What a provider's error was understood as."""
-    yield "", f"understood as: {_kind(fault)}" + (f", path {fault.param}" if fault.param else "")
+def format_upstream_fault(fault: Fault) -> Iterator[Line]:
+    """The fault that dragoman reads from a provider's error."""
+    yield "", f"understood as: {_describe_kind(fault)}" + (f", path {fault.param}" if fault.param else "")
 
 
-def fault_json(fault: Fault) -> JsonObject:
+def fault_to_json(fault: Fault) -> JsonObject:
     return {
         "kind": fault.kind,
         "owner": fault.owner,
@@ -75,43 +75,41 @@ def fault_json(fault: Fault) -> JsonObject:
     }
 
 
-def finding_lines(findings: Sequence[Finding]) -> Iterator[Line]:
-    """What breaks a schema: the place, the sentence, the value in short, where the rule comes from."""
+def format_findings(findings: Sequence[Finding]) -> Iterator[Line]:
+    """For each finding: the place, the message, the value (cut if it is long), and the source of the rule."""
     for finding in findings:
         event = f"event {finding.event}: " if finding.event is not None else ""
         place = "" if finding.message.startswith(finding.path) else f"{finding.path}: "
         yield "bold red", f"{event}{place}{finding.message}"
         if finding.value is not None:
-            yield "", f"  value: {_short(finding.value)}"
+            yield "", f"  value: {_format_value(finding.value)}"
         if finding.source:
             yield "", f"  source: {'; '.join(finding.source)}"
 
 
-def head_lines(status: int, headers: Mapping[str, str]) -> Iterator[Line]:
-    """The head of an answer."""
+def format_response_head(status: int, headers: Mapping[str, str]) -> Iterator[Line]:
     yield "bold", f"status {status}"
-    yield from _header_lines(headers)
+    yield from _format_headers(headers)
 
 
-def call_lines(method: str, address: str, headers: Mapping[str, str]) -> Iterator[Line]:
-    """The head of a call."""
-    yield "bold", f"{method} {address}"
-    yield from _header_lines(headers)
+def format_request_head(method: str, target: str, headers: Mapping[str, str]) -> Iterator[Line]:
+    yield "bold", f"{method} {target}"
+    yield from _format_headers(headers)
 
 
-def several(calls: int) -> str:
-    """What stands above the first of several calls."""
+def format_call_count(calls: int) -> str:
+    """The line before the first of several calls."""
     return f"the first of {calls} calls, each with a part of the inputs:"
 
 
-def _header_lines(headers: Mapping[str, str]) -> Iterator[Line]:
+def _format_headers(headers: Mapping[str, str]) -> Iterator[Line]:
     yield from (("", f"{name}: {value}") for name, value in headers.items())
 
 
-def _kind(fault: Fault) -> str:
+def _describe_kind(fault: Fault) -> str:
     return f"{fault.kind}, the {fault.owner}'s fault" + (f", code {fault.code}" if fault.code else "")
 
 
-def _short(value: Any) -> str:
+def _format_value(value: Any) -> str:
     text = orjson.dumps(value).decode()
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return text if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]}..."

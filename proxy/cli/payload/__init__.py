@@ -1,0 +1,1 @@
+"""Commands that show what the proxy does with one payload: translate, validate, explain and call."""

@@ -1,0 +1,70 @@
+"""Targets as state: what a request to each of them needs to know, with the policies that apply to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dragoman.adapters.call import Policy, Target
+from dragoman.adapters.extras import ExtraParameters
+from dragoman.adapters.pipeline import TargetPlan, plan_target
+from dragoman.proxy.config.models import Config, Model, PolicyChoice, TargetChoice
+from dragoman.proxy.config.names import upstream_name
+
+from .providers import ProviderState
+
+__all__ = ["Candidate", "create_candidate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One target that may serve a request."""
+
+    provider: ProviderState
+    plan: TargetPlan
+    choice: TargetChoice
+
+    @property
+    def target(self) -> Target:
+        return self.plan.target
+
+    @property
+    def label(self) -> str:
+        return f"{self.provider.name}/{self.target.model}"
+
+    def adapt(self, model: str, extra: ExtraParameters | None) -> Candidate:
+        """The candidate for one request: with the upstream's name of the model, and the client's policy on extra
+        parameters if it sends one."""
+        target = self.target
+        if extra is not None and extra != target.policy.extra_parameters:
+            target = replace(target, policy=replace(target.policy, extra_parameters=extra))
+        if model != target.model:
+            target = replace(target, model=model)
+        return self if target is self.target else replace(self, plan=self.plan.with_target(target))
+
+
+def create_candidate(
+    provider: ProviderState, config: Config, pattern: str, model: Model, choice: TargetChoice
+) -> Candidate:
+    """The candidate for a target of the model that is configured as `pattern`."""
+    configured = config.providers[choice.provider]
+    target = Target(
+        model=upstream_name(pattern, choice, pattern),
+        profile=provider.profile,
+        policy=_merge_policies(config.policy, configured.policy, model.policy, choice.policy),
+        lacks=frozenset(choice.lacks),
+        limits=configured.limits.model_dump(exclude_none=True),
+        kind=configured.kind,
+        api_version=configured.api_version,
+        deployment=choice.deployment,
+        address=configured.address,
+        summarised_reasoning=provider.dialect.summarised_reasoning,
+    )
+    return Candidate(provider, plan_target(provider.name, provider.dialect, provider.protocols, target), choice)
+
+
+def _merge_policies(*choices: PolicyChoice) -> Policy:
+    """Take each field from the last choice that sets it."""
+    policy = Policy()
+    for choice in choices:
+        policy = replace(policy, **choice.model_dump(exclude_none=True))
+    return policy
