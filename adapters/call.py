@@ -18,7 +18,7 @@ Headers: TypeAlias = Mapping[str, str]
 
 
 def new_id(prefix: str) -> str:
-    """`prefix_` and 32 random hexadecimal digits."""
+    """Return a new id: `prefix`, an underscore and 32 random hexadecimal digits."""
     return f"{prefix}_{uuid.uuid4().hex}"
 
 
@@ -26,7 +26,8 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Call(NamedTuple):
-    """A request. `path` is relative to the provider's base address; a client's header names are matched in any case."""
+    """An HTTP request with a JSON body. `path` is relative to the provider's base address. The names of a client's
+    headers are matched in any case."""
 
     method: str
     path: str
@@ -36,7 +37,7 @@ class Call(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """An answer. `raw` holds the bytes as received; `body` the parsed JSON object, empty if there was none."""
+    """An HTTP response. `raw` holds its body as received, `body` the parsed JSON object; empty if there is none."""
 
     status: int
     body: JsonObject
@@ -46,7 +47,7 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What to do if a request, or a reply, does not fit. `emulate_completions`: a chat model may serve completions."""
+    """What to do if a request or a reply does not fit. If `emulate_completions`, a chat model may serve completions."""
 
     extra_parameters: Literal["error", "drop", "pass-through"] = "pass-through"
     unsupported: Literal["refuse", "drop"] = "refuse"
@@ -57,12 +58,12 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an adapter may know of the upstream that a request goes to.
+    """The upstream that a request goes to, as far as an adapter needs to know it.
 
-    `model` is the upstream's name for it, `lacks` are hub fields that it cannot serve, `limits` are maxima by field
-    name, `kind` is Databricks' endpoint kind, `api_version` and `deployment` are Azure's. `address` is the dialect's
-    form of address, None the usual one. `summarised_reasoning` is true if a reply holds a summary of the model's
-    reasoning, not the reasoning itself.
+    `model` is the name that the upstream gives the model. `lacks` names hub fields that it does not support, `limits`
+    maps field names to their largest values. `kind` is the kind of a Databricks endpoint, `api_version` and
+    `deployment` are Azure's. `address` names one of the dialect's other forms of address; None means the usual form.
+    `summarizes_reasoning` is true if replies hold a summary of the model's reasoning instead of the reasoning itself.
     """
 
     model: str
@@ -74,18 +75,18 @@ class Target:
     api_version: str | None = None
     deployment: str | None = None
     address: str | None = None
-    summarised_reasoning: bool = False
+    summarizes_reasoning: bool = False
 
 
 _NO_TARGET = Target("")
 
 
 class Context(NamedTuple):
-    """What a verb may read in addition to its argument. The receipt is the only part that it writes to.
+    """What a dialect's verb may read in addition to its argument. It writes to the receipt only.
 
-    `call` is the client's. `request` is the request in hub form: empty for `read_request`. `needs_first_choice` is true
-    if the answer is translated into a protocol that has room for one choice: choice 0. `accepted_by` is the validator
-    that accepted the body of `call`: a target with the same schema does not validate it again.
+    `call` is the client's. `request` is the request in hub form; it is empty for `read_request`. `needs_first_choice`
+    is true if the reply is translated into a protocol whose replies hold one choice: choice 0. `accepted_by` is the
+    validator that accepted the body of `call`: a target with the same schema does not validate it again.
     """
 
     profile: str

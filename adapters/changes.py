@@ -1,8 +1,9 @@
-"""Receipts: what was altered on the way, and the way back from an upstream's path to the client's.
+"""Receipts: what dragoman changed in a request or a reply, and which path of the client an upstream's path came from.
 
-A receipt keeps two things. *Changes* are for people: they show in the log and, if something was lost, in the header
-`x-dragoman-changes`. *Steps* are for `unmap`: each step is a set of (before, after) path pairs that took effect at
-once, so that a path which a provider complains about can be walked back, step by step, to the path the client wrote.
+A receipt keeps two things. *Changes* are for people: the log shows them, and the header `x-dragoman-changes` shows
+those that lost something. *Steps* are for `unmap`: each step is a set of (before, after) pairs of paths that took
+effect at once. `unmap` undoes them from the last to the first, and so finds the path in the client's request that a
+provider's error is about.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import quote
 
-from .paths import Path, dotted
+from .paths import Path, format_path
 
 __all__ = ["HEADER", "Action", "Change", "Receipt", "Weight"]
 
@@ -25,7 +26,7 @@ _RECENT = 8
 
 
 class Change(NamedTuple):
-    """One thing altered on the way. `before` is empty for a filled value, `after` for a dropped one."""
+    """One change to a request or a reply. `before` is empty for a filled value, `after` for a dropped one."""
 
     action: Action
     before: Path
@@ -34,12 +35,12 @@ class Change(NamedTuple):
     weight: Weight
 
     def public(self) -> dict[str, str]:
-        """The change as the log shows it: paths and reason, never a value."""
+        """Return the change as the log shows it: paths and reason, never a value."""
         shown = {"action": self.action, "weight": self.weight, "reason": self.reason}
         if self.before:
-            shown["before"] = dotted(self.before)
+            shown["before"] = format_path(self.before)
         if self.after:
-            shown["after"] = dotted(self.after)
+            shown["after"] = format_path(self.after)
         return shown
 
 
@@ -49,43 +50,43 @@ class Receipt:
     __slots__ = ("_steps", "changes", "violations")
 
     def __init__(self) -> None:
-        self.violations = 0  # of the provider's own schema, in its reply, if the policy has them counted
+        self.violations = 0  # of the provider's schema in its reply, if the policy `replies` counts them
         self.changes: list[Change] = []
         self._steps: list[dict[Path, Path]] = []  # after -> before
 
     def fork(self) -> Receipt:
-        """A copy to write the request for one target with: what another target would change stays out of it."""
+        """Copy the receipt for one target, so that the changes for another target are not in it."""
         copy = Receipt()
         copy.changes = list(self.changes)
         copy._steps = list(self._steps)
         return copy
 
-    # Paths given to these are paths in the form being written, as it is at that moment; the receipt shows `before` as
-    # the client wrote it.
+    # The `record_` methods take paths in the form being written, at the moment of the call. The receipt shows `before`
+    # as the client wrote it.
 
     def record_rename(self, before: Path, after: Path, reason: str) -> None:
-        """Record that a key has another name, and map what is below it."""
+        """Record that a key got another name, and map the paths below it."""
         self._record("renamed", self.unmap(before), after, reason, "form")
         self.map_paths([(before, after)])
 
     def record_move(self, before: Path, after: Path, reason: str) -> None:
-        """Record that something moved. Its path, and those of its neighbors, go through `map_paths`, once."""
+        """Record that a value moved. The caller maps its path, and those of its neighbors, with one `map_paths`."""
         self._record("moved", self.unmap(before), after, reason, "form")
 
     def record_conversion(self, path: Path, reason: str, weight: Weight = "form", after: Path | None = None) -> None:
-        """Record that the value at `path` changed its form, or, with the weight `loss`, lost something."""
+        """Record that the value at `path` changed its form; with the weight `loss`, that a part of it was lost."""
         self._record("converted", self.unmap(path), path if after is None else after, reason, weight)
 
     def record_fill(self, path: Path, reason: str) -> None:
-        """Record that a value was put in which was not given."""
+        """Record that a value was added which the request or reply did not have."""
         self._record("filled", (), path, reason, "form")
 
     def record_drop(self, path: Path, reason: str, weight: Weight = "loss") -> None:
-        """Record that a value was left out; with the weight `form`, nothing is lost by it."""
+        """Record that a value was left out. With the weight `form`, this changes nothing of the meaning."""
         self._record("dropped", self.unmap(path), (), reason, weight)
 
     def record_clamp(self, path: Path, reason: str) -> None:
-        """Record that a value was moved to the nearest one that the target takes: a loss."""
+        """Record, as a loss, that a value was replaced by the nearest one that the target accepts."""
         self._record("clamped", self.unmap(path), path, reason, "loss")
 
     def map_paths(self, pairs: Iterable[tuple[Path, Path]]) -> None:
@@ -97,19 +98,19 @@ class Receipt:
             self._steps.append(step)
 
     def unmap(self, path: Path) -> Path:
-        """The path that the client wrote, for a path in the form that was written last."""
+        """Return the path in the client's request that a path in the form written last came from."""
         for step in reversed(self._steps):
-            path = _step_back(step, path)
+            path = _undo_step(step, path)
         return path
 
     def absorb(self, other: Receipt) -> None:
-        """Take over what a fork of this receipt has and this one lacks."""
+        """Add the changes that a fork of this receipt has and this one lacks, and its violations."""
         known = set(self.changes)
         self.changes += [change for change in other.changes if change not in known]
         self.violations += other.violations
 
     def is_lost(self, path: Path) -> bool:
-        """True if what the client wrote at the path was lost or changed."""
+        """Whether a change of the weight `loss` is about this path of the client's."""
         return any(change.before == path for change in self.losses)
 
     @property
@@ -125,7 +126,7 @@ class Receipt:
         losses = self.losses
         text = ""
         for count, change in enumerate(losses):
-            item = _item(change)
+            item = _format_item(change)
             if count == _MOST_ITEMS or len(text) + len(item) + 2 > _MOST_BYTES - 20:
                 return f"{text}, more;count={len(losses) - count}" if text else f"more;count={len(losses)}"
             text += f", {item}" if text else item
@@ -133,11 +134,11 @@ class Receipt:
 
     def _record(self, action: Action, before: Path, after: Path, reason: str, weight: Weight) -> None:
         change = Change(action, before, after, reason, weight)
-        if change not in self.changes[-_RECENT:]:  # a change of chunk after chunk of a stream is recorded once
+        if change not in self.changes[-_RECENT:]:  # a change that each chunk of a stream repeats is recorded once
             self.changes.append(change)
 
 
-def _step_back(step: dict[Path, Path], path: Path) -> Path:
+def _undo_step(step: dict[Path, Path], path: Path) -> Path:
     for length in range(len(path), -1, -1):
         before = step.get(path[:length])
         if before is not None:
@@ -145,10 +146,10 @@ def _step_back(step: dict[Path, Path], path: Path) -> Path:
     return path
 
 
-def _item(change: Change) -> str:
-    path = dotted(change.before or change.after)
-    return f'{change.action};path="{_quoted(path, "[]._-:/")}";reason="{_quoted(change.reason, " ,.()/-:;<=>[]")}"'
+def _format_item(change: Change) -> str:
+    path = format_path(change.before or change.after)
+    return f'{change.action};path="{_quote(path, "[]._-:/")}";reason="{_quote(change.reason, " ,.()/-:;<=>[]")}"'
 
 
-def _quoted(text: str, safe: str) -> str:
+def _quote(text: str, safe: str) -> str:
     return quote(text, safe=safe)

@@ -1,4 +1,4 @@
-"""Numbers that providers report: which of them can be a time or a count."""
+"""Checks of the numbers that providers report: can it be a time, can it be a count?"""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _LARGEST = 2**53
 
 
 def is_time(value: Any) -> TypeGuard[int | float]:
-    """Seconds since 1970, or parts of them."""
+    """Whether the value can be a Unix time in seconds, with or without a fraction."""
     return isinstance(value, int | float) and 0 < value <= _LARGEST
 
 
 def is_count(value: Any) -> TypeGuard[int | float]:
-    """A whole number, if only by its value."""
+    """Whether the value is a whole number of at least 0; 3.0 is one too."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST and not value % 1

@@ -5,28 +5,28 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-__all__ = ["SLICE", "BadEncoding", "Decompressor", "TooMuch", "create_decompressor"]
+__all__ = ["SLICE", "BadEncoding", "DecompressedTooLarge", "Decompressor", "create_decompressor"]
 
 SLICE = 256 * 1024
-"""Bytes that come out of one step at most."""
+"""The most bytes that one step returns."""
 
-_PIECE = 64 * 1024  # of a compressed body: what is left of it is copied for each slice that comes out
+_PIECE = 64 * 1024  # bytes fed at a time: zlib copies the rest of them for each slice that it returns
 
 _WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": zlib.MAX_WBITS}
 
 
 class BadEncoding(ValueError):
-    """The coding is unknown, or the bytes do not have it."""
+    """The content coding is unknown, or the bytes are not valid in it."""
 
 
-class TooMuch(ValueError):
+class DecompressedTooLarge(ValueError):
     """The decompressed body is larger than the limit."""
 
 
 class Decompressor:
-    """Compressed bytes in, plain bytes out: at most `SLICE` bytes at a time and `limit` bytes in all.
+    """Decompresses one body: at most `SLICE` bytes at a time and `limit` bytes in all.
 
-    `pending` says that `feed(b"")` will give more. Raises BadEncoding and TooMuch.
+    `pending` is true if `feed(b"")` returns more. Raises BadEncoding and DecompressedTooLarge.
     """
 
     __slots__ = ("_coding", "_left", "_machine", "_started", "pending")
@@ -41,7 +41,7 @@ class Decompressor:
         self.pending = False
 
     def feed(self, data: bytes) -> bytes:
-        """The next slice."""
+        """Decompress bytes and return the next slice. Raises BadEncoding and DecompressedTooLarge."""
         if not self._started and data:
             self._started = True
             if self._coding == "deflate" and not _has_zlib_header(data):
@@ -55,11 +55,14 @@ class Decompressor:
             raise BadEncoding(f"bytes follow the end of the {self._coding} body")
         self._left -= len(out)
         if self._left < 0:
-            raise TooMuch("the decompressed body is too large")
+            raise DecompressedTooLarge("the decompressed body is too large")
         return out
 
     def decompress(self, body: bytes) -> Iterator[bytes]:
-        """The slices of a whole body, one at a time, so that a caller can do other work in between."""
+        """Yield the slices of a whole body one by one, so that a caller can do other work in between.
+
+        Raises BadEncoding and DecompressedTooLarge.
+        """
         for start in range(0, len(body), _PIECE):
             yield self.feed(body[start : start + _PIECE])
             while self.pending:
@@ -67,13 +70,13 @@ class Decompressor:
         self.close()
 
     def close(self) -> None:
-        """Check that the body ended. Call it after the last bytes."""
+        """Check, after the last bytes, that the body is complete. Raises BadEncoding."""
         if not self._machine.eof:
             raise BadEncoding(f"the {self._coding} body ends early")
 
 
 def create_decompressor(header: str | None, limit: int) -> Decompressor | None:
-    """The decompressor for a Content-Encoding header; None if the body is plain. Raises BadEncoding."""
+    """Create the decompressor for a Content-Encoding header; None if the body is plain. Raises BadEncoding."""
     coding = (header or "").strip().lower()
     return None if coding in ("", "identity") else Decompressor(coding, limit)
 

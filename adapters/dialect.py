@@ -1,4 +1,4 @@
-"""What a dialect is: a name, its profiles, eight verbs for each protocol that it has, and its data.
+"""What a dialect is: a name, its profiles, eight verbs for each of its protocols, and its data.
 
 *Read* goes from the dialect to the hub form, *write* from the hub form to the dialect. A dialect that is **served**
 reads requests and writes replies; one that is **called** writes requests and reads replies.
@@ -30,9 +30,12 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Batching:
-    """How a request that is too large for one call becomes several. `split` gives one context for each, the request in
-    hub form and the receipt being those of the part: only the context itself where one call will do. `join` makes one
-    reply in hub form of the parts' replies, which come in the order of the parts. Both raise Fault."""
+    """How to serve a request that is too large for one call with several calls.
+
+    `split` returns a context for each part, with the part's request in hub form and a receipt of its own; if one call
+    is enough, it returns only the context that it got. `join` merges the replies of the parts, in the order of the
+    parts, into one reply in hub form. Both raise Fault.
+    """
 
     split: Callable[[Context], list[Context]]
     join: Callable[[list[JsonObject], Context], JsonObject]
@@ -40,9 +43,11 @@ class Batching:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The verbs toward a provider. `write_request` never alters the request that it is given. All but `read_fault`
-    and `read_stream` raise Fault; `read_fault` understands any bytes. `batching` is there where one request may take
-    several calls."""
+    """The verbs toward a provider. `write_request` never alters its argument.
+
+    `write_request` and `read_reply` raise Fault. `read_fault` accepts any bytes. `batching` is None unless a request
+    may need several calls.
+    """
 
     write_request: Callable[[JsonObject, Context], Call]
     read_reply: Callable[[Reply, Context], JsonObject]
@@ -52,32 +57,33 @@ class Called:
 
 
 def prefix(name: str, *paths: str) -> tuple[str, ...]:
-    """Each path as clients of the dialect know it, then the same below `/<name>`, where no other dialect is served."""
+    """Return each path twice: as the dialect's clients know it, and below `/<name>`, which no other dialect uses."""
     return tuple(either for path in paths for either in (path, f"/{name}{path}"))
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A vendor's variant of the protocols, with all that the rest of dragoman has to know of it.
+    """A vendor's variant of the protocols, with everything that the rest of dragoman needs to know about it.
 
     **Protocols.** `served` and `called` map a protocol to its verbs. `profiles` are the variants of the dialect;
-    `served_profile` and `called_profile` hold unless the configuration names others. `default_protocols` are those
-    that a provider is used for unless its configuration says.
+    `served_profile` and `called_profile` apply unless the configuration names others. `default_protocols` are those
+    that a provider is used for unless its configuration lists its protocols.
 
-    **Toward clients.** `paths` maps each served protocol to patterns of paths; `{name}` is one segment. If there is a
-    `protocol_of`, a path with a name serves all protocols: it returns the one that a call asks for, given a function
-    from a model to the task that is configured for it. `query` is what a client's query always has, with a value to
-    try. `stored_protocols` are those whose replies are kept: clients find each again below the path that made it.
-    `deployment_header` is the request header with which clients pick one of a model's targets. `information` is what
-    the dialect answers at addresses that describe models. `forwarded` are the provider's response headers that clients
-    rely on.
+    **Toward clients.** `paths` maps each served protocol to patterns of paths; `{name}` is one segment. If the dialect
+    has `choose_protocol`, a path with a name serves all protocols: the function returns the one that a call asks for,
+    given a function from a model to the task that is configured for it. `query` maps the parameters that a client's
+    query must have to a valid value. `stored_protocols` are those whose replies are stored: a client gets each one
+    below the path that made it. `deployment_header` is the request header with which clients pick one of a model's
+    targets. `information` maps names to the dialect's addresses that describe models. `forwarded` names the provider's
+    response headers that clients rely on.
 
     **Toward providers.** `auth` names the ways to present a key, the first being the default: header name -> template.
     `base_address` says what calls append to a provider's address, `address_forms` which other forms of address there
     are. `settings` are the keys of a provider's configuration that only this dialect has. `environment` are the
-    providers that exist if their variables are set, `vendors` LiteLLM's words for providers. `summarised_reasoning` is
-    true if replies hold a summary of the model's reasoning, `keeps_responses` if providers may keep responses and
-    continue them, `is_hub_form` if the dialect's forms are those of the hub, extensions included.
+    providers that exist if their variables are set, `vendors` maps LiteLLM's names of vendors to their data.
+    `summarizes_reasoning` is true if replies hold a summary of the model's reasoning, `keeps_responses` if providers
+    may keep responses and continue them, `is_hub_form` if the dialect's forms are those of the hub, extensions
+    included.
     """
 
     name: str
@@ -89,7 +95,7 @@ class Dialect:
     called: Mapping[str, Called] = field(default_factory=dict)
     default_protocols: tuple[str, ...] = ("chat",)
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    protocol_of: Callable[[Call, Callable[[str], str | None]], str] | None = None
+    choose_protocol: Callable[[Call, Callable[[str], str | None]], str] | None = None
     query: Mapping[str, str] = field(default_factory=dict)
     stored_protocols: frozenset[str] = frozenset()
     deployment_header: str | None = None
@@ -100,17 +106,21 @@ class Dialect:
     settings: frozenset[str] = frozenset()
     environment: tuple[EnvironmentProvider, ...] = ()
     vendors: Mapping[str, Vendor] = field(default_factory=dict)
-    summarised_reasoning: bool = False
+    summarizes_reasoning: bool = False
     keeps_responses: bool = False
     is_hub_form: bool = False
 
     def served_paths(self, protocol: str) -> tuple[str, ...]:
-        """All patterns of paths that serve the protocol, those of other forms of address last."""
+        """Return all patterns of paths that serve the protocol, those of other forms of address last."""
         forms = (path for form in self.address_forms.values() for path in form.paths.get(protocol, ()))
         return (*self.paths[protocol], *forms)
 
     def default_auth(self, form: str | None, *, token: bool) -> str:
-        """The word of `auth` for a provider whose configuration has none: a token is always a bearer's."""
+        """Return the key of `auth` for a provider whose configuration names none.
+
+        `form` is the provider's form of address, None for the usual one. A token, as opposed to a key, is always sent
+        as a bearer token.
+        """
         if token:
             return "bearer"
         return next(iter(self.auth)) if form is None else self.address_forms[form].auth

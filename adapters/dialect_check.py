@@ -1,5 +1,8 @@
-"""Is a dialect complete? Its files and its data are compared when the registry is built, so that nothing is found
-missing by a request. Only the existence of files is looked at: reading them all would delay every start."""
+"""Check that a dialect is complete: that its files exist and its data fits together.
+
+The registry runs the check when it loads the dialects, so that an incomplete dialect fails at the start and not during
+a request. The check only looks whether files exist, because reading them all would delay every start.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from dragoman.schemas import names as schema_names
 
 from .dialect import Dialect
 
-__all__ = ["SIDES", "IncompleteDialect", "missing_parts", "require_complete"]
+__all__ = ["SIDES", "IncompleteDialect", "find_missing_parts", "require_complete"]
 
 Exists: TypeAlias = Callable[[str], bool]
-"""Whether the file at a path below the folder of the package exists."""
+"""Whether a file exists, by its path in the dialect's folder."""
 
 _WHOLE = ("request", "reply", "error")
 SIDES: Mapping[str, tuple[str, ...]] = {
@@ -23,11 +26,11 @@ SIDES: Mapping[str, tuple[str, ...]] = {
     "completions": (*_WHOLE, "event"),
     "embeddings": _WHOLE,
 }
-"""Protocol -> the sides of it that a dialect has schemas for."""
+"""Protocol -> the kinds of message that a dialect must have a schema for."""
 
 
 class IncompleteDialect(Exception):
-    """A dialect in the registry lacks something."""
+    """A dialect of the registry is incomplete. `missing` has a sentence for each part that it lacks."""
 
     def __init__(self, name: str, missing: list[str]) -> None:
         super().__init__(f"the dialect {name} is incomplete: {'; '.join(missing)}")
@@ -35,27 +38,27 @@ class IncompleteDialect(Exception):
 
 
 def require_complete(name: str, dialect: Dialect) -> None:
-    """Raise IncompleteDialect with all that the dialect of the folder `name` lacks."""
+    """Check the dialect of the folder adapters/`name`. Raises IncompleteDialect, with everything that is missing."""
     folder = files(__package__).joinpath(name)
-    missing = list(missing_parts(name, dialect, lambda path: folder.joinpath(path).is_file()))
+    missing = list(find_missing_parts(name, dialect, lambda path: folder.joinpath(path).is_file()))
     if missing:
         raise IncompleteDialect(name, missing)
 
 
-def missing_parts(name: str, dialect: Dialect, exists: Exists) -> Iterator[str]:
-    """What the dialect lacks, each in a few words."""
+def find_missing_parts(name: str, dialect: Dialect, exists: Exists) -> Iterator[str]:
+    """Yield a sentence for each part that the dialect lacks. `exists` looks for files in the dialect's folder."""
     if dialect.name != name:
-        yield f"its name is {dialect.name}, its folder adapters/{name}"
-    yield from _missing_files(name, dialect, exists)
-    yield from _missing_paths(dialect)
-    yield from _unknown_words(dialect)
+        yield f"its name is {dialect.name}, but its folder is adapters/{name}"
+    yield from _find_missing_files(name, dialect, exists)
+    yield from _find_missing_paths(dialect)
+    yield from _find_unknown_names(dialect)
 
 
-def _missing_files(name: str, dialect: Dialect, exists: Exists) -> Iterator[str]:
+def _find_missing_files(name: str, dialect: Dialect, exists: Exists) -> Iterator[str]:
     known = schema_names()
     protocols = dict.fromkeys([*dialect.served, *dialect.called])
     if not protocols:
-        yield "it neither serves nor calls a protocol"
+        yield "it has no verbs of any protocol (served, called)"
     for protocol in protocols:
         sides = SIDES.get(protocol)
         if sides is None:
@@ -70,30 +73,30 @@ def _missing_files(name: str, dialect: Dialect, exists: Exists) -> Iterator[str]
         yield f"adapters/{name}/fake.json is missing"
 
 
-def _missing_paths(dialect: Dialect) -> Iterator[str]:
+def _find_missing_paths(dialect: Dialect) -> Iterator[str]:
     for protocol in dialect.served:
         if not dialect.paths.get(protocol):
-            yield f"{protocol} is served, but at no path"
+            yield f"{protocol} is served, but has no path"
     forms = [form.paths for form in dialect.address_forms.values()]
     for protocol, paths in (item for found in (dialect.paths, *forms) for item in found.items()):
         if protocol not in dialect.served:
-            yield f"{', '.join(paths)} has no served protocol: {protocol} is not served"
+            yield f"the path {', '.join(paths)} is for {protocol}, which is not served"
     for what, information in dialect.information.items():
         if not information.paths:
             yield f"the information {what} has no path"
     if dialect.information and not dialect.served:
-        yield "it has information, but serves no protocol whose faults it could answer with"
+        yield "it has information, but serves no protocol, so it cannot answer with an error"
     if dialect.called and dialect.base_address is None:
         yield "it is called, but has no base_address"
     if dialect.called and not dialect.auth:
         yield "it is called, but has no way to present a key (auth)"
 
 
-def _unknown_words(dialect: Dialect) -> Iterator[str]:
-    """Words of the dialect's data that name something it does not have."""
+def _find_unknown_names(dialect: Dialect) -> Iterator[str]:
+    """Yield a sentence for each name in the dialect's data that refers to nothing in it."""
     for kind, profile in (("served", dialect.served_profile), ("called", dialect.called_profile)):
         if profile not in dialect.profiles:
-            yield f"the {kind} profile {profile} is none of its profiles"
+            yield f"the {kind} profile {profile} is not one of its profiles"
     for form, data in dialect.address_forms.items():
         if data.auth not in dialect.auth:
             yield f"the address form {form} has the unknown auth {data.auth}"

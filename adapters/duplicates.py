@@ -1,4 +1,4 @@
-"""Find the key that a JSON text, valid otherwise, has twice in one object."""
+"""Find the key that occurs twice in one object of an otherwise valid JSON text."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 from dataclasses import dataclass, field
 
 from .faults import Fault
-from .paths import Path, dotted
+from .paths import Path, format_path
 
 __all__ = ["describe_place", "duplicate_key_fault"]
 
 _SHOWN = 40
-# A string, with the colon behind it if it is a key; or what begins, parts and ends objects and arrays.
+# A string, with the colon after it if it is a key; or a bracket, a brace or a comma.
 _TOKEN = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*(:)?|[{}\[\],]')
 
 
@@ -25,8 +25,9 @@ class _Open:
 
 
 def duplicate_key_fault(text: str, skipped: int = 0) -> Fault:
-    """The fault that names the first key to occur twice in one object, and both its places. `skipped` bytes came
-    before the text. Raises ValueError if there is no such key.
+    """Return the fault that names the first key that occurs twice in one object, and both its places.
+
+    `skipped` is the number of bytes before the text. Raises ValueError if there is no such key.
     """
     stack: list[_Open] = []
     for token in _TOKEN.finditer(text):
@@ -48,14 +49,14 @@ def duplicate_key_fault(text: str, skipped: int = 0) -> Fault:
 
 
 def describe_place(text: str, position: int, skipped: int = 0) -> str:
-    """Describe where a character is; lines, columns (in characters) and bytes count from 1, 1 and 0."""
+    """Describe where a character is: line and column, both counted from 1, and byte, counted from 0."""
     line = text.count("\n", 0, position) + 1
     column = position - text.rfind("\n", 0, position)
     return f"line {line}, column {column} (byte {skipped + len(text[:position].encode())})"
 
 
 def _fault(path: Path, first: str, second: str) -> Fault:
-    name = dotted(path)
+    name = format_path(path)
     shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..."
     text = f"The body has the key {shown} more than once: at {first} and at {second}; leave one out"
     return Fault("invalid_request", text, path, code="duplicate_key")

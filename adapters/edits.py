@@ -1,4 +1,4 @@
-"""Editing a body that shares its nested values with another: containers on the way are copied, never altered.
+"""Edit a body that shares its nested values with another: containers on the path are copied, never altered.
 
 The outermost object is the caller's own and is altered in place.
 """
@@ -15,31 +15,31 @@ __all__ = ["Edits", "remove", "replace"]
 
 def replace(body: JsonObject, path: Path, value: Any) -> None:
     """Put `value` at `path`, which must lead through existing containers."""
-    _parent(body, path)[path[-1]] = value
+    _copy_parents(body, path)[path[-1]] = value
 
 
 def remove(body: JsonObject, path: Path) -> None:
-    """Take away what is at `path`: a key of an object, or an item of an array."""
-    del _parent(body, path)[path[-1]]
+    """Remove what is at `path`: a key of an object, or an item of an array."""
+    del _copy_parents(body, path)[path[-1]]
 
 
 class Edits:
-    """Many edits to one body: a container that one of them copied is not copied again."""
+    """Several edits of one body: each container is copied once at most."""
 
     def __init__(self, body: JsonObject) -> None:
         self.body = body
-        self._copies: dict[int, Any] = {}  # by their ids, which they keep for as long as they are in here
+        self._copies: dict[int, Any] = {}  # by id, which stays unique because the copy itself is in here
 
     def replace(self, path: Path, value: Any) -> None:
         """Put `value` at `path`, which must lead through existing containers."""
-        _parent(self.body, path, self._copies)[path[-1]] = value
+        _copy_parents(self.body, path, self._copies)[path[-1]] = value
 
     def remove(self, path: Path) -> None:
-        """Take away what is at `path`: a key of an object, or an item of an array."""
-        del _parent(self.body, path, self._copies)[path[-1]]
+        """Remove what is at `path`: a key of an object, or an item of an array."""
+        del _copy_parents(self.body, path, self._copies)[path[-1]]
 
 
-def _parent(body: JsonObject, path: Path, copies: dict[int, Any] | None = None) -> Any:
+def _copy_parents(body: JsonObject, path: Path, copies: dict[int, Any] | None = None) -> Any:
     container: Any = body
     for part in path[:-1]:
         inner = container[part]

@@ -1,4 +1,4 @@
-"""What the dialects' ways to write a fault have in common."""
+"""Helpers with which all dialects write faults."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from .call import JsonObject, Reply
 from .error_texts import truncate
 from .faults import Fault
 
-__all__ = ["describe", "describe_with_param", "format_value", "native", "reply"]
+__all__ = ["describe", "describe_with_parameter", "format_value", "make_reply", "native_details"]
 
 _SHOWN = 80
 _VALUE = 500
 _GOT = re.compile(r"\bgot ")
 
 
-def reply(status: int, body: JsonObject, fault: Fault, **headers: str) -> Reply:
-    """The answer; further headers with `_` for `-`."""
+def make_reply(status: int, body: JsonObject, fault: Fault, **headers: str) -> Reply:
+    """Return the reply with that status and body, and the fault's `retry-after` in seconds.
+
+    Further headers are keyword arguments, with `_` for `-`.
+    """
     found = {"content-type": "application/json"} | {name.replace("_", "-"): text for name, text in headers.items()}
     if fault.retry_after is not None:
         found["retry-after"] = str(math.ceil(fault.retry_after))
@@ -28,21 +31,21 @@ def reply(status: int, body: JsonObject, fault: Fault, **headers: str) -> Reply:
 
 
 def describe(fault: Fault) -> str:
-    """The message, and behind it the offending value, if that is short, matters and is not in the message."""
+    """Return the message, followed by the offending value if that is short, useful and not yet in the message."""
     message = truncate(fault.message) or f"The request failed: {fault.kind}"
     value = format_value(fault.value)
     shows_value = fault.kind == "extra_parameter" or value in message or _GOT.search(message)
     return message if shows_value or not 0 < len(value) <= _SHOWN else f"{message} (got {value})"
 
 
-def describe_with_param(fault: Fault) -> str:
-    """`describe` for dialects that have no field for the parameter's name: the name is a part of the message."""
+def describe_with_parameter(fault: Fault) -> str:
+    """Return the message of `describe` with the parameter's name, for dialects that have no field for the name."""
     message = describe(fault)
     return message if not fault.param or fault.param in message else f"{fault.param}: {message}"
 
 
 def format_value(value: Any) -> str:
-    """A value as text: strings as they are, None as nothing, everything else as JSON."""
+    """Return a value as text of at most 500 bytes: a string as it is, None as an empty text, all else as JSON."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -53,13 +56,13 @@ def format_value(value: Any) -> str:
         return ""
 
 
-def native(fault: Fault) -> JsonObject:
-    """What is known beyond message, parameter and code: the value, and the provider's own word and body."""
+def native_details(fault: Fault) -> JsonObject:
+    """Return the other facts about a fault: its value, the provider's code and body; large ones are left out."""
     known = {"value": fault.value, "provider_code": fault.provider_code, "native": fault.details}
-    return {name: value for name, value in known.items() if value is not None and _small(value)}
+    return {name: value for name, value in known.items() if value is not None and _is_small(value)}
 
 
-def _small(value: Any) -> bool:
+def _is_small(value: Any) -> bool:
     try:
         return len(orjson.dumps(value)) <= 4 * _VALUE + 48
     except TypeError:

@@ -1,4 +1,4 @@
-"""Reading the words of an error: texts cut to size, HTML stripped, parameter names and values found in sentences."""
+"""Read the sentences of errors: limit their size, strip HTML, find names of parameters and values in them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,18 @@ from typing import Any
 import orjson
 
 from .faults import Kind
-from .paths import Path, parse
+from .paths import Path, parse_path
 
-__all__ = ["Hint", "default_message", "extract_text", "find_hint", "parse_path", "split_code", "truncate", "word"]
+__all__ = [
+    "Hint",
+    "default_message",
+    "extract_text",
+    "find_hint",
+    "parse_provider_path",
+    "read_word",
+    "split_code",
+    "truncate",
+]
 
 MAX_BYTES = 2048
 _WORD = 100
@@ -26,19 +35,19 @@ _CODED = re.compile(r"([A-Z][A-Z_]{2,60}): (.+)", re.DOTALL)
 
 
 def extract_text(text: str) -> str:
-    """The text a person would want to read: trimmed, at most 2 KiB; of HTML only what `<pre>` or `<title>` holds."""
+    """Return the readable part of a text, at most 2 KiB: of HTML only the content of `<pre>` or `<title>`."""
     if not _MARKUP.search(text[:MAX_BYTES]):
         return truncate(text.strip())
     for opening in _OPENINGS:
         if found := opening.search(text):
             inside = text[found.end() :].split("</", 1)[0]
-            if said := " ".join(html.unescape(_TAG.sub(" ", inside)).split()):
-                return truncate(said)
+            if text_inside := " ".join(html.unescape(_TAG.sub(" ", inside)).split()):
+                return truncate(text_inside)
     return ""
 
 
 def truncate(text: str, size: int = MAX_BYTES) -> str:
-    """At most `size` bytes of UTF-8, and nothing that cannot be encoded."""
+    """Cut a text to `size` bytes of UTF-8, and replace what cannot be encoded."""
     data = text.encode("utf-8", "replace")
     if len(data) <= size:
         return data.decode()
@@ -46,13 +55,13 @@ def truncate(text: str, size: int = MAX_BYTES) -> str:
 
 
 def split_code(text: str) -> tuple[str | None, str]:
-    """`CODE: message` taken apart, the form of Databricks' plain texts."""
+    """Split `CODE: message`, the form of Databricks' plain texts, into code and message; the code may be None."""
     found = _CODED.fullmatch(text)
     return (found[1], found[2].strip()) if found else (None, text)
 
 
 def default_message(status: int) -> str:
-    """A message for an answer that had none."""
+    """Return the message for an error reply without one."""
     try:
         phrase = f" ({HTTPStatus(status).phrase})"
     except ValueError:
@@ -60,8 +69,8 @@ def default_message(status: int) -> str:
     return f"The provider answered with status {status}{phrase} and gave no reason"
 
 
-def word(value: Any) -> str | None:
-    """A provider's code or label as a string: numbers too, nothing that is empty."""
+def read_word(value: Any) -> str | None:
+    """Return a provider's code or label, a string or an integer, as a string; None if it is empty or anything else."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value) if abs(value) < 10**20 else None
     if isinstance(value, str):
@@ -69,8 +78,8 @@ def word(value: Any) -> str | None:
     return None
 
 
-def _value(text: str) -> Any:
-    """A value as a sentence shows it: JSON if it is JSON, else the text."""
+def _parse_value(text: str) -> Any:
+    """Return the value that a sentence quotes: parsed if it is JSON, else the text."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -79,7 +88,7 @@ def _value(text: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What a sentence says of an error. `kind` is None if it does not show the kind."""
+    """What a sentence says about an error. `kind` is None if the sentence does not show it."""
 
     kind: Kind | None = None
     path: Path = ()
@@ -87,7 +96,7 @@ class Hint:
 
 
 def find_hint(text: str) -> Hint:
-    """The parameter, its value and the kind of error, from the sentences that providers are known to write."""
+    """Find the parameter, its value and the kind of error in a sentence that a provider is known to write."""
     for pattern, kind, read in _SENTENCES:
         if found := pattern.search(text):
             path, value = read(found)
@@ -95,49 +104,53 @@ def find_hint(text: str) -> Hint:
     return Hint()
 
 
-def parse_path(text: str) -> Path:
-    """A path from a provider's own words; empty if the text is no path."""
+def parse_provider_path(text: str) -> Path:
+    """Parse a path that a provider wrote; empty if the text is no path."""
     if not text or len(text) > _PATH or any(space in text for space in " \t\r\n"):
         return ()
-    return parse(text)
+    return parse_path(text)
 
 
-def _name(found: re.Match[str]) -> tuple[Path, Any]:
-    return parse_path(found[1]), None
+def _read_name(found: re.Match[str]) -> tuple[Path, Any]:
+    return parse_provider_path(found[1]), None
 
 
-def _first_name(found: re.Match[str]) -> tuple[Path, Any]:
+def _read_first_name(found: re.Match[str]) -> tuple[Path, Any]:
     names = re.findall(r"['\"]([^'\"]+)['\"]", found[1])
     return (names[0][:_PATH],) if names else (), None
 
 
-def _pointer(found: re.Match[str]) -> tuple[Path, Any]:
+def _read_pointer(found: re.Match[str]) -> tuple[Path, Any]:
     parts = [part.replace("~1", "/").replace("~0", "~") for part in found[1][:_PATH].split("/")]
     return tuple(int(part) if place and part.isdecimal() else part for place, part in enumerate(parts) if part), None
 
 
-def _ruled(found: re.Match[str]) -> tuple[Path, Any]:
+def _read_rule(found: re.Match[str]) -> tuple[Path, Any]:
     got = re.search(r"\bgot (.{1,200}?)\.?$", found[2])
-    return parse_path(found[1]), _value(got[1]) if got else None
+    return parse_provider_path(found[1]), _parse_value(got[1]) if got else None
 
 
-def _model(_: re.Match[str]) -> tuple[Path, Any]:
+def _read_model(_: re.Match[str]) -> tuple[Path, Any]:
     return ("model",), None
 
 
-def _option(found: re.Match[str]) -> tuple[Path, Any]:
+def _read_option(found: re.Match[str]) -> tuple[Path, Any]:
     return (), found[1][:_PATH]
 
 
-_Reading = Callable[[re.Match[str]], tuple[Path, Any]]
-_SENTENCES: tuple[tuple[re.Pattern[str], Kind | None, _Reading], ...] = (
-    (re.compile(r"Extra parameters \[(.{0,2000}?)\] are not allowed"), "extra_parameter", _first_name),
-    (re.compile(r"Unexpected EXTRA_PARAMETERS option ([^\s,]+),"), None, _option),
-    (re.compile(r"Validation error at #/([^\s:]+): Extra inputs"), "extra_parameter", _pointer),
-    (re.compile(r"Validation error at #/([^\s:]+):"), None, _pointer),
-    (re.compile(r'json: unknown field "([^"]+)"'), "extra_parameter", _name),
-    (re.compile(r"Unrecognized request arguments? supplied: (\w+)"), "extra_parameter", _name),
-    (re.compile(r"^(?:The |Got )?model\b.{0,300}?\bnot (?:found|exist)", re.IGNORECASE), "model_not_found", _model),
-    (re.compile(r"^(?:Request param|Parameter|Param) (\w[\w.\[\]]*)(.*)", re.DOTALL), None, _ruled),
-    (re.compile(r"^([a-z][a-z0-9_]*) must be (.*)", re.DOTALL), None, _ruled),
+_SentenceReader = Callable[[re.Match[str]], tuple[Path, Any]]
+_SENTENCES: tuple[tuple[re.Pattern[str], Kind | None, _SentenceReader], ...] = (
+    (re.compile(r"Extra parameters \[(.{0,2000}?)\] are not allowed"), "extra_parameter", _read_first_name),
+    (re.compile(r"Unexpected EXTRA_PARAMETERS option ([^\s,]+),"), None, _read_option),
+    (re.compile(r"Validation error at #/([^\s:]+): Extra inputs"), "extra_parameter", _read_pointer),
+    (re.compile(r"Validation error at #/([^\s:]+):"), None, _read_pointer),
+    (re.compile(r'json: unknown field "([^"]+)"'), "extra_parameter", _read_name),
+    (re.compile(r"Unrecognized request arguments? supplied: (\w+)"), "extra_parameter", _read_name),
+    (
+        re.compile(r"^(?:The |Got )?model\b.{0,300}?\bnot (?:found|exist)", re.IGNORECASE),
+        "model_not_found",
+        _read_model,
+    ),
+    (re.compile(r"^(?:Request param|Parameter|Param) (\w[\w.\[\]]*)(.*)", re.DOTALL), None, _read_rule),
+    (re.compile(r"^([a-z][a-z0-9_]*) must be (.*)", re.DOTALL), None, _read_rule),
 )

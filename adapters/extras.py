@@ -1,4 +1,4 @@
-"""The header with which a client says what shall happen to keys that the API does not define."""
+"""The header `extra-parameters`: what a client wants done with keys that the API does not define."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _WORDS: dict[str, ExtraParameters] = {
 
 
 def read_extra_parameters(headers: Headers) -> ExtraParameters | None:
-    """The client's choice, or None; the reference's `ignore` is `drop`, the older `allow` is `pass-through`.
+    """Return the client's choice, None without the header.
 
-    Raises Fault for another word.
+    `ignore`, the reference's word, means `drop`; the older `allow` means `pass-through`. Raises Fault `invalid_request`
+    for another word.
     """
     given = headers.get(EXTRA_PARAMETERS)
     if given is None:

@@ -1,17 +1,17 @@
 """Faults: errors with an owner, a kind, a path and a status.
 
     Fault
-     |- client    the request is at fault          invalid_request 400, unsupported_parameter 400, extra_parameter 400,
+     |- client    the request is wrong             invalid_request 400, unsupported_parameter 400, extra_parameter 400,
      |                                             unprocessable 422, auth 401, permission 403, not_found 404,
      |                                             model_not_found 404, method_not_allowed 405, request_timeout 408,
      |                                             too_large 413, unsupported_media_type 415, content_filter 400
-     |- provider  the upstream is at fault         rate_limit 429, upstream_timeout 504, upstream_unavailable 503,
+     |- provider  the upstream failed              rate_limit 429, upstream_timeout 504, upstream_unavailable 503,
      |                                             upstream_unreachable 502, upstream_invalid_response 502,
      |                                             upstream_auth_failed 502, upstream_error 500
-     '- proxy     dragoman is at fault, or stopping   overloaded 503, internal 500
+     '- proxy     dragoman failed, or is stopping     overloaded 503, internal 500
 
-The client's dialect renders a fault (`write_fault`); a provider's dialect recognises one (`read_fault`). `path` is the
-path in the form where the fault was found; `located` turns it into the path that the client wrote.
+The client's dialect renders a fault (`write_fault`); a provider's dialect recognizes one (`read_fault`). `path` is the
+path in the form in which the fault was found; `Fault.locate` turns it into the path that the client wrote.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from .changes import Receipt
-from .paths import Path, dotted
+from .paths import Path, format_path
 
 __all__ = ["KINDS", "Fault", "Kind", "Owner"]
 
@@ -80,9 +80,10 @@ KINDS: dict[Kind, tuple[Owner, int]] = {
 class Fault(Exception):
     """An error that can be shown to a client in its own dialect.
 
-    `code` is a finer machine-readable word than the kind (`invalid_json`, `upstream_truncated`, ...), `provider_code`
-    the word the provider used, `details` the parts of the provider's own body worth keeping, `retry_after` is seconds.
-    `status` 0 means the kind's own. `answered` is the status that the provider answered with, 0 where it did not.
+    `code` is a more precise machine-readable word than the kind (`invalid_json`, `upstream_truncated`, ...),
+    `provider_code` the provider's own code, `details` the useful parts of the provider's body, `retry_after` a time in
+    seconds. `status` 0 means the status of the kind. `answered` is the HTTP status of the provider's response, 0
+    without one.
     """
 
     kind: Kind
@@ -102,16 +103,16 @@ class Fault(Exception):
 
     @property
     def owner(self) -> Owner:
-        """Whose fault it is."""
+        """Who has to act: the client, the provider, or whoever runs the proxy."""
         return KINDS[self.kind][0]
 
     @property
     def param(self) -> str | None:
         """The path as OpenAI writes it, `messages[0].content`; None if there is none."""
-        return dotted(self.path) or None
+        return format_path(self.path) or None
 
     def locate(self, receipt: Receipt) -> Fault:
-        """The same fault, its path as the client wrote it."""
+        """Turn the path into the one that the client wrote, and return the fault itself."""
         self.path = receipt.unmap(self.path)
         return self
 

@@ -1,16 +1,16 @@
-"""Making a request fit its target: one policy table for whatever the target's schema does not take.
+"""Make a request fit its target: one table of rules for everything that the target's schema refuses.
 
-A written body meets three kinds of misfit. Each has one rule, chosen by the exchange's policy:
+The schema can refuse a body for three reasons. The rule depends on the value, on the hub's schema and on the policy:
 
-    unknown to the target    null, or `x-neutral` in the hub    dropped, same meaning
+    the target lacks it      null, or `x-neutral` in the hub    dropped, same meaning
                              `x-advisory` in the hub            dropped, a loss
                              known to the hub                   policy `unsupported`: refuse | drop
-                             no hub field either (extra)        policy `extra_parameters`: error | drop | pass-through
-    outside a range          null                               dropped, same meaning
-                             a number out of bounds             policy `out_of_range`: error | clamp | drop
-    any other rule broken                                       refused, with its path
+                             unknown to the hub too (extra)     policy `extra_parameters`: error | drop | pass-through
+    a number out of range    null                               dropped, same meaning
+                             any other value                    policy `out_of_range`: error | clamp | drop
+    any other rule is broken                                    refused, with its path
 
-Fields and their annotations are read from the schema files; nothing here names one.
+Fields and their annotations come from the schema files; this module names no field.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dragoman.schemas import Schema, load
 from .call import Context, JsonObject
 from .edits import Edits, remove
 from .faults import Fault
-from .paths import Path, dotted, lookup
+from .paths import Path, format_path, lookup
 from .suggestions import did_you_mean
 from .validation import Validator, Violation
 
@@ -45,18 +45,22 @@ HUB_COMPLETIONS = "hub/completions.request"
 HUB_RESPONSES = "hub/responses.request"
 
 Extras: TypeAlias = Literal["keep", "drop", "keep-extensions", "keep-all"]
-"""What a dialect does with the extra parameters that the policy lets through: it keeps them; it drops them (its servers
-refuse unknown keys); it keeps them and the hub's own extensions too, being the common wire of many servers; or it keeps
-whatever its own API does not define, because the client asked for that."""
+"""What a dialect does with extra parameters, if the policy passes them through.
+
+`keep` keeps them. `drop` drops them, because its servers refuse unknown keys. `keep-extensions` also keeps the hub's
+own extensions, because many different servers speak the dialect. `keep-all` keeps every top-level key that the
+dialect's API does not define, because the client asked for that.
+"""
 
 _ROUNDS = 4
 _STEPS = {"minimum": 0, "maximum": 0, "exclusiveMinimum": 1, "exclusiveMaximum": -1}
 
 
 def fit(body: JsonObject, validator: Validator, ctx: Context, extras: Extras = "keep", hub: str = HUB_CHAT) -> None:
-    """Alter `body` (the writer's own copy; nested values are copied, never altered) until the validator accepts it.
+    """Alter `body` until the validator accepts it: drop, clamp or refuse what it does not accept.
 
-    `hub` names the hub schema of the body's protocol. Raises Fault, its path in the form being written.
+    `body` is the writer's own copy; nested values are copied, never altered. `hub` names the hub schema of the body's
+    protocol. Raises Fault `unsupported_parameter` or `extra_parameter`, with a path in the form being written.
     """
     edits = Edits(body)
     for name in [name for name in body if name not in validator.known]:
@@ -70,8 +74,8 @@ def fit(body: JsonObject, validator: Validator, ctx: Context, extras: Extras = "
         if validator.accepts(body):
             return
         missing: Violation | None = None
-        edits = Edits(body)  # a new one in each round: what was validated, copies included, is not altered
-        for violation in validator.violations(body.copy()):  # one by one: the first that is refused ends it
+        edits = Edits(body)  # a new one in each round: values that were validated, copies included, are not altered
+        for violation in validator.violations(body.copy()):  # one by one: the first refusal ends the loop
             if violation.keyword != "required":
                 _resolve_violation(edits, violation, ctx, extras, hub)
             else:
@@ -83,40 +87,43 @@ def fit(body: JsonObject, validator: Validator, ctx: Context, extras: Extras = "
 
 
 def drop_lacking(body: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> None:
-    """Drop, or refuse, the hub fields that the target is configured to lack. Raises Fault."""
+    """Drop the hub fields that the target is configured to lack. Raises Fault if the policy refuses that."""
     lacks = ctx.target.lacks
     for name in [name for name in body if name in lacks] if lacks else ():
         drop_or_reject(body, (name,), ctx, "the target is configured without it", hub)
 
 
 def drop_or_reject(body: JsonObject, path: Path, ctx: Context, why: str, hub: str = HUB_CHAT) -> None:
-    """Drop a field that the hub knows and the target does not take, or raise Fault, as its value and the policy say."""
+    """Drop a field of the hub that the target does not accept; `why` gives the reason.
+
+    Raises Fault `unsupported_parameter` if the field matters and the policy `unsupported` is `refuse`.
+    """
     _record_drop_or_reject(body, path, ctx, why, hub)
     remove(body, path)
 
 
 def _record_drop_or_reject(body: JsonObject, path: Path, ctx: Context, why: str, hub: str) -> None:
-    """Record that a field is dropped which the target does not take, or raise Fault."""
+    """Record that a field is dropped because the target does not accept it. Raises Fault if it must not be dropped."""
     value = lookup(body, path)
     hint = hub_annotations(hub).get(_without_positions(path), {})
     if _is_neutral(value, path, hub):
-        ctx.receipt.record_drop(path, f"{why}; the value is the same as none", "form")
+        ctx.receipt.record_drop(path, f"{why}; leaving it out means the same", "form")
     elif _is_advisory(hint, value):
         ctx.receipt.record_drop(path, f"{why}; it is advisory")
     elif ctx.target.policy.unsupported == "drop":
         ctx.receipt.record_drop(path, why)
     else:
-        name = dotted(ctx.receipt.unmap(path))
+        name = format_path(ctx.receipt.unmap(path))
         message = f"{name} cannot be served: {why}; leave it out, or set the policy unsupported to drop"
         raise Fault("unsupported_parameter", message, path, value, code="unsupported_parameter")
 
 
 @cache
 def hub_annotations(hub: str = HUB_CHAT) -> dict[Path, Schema]:
-    """Every property of a hub request by its path without positions: `("messages", "name")` -> its schema."""
+    """Return the schema of every property of a hub request, by its path without positions: `("messages", "name")`."""
     schema = load(hub)
     found: dict[Path, Schema] = {}
-    for path, rule in _properties(schema, schema, (), ()):
+    for path, rule in _walk_properties(schema, schema, (), ()):
         found[path] = {**rule, **found.get(path, {})}
     return found
 
@@ -126,7 +133,7 @@ def _resolve_violation(edits: Edits, violation: Violation, ctx: Context, extras:
     if not _exists(body, path):
         return  # an earlier resolution removed it
     if _is_neutral(lookup(body, path), path, hub):
-        ctx.receipt.record_drop(path, "the target does not take it, and the value is the same as none", "form")
+        ctx.receipt.record_drop(path, "the target does not accept it; leaving it out means the same", "form")
         edits.remove(path)
     elif violation.keyword == "additionalProperties":
         _resolve_unknown(edits, path, ctx, extras, hub)
@@ -142,9 +149,9 @@ def _resolve_violation(edits: Edits, violation: Violation, ctx: Context, extras:
 def _resolve_unknown(edits: Edits, path: Path, ctx: Context, extras: Extras, hub: str) -> None:
     hint = hub_annotations(hub).get(_without_positions(path))
     extension = hint is not None and hint.get("x-extension") and extras == "keep-extensions"
-    theirs = extension or (extras == "keep-all" and len(path) == 1)
-    if hint is None or (theirs and "x-dialect" not in hint):
-        if _keeps_extra(edits.body, path, ctx, extras, hub):
+    is_kept = extension or (extras == "keep-all" and len(path) == 1)
+    if hint is None or (is_kept and "x-dialect" not in hint):
+        if _decide_extra(edits.body, path, ctx, extras, hub):
             return
     else:
         _record_drop_or_reject(edits.body, path, ctx, "the target's API does not have it", hub)
@@ -152,19 +159,19 @@ def _resolve_unknown(edits: Edits, path: Path, ctx: Context, extras: Extras, hub
 
 
 def resolve_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras = "drop", hub: str = HUB_CHAT) -> None:
-    """Refuse, drop or keep a key that no schema knows, as the policy and the dialect say. Raises Fault."""
-    if not _keeps_extra(body, path, ctx, extras, hub):
+    """Drop or keep a key that no schema has, by policy and dialect. Raises Fault if the policy refuses it."""
+    if not _decide_extra(body, path, ctx, extras, hub):
         remove(body, path)
 
 
-def _keeps_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras, hub: str) -> bool:
-    """True for an extra parameter that stays; one that is dropped is recorded, one that is refused raises Fault."""
+def _decide_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras, hub: str) -> bool:
+    """Whether an extra parameter is kept. Records it if it is to be dropped; raises Fault if it is refused."""
     choice = ctx.target.policy.extra_parameters
-    nested = len(path) > 1  # reaches here only if the target's schema is closed
+    nested = len(path) > 1  # comes here only if the target's schema allows no other keys
     if lookup(body, path) is None:
-        ctx.receipt.record_drop(path, "null, and not a known parameter", "form")
+        ctx.receipt.record_drop(path, "it is null and not a known parameter", "form")
     elif choice == "error" or (nested and choice == "pass-through"):
-        text = f"{dotted(ctx.receipt.unmap(path))} is not a known parameter{_suggest_name(path, hub)}"
+        text = f"{format_path(ctx.receipt.unmap(path))} is not a known parameter{_suggest_name(path, hub)}"
         raise Fault("extra_parameter", text, path, lookup(body, path), code="unknown_parameter")
     elif choice == "drop" or extras == "drop":
         ctx.receipt.record_drop(path, "not a known parameter")
@@ -174,7 +181,7 @@ def _keeps_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras, hub
 
 
 def _suggest_name(path: Path, hub: str) -> str:
-    """The hub's nearest name at that place, as a question."""
+    """Return a question with the most similar name that the hub has there, or an empty text."""
     *above, name = path
     place = _without_positions(tuple(above))
     siblings = [known[-1] for known in hub_annotations(hub) if known[:-1] == place]
@@ -200,7 +207,7 @@ def _resolve_range(edits: Edits, path: Path, nearest: float | None, why: str, ct
 
 
 def _nearest_allowed(violation: Violation) -> float | None:
-    """The closest value that the rule allows; None if there is no closest one."""
+    """Return the closest value that the rule allows; None if there is none, as for a number greater than 0."""
     if "x-nearest" in violation.rule:
         nearest: float = violation.rule["x-nearest"]
         return nearest
@@ -237,23 +244,23 @@ def _exists(body: Any, path: Path) -> bool:
     )
 
 
-def _properties(root: Schema, rule: Any, path: Path, seen: tuple[str, ...]) -> Iterator[tuple[Path, Schema]]:
+def _walk_properties(root: Schema, rule: Any, path: Path, seen: tuple[str, ...]) -> Iterator[tuple[Path, Schema]]:
     """Walk a schema written in this project's style: properties, items, $ref and if/then."""
     if not isinstance(rule, dict):
         return
     target = rule.get("$ref")
     if isinstance(target, str) and target not in seen:
-        yield from _properties(root, _resolve(root, target), path, (*seen, target))
+        yield from _walk_properties(root, _resolve_reference(root, target), path, (*seen, target))
     for name, child in rule.get("properties", {}).items():
         yield (*path, name), child
-        yield from _properties(root, child, (*path, name), seen)
+        yield from _walk_properties(root, child, (*path, name), seen)
     for key in ("items", "then", "else"):
-        yield from _properties(root, rule.get(key), path, seen)
+        yield from _walk_properties(root, rule.get(key), path, seen)
     for branch in (*rule.get("allOf", ()), *rule.get("prefixItems", ())):
-        yield from _properties(root, branch, path, seen)
+        yield from _walk_properties(root, branch, path, seen)
 
 
-def _resolve(root: Schema, ref: str) -> Schema:
+def _resolve_reference(root: Schema, ref: str) -> Schema:
     found: Any = root
     for part in ref.removeprefix("#/").split("/"):
         found = found[part]

@@ -1,11 +1,10 @@
-"""Parse JSON bodies: strictly from clients, so that nobody can take one body for another; leniently from upstreams.
+"""Parse JSON bodies: strictly from clients, so that no other server reads a body differently; leniently from upstreams.
 
-orjson parses. It accepts a key written twice, an integer beyond 64 bits and 1024 levels; each is found by the simplest
-exact way:
+orjson parses them. It accepts duplicate keys, integers beyond 64 bits and 1024 levels, so this module finds these:
 
-- depth: one walk over the values, left out if the text has too few brackets to be deep;
-- the rest: a text that equals its value written again hides nothing, and most clients write such compact JSON. The
-  standard library parses any other text once more, with hooks that see every key and every integer.
+- depth: a walk over the values, skipped if the text has too few brackets to be deep;
+- the rest: if orjson writes the parsed value as the same text, it has neither. Most clients write such compact JSON.
+  The standard library parses any other text once more, with hooks that see every key and every integer.
 
 Parsing every text twice would be simpler, and three times slower for compact ones. From `bench/json_bodies.py`, in
 microseconds of processor time with Python 3.11:
@@ -29,7 +28,7 @@ import orjson
 from .call import JsonObject
 from .duplicates import describe_place, duplicate_key_fault
 from .faults import Fault
-from .paths import Path, dotted
+from .paths import Path, format_path
 
 __all__ = ["BOM", "MAX_DEPTH", "SYNTAX_CODES", "read_any", "read_object"]
 
@@ -45,7 +44,7 @@ SYNTAX_CODES = frozenset(
         "invalid_utf8",
     }
 )
-"""The codes of faults for a text that is not proper JSON."""
+"""The codes of faults for a text that is not valid JSON, or that this module refuses."""
 
 BOM = b"\xef\xbb\xbf"
 _SHOWN = 40
@@ -59,7 +58,7 @@ def read_object(raw: bytes) -> JsonObject:
     """Parse a client's body. A UTF-8 byte order mark is skipped.
 
     Raises Fault `invalid_request` with one of SYNTAX_CODES, or `invalid_type` if the body is not an object.
-    Lines, columns (in characters) and bytes in its message count from 1, 1 and 0; `path` is set where there is one.
+    Lines, columns (in characters) and bytes in its message count from 1, 1 and 0; `path` is set if the fault has one.
     """
     text = raw.removeprefix(BOM)
     try:
@@ -76,7 +75,7 @@ def read_object(raw: bytes) -> JsonObject:
 
 
 def read_any(raw: bytes) -> Any:
-    """Parse an upstream's JSON text leniently: the last of equal keys counts. Raises ValueError."""
+    """Parse an upstream's JSON text. Of duplicate keys the last one counts. Raises ValueError."""
     return orjson.loads(raw.removeprefix(BOM))
 
 
@@ -101,7 +100,7 @@ class _BadNumber:
 
 
 def _check_exactly(text: str, skipped: int) -> None:
-    """Parse the text once more, exactly. Raises Fault for a key written twice or a number out of range."""
+    """Parse the text once more, exactly. Raises Fault for a duplicate key or a number out of range."""
     bad_numbers: list[_BadNumber] = []
 
     def bad_number(digits: str) -> _BadNumber:
@@ -128,18 +127,18 @@ def _check_exactly(text: str, skipped: int) -> None:
         raise duplicate_key_fault(text, skipped) from None
     if bad_numbers:
         path = _find_path(bad_numbers[-1], value)
-        where = f" at {_shorten(dotted(path))}" if path else ""
+        where = f" at {_shorten(format_path(path))}" if path else ""
         shown = _shorten(bad_numbers[-1].digits)
         text = f"The number {shown}{where} is out of range: it does not fit in 64 bits"
         raise _fault("number_out_of_range", text, path)
 
 
 class _DuplicateKey(Exception):
-    """An object has a key twice."""
+    """An object has a duplicate key."""
 
 
 def _find_path(wanted: object, value: Any) -> Path:
-    """The path of this very object in a parsed value."""
+    """Return the path of this object, by identity, in a parsed value; empty if it is not there."""
     stack: list[tuple[Path, Any]] = [((), value)]
     while stack:
         path, found = stack.pop()
@@ -153,7 +152,7 @@ def _find_path(wanted: object, value: Any) -> Path:
 
 
 def _explain(error: orjson.JSONDecodeError, text: bytes, skipped: int) -> Fault:
-    """Describe what is wrong with a text that orjson refused. `skipped` bytes came before it."""
+    """Return the fault for a text that orjson refused. `skipped` is the number of bytes before the text."""
     if not text.strip(b" \t\r\n"):
         return _fault("empty_body", "The body is empty; expected a JSON object")
     if text.startswith(_UTF16_MARKS) or b"\0" in text[:4]:
@@ -191,7 +190,7 @@ def _out_of_range(decoded: str, position: int, skipped: int) -> Fault:
         if fault.code == "number_out_of_range":
             return fault
     except (ValueError, RecursionError):
-        pass  # the text is wrong elsewhere too: the number's place will do
+        pass  # the text has another error too: report the number by its position
     number = _shorten(re.split(r"[\s,\]}]", decoded[position : position + _SHOWN + 1], maxsplit=1)[0])
     place = describe_place(decoded, position, skipped)
     return _fault("number_out_of_range", f"The number {number} at {place} is out of range: it does not fit in 64 bits")

@@ -1,4 +1,4 @@
-"""Models as clients may know them: what a dialect's lists of models are made of."""
+"""Models as dialects describe them to clients: in lists of models, and one by one."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from typing import Literal, TypeAlias
 
 from .call import Call, JsonObject
 
-__all__ = ["Information", "Listed", "Task", "lists_as_openai"]
+__all__ = ["Information", "ListedModel", "Task", "list_as_openai"]
 
 Task: TypeAlias = Literal["chat", "completions", "embeddings"]
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A model that a caller may use: its name, what it is for, and since when it is configured, in seconds of Unix
-    time."""
+class ListedModel:
+    """A model that a caller may use. `since` is the time when it was configured, in Unix seconds."""
 
     name: str
     task: Task
@@ -25,30 +24,32 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Information:
-    """What a dialect answers at an address that describes models. `about` says which models: all that the caller may
-    use, the one that the address names, the one that a request without a model's name would get, or none; an answer
-    about none needs no key.
+    """The addresses of a dialect that describe models, and how to answer there.
 
-    `write` gets those models and the client's call, and raises Fault for a call that the dialect does not allow.
-    `paths` are the patterns of such addresses; `{name}` is all the rest.
+    `about` says which models: `all` that the caller may use; the one `named` by the address; the `default`, which a
+    request without a model gets; or `none`, and then the caller needs no key. `write` makes the reply from those models
+    and the client's call; it raises Fault if the dialect does not allow the call. `paths` are patterns of paths;
+    `{name}` is all the rest of a path.
     """
 
     about: Literal["all", "named", "default", "none"]
-    write: Callable[[Sequence[Listed], Call], JsonObject]
+    write: Callable[[Sequence[ListedModel], Call], JsonObject]
     paths: tuple[str, ...]
 
 
-def lists_as_openai(owner: str, *paths: str) -> Mapping[str, Information]:
-    """The lists of dialects that have OpenAI's, from the OpenAI OpenAPI document 2.3: ListModelsResponse and Model.
-    One model is found below each of the paths."""
+def list_as_openai(owner: str, *paths: str) -> Mapping[str, Information]:
+    """Make the list of models at `paths`, and the models below them, in OpenAI's form; `owner` is their `owned_by`.
 
-    def entry(model: Listed) -> JsonObject:
+    Source: the OpenAI OpenAPI document 2.3, ListModelsResponse and Model.
+    """
+
+    def entry(model: ListedModel) -> JsonObject:
         return {"id": model.name, "object": "model", "created": model.since, "owned_by": owner}
 
-    def models(models: Sequence[Listed], _call: Call) -> JsonObject:
+    def models(models: Sequence[ListedModel], _call: Call) -> JsonObject:
         return {"object": "list", "data": [entry(model) for model in models]}
 
-    def model(models: Sequence[Listed], _call: Call) -> JsonObject:
+    def model(models: Sequence[ListedModel], _call: Call) -> JsonObject:
         (one,) = models
         return entry(one)
 

@@ -1,9 +1,9 @@
-"""Reading providers' errors: whose fault they are, and with what status and code a client gets them.
+"""Read providers' errors into faults: their kind, and the status and code that a client gets.
 
-Every shape is read for every dialect (`native_shapes`), because there may be gateways in between; a dialect adds the
-meaning of its own words. A status beyond 399 decides the kind if it is clear by itself. For 400, 404, 422 and the like
-the words refine it, and after them the sentence (`error_texts`). A success status that comes with an error is ignored:
-the body's own status decides, or the words.
+Every dialect reads every shape of error (`native_shapes`), because a gateway may have written it. A dialect adds the
+meaning of its own codes. An error status that is clear by itself decides the kind. For 400, 404, 422 and the like the
+codes refine it, and after them the sentence (`error_texts`). If an error has a success status, the status in the body
+decides, or the codes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import orjson
 from .call import Context, Reply
 from .error_texts import default_message, extract_text, find_hint, truncate
 from .faults import Fault, Kind
-from .native_shapes import MAX_RAW, Native, parse_body, recognize, recognize_text
+from .native_shapes import MAX_RAW, NativeError, parse_body, recognize, recognize_text
 from .retry_after import read_retry_after
 
 __all__ = ["Words", "read_error_object", "read_fault", "read_stray_text"]
 
 Words: TypeAlias = Mapping[str, Kind]
-"""A dialect's own codes and labels, in snake case, and what they mean."""
+"""A dialect's own codes and labels, in snake case -> the kind of fault that they mean."""
 
 _MAX_DETAILS = 2048
 _MAX_VALUE = 500
@@ -64,7 +64,7 @@ COMMON: Words = {
     "model_error": "upstream_error",
     "internal_server_error": "upstream_error",
 }
-"""Words that servers of every kind have taken over from OpenAI and from one another."""
+"""Codes that many servers have copied from OpenAI and from one another."""
 
 _BY_STATUS: Mapping[int, Kind] = {
     401: "upstream_auth_failed",
@@ -83,9 +83,9 @@ _ONE_CODE = frozenset({"content_filter", "model_not_found", "upstream_auth_faile
 
 
 def read_fault(reply: Reply, ctx: Context, words: Words | None = None) -> Fault:
-    """The fault that a provider's answer reports. Never raises: any status, headers and bytes will do.
+    """Read the fault that a provider's error reply reports. Never raises, for any status, headers and bytes.
 
-    `reply.body` is read if there is one, else `reply.raw`, of which only the first 64 KiB count if it is no JSON.
+    It reads `reply.body`, or `reply.raw` if the body is empty. Of a text that is no JSON it reads the first 64 KiB.
     """
     fault = _read(reply, read_retry_after(reply.headers, ctx.clock()), words or {})
     fault.answered = reply.status
@@ -99,7 +99,7 @@ def _read(reply: Reply, retry_after: float | None, words: Words) -> Fault:
     if isinstance(body, dict | list):
         native = recognize(body)
     else:
-        text = body if isinstance(body, str) else _decoded(reply.raw)
+        text = body if isinstance(body, str) else _decode(reply.raw)
         if text is None and reply.status >= 500:
             return Fault("upstream_invalid_response", default_message(reply.status), code="upstream_invalid_body")
         native = recognize_text(text or "")
@@ -107,18 +107,18 @@ def _read(reply: Reply, retry_after: float | None, words: Words) -> Fault:
 
 
 def read_error_object(body: Mapping[str, Any], status: int = 200, words: Words | None = None) -> Fault:
-    """The fault that an error object reports, inside a stream or a reply whose status says success. Never raises."""
+    """Read the fault that an error object reports, in a stream or in a reply with a success status. Never raises."""
     return _build_fault(recognize(dict(body)), status, words or {}, body)
 
 
 def read_stray_text(text: bytes) -> Fault:
-    """The fault that a bare text between the events of a stream reports."""
-    said = extract_text(text[:MAX_RAW].decode("utf-8", "replace")) or "nothing that can be read"
-    if said.startswith("Engine callback timeout"):
-        return Fault("upstream_timeout", said, code="upstream_timeout")
-    if said.startswith("Failed to get engine response"):
-        return Fault("upstream_error", said, code="upstream_error")
-    message = f"The provider sent a text that belongs to no event: {said[:200]}"
+    """Read the fault that a bare text between the events of a stream reports. Never raises."""
+    sentence = extract_text(text[:MAX_RAW].decode("utf-8", "replace")) or "(not readable)"
+    if sentence.startswith("Engine callback timeout"):
+        return Fault("upstream_timeout", sentence, code="upstream_timeout")
+    if sentence.startswith("Failed to get engine response"):
+        return Fault("upstream_error", sentence, code="upstream_error")
+    message = f"The provider sent a text that belongs to no event: {sentence[:200]}"
     return Fault("upstream_invalid_response", message, code="upstream_invalid_event")
 
 
@@ -126,13 +126,13 @@ _REDIRECT = "The provider answered with a redirect (status {}), which is never f
 _REFUSED = "The provider refused the proxy's own credentials: whoever runs the proxy has to check the provider's key"
 
 
-def _build_fault(native: Native, status: int, words: Words, body: Any, retry_after: float | None = None) -> Fault:
-    """Decide the kind and the status, and put the fault together."""
+def _build_fault(native: NativeError, status: int, words: Words, body: Any, retry_after: float | None = None) -> Fault:
+    """Decide the kind and the status, and make the fault."""
     text = native.message
     found = find_hint(text)
     if not 400 <= status <= 599:
         status = native.status
-    kind = _kind(native, status, words, found.kind)
+    kind = _decide_kind(native, status, words, found.kind)
     provider_code = next(iter(native.words), None)
     if kind == "upstream_auth_failed":
         return Fault(kind, _REFUSED, code=kind, provider_code=provider_code, retry_after=retry_after)
@@ -140,8 +140,8 @@ def _build_fault(native: Native, status: int, words: Words, body: Any, retry_aft
         kind,
         text or default_message(status or 200),
         native.path or found.path,
-        _plain(found.value if native.value is None else native.value, _MAX_VALUE),
-        status=_status(kind, status),
+        _value_if_small(found.value if native.value is None else native.value, _MAX_VALUE),
+        status=_decide_status(kind, status),
         code=kind if kind in _ONE_CODE else native.code,
         provider_code=provider_code,
         details=_details(body),
@@ -149,7 +149,7 @@ def _build_fault(native: Native, status: int, words: Words, body: Any, retry_aft
     )
 
 
-def _kind(native: Native, status: int, words: Words, hinted: Kind | None) -> Kind:
+def _decide_kind(native: NativeError, status: int, words: Words, hinted: Kind | None) -> Kind:
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     if status >= 500:
@@ -164,14 +164,14 @@ def _kind(native: Native, status: int, words: Words, hinted: Kind | None) -> Kin
     return _GENERAL.get(status, "invalid_request")
 
 
-def _status(kind: Kind, status: int) -> int:
-    """The provider's status if it fits the kind, 502 if an error came without one, else 0: the kind's own."""
+def _decide_status(kind: Kind, status: int) -> int:
+    """Return the provider's status if it fits the kind, 502 for an error without one, else 0: the kind's own."""
     if kind == "upstream_error" and status == 0:
         return 502
     return status if kind in _KEEP_STATUS else 0
 
 
-def _decoded(raw: bytes) -> str | None:
+def _decode(raw: bytes) -> str | None:
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -182,8 +182,8 @@ def _snake(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).lower()).strip("_")
 
 
-def _plain(value: Any, size: int) -> Any:
-    """The value if it can be written as JSON of at most that size, else None."""
+def _value_if_small(value: Any, size: int) -> Any:
+    """Return the value if its JSON has at most `size` bytes, else None."""
     try:
         return value if len(orjson.dumps(value)) <= size else None
     except TypeError:
@@ -191,14 +191,14 @@ def _plain(value: Any, size: int) -> Any:
 
 
 def _details(body: Any) -> Any:
-    """The provider's body if it is small, else as many of its short members as fit."""
+    """Return the provider's body if it is small, else as many of its members as fit in 2 KiB."""
     if not isinstance(body, dict):
-        return _plain(body, _MAX_DETAILS) if isinstance(body, list) else None
-    if (whole := _plain(body, _MAX_DETAILS)) is not None:
+        return _value_if_small(body, _MAX_DETAILS) if isinstance(body, list) else None
+    if (whole := _value_if_small(body, _MAX_DETAILS)) is not None:
         return whole
     kept: dict[str, Any] = {}
     for key, value in list(body.items())[:50]:
         kept[key] = truncate(value, 200) if isinstance(value, str) else value
-        if _plain(kept, _MAX_DETAILS) is None:
+        if _value_if_small(kept, _MAX_DETAILS) is None:
             del kept[key]
     return kept or None

@@ -1,4 +1,4 @@
-"""Paths into a JSON body: tuples of keys and positions inside, `messages[0].content` outside."""
+"""Paths into a JSON body: tuples of keys and positions in the code, `messages[0].content` in texts."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-__all__ = ["Path", "dotted", "lookup", "parse"]
+__all__ = ["Path", "format_path", "lookup", "parse_path"]
 
 Path: TypeAlias = tuple[str | int, ...]
 
 _PART = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
-def dotted(path: Iterable[str | int]) -> str:
-    """`("messages", 0, "content")` -> `messages[0].content`, the form that OpenAI's `error.param` has."""
+def format_path(path: Iterable[str | int]) -> str:
+    """Write `("messages", 0, "content")` as `messages[0].content`, the form of OpenAI's `error.param`."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -24,8 +24,8 @@ def dotted(path: Iterable[str | int]) -> str:
     return text
 
 
-def parse(text: str) -> Path:
-    """The reverse of `dotted`; positions may also be written `messages.0.content`."""
+def parse_path(text: str) -> Path:
+    """Parse what `format_path` writes; positions may also have the form `messages.0.content`."""
     return tuple(
         int(index or name) if index or name.isdecimal() else name
         for index, name in _PART.findall(text.removeprefix("$."))
@@ -33,7 +33,7 @@ def parse(text: str) -> Path:
 
 
 def lookup(body: Any, path: Path) -> Any:
-    """The value at a path, or None where the path leads nowhere."""
+    """Return the value at a path, None if there is none."""
     for part in path:
         try:
             body = body[part]

@@ -1,4 +1,4 @@
-"""How providers of a dialect are configured, as data: their addresses, and where other tools keep theirs."""
+"""Data about the providers of a dialect: forms of their addresses, environment variables, LiteLLM's vendors."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ __all__ = ["AddressForm", "BaseAddress", "EnvironmentProvider", "Vendor"]
 
 @dataclass(frozen=True, slots=True)
 class BaseAddress:
-    """What calls append to a provider's base address, and the usual slips in such an address.
+    """The path that calls append to a provider's base address, and the usual mistakes in such an address.
 
-    `appended` is what a call of chat (or of the dialect's only protocol) appends. `overlap` matches the end of an
-    address that already has a part of it. `version` is the path that most servers expect before it: an address without
-    any path probably lacks it. `host_paths` maps the end of a host's name to the path that base addresses have there.
+    `appended` is the path that a chat call (or one of the dialect's only protocol) appends. `overlap` matches the end
+    of an address that already has a part of that path. `version` is the path that most servers expect in the base
+    address: an address without any path probably lacks it. `host_paths` maps the end of a host's name to the path that
+    base addresses have on that host.
     """
 
     appended: str
@@ -24,27 +25,27 @@ class BaseAddress:
     host_paths: Mapping[str, str] = field(default_factory=dict)
 
     def shorten(self, url: str) -> str | None:
-        """The address without the part that calls append; None if it has none."""
+        """Return the address without the part that calls append; None if it has no such part."""
         bare = url.rstrip("/")
         shorter = self.overlap.sub("", bare)
         return None if shorter == bare else shorter
 
     def lacks_version(self, url: str) -> bool:
-        """True if the address has no path, and most servers want one."""
+        """Whether the address has no path although most servers of the dialect need one."""
         return bool(self.version) and url.startswith("http") and "/" not in url.partition("//")[2].strip("/")
 
     def complete(self, url: str) -> str:
-        """The address with the path that base addresses at its host have."""
+        """Return the address with the path that base addresses have on its host."""
         return next((url + path for host, path in self.host_paths.items() if url.endswith(host)), url)
 
 
 @dataclass(frozen=True, slots=True)
 class AddressForm:
-    """A form of address that providers may have instead of the dialect's usual one: a value of `address`.
+    """A form of address that a provider may use instead of the dialect's usual one, by its setting `address`.
 
-    `title` is what its clients call it. `auth` is its default way to present a key. `settings` are the keys of the
-    provider's configuration that the form needs: key -> a hint for who left it out. `paths` are those at which its
-    clients ask: protocol -> patterns.
+    `title` is its name for people. `auth` is its default way to present a key. `settings` maps the keys that it
+    requires in the provider's configuration to a hint for a user who left one out. `paths` maps protocols to the
+    patterns of paths that its clients use.
     """
 
     title: str
@@ -56,10 +57,10 @@ class AddressForm:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentProvider:
-    """A provider that exists without a configuration file if all of its `variables` are set; the last holds the key.
+    """A provider that exists without a configuration file if all its `variables` are set; the last one holds the key.
 
-    `base_url` may refer to variables, as in a configuration; with `bare_host`, the first variable may hold a host's
-    name alone. `patterns` are names of models that are plainly the provider's own. `settings` are further keys of the
+    `base_url` may refer to variables, as in a configuration; with `bare_host`, the first variable may hold only
+    the name of a host. `patterns` match names of models that only this provider has. `settings` are further keys of the
     provider's configuration.
     """
 
@@ -74,8 +75,11 @@ class EnvironmentProvider:
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """A vendor of LiteLLM's that speaks a dialect. `base_url` is the address if LiteLLM's configuration names none;
-    if it is empty, that configuration has to. `key` is the variable from which LiteLLM takes the key."""
+    """A vendor in LiteLLM's configuration whose servers speak a dialect.
+
+    `base_url` is the address if LiteLLM's configuration has none; if it is empty, that configuration must have one.
+    `key` is the environment variable from which LiteLLM takes the key.
+    """
 
     base_url: str = ""
     protocols: tuple[str, ...] = ("chat", "embeddings")

@@ -1,4 +1,4 @@
-"""Every dialect. One line here and one folder next to this file make a dialect; everything else follows from them.
+"""All dialects. To add one, add its name to `NAMES` and its folder next to this file; all else follows from these.
 
 A dialect's folder is a package with a `DIALECT`, its fake provider (`fake.json`) and a sample of each protocol
 (`samples/<protocol>.json`); its wire shapes are in `schemas/<name>/`.
@@ -23,11 +23,11 @@ NAMES = (
 )
 
 dialects: Mapping[str, Dialect]
-"""The dialects by name, complete, in the order of `NAMES`. Loaded on first use: the command line needs only names."""
+"""The dialects by name, in the order of `NAMES`. Loaded and checked on first use: the command line needs only names."""
 
 
 def __getattr__(name: str) -> Any:
-    """Raises IncompleteDialect if a dialect lacks something."""
+    """Load `dialects` on first use. Raises IncompleteDialect if one of them lacks something."""
     if name != "dialects":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()["dialects"] = {one: _load(one) for one in NAMES}

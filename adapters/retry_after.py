@@ -1,4 +1,4 @@
-"""How long a provider asks to wait."""
+"""Read how long a provider asks clients to wait, from the headers of its response."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ MAX_SECONDS = 3600.0
 
 
 def read_retry_after(headers: Headers, now: float) -> float | None:
-    """Seconds from `retry-after-ms`, or from `retry-after` as seconds or as an HTTP date; `now` is in Unix seconds.
+    """Return the seconds to wait, at most an hour; None without a valid header. `now` is in Unix seconds.
 
-    At most an hour. None where there is no such header, or nothing in it that can be believed.
+    Reads `retry-after-ms`, else `retry-after`, which holds seconds or an HTTP date (RFC 9110).
     """
-    seconds = _number(headers.get("retry-after-ms"))
+    seconds = _parse_seconds(headers.get("retry-after-ms"))
     if seconds is not None:
         seconds /= 1000
     elif (text := headers.get("retry-after")) is not None:
-        seconds = _number(text)
+        seconds = _parse_seconds(text)
         if seconds is None:
-            seconds = _until(text, now)
+            seconds = _seconds_until(text, now)
     return None if seconds is None else min(seconds, MAX_SECONDS)
 
 
-def _number(text: str | None) -> float | None:
+def _parse_seconds(text: str | None) -> float | None:
     try:
         number = float(text or "")
     except ValueError:
@@ -35,7 +35,7 @@ def _number(text: str | None) -> float | None:
     return number if math.isfinite(number) and number >= 0 else None
 
 
-def _until(date: str, now: float) -> float | None:
+def _seconds_until(date: str, now: float) -> float | None:
     try:
         return max(0.0, parsedate_to_datetime(date).timestamp() - now)
     except (ValueError, OverflowError):

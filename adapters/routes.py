@@ -1,4 +1,4 @@
-"""Which path serves which dialect and protocol. The paths are data of the dialects."""
+"""Routes: which dialect and protocol a path serves. The paths are data of the dialects."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from urllib.parse import unquote
 from .call import Call
 from .dialect import Dialect, Served
 from .faults import Fault
-from .suggestions import did_you_mean, nearest
+from .suggestions import did_you_mean, find_nearest
 
 __all__ = ["Route", "RouteTable"]
 
 _OPERATIONS = frozenset({"compact", "input_tokens"})
-"""What OpenAI has in place of an id, below the path that keeps responses. They are not served."""
+"""Operations that OpenAI has below the path of stored responses, in place of an id. They are not served."""
 
 _SHARED_SEGMENTS = frozenset({"api", ".well-known"})
-"""First segments of paths that no dialect has to itself; the second segment names the dialect."""
+"""First segments of paths that several APIs share; only the second segment identifies the dialect."""
 
-_LIKENESS = 0.85
-"""A path that is less like any known one is no slip, but another API: Azure's /images/embeddings."""
+_SIMILARITY = 0.85
+"""A path less similar to every known one is no typing error, but another API, such as Azure's /images/embeddings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A protocol of a dialect at a path. `shared` holds the routes of all protocols, if the path serves several."""
+    """A protocol of a dialect at a path. `shared` holds the routes of all protocols if the path serves several."""
 
     dialect: Dialect
     protocol: str
@@ -35,37 +35,40 @@ class Route:
     shared: Mapping[str, Route] = field(default_factory=dict, compare=False, repr=False)
 
     def resolve(self, call: Call, task: Callable[[str], str | None]) -> Route:
-        """The route of the protocol that the call asks for. `task` gives the task of a model. Raises Fault."""
-        choose = self.dialect.protocol_of if self.shared else None
+        """Return the route of the protocol that the call asks for. Raises Fault if the path does not serve it.
+
+        `task` returns the task that is configured for a model, None if there is none.
+        """
+        choose = self.dialect.choose_protocol if self.shared else None
         return self if choose is None else self.for_protocol(choose(call, task))
 
     def for_protocol(self, protocol: str) -> Route:
-        """The same path in another of its protocols. Raises Fault if it does not serve that."""
+        """Return the route of another protocol at the same path. Raises Fault if the path does not serve it."""
         if not self.shared or protocol in self.shared:
             return self.shared.get(protocol, self)
-        text = f"the body asks for {protocol}, which is not served here; served are: {', '.join(self.shared)}"
+        text = f"the body asks for {protocol}, which this address does not serve; it serves {', '.join(self.shared)}"
         raise Fault("invalid_request", text, code="unsupported_protocol")
 
     @property
     def keeps_responses(self) -> bool:
-        """True if replies are kept, so that clients find each again below the path."""
+        """Whether replies are stored, so that clients can get each one below the path."""
         return self.protocol in self.dialect.stored_protocols
 
     def strip_prefix(self, path: str) -> str:
-        """The path without the prefix that names the dialect."""
+        """Return the path without the prefix that names the dialect."""
         prefix = f"/{self.dialect.name}/"
         return path[len(prefix) - 1 :] if path.startswith(prefix) else path
 
 
 class RouteTable:
-    """Finds routes by path. `profiles` are those in which dialects are served, if not in their own default."""
+    """Finds routes by path. `profiles` maps dialects to the profiles that they are served in, if not the default."""
 
     def __init__(self, dialects: Mapping[str, Dialect], profiles: Mapping[Any, str]) -> None:
         self._exact: dict[str, Route] = {}
         self._patterns: list[tuple[list[str], Route]] = []
         self._stored: dict[str, Route] = {}
         self._by_beginning: dict[str, Route] = {}
-        self._groups: dict[str, list[tuple[str, ...]]] = {}  # dialect -> patterns, those that serve the same together
+        self._groups: dict[str, list[tuple[str, ...]]] = {}  # dialect -> groups of patterns that serve the same
         for name, dialect in dialects.items():
             routes: dict[str, Route] = {}
             profile = profiles.get(name) or dialect.served_profile
@@ -76,15 +79,18 @@ class RouteTable:
                 self._add_group(next(iter(routes.values())), information.paths)
 
     def match(self, path: str) -> Route | None:
-        """The route of a path that takes requests."""
+        """Return the route of a path that serves requests; None if there is none."""
         route = self._exact.get(path)
         if route is None and self._patterns:
             parts = path.split("/")
             route = next((route for pattern, route in self._patterns if _matches(pattern, parts)), None)
         return route
 
-    def match_stored(self, path: str) -> tuple[Route, str, str] | None:
-        """For the path of a kept response: the route that made it, its id, and the part of it that is asked for."""
+    def match_stored_response(self, path: str) -> tuple[Route, str, str] | None:
+        """Return, for the path of a stored response, the route that made it, its id, and the part that the path names.
+
+        None if the path is not that of a stored response.
+        """
         for base, route in self._stored.items():
             if path.startswith(base):
                 response_id, slash, part = path[len(base) :].partition("/")
@@ -93,13 +99,13 @@ class RouteTable:
         return None
 
     def closest_route(self, path: str) -> Route:
-        """The route whose dialect a client at this path most likely speaks: one that begins alike, else the first."""
+        """Return the route of the client's likely dialect: one that begins as the path does, else the first."""
         return self._by_beginning.get(_beginning(path)) or next(iter(self._by_beginning.values()))
 
     def unknown_path(self, path: str) -> Fault:
-        """The fault for a path that is not served: it names the path that was meant, else those that exist."""
+        """Return the fault for a path that is not served: it proposes a similar path, or lists the dialect's."""
         known = [pattern for groups in self._groups.values() for group in groups for pattern in group]
-        hint = did_you_mean(path, known, likeness=_LIKENESS)
+        hint = did_you_mean(path, known, likeness=_SIMILARITY)
         if not hint:
             dialect = self.closest_route(path).dialect.name
             served = ", ".join(_closest_pattern(path, group) for group in self._groups[dialect])
@@ -111,7 +117,7 @@ class RouteTable:
         self._add_group(route, patterns)
         for pattern in patterns:
             if "{" in pattern:
-                shared = routes if route.dialect.protocol_of is not None else {}
+                shared = routes if route.dialect.choose_protocol is not None else {}
                 self._patterns.append((pattern.split("/"), replace(route, shared=shared)))
             else:
                 self._exact[pattern] = route
@@ -130,9 +136,9 @@ def _beginning(path: str) -> str:
 
 
 def _closest_pattern(path: str, patterns: tuple[str, ...]) -> str:
-    """Prefer the pattern that is most like the path among those that begin as it does, else the first."""
+    """Return the pattern most similar to the path, of those that begin as it does; if none does, the first pattern."""
     alike = [pattern for pattern in patterns if _beginning(pattern) == _beginning(path)]
-    return nearest(path, alike or patterns[:1], likeness=0)[0]
+    return find_nearest(path, alike or patterns[:1], likeness=0)[0]
 
 
 def _matches(pattern: list[str], parts: list[str]) -> bool:

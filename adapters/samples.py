@@ -1,4 +1,4 @@
-"""A small exchange of each protocol of a dialect, as its servers speak it in the profile in which they are called."""
+"""Samples: for each protocol of a dialect a small exchange with one of its servers, in the dialect's called profile."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ __all__ = ["load_sample"]
 
 @cache
 def load_sample(dialect: str, protocol: str) -> dict[str, Any]:
-    """`request` and `reply`, the `events` of a stream if the protocol has streams, and an `error` with its status and
-    body. Shared: never alter what this returns. Raises FileNotFoundError."""
+    """Load the sample of a dialect's protocol, a JSON object. It is cached and shared, so never alter it.
+
+    It has a `request`, a `reply`, the `events` of a stream if the protocol has streams, and an `error` with `status`
+    and `body`. Raises FileNotFoundError if the dialect does not have the protocol.
+    """
     text = files(__package__).joinpath(dialect, "samples", f"{protocol}.json").read_text("utf-8")
     sample: dict[str, Any] = json.loads(text)
     return sample

@@ -2,20 +2,20 @@
 
 Theory of operation. The framer follows the event stream format of the HTML standard, on bytes, with one difference:
 what a browser would skip as unknown is returned as a Stray, in the order of the bytes, because providers write error
-texts and bare JSON between their events. Its state is what the next byte needs to be understood, and no more:
+texts and bare JSON between their events. Its state is only what the next byte needs:
 
-    _fresh    nothing but a part of a byte order mark has come
+    _fresh    nothing has been received yet but a part of a byte order mark
     _cr       the last byte was CR: that line has ended, and an LF at the start of the next bytes belongs to it
     _tail     the line that has not ended yet; line ends become LF on entry, so it holds neither CR nor LF
     _data     the data lines of the event that has not ended yet; _name its `event` field, _size their bytes
 
-Bytes that begin at an event's first byte and hold nothing but blocks `data: ...`, one line each, are cut apart in one
-go; everything else goes line by line:
+Fast path: if the bytes begin at an event's first byte and hold only events of one line `data: ...`, a single split
+finds all. Everything else is read line by line:
 
     blank line           the event ends: an Event is returned if it has a data line, empty or not
     `:...`               a comment: skipped
     `data`, `event`      kept for the event
-    `id`, `retry`        known, of no use to us: skipped
+    `id`, `retry`        known, but not needed: skipped
     anything else        a Stray is returned; before it an event with a data line that is still open
 
 So the items depend on the bytes alone, never on how they were cut into chunks.
@@ -35,7 +35,7 @@ FIELDS = (b"data", b"event", b"id", b"retry")
 
 
 class TooLong(ValueError):
-    """A line, or the data of one event, is longer than the limit. The framer is of no use afterwards."""
+    """A line, or the data of one event, is longer than the limit. The framer cannot be used afterwards."""
 
 
 @dataclass(slots=True)  # not frozen: one is made for every token, and freezing doubles the cost
@@ -48,7 +48,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Stray:
-    """One line that is no SSE field: bare JSON, bare text, an error page. SSE parsers skip it; we must not."""
+    """One line that is no SSE field: bare JSON, bare text, an error page. SSE parsers skip it; dragoman must not."""
 
     text: bytes
 
@@ -57,7 +57,7 @@ Item: TypeAlias = Event | Stray
 
 
 class Framer:
-    """Frames one stream. `limit` is the most bytes that a line, or the data lines of one event, may have."""
+    """Frames one stream. `limit` is the largest size in bytes of a line, and of the data lines of one event."""
 
     __slots__ = ("_cr", "_data", "_fresh", "_limit", "_name", "_size", "_tail")
 
@@ -72,19 +72,19 @@ class Framer:
 
     @property
     def between_events(self) -> bool:
-        """True if the next byte begins an event."""
+        """Whether the next byte begins an event."""
         return not (self._fresh or self._cr or self._tail or self._data or self._name)
 
     def feed(self, data: bytes) -> list[Item]:
-        """The items that these bytes complete. Raises TooLong."""
+        """Return the items that these bytes complete. Raises TooLong."""
         if self._cr or b"\r" in data:
-            data = self._line_ends(data)
+            data = self._normalize_line_ends(data)
         if self._fresh:
-            data = self._start(data)
+            data = self._skip_byte_order_mark(data)
         if self._tail:
             self._tail += data
             if b"\n" not in data:
-                self._check(len(self._tail))
+                self._check_size(len(self._tail))
                 return []
             data = bytes(self._tail)
             self._tail.clear()
@@ -93,41 +93,44 @@ class Framer:
             blocks = data[len(_FIELD) : end].split(b"\n\n" + _FIELD)
             if data.count(b"\n", 0, end) == 2 * len(blocks) - 2:
                 items: list[Item] = [Event(block) for block in blocks]
-                return items if end + 2 == len(data) else items + self._lines(data[end + 2 :])
-        return self._lines(data)
+                return items if end + 2 == len(data) else items + self._read_lines(data[end + 2 :])
+        return self._read_lines(data)
 
     def close(self) -> list[Item]:
-        """What the stream left unfinished: an event without its blank line, a line without its end. Raises TooLong."""
+        """Return what the end of the stream completes: an event without a blank line, a line without a line end.
+
+        Raises TooLong.
+        """
         line = bytes(self._tail)
         self._tail.clear()
         items: list[Item] = []
         if line.partition(b":")[0] == b"data":
-            self._line(line, items)
+            self._read_line(line, items)
             line = b""
         self._dispatch(items)
         if line and not line.startswith(b":"):
             items.append(Stray(line))
         return items
 
-    def _lines(self, data: bytes) -> list[Item]:
+    def _read_lines(self, data: bytes) -> list[Item]:
         *lines, tail = data.split(b"\n")
         items: list[Item] = []
         for line in lines:
             if not line:
                 self._dispatch(items)
             elif line.startswith(_FIELD):
-                self._keep(line[len(_FIELD) :])
+                self._add_data(line[len(_FIELD) :])
             else:
-                self._line(line, items)
-        self._check(len(tail))
+                self._read_line(line, items)
+        self._check_size(len(tail))
         self._tail += tail
         return items
 
-    def _line(self, line: bytes, items: list[Item]) -> None:
+    def _read_line(self, line: bytes, items: list[Item]) -> None:
         name, _, value = line.partition(b":")
-        self._check(len(line))
+        self._check_size(len(line))
         if name == b"data":
-            self._keep(value.removeprefix(b" "))
+            self._add_data(value.removeprefix(b" "))
         elif name == b"event":
             self._name = value.removeprefix(b" ")
         elif name not in (b"", b"id", b"retry"):
@@ -135,9 +138,9 @@ class Framer:
                 self._dispatch(items)
             items.append(Stray(line))
 
-    def _keep(self, value: bytes) -> None:
+    def _add_data(self, value: bytes) -> None:
         self._size += len(value) + len(_FIELD)
-        self._check(self._size)
+        self._check_size(self._size)
         self._data.append(value)
 
     def _dispatch(self, items: list[Item]) -> None:
@@ -147,11 +150,11 @@ class Framer:
             self._size = 0
         self._name = b""
 
-    def _check(self, size: int) -> None:
+    def _check_size(self, size: int) -> None:
         if size > self._limit:
             raise TooLong(f"a server-sent event is longer than {self._limit} bytes")
 
-    def _line_ends(self, data: bytes) -> bytes:
+    def _normalize_line_ends(self, data: bytes) -> bytes:
         if self._cr and data:
             data = data.removeprefix(b"\n")
             self._cr = False
@@ -159,7 +162,7 @@ class Framer:
             self._cr = True
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _start(self, data: bytes) -> bytes:
+    def _skip_byte_order_mark(self, data: bytes) -> bytes:
         data = bytes(self._tail) + data
         self._tail.clear()
         if len(data) < len(_BOM) and _BOM.startswith(data):
@@ -170,7 +173,7 @@ class Framer:
 
 
 def encode(data: bytes, event: bytes = b"") -> bytes:
-    """One event as bytes. Every kind of line end inside `data` begins a new data line."""
+    """Write one event as bytes. A line end of any kind in `data` begins a new data line."""
     head = b"event: " + event + b"\n" if event else b""
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

@@ -1,4 +1,7 @@
-"""What passes through a stream: chunks in hub form, one by one or many at once, then exactly one end or fault."""
+"""The outputs of a stream, and the interfaces of its stages.
+
+A stream is a series of chunks in hub form, single or coalesced, followed by exactly one End or Fault: its terminal.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ __all__ = [
     "expand",
 ]
 
-_MARK = uuid4().hex  # made here, so that no chunk has it
+_MARK = uuid4().hex  # random, so that no chunk contains it
 
 
 @dataclass(slots=True)
@@ -44,11 +47,11 @@ class End:
 
 
 class DeltaRun:
-    """Coalesced deltas: chunks that came together and differ in nothing but their texts.
+    """Coalesced deltas: chunks that arrived together and differ only in one text.
 
-    `body` is one of the chunks, and `place` the path of its text; all runs of one kind in a stream share the very same
-    `body`. `texts` are raw JSON fragments: what is between the quotes of each string. `data` are the chunks as
-    server-sent events, if reading them changed nothing.
+    `body` is one of the chunks, and `place` the path of its text; all runs of one kind in a stream share the same
+    object `body`. `texts` are raw JSON fragments: the content of each JSON string, between its quotes. `data` are the
+    chunks as server-sent events, if reading them changed nothing.
     """
 
     __slots__ = ("body", "data", "place", "texts")
@@ -61,20 +64,20 @@ class DeltaRun:
 
     def chunks(self) -> list[Chunk]:
         """The chunks, one by one."""
-        return [Chunk(self._with(decode_fragment(text))) for text in self.texts]
+        return [Chunk(self._with_text(decode_fragment(text))) for text in self.texts]
 
     def encoded_texts(self) -> list[bytes]:
-        """The texts as this project encodes JSON strings, however the provider escaped them."""
+        """Return the texts as dragoman escapes them in JSON strings, however the provider escaped them."""
         if b"\\" not in b"".join(self.texts):
             return self.texts
         return [orjson.dumps(decode_fragment(text))[1:-1] for text in self.texts]
 
     def frame(self) -> tuple[bytes, bytes]:
         """The JSON text of a chunk before its text and after it. The same for every run with this body."""
-        before, _, after = orjson.dumps(self._with(_MARK)).partition(_MARK.encode())
+        before, _, after = orjson.dumps(self._with_text(_MARK)).partition(_MARK.encode())
         return before, after
 
-    def _with(self, text: str) -> JsonObject:
+    def _with_text(self, text: str) -> JsonObject:
         body = self.body.copy()
         replace(body, self.place, text)
         return body
@@ -84,49 +87,56 @@ Output: TypeAlias = Chunk | DeltaRun | End | Fault
 
 
 def count_events(output: Output) -> int:
-    """How many of a stream's events the output is; a terminal is none."""
+    """Return how many events of the stream the output holds; a terminal holds none."""
     return len(output.texts) if isinstance(output, DeltaRun) else int(isinstance(output, Chunk))
 
 
 def expand(outputs: Iterable[Output]) -> list[Chunk | End | Fault]:
-    """The outputs with coalesced deltas as single chunks."""
+    """Replace coalesced deltas by single chunks."""
     return [one for output in outputs for one in (output.chunks() if isinstance(output, DeltaRun) else [output])]
 
 
 class StreamReader(Protocol):
-    """`read_stream`: a provider's bytes in, hub outputs and one terminal out. It alone decides completeness."""
+    """Made by `read_stream`: reads a provider's bytes into outputs in hub form and one terminal.
+
+    Only the reader decides whether the stream is complete.
+    """
 
     @property
-    def ended(self) -> bool:
-        """True once an End or a Fault was returned; nothing is returned after it."""
+    def has_ended(self) -> bool:
+        """Whether the terminal was returned; nothing is returned after it."""
 
     def receive(self, data: bytes) -> list[Output]:
-        """The outputs that these bytes complete, however the stream is cut into reads."""
+        """Return the outputs that these bytes complete. They do not depend on how the stream is cut into reads."""
 
     def close(self, cut: Fault | None = None) -> list[Output]:
-        """The outputs at the end of the bytes; `cut` says how they ended, if not cleanly."""
+        """Return the last outputs, at the end of the bytes. `cut` is the fault that cut them off, or None."""
 
 
 class StreamWriter(Protocol):
-    """`write_stream`: hub outputs in, the client dialect's bytes out. Total: the first terminal closes it, what comes
-    after is dropped, its events counted in `dropped`."""
+    """Made by `write_stream`: writes outputs in hub form as bytes of the client's dialect. It never raises.
+
+    The first terminal closes it. Outputs after that are dropped; `dropped` counts their events.
+    """
 
     content_type: str
     dropped: int
     aborts: bool
-    """True once the connection must be broken off instead of closed cleanly."""
+    """True if the connection must be aborted now instead of being closed cleanly."""
     comments: bool
     """True if the dialect's clients skip comments between the events."""
 
     def write(self, output: Output) -> bytes:
-        """The bytes of one output in the client's dialect, as server-sent events."""
+        """Return the server-sent events of one output in the client's dialect."""
 
 
 class StreamTranslator(Protocol):
-    """Outputs of the provider's protocol in, those of the client's out. Total: its first terminal is the last output,
-    what comes after is dropped, its events counted in `dropped`."""
+    """Translates outputs of the provider's protocol into outputs of the client's. It never raises.
+
+    The first terminal is the last output. Outputs after that are dropped; `dropped` counts their events.
+    """
 
     dropped: int
 
     def feed(self, output: Output) -> list[Output]:
-        """The outputs in the client's protocol for one in the provider's."""
+        """Return the outputs in the client's protocol for one output in the provider's."""

@@ -1,4 +1,4 @@
-"""A text that comes in parts: kept as they come, joined when it is asked for."""
+"""A text that arrives in parts: the parts are kept as received, and joined when the text is needed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["TextBuffer", "decode_fragment"]
 
 
 class TextBuffer:
-    """`add` takes text, `add_fragments` raw JSON fragments: the insides of JSON strings, as a DeltaRun has them."""
+    """Collects texts and raw JSON fragments: the contents of JSON strings between their quotes, as in a DeltaRun."""
 
     __slots__ = ("_parts",)
 
@@ -23,16 +23,16 @@ class TextBuffer:
         self._parts.append(text)
 
     def add_fragments(self, fragments: list[bytes]) -> None:
-        """Append raw JSON fragments, which are decoded when the text is asked for."""
+        """Append raw JSON fragments, which `text` decodes."""
         self._parts += fragments
 
     def text(self) -> str:
-        """The whole text so far."""
+        """Return the whole text so far."""
         return "".join([part if isinstance(part, str) else decode_fragment(part) for part in self._parts])
 
 
 def decode_fragment(fragment: bytes) -> str:
-    """The text of a raw JSON fragment: what is between the quotes of a JSON string, in UTF-8."""
+    """Decode a raw JSON fragment: the content of a JSON string between its quotes, in UTF-8."""
     if b"\\" not in fragment:
         return fragment.decode()
     text: str = orjson.loads(b'"%b"' % fragment)

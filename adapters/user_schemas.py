@@ -1,4 +1,4 @@
-"""JSON Schemas that clients send, in tools and response formats: hostile input, never compiled, only bounded."""
+"""JSON Schemas that clients send, in tools and response formats: untrusted, never compiled, only limited."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import orjson
 
 from .call import JsonObject
 from .faults import Fault
-from .paths import Path, dotted, lookup
+from .paths import Path, format_path, lookup
 from .validation import Validator, load_validator
 
 __all__ = ["check_responses_schemas", "check_user_schemas"]
@@ -19,21 +19,24 @@ _PARAMETERS, _FORMAT = "invalid_function_parameters", "invalid_json_schema"
 
 
 def check_user_schemas(body: JsonObject) -> None:
-    """Check that schemas are of moderate size, references stay inside, patterns are short. Raises Fault with the path
-    of the schema; the message has the place inside it.
+    """Check the JSON Schemas of a chat request: their size, that references stay inside, that patterns are short.
+
+    Raises Fault `invalid_request` with the path of the schema; the message has the place inside it.
     """
-    for i, tool in _objects(body, "tools"):
+    for i, tool in _list_objects(body, "tools"):
         _check(tool, ("tools", i), ("function", "parameters"), _PARAMETERS)
-    for i, function in _objects(body, "functions"):
+    for i, function in _list_objects(body, "functions"):
         _check(function, ("functions", i), ("parameters",), _PARAMETERS)
     _check(body, (), ("response_format", "json_schema", "schema"), _FORMAT)
 
 
 def check_responses_schemas(body: JsonObject) -> None:
-    """The same for a Responses request, where tools and formats are flat, or nested as in chat, a namespace holds tools
-    and the input may add some. Raises Fault."""
+    """Check the JSON Schemas of a Responses request, as `check_user_schemas` does. Raises Fault.
+
+    Its tools and formats are flat, or nested as in chat; namespaces hold tools, and the input may add some.
+    """
     _check_tools(body, ())
-    for i, item in _objects(body, "input"):
+    for i, item in _list_objects(body, "input"):
         if item.get("type") == "additional_tools":
             _check_tools(item, ("input", i))
     _check(body, (), ("text", "format", "schema"), _FORMAT)
@@ -41,15 +44,15 @@ def check_responses_schemas(body: JsonObject) -> None:
 
 
 def _check_tools(holder: JsonObject, above: Path) -> None:
-    for i, tool in _objects(holder, "tools"):
+    for i, tool in _list_objects(holder, "tools"):
         path: Path = (*above, "tools", i)
         _check(tool, path, ("parameters",), _PARAMETERS)
         _check(tool, path, ("function", "parameters"), _PARAMETERS)
-        for k, inner in _objects(tool, "tools"):
+        for k, inner in _list_objects(tool, "tools"):
             _check(inner, (*path, "tools", k), ("parameters",), _PARAMETERS)
 
 
-def _objects(holder: JsonObject, name: str) -> Iterable[tuple[int, JsonObject]]:
+def _list_objects(holder: JsonObject, name: str) -> Iterable[tuple[int, JsonObject]]:
     found = holder.get(name)
     return [(i, one) for i, one in enumerate(found) if isinstance(one, dict)] if isinstance(found, list) else ()
 
@@ -59,21 +62,21 @@ def _check(holder: JsonObject, above: Path, below: Path, code: str) -> None:
     if not isinstance(schema, dict | list) or not schema:
         return
     rules = load_validator("hub/chat.user_schema")
-    why = _exceeded_bound(schema, rules)
+    why = _find_exceeded_limit(schema, rules)
     if why is None and rules.accepts(schema):
         return
     path = above + below
     if why is not None:
-        raise Fault("invalid_request", f"{dotted(path)} is not accepted: the schema {why}", path, code=code)
+        raise Fault("invalid_request", f"{format_path(path)} is not accepted: the schema {why}", path, code=code)
     found = next(rules.violations(schema))
-    said = found.message.removeprefix(dotted(found.path)).strip()
-    text = f"{dotted(path)} is not accepted: {_pointer(found.path)} {said}"
+    problem = found.message.removeprefix(format_path(found.path)).strip()
+    text = f"{format_path(path)} is not accepted: {_pointer(found.path)} {problem}"
     raise Fault("invalid_request", text, path, found.value, code=code)
 
 
-def _exceeded_bound(schema: Any, rules: Validator) -> str | None:
-    """Which of the schema file's bounds is broken, in words. Small schemas are not walked."""
-    size, nodes, depth = _bounds(rules)
+def _find_exceeded_limit(schema: Any, rules: Validator) -> str | None:
+    """Describe the limit of the schema file that is exceeded; None if none is. A small schema is not walked."""
+    size, nodes, depth = _limits(rules)
     try:
         text = orjson.dumps(schema)
     except TypeError:
@@ -86,7 +89,7 @@ def _exceeded_bound(schema: Any, rules: Validator) -> str | None:
 
 
 @cache
-def _bounds(rules: Validator) -> tuple[int, int, int]:
+def _limits(rules: Validator) -> tuple[int, int, int]:
     return rules.schema["x-max-bytes"], rules.schema["x-max-nodes"], rules.schema["x-max-depth"]
 
 
@@ -95,7 +98,7 @@ def _walk(schema: Any, nodes: int, depth: int) -> str | None:
     while level:
         seen += len(level)
         if seen > nodes:
-            return f"has more than {nodes} values; that is the limit"
+            return f"has too many values; the limit is {nodes}"
         holders = [one for one in level if isinstance(one, dict | list)]
         levels += 1
         if holders and levels > depth:

@@ -1,4 +1,4 @@
-"""Validating a body by a schema file: fast if it is valid, else what is wrong, where, in words for a user."""
+"""Validate bodies with schema files: fast if a body is valid, else with each error's path and a sentence about it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dragoman.schemas import Schema, load, names
 
 from .call import JsonObject
 from .faults import Fault, Kind
-from .paths import Path, dotted
+from .paths import Path, format_path
 from .suggestions import did_you_mean
 
 __all__ = ["Validator", "Violation", "load_validator", "request_validator"]
 
 _SHOWN = 80
 _SUGGESTED = 10  # keys of one object for which a known name is looked up
-_NOT_TOGETHER = {"$defs", "properties", "required"}  # keywords that look at one key, or at its presence
+_NOT_TOGETHER = {"$defs", "properties", "required"}  # keywords about one key, or about its presence
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One broken rule. `path` names the culprit itself: the missing or unexpected key if there is one.
+    """One broken rule. `path` leads to the value at fault: to the missing or unexpected key if there is one.
 
     `keyword` is the JSON Schema keyword that failed, `limit` its value, `value` what was found, `rule` the subschema.
     """
@@ -40,7 +40,7 @@ class Violation:
     message: str
 
     def to_fault(self, kind: Kind = "invalid_request") -> Fault:
-        """The fault of that kind; an unknown key is always `extra_parameter`."""
+        """Make a fault of that kind; for an unknown key it is always `extra_parameter`."""
         if self.keyword == "additionalProperties":
             kind = "extra_parameter"
         return Fault(kind, self.message, self.path, self.value, code=self.code)
@@ -80,8 +80,10 @@ class Validator:
         self.accepts = self._validator.is_valid
 
     def accepts_again(self, body: JsonObject, accepted: JsonObject) -> bool:
-        """`accepts`, for a body that may share its values with one that was accepted. If only the model's name differs,
-        and no rule looks at it and other keys together, only the name is validated."""
+        """Whether the body is valid, given an accepted body that it may share its values with.
+
+        If only `model` differs, and no rule is about `model` and other keys together, only `model` is validated.
+        """
         if self._accepts_name is None or body.keys() != accepted.keys():
             return self.accepts(body)
         for key, value in body.items():
@@ -100,12 +102,12 @@ class Validator:
         return jsonschema_rs.Draft202012Validator(rule, retriever=_refuse).is_valid
 
     def violations(self, body: Any) -> Iterator[Violation]:
-        """Everything that is wrong, in the order of the schema."""
+        """Yield every violation, in the order of the schema."""
         for error in self._validator.iter_errors(body):
             yield from self._explain(body, error)
 
     def check(self, body: Any) -> None:
-        """Raise the first violation as a client's fault."""
+        """Check the body. Raises Fault `invalid_request`, or `extra_parameter`, for the first violation."""
         if not self.accepts(body):
             raise next(self.violations(body)).to_fault()
 
@@ -113,38 +115,38 @@ class Validator:
         keyword, limit = error.kind.name, error.kind.value
         path = _true_path(body, error.instance_path)
         value: Any = error.instance
-        rule, said = self._rule(error.schema_path)
+        rule, rule_message = self._rule(error.schema_path)
         if keyword == "required":
             path, value = (*path, limit), None
         names = limit if keyword == "additionalProperties" else [None]
         for position, name in enumerate(names):
             place = path if name is None else (*path, name)
             found = value if name is None else value.get(name)
-            text = said or _sentence(keyword, limit if name is None else name, found, error.message)
+            text = rule_message or _write_sentence(keyword, limit if name is None else name, found, error.message)
             if name is not None and position < _SUGGESTED:
                 text += did_you_mean(name, rule.get("properties", ()))
-            yield Violation(place, keyword, limit, found, rule, f"{dotted(place) or 'The body'} {text}")
+            yield Violation(place, keyword, limit, found, rule, f"{format_path(place) or 'The body'} {text}")
 
     def _rule(self, schema_path: list[str | int]) -> tuple[Schema, str | None]:
-        """The subschema that failed, and the nearest `x-message` on the way down to it."""
+        """Return the subschema that failed, and the sentence of the nearest `x-message` above it."""
         rule: Any = self.schema
-        said = None
+        rule_message = None
         for part in schema_path[:-1]:
             rule = rule[part]
             if isinstance(rule, dict):
-                said = rule.get("x-message", said)
-        return rule, f"is not valid: {said}" if said else None
+                rule_message = rule.get("x-message", rule_message)
+        return rule, f"is not valid: {rule_message}" if rule_message else None
 
 
 @cache
 def load_validator(name: str, profile: str = "documented") -> Validator:
-    """The compiled schema of that name and profile, made once."""
+    """Load the validator of the schema with that name in that profile. It is compiled once."""
     return Validator(name, profile)
 
 
 @cache
 def request_validator(dialect: str, protocol: str, profile: str) -> Validator | None:
-    """The validator by which a dialect reads its clients' requests; None for a dialect without schemas."""
+    """Return the validator of a dialect's requests in a protocol; None if there is no such schema."""
     name = f"{dialect}/{protocol}.request"
     return load_validator(name, profile) if name in names() else None
 
@@ -153,7 +155,7 @@ def _refuse(uri: str) -> Any:
     raise ValueError(f"reference {uri!r} leaves the schema")
 
 
-def _sentence(keyword: str, limit: Any, value: Any, fallback: str) -> str:
+def _write_sentence(keyword: str, limit: Any, value: Any, fallback: str) -> str:
     template = _SENTENCES.get(keyword)
     if limit == 1 and keyword in _EMPTY:
         return "must not be empty"
@@ -161,8 +163,8 @@ def _sentence(keyword: str, limit: Any, value: Any, fallback: str) -> str:
         return f"is not valid: {fallback[:200]}"
     if "{" not in template:
         return template
-    listed = _types(limit) if keyword == "type" else _listed(limit)
-    return template.format(limit=listed, got=_shown(value), found=_found(value), size=_size(value))
+    listed = _format_types(limit) if keyword == "type" else _format_limit(limit)
+    return template.format(limit=listed, got=_format_value(value), found=_format_found(value), size=_size(value))
 
 
 _EMPTY = ("minLength", "minItems", "minProperties")
@@ -187,7 +189,7 @@ _SENTENCES = {
 
 
 def _true_path(body: Any, path: list[str | int]) -> Path:
-    """The path with keys as they are: the validator gives a key that is all digits as a number."""
+    """Return the path with keys as strings: the validator gives a key that is all digits as a number."""
     keys: list[str | int] = []
     for part in path:
         keys.append(str(part) if isinstance(body, dict) else part)
@@ -195,26 +197,26 @@ def _true_path(body: Any, path: list[str | int]) -> Path:
     return tuple(keys)
 
 
-def _types(limit: Any) -> str:
-    """`string, array or null`."""
+def _format_types(limit: Any) -> str:
+    """Format the types of a schema: `string, array or null`."""
     names = sorted([limit] if isinstance(limit, str) else limit, key="null".__eq__)
     return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def _listed(limit: Any) -> str:
+def _format_limit(limit: Any) -> str:
     if isinstance(limit, list):
-        return ", ".join(_listed(one) for one in limit if one is not None)
-    return limit if isinstance(limit, str) else _shown(limit)
+        return ", ".join(_format_limit(one) for one in limit if one is not None)
+    return limit if isinstance(limit, str) else _format_value(limit)
 
 
-def _found(value: Any) -> str:
-    """The type, and the value too if there is more to it."""
-    shown, kind = _shown(value), _type_of(value)
+def _format_found(value: Any) -> str:
+    """Format a value as its type, followed by the value if that shows more."""
+    shown, kind = _format_value(value), _type_of(value)
     return kind if shown == kind else f"{kind} {shown}"
 
 
-def _shown(value: Any) -> str:
-    """A value as JSON, cut short; of an array or an object no more than that it is one."""
+def _format_value(value: Any) -> str:
+    """Format a value as JSON, truncated; of an array or an object only the type."""
     if isinstance(value, dict | list):
         return _type_of(value)
     if isinstance(value, str) and len(value) > _SHOWN:

@@ -7,7 +7,7 @@ import re
 from dragoman.adapters.dialect import Dialect, prefix
 from dragoman.adapters.providers import BaseAddress, EnvironmentProvider, Vendor
 
-from . import chat, embeddings, served
+from . import chat, chat_served, embeddings
 from .calls import DEFAULT_API_VERSION, DEPLOYMENT
 from .info import INFORMATION
 
@@ -20,7 +20,7 @@ DIALECT = Dialect(
         "bearer": {"Authorization": "Bearer {}"},
         "api-key": {"api-key": "{}"},
     },
-    served={"chat": served.SERVED, "embeddings": embeddings.SERVED},
+    served={"chat": chat_served.SERVED, "embeddings": embeddings.SERVED},
     called={"chat": chat.CALLED, "embeddings": embeddings.CALLED},
     paths={
         "chat": prefix("azure", "/chat/completions", "/models/chat/completions"),

@@ -1,7 +1,7 @@
 """The azure dialect of chat.
 
-Requests: an API version in the query; `extra-parameters` says what the service shall do with keys that its API does
-not define; stop strings as a list.
+Requests have an API version in the query and stop strings as a list. The header `extra-parameters` says what the
+service does with keys that its API does not define.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dragoman.adapters.common.parameters import clamp_effort, rename_token_limit
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.validation import load_validator
 
-from .calls import DEFAULT_API_VERSION, call_maker, extras_of
+from .calls import DEFAULT_API_VERSION, choose_extras, create_call_maker
 from .faults import WORDS
 
 __all__ = ["CALLED"]
@@ -38,5 +38,8 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
 
 
 CALLED = chat_called(
-    REPLY_RULES, rewrite=_rewrite, extras=extras_of, make_call=call_maker("/chat/completions", "azure/chat.request")
+    REPLY_RULES,
+    rewrite=_rewrite,
+    extras=choose_extras,
+    make_call=create_call_maker("/chat/completions", "azure/chat.request"),
 )

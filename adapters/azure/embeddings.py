@@ -1,7 +1,7 @@
 """The azure dialect of embeddings.
 
-Inputs are a list. Base64 is written here, from the numbers that every model sends: not every model has it, and OpenAI's
-clients ask for it unasked. The other formats of a vector are the provider's own.
+Inputs are a list. Providers are asked for numbers, and dragoman encodes base64 itself: OpenAI's clients ask for base64
+by default, and not every model supports it. Other formats of vectors are passed through.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dragoman.adapters.embeddings.called import embeddings_called
 from dragoman.adapters.embeddings.requests import check_request, drop_encoding_format, refuse_stream
 from dragoman.adapters.validation import load_validator
 
-from .calls import call_maker, check_version, extras_of, settle_extras
+from .calls import apply_extras_header, check_version, choose_extras, create_call_maker
 from .faults import WORDS, write_fault
 
 __all__ = ["CALLED", "SERVED"]
@@ -28,7 +28,7 @@ def read_request(call: Call, ctx: Context) -> JsonObject:
     rules = load_validator(_SCHEMA, ctx.profile)
     check_request(call.body, rules)
     body = dict(call.body)
-    settle_extras(body, rules, call, ctx)
+    apply_extras_header(body, rules, call, ctx)
     return body
 
 
@@ -46,5 +46,5 @@ def write_reply(reply: JsonObject, ctx: Context) -> Reply:
 
 SERVED = Served(read_request, write_reply, refuse_stream, write_fault)
 CALLED = embeddings_called(
-    REPLY_RULES, rewrite=_rewrite, extras=extras_of, make_call=call_maker("/embeddings", _SCHEMA)
+    REPLY_RULES, rewrite=_rewrite, extras=choose_extras, make_call=create_call_maker("/embeddings", _SCHEMA)
 )

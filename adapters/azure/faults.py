@@ -8,7 +8,7 @@ all others     {code, error, message, param, status}; extra parameters also have
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.error_replies import describe, format_value, reply
+from dragoman.adapters.error_replies import describe, format_value, make_reply
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.native_errors import Words
 
@@ -28,8 +28,8 @@ WORDS: Words = {
     "internal_server_error": "upstream_error",
 }
 
-# kind: status (0: the fault's own), code where the fault has none of its own
-_WRITTEN: dict[Kind, tuple[int, str]] = {
+# kind: status (0: the fault's own), code of a fault without a code of its own
+_STATUS_AND_CODE: dict[Kind, tuple[int, str]] = {
     "invalid_request": (400, "bad_request"),
     "unsupported_parameter": (422, "parameter_not_supported"),
     "extra_parameter": (400, "extra_parameter"),
@@ -72,11 +72,12 @@ _TITLES = {
 
 def write_fault(fault: Fault, ctx: Context) -> Reply:
     body = error_body(fault, ctx.profile)
-    return reply(body["status"], body, fault, x_ms_error_code=_code(fault))
+    return make_reply(body["status"], body, fault, x_ms_error_code=_code(fault))
 
 
 def error_body(fault: Fault, profile: str = "actual") -> JsonObject:
-    status = _WRITTEN[fault.kind][0] or fault.status
+    """Return the body of an error reply; its `status` is the HTTP status."""
+    status = _STATUS_AND_CODE[fault.kind][0] or fault.status
     title = _TITLES.get(status, "Internal Server Error" if status >= 500 else "Bad Request")
     body: JsonObject = {"status": status, "error": title, "message": describe(fault)}
     if status in (401, 404, 429):
@@ -92,11 +93,11 @@ def error_body(fault: Fault, profile: str = "actual") -> JsonObject:
 
 
 def error_event(fault: Fault) -> JsonObject:
-    """An error in a stream."""
+    """Return the error event of a stream."""
     body = error_body(fault)
     return {"error": {"code": _code(fault), "message": body["message"], "status": body["status"]}}
 
 
 def _code(fault: Fault) -> str:
-    word = _WRITTEN[fault.kind][1]
+    word = _STATUS_AND_CODE[fault.kind][1]
     return word if fault.kind in ("unsupported_parameter", "content_filter") else fault.code or word

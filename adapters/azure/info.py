@@ -1,4 +1,4 @@
-"""What Azure's `/info` tells of a model: ModelInfo of the Azure AI model inference specification."""
+"""Azure's `/info`, which describes a model: ModelInfo of the Azure AI model inference specification."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dragoman.adapters.call import Call, JsonObject
 from dragoman.adapters.dialect import prefix
-from dragoman.adapters.listing import Information, Listed, Task
+from dragoman.adapters.listing import Information, ListedModel, Task
 
 from .calls import check_version
 
@@ -19,11 +19,11 @@ _TYPES: Mapping[Task, str] = {
 }
 
 
-def _info(models: Sequence[Listed], call: Call) -> JsonObject:
+def _write_info(models: Sequence[ListedModel], call: Call) -> JsonObject:
     check_version(call)
     (model,) = models
     return {"model_name": model.name, "model_type": _TYPES[model.task], "model_provider_name": "dragoman"}
 
 
 _PATHS = prefix("azure", "/info", "/models/info")
-INFORMATION: Mapping[str, Information] = {"info": Information("default", _info, _PATHS)}
+INFORMATION: Mapping[str, Information] = {"info": Information("default", _write_info, _PATHS)}

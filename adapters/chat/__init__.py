@@ -1,1 +1,1 @@
-"""What the dialects' chat verbs share: rewrites of requests, reading of replies and streams, writing of streams."""
+"""Chat, for all dialects: rewrites of requests, readers of replies and streams, writers of streams."""

@@ -1,4 +1,4 @@
-"""The called verbs of a chat dialect, as one row of data: `CALLED = chat_called(RULES, path="/chat/completions")`."""
+"""Makes the called verbs of a chat dialect from data: `CALLED = chat_called(RULES, path="/chat/completions")`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ __all__ = ["chat_called"]
 
 
 def chat_called(rules: ReplyRules, **options: Unpack[RequestOptions]) -> Called:
-    """The verbs toward a provider of chat. Requests are fitted to the schema `<dialect>/chat.request`; their path is
-    `/chat/completions` unless the options name another."""
+    """The verbs toward a provider that speaks chat.
+
+    Requests are fitted to the schema `<dialect>/chat.request`. Their path is `/chat/completions` unless the options
+    name another.
+    """
 
     def read_reply(reply: Reply, ctx: Context) -> JsonObject:
         return read_chat_reply(reply, rules, ctx)

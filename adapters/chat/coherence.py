@@ -1,4 +1,4 @@
-"""Rules of a chat request that span several fields, the same in every dialect."""
+"""Checks rules of a chat request that span several fields, for every dialect."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ __all__ = ["check_coherence"]
 
 
 def check_coherence(body: JsonObject) -> None:
-    """A forced tool must be among the tools; a tool result must answer an earlier call. Raises Fault.
+    """Check that a forced tool is among the tools, and that every tool result answers an earlier call.
 
-    The body is valid by its dialect's schema.
+    The body must be valid by its dialect's schema. Raises Fault, with the path as the client wrote it.
     """
-    _forced_tool(body)
-    _answered_calls(body["messages"])
+    _check_forced_tool(body)
+    _check_tool_results(body["messages"])
 
 
-def _forced_tool(body: JsonObject) -> None:
+def _check_forced_tool(body: JsonObject) -> None:
     choice = body.get("tool_choice")
     name = _function_name(choice) if isinstance(choice, dict) else None
-    if name is None or any(_function_name(tool) == name for tool in _objects(body.get("tools"))):
+    if name is None or any(_function_name(tool) == name for tool in _list_objects(body.get("tools"))):
         return
     path = ("tool_choice", "function", "name")
     raise Fault(
@@ -30,19 +30,19 @@ def _forced_tool(body: JsonObject) -> None:
     )
 
 
-def _answered_calls(messages: list[JsonObject]) -> None:
+def _check_tool_results(messages: list[JsonObject]) -> None:
     called: set[str] = set()
     for i, message in enumerate(messages):
         if message.get("role") == "assistant":
-            called.update(str(call.get("id")) for call in _objects(message.get("tool_calls")))
+            called.update(str(call.get("id")) for call in _list_objects(message.get("tool_calls")))
         elif message.get("role") == "tool" and str(message.get("tool_call_id")) not in called:
             path = ("messages", i, "tool_call_id")
             text = f"messages[{i}].tool_call_id answers no earlier tool call"
             raise Fault("invalid_request", text, path, message.get("tool_call_id"), code="invalid_value")
 
 
-def _objects(value: Any) -> list[JsonObject]:
-    """The objects in a list: a dialect's schema may not look at a field that another dialect's does."""
+def _list_objects(value: Any) -> list[JsonObject]:
+    """The objects in a list, none for another value: a dialect's schema may not check this field."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 

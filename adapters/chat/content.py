@@ -1,4 +1,4 @@
-"""Reasoning and content of an assistant's message, or of a delta, in hub form."""
+"""Brings the reasoning and the content of an assistant's message, or of a delta, into hub form."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["flatten_content", "rename_reasoning"]
 
 
 def flatten_content(holder: JsonObject) -> list[str]:
-    """Content given as a list of blocks becomes a string, reasoning blocks `reasoning_content`.
+    """Turn a list of content blocks into a string, and reasoning blocks into `reasoning_content`, in place.
 
-    Returns the types of the blocks that the hub has no place for; they are left out.
+    Returns the types of the blocks that were dropped because the hub cannot hold them.
     """
     blocks = holder.pop("content")
     texts: list[str] = []
@@ -35,7 +35,7 @@ def flatten_content(holder: JsonObject) -> list[str]:
 
 
 def rename_reasoning(holder: JsonObject) -> bool:
-    """`reasoning` under its other name. True if something changed."""
+    """Rename `reasoning` to `reasoning_content` in place. Returns True if anything changed."""
     text = holder.get("reasoning")
     if not isinstance(text, str) or "reasoning_content" in holder:
         return False
@@ -44,7 +44,7 @@ def rename_reasoning(holder: JsonObject) -> bool:
 
 
 def _add_reasoning(holder: JsonObject, parts: list[JsonObject]) -> bool:
-    """False if signatures are left out: one belongs to one text, and here several became one."""
+    """Append reasoning. Returns False if signatures were dropped, because each signs one of several joined texts."""
     texts = [str(text) for part in parts if (text := part.get("text") or part.get("thinking"))]
     signatures = [str(part["signature"]) for part in parts if part.get("signature")]
     if texts:

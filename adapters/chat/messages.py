@@ -1,6 +1,6 @@
-"""Rewrites of a conversation that several dialects ask for. Each returns new messages if something changed.
+"""Rewrites of a conversation that several dialects need. Each returns new messages if anything changed.
 
-Moves come first, whatever alters single messages after them, so that receipts name final positions.
+Call the rewrites that move messages before those that alter single messages, so that receipts name final positions.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dragoman.adapters.paths import Path
 __all__ = [
     "convert_messages",
     "convert_refusals",
+    "extract_text",
     "join_text_parts",
     "merge_system_messages",
     "order_tool_results",
     "rename_developer_role",
-    "text_of",
 ]
 
 Messages = list[JsonObject]
@@ -28,17 +28,19 @@ _INSTRUCTING = ("system", "developer")
 
 
 def merge_system_messages(messages: Messages, ctx: Context) -> Messages:
-    """One system message, at the head: all instructions merged in their order, joined by an empty line."""
+    """Merge all system and developer messages into one, at the head. Their texts are joined by an empty line."""
     found = [i for i, message in enumerate(messages) if message.get("role") in _INSTRUCTING]
     if not found or found == [0]:
         return messages
     others = [i for i, message in enumerate(messages) if message.get("role") not in _INSTRUCTING]
     head = messages[found[0]]
     if len(found) > 1:
-        head = {**head, "content": "\n\n".join(text_of(messages[i].get("content")) for i in found)}
+        head = {**head, "content": "\n\n".join(extract_text(messages[i].get("content")) for i in found)}
     if len(found) > 1:
         ctx.receipt.record_conversion(
-            ("messages", found[0], "content"), "the other instructions are appended", after=("messages", 0, "content")
+            ("messages", found[0], "content"),
+            "the other system messages are appended",
+            after=("messages", 0, "content"),
         )
     for position in found:
         _record_merge(messages[position], position, found[0], ctx)
@@ -50,10 +52,10 @@ def merge_system_messages(messages: Messages, ctx: Context) -> Messages:
 
 
 def order_tool_results(messages: Messages, ctx: Context) -> Messages:
-    """Each tool result directly behind the message with its call, in the order of the calls."""
+    """Move each tool result directly after the message with its call, in the order of the calls."""
     if "tool" not in [message.get("role") for message in messages]:
         return messages
-    order = list(_call_order(messages))
+    order = list(_order_by_calls(messages))
     if order == list(range(len(messages))):
         return messages
     for new, old in enumerate(order):
@@ -64,43 +66,43 @@ def order_tool_results(messages: Messages, ctx: Context) -> Messages:
 
 
 def rename_developer_role(messages: Messages, ctx: Context) -> Messages:
-    """The developer role under its older name."""
+    """Rename the role `developer` to `system`, its older name."""
 
     def convert(message: JsonObject, path: Path) -> JsonObject:
-        ctx.receipt.record_conversion((*path, "role"), "the target calls the developer role system")
+        ctx.receipt.record_conversion((*path, "role"), "the target's name for the role developer is system")
         return {**message, "role": "system"}
 
     return convert_messages(messages, lambda message: message.get("role") == "developer", convert)
 
 
 def join_text_parts(messages: Messages, ctx: Context) -> Messages:
-    """Content given as text parts only, as one string: the parts one after the other, nothing between them."""
+    """Join content that has only text parts into one string, without separators."""
 
     def convert(message: JsonObject, path: Path) -> JsonObject:
         content = message["content"]
         if not all(_is_text(part) for part in content):
             return message
-        ctx.receipt.record_conversion((*path, "content"), "text parts joined to one string")
-        return {**message, "content": text_of(content)}
+        ctx.receipt.record_conversion((*path, "content"), "the text parts are joined into one string")
+        return {**message, "content": extract_text(content)}
 
     return convert_messages(messages, lambda message: type(message.get("content")) is list, convert)
 
 
 def convert_refusals(messages: Messages, ctx: Context) -> Messages:
-    """What the assistant refused to say, as what it said, for targets that have no place for refusals."""
+    """Turn refusals into text, for targets that do not support refusals."""
 
     def convert(message: JsonObject, path: Path) -> JsonObject:
         if message.get("refusal"):
             ctx.receipt.record_conversion(
-                (*path, "refusal"), "the refusal is a part of the content", after=(*path, "content")
+                (*path, "refusal"), "the refusal becomes part of the content", after=(*path, "content")
             )
-            text = text_of(message.get("content")) + message["refusal"]
+            text = extract_text(message.get("content")) + message["refusal"]
             message = {**{key: value for key, value in message.items() if key != "refusal"}, "content": text}
             ctx.receipt.record_conversion((*path, "content"), "the refusal is appended")
         content = message.get("content")
         if not isinstance(content, list) or not any(_is_refusal(part) for part in content):
             return message
-        ctx.receipt.record_conversion((*path, "content"), "refusals are text")
+        ctx.receipt.record_conversion((*path, "content"), "refusal parts become text parts")
         parts = [{"type": "text", "text": part["refusal"]} if _is_refusal(part) else part for part in content]
         return {**message, "content": parts}
 
@@ -110,10 +112,13 @@ def convert_refusals(messages: Messages, ctx: Context) -> Messages:
 
 
 def convert_messages(
-    messages: Messages, concerned: Callable[[JsonObject], bool], convert: Callable[[JsonObject, Path], JsonObject]
+    messages: Messages, is_concerned: Callable[[JsonObject], bool], convert: Callable[[JsonObject, Path], JsonObject]
 ) -> Messages:
-    """The messages with each concerned one converted; the same list if none is."""
-    found = [i for i, message in enumerate(messages) if concerned(message)]
+    """Convert each message for which `is_concerned` is true; `convert` gets the message and its path.
+
+    Returns the same list if there is none.
+    """
+    found = [i for i, message in enumerate(messages) if is_concerned(message)]
     if not found:
         return messages
     messages = messages.copy()
@@ -126,8 +131,8 @@ def _is_refusal(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") == "refusal" and "refusal" in part
 
 
-def text_of(content: Any) -> str:
-    """The text of a message's content: a string, parts, or nothing."""
+def extract_text(content: Any) -> str:
+    """The text of a message's content, which is a string, a list of parts, or neither."""
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     return content if isinstance(content, str) else ""
@@ -141,7 +146,7 @@ def _record_merge(message: JsonObject, position: int, first: int, ctx: Context) 
     path: Path = ("messages", position)
     if position == first:
         if position:
-            ctx.receipt.record_move(path, ("messages", 0), "the target takes one system message, first")
+            ctx.receipt.record_move(path, ("messages", 0), "the target takes only one system message, at the head")
         return
     reason = "merged into the one system message that the target takes"
     ctx.receipt.record_conversion(path, reason, after=("messages", 0, "content"))
@@ -149,14 +154,14 @@ def _record_merge(message: JsonObject, position: int, first: int, ctx: Context) 
         ctx.receipt.record_drop((*path, key), reason)
 
 
-def _call_order(messages: Messages) -> Iterable[int]:
+def _order_by_calls(messages: Messages) -> Iterable[int]:
     results: defaultdict[str | None, deque[int]] = defaultdict(deque)
     for i, message in enumerate(messages):
         if message.get("role") == "tool":
             results[message.get("tool_call_id")].append(i)
     taken: set[int] = set()
     for i, message in enumerate(messages):
-        if i not in taken:  # a result that is not: an orphan, or before its call; it stays where it is
+        if i not in taken:  # a result that precedes its call, or has none, stays in its place
             yield i
         for call in message.get("tool_calls") or ():
             own = results[call.get("id")]

@@ -1,7 +1,7 @@
-"""Bringing what a chat choice holds into hub form: the message of a whole reply, the delta of a chunk.
+"""Brings a chat choice into hub form: the message of a whole reply, or the delta of a chunk.
 
-One role, content as text, reasoning under one name, tool calls with ids and arguments as text, one finish reason. Of a
-stream the role comes once, and the calls have an index each.
+Hub form has one role, content as text, reasoning under one name, tool calls with ids and text arguments, and one finish
+reason. In a stream the role comes once, and each call has its own index.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.common.annotations import valid_annotations
+from dragoman.adapters.common.annotations import filter_annotations
 from dragoman.adapters.common.choice_normalizer import ChoiceNormalizer
 from dragoman.adapters.common.completeness import check_finish_reason
 from dragoman.adapters.common.reply_rules import ReplyRules
@@ -18,13 +18,13 @@ from dragoman.adapters.common.stream_changes import ChangeRecorder
 from dragoman.adapters.paths import Path
 
 from .content import flatten_content, rename_reasoning
-from .toolcalls import ToolCalls, fill_arguments, normalize_calls
+from .tool_calls import ToolCallNormalizer, fill_arguments, normalize_calls
 
 __all__ = ["ChatNormalizer"]
 
 _TEXT_ONLY = {"content": None}.keys()
 _OF_THE_TEXT = ("index", "delta", "logprobs")
-_PIECE: Path = ("choices", 0, "delta")  # changes of a stream have no place of their own
+_PIECE: Path = ("choices", 0, "delta")  # the path of all changes of a stream
 
 
 class ChatNormalizer(ChoiceNormalizer):
@@ -39,9 +39,10 @@ class ChatNormalizer(ChoiceNormalizer):
     def __init__(self, rules: ReplyRules, ctx: Context, changes: ChangeRecorder) -> None:
         super().__init__(rules, ctx, changes)
         self._choices: dict[int, _Choice] = {}
-        self._finish_beside_text = False
+        self._has_finish_with_text = False
 
     def normalize_whole(self, body: JsonObject, choice: JsonObject, position: int) -> None:
+        """Normalize `message` and the finish reason. Raises Fault if either is missing."""
         message = choice.get("message")
         if not isinstance(message, dict):
             raise invalid_reply(f"choices[{position}] has no message")
@@ -56,9 +57,10 @@ class ChatNormalizer(ChoiceNormalizer):
         check_finish_reason(choice)
         word = self.set_finish_reason(body, choice, path[:-1], called=called)
         if word == "tool_calls" and fill_arguments(message.get("tool_calls")):
-            self._changes.record_fill((*path, "tool_calls"), "a call without arguments has an empty object")
+            self._changes.record_fill((*path, "tool_calls"), "a call without arguments gets an empty object")
 
     def normalize_piece(self, body: JsonObject, choice: JsonObject, index: int) -> bool:
+        """Normalize `delta` and the finish reason; True if nothing changed. Raises Fault if the reason reports one."""
         state = self._choices.get(index)
         if state is None:
             state = self._choices[index] = _Choice(self._ctx, self._rules)
@@ -74,12 +76,14 @@ class ChatNormalizer(ChoiceNormalizer):
         return self._finish_piece(body, choice, delta, state) and same
 
     def is_only_text(self, choice: JsonObject) -> bool:
+        """Whether the delta has only `content`, and no finish reason comes with it."""
         return bool(choice["delta"].keys() == _TEXT_ONLY) and not choice.get("finish_reason")
 
     def split_endings(self, body: JsonObject) -> list[JsonObject]:
-        if not self._finish_beside_text:
+        """Move finish reasons that come with a text or call out of a chunk. Returns choices with empty deltas."""
+        if not self._has_finish_with_text:
             return []
-        self._finish_beside_text = False
+        self._has_finish_with_text = False
         endings = []
         for choice in body["choices"]:
             if choice["finish_reason"] is not None and _holds_text(choice["delta"]):
@@ -98,7 +102,7 @@ class ChatNormalizer(ChoiceNormalizer):
             if "role" not in holder:
                 return True
             del holder["role"]
-            self._changes.record_drop((*path, "role"), "the role comes once, in the first delta", "form")
+            self._changes.record_drop((*path, "role"), "only the first delta has the role", "form")
             return False
         state.has_role = True
         if holder.get("role") == "assistant":
@@ -113,7 +117,7 @@ class ChatNormalizer(ChoiceNormalizer):
             same = False
             place = (*path, "content")
             for kind in flatten_content(holder):
-                self._changes.record_drop(place, f"content of type {kind} has no place in a chat message")
+                self._changes.record_drop(place, f"a chat message cannot hold content of type {kind}")
             self._changes.record_conversion(place, "content blocks become text and reasoning_content")
         if "reasoning" in holder and rename_reasoning(holder):
             same = False
@@ -125,17 +129,19 @@ class ChatNormalizer(ChoiceNormalizer):
 
     def _drop_invalid_annotations(self, message: JsonObject, path: Path) -> None:
         given = message["annotations"]
-        message["annotations"] = valid_annotations(given)
+        message["annotations"] = filter_annotations(given)
         if given and given != message["annotations"]:
-            reason = "annotations of kinds that chat has not, or without their place"
+            reason = "chat does not support these annotations, or they have no position"
             self._changes.record_drop((*path, "annotations"), reason)
 
     def _set_whole_calls(self, message: JsonObject, path: Path) -> bool:
-        """True if the message has calls."""
+        """Normalize the calls of a message. Returns True if it has any."""
         calls: Any = message.get("tool_calls")
         if calls:
             if isinstance(calls, list) and normalize_calls(calls, self._ctx):
-                self._changes.record_conversion((*path, "tool_calls"), "id and type filled, arguments as text")
+                self._changes.record_conversion(
+                    (*path, "tool_calls"), "each call has an id and a type, and its arguments are text"
+                )
             return True
         if "tool_calls" in message:
             self._drop_empty_calls(message, path)
@@ -143,7 +149,7 @@ class ChatNormalizer(ChoiceNormalizer):
 
     def _drop_empty_calls(self, holder: JsonObject, path: Path) -> None:
         del holder["tool_calls"]
-        self._changes.record_drop((*path, "tool_calls"), "an empty list of tool calls is left out", "form")
+        self._changes.record_drop((*path, "tool_calls"), "an empty list of tool calls is removed", "form")
 
     # A delta
 
@@ -155,7 +161,7 @@ class ChatNormalizer(ChoiceNormalizer):
         state.has_calls = True
         if not isinstance(pieces, list) or not state.calls.normalize(pieces):
             return True
-        self._changes.record_conversion(_PIECE, "tool calls have one index each; id, type and name come once")
+        self._changes.record_conversion(_PIECE, "each tool call has one index; its id, type and name come once")
         return False
 
     def _finish_piece(self, body: JsonObject, choice: JsonObject, delta: JsonObject, state: _Choice) -> bool:
@@ -165,10 +171,10 @@ class ChatNormalizer(ChoiceNormalizer):
             choice["finish_reason"] = None
             return same
         word = self.set_finish_reason(body, choice, _PIECE[:-1], called=state.has_calls)
-        leftovers = state.calls.leftovers() if word == "tool_calls" else []
+        leftovers = state.calls.make_missing_arguments() if word == "tool_calls" else []
         if leftovers:
             delta["tool_calls"] = [*delta.get("tool_calls", ()), *leftovers]
-        self._finish_beside_text |= _holds_text(delta)
+        self._has_finish_with_text |= _holds_text(delta)
         return word == native and not leftovers
 
 
@@ -177,11 +183,11 @@ def _holds_text(delta: JsonObject) -> bool:
 
 
 class _Choice:
-    """What one choice has shown so far."""
+    """The state of one choice of a stream."""
 
     __slots__ = ("calls", "has_calls", "has_role")
 
     def __init__(self, ctx: Context, rules: ReplyRules) -> None:
         self.has_role = False
         self.has_calls = False
-        self.calls = ToolCalls(ctx, rules.empty_arguments_come_first)
+        self.calls = ToolCallNormalizer(ctx, rules.empty_arguments_come_first)

@@ -1,4 +1,4 @@
-"""Reading a provider's chat reply, and its stream, into hub form."""
+"""Reads a provider's chat replies and streams into hub form."""
 
 from __future__ import annotations
 
@@ -19,5 +19,8 @@ class ChatStreamReader(ChoiceStreamReader):
 
 
 def read_chat_reply(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject:
-    """The reply in hub form, as the policy `replies` asks. Alters and returns `reply.body`. Raises Fault."""
+    """Read a reply into hub form, as the policy `replies` requires. Alters and returns `reply.body`.
+
+    Raises Fault if the reply reports an error, is incomplete, or cannot be normalized.
+    """
     return read_choices(reply, rules, ctx, ChatNormalizer)

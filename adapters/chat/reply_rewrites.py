@@ -1,4 +1,4 @@
-"""Rewrites of hub replies and chunks for dialects that lack some of the hub's places. All return new objects."""
+"""Rewrites of hub replies and chunks for dialects that lack some of the hub's keys."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ __all__ = [
     "write_finish_reason",
 ]
 
-_ALWAYS = ("role", "content")
+_REQUIRED = ("role", "content")
 
 
 def rewrite_choices(body: JsonObject, part: str, rewrite: Callable[[JsonObject, JsonObject, Path], None]) -> JsonObject:
-    """The body with a copy of each choice and of its message (or delta), both given to `rewrite` to be altered. A
-    choice without one gets an empty one: some of Azure's chunks have none, and not every policy fills it in."""
+    """A copy of the body in which `rewrite` has altered each choice.
+
+    `part` is 'message' or 'delta'. `rewrite` gets copies of the choice and of that part, and the path of the choice.
+    A choice without that part gets an empty one: some of Azure's chunks have none, and not every policy fills it in.
+    """
     choices = []
     for i, choice in enumerate(body["choices"]):
         choice = {**choice, part: dict(choice.get(part) or {})}
@@ -31,29 +34,34 @@ def rewrite_choices(body: JsonObject, part: str, rewrite: Callable[[JsonObject, 
 
 
 def drop_nulls(holder: JsonObject, *names: str) -> None:
-    """Leave out keys that the dialect does not have, if they say nothing."""
+    """Remove these keys if their value is null, for dialects that do not have them."""
     for name in names:
         if name in holder and holder[name] is None:
             del holder[name]
 
 
 def drop_empty(message: JsonObject) -> None:
-    """Leave out keys that say nothing, as `annotations: []`: a client sends a message back as it came, and a dialect
-    that refuses unknown keys in messages would refuse those."""
-    for name in [name for name, value in message.items() if value in (None, []) and name not in _ALWAYS]:
+    """Remove keys whose value is null or an empty list, such as `annotations: []`.
+
+    Clients send messages back as they received them, and a dialect may refuse such keys in a request.
+    """
+    for name in [name for name, value in message.items() if value in (None, []) and name not in _REQUIRED]:
         del message[name]
 
 
 def move_refusal_to_content(holder: JsonObject, path: Path, ctx: Context) -> None:
-    """A refusal, in dialects that have no place for it, is what the assistant said."""
+    """Append the refusal to the content, for dialects that do not support refusals."""
     refusal = holder.pop("refusal", None)
     if refusal:
-        ctx.receipt.record_conversion((*path, "refusal"), "the refusal is a part of the content")
+        ctx.receipt.record_conversion((*path, "refusal"), "the refusal becomes part of the content")
         holder["content"] = (holder.get("content") or "") + refusal
 
 
 def write_finish_reason(choice: JsonObject, words: Mapping[str, str], path: Path, ctx: Context) -> None:
-    """The finish reason in the dialect's words; the provider's own word stays only if it says more."""
+    """Replace the finish reason with the dialect's word from `words`.
+
+    `native_finish_reason`, the provider's own word, is kept only if it differs.
+    """
     reason = choice.get("finish_reason")
     if reason is None:
         return
@@ -66,7 +74,7 @@ def write_finish_reason(choice: JsonObject, words: Mapping[str, str], path: Path
 
 
 def flatten_reasoning_tokens(usage: JsonObject) -> JsonObject:
-    """Usage with `reasoning_tokens` next to the counts instead of inside `completion_tokens_details`."""
+    """A copy of the usage with `reasoning_tokens` next to the counts, not inside `completion_tokens_details`."""
     details = dict(usage.get("completion_tokens_details") or {})
     flat = {key: value for key, value in usage.items() if key != "completion_tokens_details"}
     if "reasoning_tokens" in details:

@@ -1,9 +1,9 @@
-"""Validating a client's chat request by its own dialect: what is the same in every dialect."""
+"""Validates a client's chat request by its own dialect."""
 
 from __future__ import annotations
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.refused import refuse_steering
+from dragoman.adapters.steering_keys import refuse_steering
 from dragoman.adapters.user_schemas import check_user_schemas
 from dragoman.adapters.validation import Validator
 
@@ -13,8 +13,10 @@ __all__ = ["check_request"]
 
 
 def check_request(body: JsonObject, validator: Validator) -> None:
-    """The bounds of hostile input, the dialect's schema, then what no schema says. Raises Fault, its path as the client
-    wrote it."""
+    """Check the limits for hostile input, then the dialect's schema, then rules that no schema can express.
+
+    Raises Fault, with the path as the client wrote it.
+    """
     refuse_steering(body)
     check_user_schemas(body)
     validator.check(body)

@@ -1,4 +1,4 @@
-"""A whole chat reply as the chunks of a stream, for a provider that answers whole although a stream was asked for."""
+"""Turns a whole chat reply into the chunks of a stream, if the client asked for a stream and the provider sent none."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ __all__ = ["restream"]
 
 
 def restream(reply: JsonObject, with_usage: bool = False) -> list[JsonObject]:
-    """Hub chunks that add up to a hub reply: per choice its message, then its finish; then the usage, if asked for."""
+    """Split a hub reply into hub chunks: for each choice its message, then its finish reason; then the usage.
+
+    `with_usage`: the client asked for a usage chunk.
+    """
     shared = {key: value for key, value in reply.items() if key not in ("choices", "usage")}
     envelope = {**shared, "object": "chat.completion.chunk"}
     if with_usage:
         envelope["usage"] = None
-    chunks = [{**envelope, "choices": [part]} for choice in reply["choices"] for part in _parts(choice)]
+    chunks = [{**envelope, "choices": [part]} for choice in reply["choices"] for part in _split_choice(choice)]
     if with_usage and reply.get("usage"):
         chunks.append({**envelope, "choices": [], "usage": reply["usage"]})
     return chunks
 
 
-def _parts(choice: JsonObject) -> Iterator[JsonObject]:
+def _split_choice(choice: JsonObject) -> Iterator[JsonObject]:
     message = choice["message"]
     delta = {key: value for key, value in message.items() if value is not None and key != "tool_calls"}
     if message.get("tool_calls"):

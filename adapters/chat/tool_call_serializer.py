@@ -1,8 +1,8 @@
-"""Serializing the pieces of parallel tool calls: one call after the other, as OpenAI streams them.
+"""Serializes the pieces of parallel tool calls: one call after the other, as OpenAI streams them.
 
-Some providers interleave the pieces of several calls. Clients that take a call for complete as soon as the next one
-begins, as OpenAI's streaming helper does, would then read half of its arguments. So a call that begins while the
-arguments of the one before it are no complete JSON text is held, until they are or the choice finishes. Nothing is
+Some providers interleave the pieces of several calls. A client that treats a call as complete when the next one begins,
+such as OpenAI's streaming helper, would then read half of its arguments. So if a call begins while the arguments of the
+previous one are not yet complete JSON, its pieces are held until they are, or until the choice finishes. Nothing is
 lost.
 """
 
@@ -25,7 +25,7 @@ class ToolCallSerializer:
         self._choices: dict[int, _ChoiceCalls] = {}
 
     def serialize(self, chunk: Chunk) -> Chunk | None:
-        """The chunk with the pieces that may be sent now, the very same if none is held; None if nothing is left."""
+        """The chunk with the pieces that may be sent now: the same object if none is held, None if nothing is left."""
         made = chunk
         for position, choice in enumerate(chunk.body.get("choices") or ()):
             pieces = _delta(choice).get("tool_calls") or []
@@ -34,7 +34,7 @@ class ToolCallSerializer:
                 calls = self._choices[choice.get("index")] = _ChoiceCalls()
             if calls is not None:
                 now = calls.release(pieces, last=choice.get("finish_reason") is not None)
-                made = made if now == pieces else Chunk(_with(made.body, position, now))
+                made = made if now == pieces else Chunk(_replace_pieces(made.body, position, now))
         return chunk if made is chunk else made if _is_meaningful(made.body) else None
 
 
@@ -47,7 +47,7 @@ class _ChoiceCalls:
         self._held: dict[int, list[JsonObject]] = {}
 
     def release(self, pieces: list[JsonObject], last: bool) -> list[JsonObject]:
-        """The pieces that may be sent now, of these and the held ones; all with the last chunk."""
+        """The pieces that may be sent now, of these and of the held ones; all of them if `last` is true."""
         for piece in pieces:
             self._held.setdefault(piece.get("index", 0), []).append(piece)
         now: list[JsonObject] = []
@@ -62,7 +62,7 @@ class _ChoiceCalls:
         return now
 
 
-def _with(body: JsonObject, position: int, pieces: list[JsonObject]) -> JsonObject:
+def _replace_pieces(body: JsonObject, position: int, pieces: list[JsonObject]) -> JsonObject:
     choices = [*body["choices"]]
     delta = {key: value for key, value in _delta(choices[position]).items() if key != "tool_calls"}
     if pieces:

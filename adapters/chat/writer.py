@@ -1,4 +1,4 @@
-"""Writing a chat stream: hub chunks in, data-only server-sent events out."""
+"""Writes chat streams: hub chunks in, data-only server-sent events out."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ _EVENT = b"data: %b%b%b\n\n"
 
 
 class ChatStreamWriter(StreamWriterBase):
-    """`write_stream` of chat. `fault_event` gives the object that reports a failure to a client; no `[DONE]` follows
-    it, so that no client takes a broken stream for a whole one."""
+    """`write_stream` of chat.
+
+    `fault_event` makes the object that reports a fault to a client. No `[DONE]` follows it, so that no client mistakes
+    a broken stream for a complete one. `aborts_on_fault`: a fault sets `aborts`.
+    """
 
     def __init__(self, fault_event: Callable[[Fault], JsonObject], *, aborts_on_fault: bool = False) -> None:
         super().__init__()
@@ -34,11 +37,11 @@ class ChatStreamWriter(StreamWriterBase):
         self._frame = b"", b""
         self._calls = ToolCallSerializer()
 
-    def _chunk(self, chunk: Chunk) -> bytes:
+    def _encode_chunk(self, chunk: Chunk) -> bytes:
         now = self._calls.serialize(chunk)
         return b"" if now is None else self._write_chunk(now)
 
-    def _delta_run(self, run: DeltaRun) -> bytes:
+    def _encode_run(self, run: DeltaRun) -> bytes:
         if run.data is not None:
             return run.data
         if run.body is not self._run_body:
@@ -46,26 +49,26 @@ class ChatStreamWriter(StreamWriterBase):
         before, after = self._frame
         return b"".join([_EVENT % (before, text, after) for text in run.encoded_texts()])
 
-    def _end(self) -> bytes:
-        return self._rest() + _DONE
+    def _encode_end(self) -> bytes:
+        return self._write_held() + _DONE
 
-    def _fault(self, fault: Fault) -> bytes:
+    def _encode_fault(self, fault: Fault) -> bytes:
         self.aborts = self._aborts_on_fault
-        return self._rest() + _event(self._fault_event(fault))
+        return self._write_held() + _encode_event(self._fault_event(fault))
 
     def _write_chunk(self, chunk: Chunk) -> bytes:
         return b"data: " + (chunk.raw or orjson.dumps(chunk.body)) + b"\n\n"
 
-    def _rest(self) -> bytes:
-        """The bytes held back until the stream's end."""
+    def _write_held(self) -> bytes:
+        """The bytes of the held chunk; empty if none is held."""
         return b""
 
 
 class RenderingStreamWriter(ChatStreamWriter):
-    """For dialects whose chunks differ from the hub's: `render` alters each chunk into the dialect's form.
+    """`write_stream` of a dialect whose chunks differ from the hub's: `render` converts each chunk.
 
-    The hub has usage in a last chunk of its own. These dialects have it in the chunk with the finish reason, which
-    is therefore held until the next output, or nowhere.
+    The hub has usage in a last chunk of its own. These dialects have it in the chunk with the finish reason, which is
+    therefore held until the next output, or they have none.
     """
 
     def __init__(
@@ -81,29 +84,29 @@ class RenderingStreamWriter(ChatStreamWriter):
         self._usage = usage
         self._held: JsonObject | None = None
 
-    def _delta_run(self, run: DeltaRun) -> bytes:
+    def _encode_run(self, run: DeltaRun) -> bytes:
         return b"".join(map(self._write_chunk, run.chunks()))
 
     def _write_chunk(self, chunk: Chunk) -> bytes:
         body = {key: value for key, value in chunk.body.items() if key != "usage"}
         if not body["choices"]:
-            return self._usage_of(chunk.body)
-        before = self._rest()
+            return self._write_usage(chunk.body)
+        before = self._write_held()
         if self._usage == "nowhere" or not any(choice.get("finish_reason") for choice in body["choices"]):
-            return before + _event(self._render(body))
+            return before + _encode_event(self._render(body))
         self._held = body
         return before
 
-    def _usage_of(self, body: JsonObject) -> bytes:
+    def _write_usage(self, body: JsonObject) -> bytes:
         if self._usage == "nowhere" or self._held is None:
             return b""
         self._held["usage"] = body["usage"]
-        return self._rest()
+        return self._write_held()
 
-    def _rest(self) -> bytes:
+    def _write_held(self) -> bytes:
         held, self._held = self._held, None
-        return b"" if held is None else _event(self._render(held))
+        return b"" if held is None else _encode_event(self._render(held))
 
 
-def _event(body: JsonObject) -> bytes:
+def _encode_event(body: JsonObject) -> bytes:
     return b"data: " + orjson.dumps(body) + b"\n\n"

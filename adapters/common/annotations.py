@@ -1,4 +1,4 @@
-"""Annotations to a message's text: which of those that providers send are valid."""
+"""The annotations of a message's text that the hub accepts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Any
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.validation import load_validator
 
-__all__ = ["valid_annotations"]
+__all__ = ["filter_annotations"]
 
 
-def valid_annotations(given: Any) -> list[JsonObject]:
-    """Those that the hub's schema of chat allows. Servers send other kinds too, and citations without a place."""
+def filter_annotations(given: Any) -> list[JsonObject]:
+    """The annotations that the hub's schema of chat allows; none if `given` is not a list.
+
+    Providers also send other kinds, and citations without a position.
+    """
     return [one for one in given if _is_valid(one)] if isinstance(given, list) else []
 
 

@@ -1,7 +1,7 @@
-"""Bringing the choices of one answer into hub form: what chat and completions share.
+"""The base class of choice normalizers, which bring the choices of chat and completions into hub form.
 
-The same normalizer serves a whole reply and a stream. A protocol says what is in a choice, as a whole and as a piece;
-the envelope, the finish reason and the last repair are the same for both forms.
+One class normalizes whole replies and streams. A protocol's subclass normalizes what a choice holds, whole or in
+pieces. The envelope and the finish reason are the same for all protocols.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ ENVELOPE = ("id", "object", "created", "model")
 
 
 class ChoiceNormalizer(ABC):
-    """A subclass names its protocol: `reply_object` and `chunk_object` are the `object` of its replies and chunks,
-    `id_prefix` begins an id that the provider left out, `text` is the path of a piece's text inside its choice."""
+    """The normalizer of one reply or of one stream.
+
+    A subclass sets `protocol`; `reply_object` and `chunk_object`, the `object` of replies and chunks; `id_prefix`, the
+    prefix of generated ids; and `text`, the path of a piece's text inside its choice.
+    """
 
     protocol: ClassVar[str]
     reply_object: ClassVar[str]
@@ -38,22 +41,31 @@ class ChoiceNormalizer(ABC):
 
     @abstractmethod
     def normalize_whole(self, body: JsonObject, choice: JsonObject, position: int) -> None:
-        """Alter a choice of a whole reply. Raises Fault."""
+        """Normalize a choice of a whole reply in place; `position` is its index in `choices`.
+
+        Raises Fault if the choice is incomplete, or its finish reason reports a failure.
+        """
 
     @abstractmethod
     def normalize_piece(self, body: JsonObject, choice: JsonObject, index: int) -> bool:
-        """Alter a choice of a chunk; True if it was left as it came. Raises Fault."""
+        """Normalize a choice of a chunk in place. Returns True if nothing changed.
+
+        Raises Fault if the choice cannot be normalized, or its finish reason reports a failure.
+        """
 
     @abstractmethod
     def is_only_text(self, choice: JsonObject) -> bool:
-        """True for a normalized piece that holds nothing but its text that the next piece might lack."""
+        """Whether a normalized piece holds only text, so that the next piece differs from it only in its text."""
 
     def split_endings(self, body: JsonObject) -> list[JsonObject]:
-        """The choices of another chunk, for finish reasons that this one should not hold; they are taken out of it."""
+        """Move finish reasons that come with text out of a chunk. Returns the choices of a second chunk for them."""
         return []
 
-    def envelope(self, body: JsonObject, kind: str) -> JsonObject:
-        """`id`, `object`, `created` and `model` as the provider gave them, or new ones."""
+    def make_envelope(self, body: JsonObject, kind: str) -> JsonObject:
+        """`id`, `object`, `created` (seconds since 1970) and `model`: the provider's values, or generated ones.
+
+        `kind` is the `object`.
+        """
         created = body.get("created")
         if not isinstance(created, int):
             created = int(created) if is_time(created) else int(self._ctx.clock())
@@ -65,8 +77,10 @@ class ChoiceNormalizer(ABC):
         }
 
     def set_finish_reason(self, body: JsonObject, choice: JsonObject, path: Path, *, called: bool = False) -> str:
-        """Put the hub's word for it in place of the provider's finish reason; `called` says that the choice has tool
-        calls. Returns the word. Raises Fault."""
+        """Replace the provider's finish reason with the hub's, and return it; `called`: the choice has tool calls.
+
+        Raises Fault if the finish reason reports a failure.
+        """
         native = choice["finish_reason"]
         word = self._rules.finish_reason(body, choice, self._ctx)
         if word == "stop" and called:

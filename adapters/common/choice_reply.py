@@ -1,4 +1,4 @@
-"""Reading a provider's whole reply with choices into hub form: what chat and completions share."""
+"""Reads whole replies with choices, of chat and completions, into hub form."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["read_choices"]
 
 
 def read_choices(reply: Reply, rules: ReplyRules, ctx: Context, protocol: type[ChoiceNormalizer]) -> JsonObject:
-    """The reply in hub form, as the policy `replies` asks. Alters and returns `reply.body`.
+    """Read a reply into hub form, as the policy `replies` requires. Alters and returns `reply.body`.
 
-    Raises Fault: an error inside a 200, a finish reason that reports one, an answer that is not complete, or a reply
-    that cannot be normalized.
+    Raises Fault if the body or a finish reason reports an error, if the reply is incomplete, or if it cannot be
+    normalized.
     """
     body, mode = reply.body, ctx.target.policy.replies
     if reports_error(body):
         raise read_error_object(body, reply.status, rules.words)
     if mode in ("strict", "report"):
         validate_natively(body, load_validator(f"{rules.dialect}/{protocol.protocol}.reply", ctx.profile), ctx)
-    choices = _choices(body)
+    choices = _list_choices(body)
     if mode in ("off", "report"):
         for choice in choices:
             check_finish_reason(choice)
@@ -46,18 +46,18 @@ def read_choices(reply: Reply, rules: ReplyRules, ctx: Context, protocol: type[C
     return body
 
 
-def _choices(body: JsonObject) -> list[JsonObject]:
+def _list_choices(body: JsonObject) -> list[JsonObject]:
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
         raise invalid_reply("it has no choices")
     for position, choice in enumerate(choices):
         if not isinstance(choice, dict):
-            raise invalid_reply(f"choices[{position}] is no object")
+            raise invalid_reply(f"choices[{position}] is not an object")
     return choices
 
 
 def _normalize(body: JsonObject, choices: list[JsonObject], ctx: Context, normalizer: ChoiceNormalizer) -> None:
-    _set_envelope(body, normalizer.envelope(body, normalizer.reply_object), ctx)
+    _set_envelope(body, normalizer.make_envelope(body, normalizer.reply_object), ctx)
     if "usage" in body:
         _set_usage(body, ctx)
     for position, choice in enumerate(choices):
@@ -84,7 +84,7 @@ def _set_usage(body: JsonObject, ctx: Context) -> None:
     if usage is None:
         del body["usage"]
         if reported is not None:
-            ctx.receipt.record_drop(("usage",), "the counts cannot be known from it")
+            ctx.receipt.record_drop(("usage",), "it lacks token counts")
     elif usage != reported:
         body["usage"] = usage
-        ctx.receipt.record_conversion(("usage",), "counts under the hub's names, nulls left out")
+        ctx.receipt.record_conversion(("usage",), "the counts get the hub's names; nulls are removed")

@@ -1,19 +1,22 @@
-"""Reading a provider's stream with choices: bytes in, hub chunks out, and exactly one terminal.
+"""Reads streams with choices, of chat and completions: bytes in, hub chunks and exactly one terminal out.
 
-Theory of operation. Each item that the framer finds is first *classified*; the table `_HANDLERS` gives what happens:
+Theory of operation. The reader first *classifies* each item of the framer. The table `_HANDLERS` maps the class to a
+handler, which returns the outputs:
 
-    chunk   a JSON object with choices                      its hub form
-    note    an object with no choices in it                 held: its usage for the end, the rest for the next chunk
-    done    `[DONE]`                                        the terminal that `completeness` decides
-    error   an object that reports an error                 a fault, as are the next two
-    text    a bare line that is not JSON
-    broken  anything else
+    class   item                                   outputs
+    ------  -------------------------------------  ----------------------------------------------------------------
+    chunk   a JSON object with choices             the chunk in hub form
+    note    a JSON object without choices          none: its usage is kept for the end, other keys for the next chunk
+    done    `[DONE]`                               the terminal that `completeness` decides
+    error   an object that reports an error        a fault
+    text    a bare line that is not JSON           a fault
+    broken  anything else                          a fault
 
-While some choice has begun and not finished, a chunk of text may be known by its bytes (`chunk_template`). Nothing
+While a choice has begun and not finished, a chunk of text may be recognized by its bytes (`chunk_template`). Nothing
 follows a terminal.
 
-Under the policies `repair` and `strict` chunks are normalized one by one (`chunk_normalizer`). A chunk that needed no
-change keeps its original bytes.
+Under the policies `repair` and `strict`, chunks are normalized one by one (`chunk_normalizer`). An unchanged chunk
+keeps its original bytes.
 """
 
 from __future__ import annotations
@@ -44,8 +47,7 @@ _DONE = b"[DONE]"
 
 
 class ChoiceStreamReader(StreamReaderBase):
-    """`read_stream` of a protocol whose chunks have choices: see the module's docstring. A subclass names what
-    normalizes the choices."""
+    """`read_stream` of a protocol whose chunks have choices. A subclass sets `protocol`, its choice normalizer."""
 
     wrong_event = "a stream event that is not a JSON object"
     protocol: ClassVar[type[ChoiceNormalizer]]
@@ -60,10 +62,10 @@ class ChoiceStreamReader(StreamReaderBase):
         )
 
     def choices_per_prompt(self, request: JsonObject) -> int | None:
-        """How many choices a prompt of the request has, if there may be several prompts."""
+        """The number of choices per prompt, for a protocol that allows several prompts; else None."""
         return None
 
-    def _item(self, item: Item) -> list[Output]:
+    def _process_item(self, item: Item) -> list[Output]:
         is_event = isinstance(item, Event)
         if isinstance(item, Event):
             data = item.data
@@ -75,7 +77,7 @@ class ChoiceStreamReader(StreamReaderBase):
             body = orjson.loads(data)
         except orjson.JSONDecodeError:
             body = None
-        # A payload over several data lines holds line ends, which would tear the event apart when written again.
+        # If a payload spans several data lines, its line ends would split the event when its bytes are written.
         raw = data if is_event and b"\n" not in data else None
         kind, payload = _classify(data, body, is_event)
         try:
@@ -85,40 +87,40 @@ class ChoiceStreamReader(StreamReaderBase):
 
     # Handlers
 
-    def _chunk(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+    def _handle_chunk(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         if self._validates_natively and not self._native.accepts(body):
             self._record_violation(body)
         normalizer = self._normalizer
         if not self._normalizes:
-            normalizer.watch(body)
+            normalizer.track_choices(body)
             return [Chunk(body, raw)]
         same = normalizer.normalize(body)
         self._template = None
         if not self._completeness.is_complete:
             if raw is not None and not self._validates_natively:
-                normalizer.remember(body, raw, same)
+                normalizer.learn_template(body, raw, same)
             self._template = normalizer.template
         ending = normalizer.split_ending(body)
         if ending is not None:
             return [Chunk(body), Chunk(ending)]
         return [Chunk(body, raw if same else None)]
 
-    def _note(self, body: JsonObject, raw: bytes | None) -> list[Output]:
-        """An event without choices: usage, or a vendor's remarks."""
+    def _handle_note(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+        """Handle an event without choices: usage, or keys of the vendor's own."""
         if not self._normalizes:
             return [Chunk(body, raw)]
-        self._normalizer.hold(body)
+        self._normalizer.hold_event(body)
         self._template = self._template and self._normalizer.template
         return []
 
     def _conclude(self, cut: Fault | None = None) -> list[Output]:
         outputs = super()._conclude(cut)
-        usage = self._normalizer.usage_chunk() if self._normalizes and isinstance(outputs[0], End) else None
+        usage = self._normalizer.make_usage_chunk() if self._normalizes and isinstance(outputs[0], End) else None
         return [Chunk(usage), *outputs] if usage else outputs
 
 
 def _classify(data: bytes, body: Any, is_event: bool) -> tuple[Class, Any]:
-    """The class of an item, and the argument of its handler; `body` is its parsed JSON, None if it is none."""
+    """The class of an item, and the argument of its handler; `body` is its parsed JSON, None if it is not JSON."""
     if data == _DONE:
         return "done", None
     if body is None:
@@ -136,10 +138,10 @@ def _classify(data: bytes, body: Any, is_event: bool) -> tuple[Class, Any]:
 _Handler: TypeAlias = Callable[[ChoiceStreamReader, Any, bytes | None], list[Output]]
 
 _HANDLERS: dict[Class, _Handler] = {
-    "chunk": ChoiceStreamReader._chunk,
-    "note": ChoiceStreamReader._note,
-    "done": ChoiceStreamReader._done,
-    "error": ChoiceStreamReader._error,
-    "text": ChoiceStreamReader._text,
-    "broken": ChoiceStreamReader._broken,
+    "chunk": ChoiceStreamReader._handle_chunk,
+    "note": ChoiceStreamReader._handle_note,
+    "done": ChoiceStreamReader._handle_done,
+    "error": ChoiceStreamReader._handle_error,
+    "text": ChoiceStreamReader._handle_text,
+    "broken": ChoiceStreamReader._handle_broken,
 }

@@ -1,8 +1,8 @@
-"""Keeping the chunks of one stream uniform: what chat and completions share.
+"""Brings the chunks of one stream, of chat or completions, into hub form.
 
-One envelope in every chunk, usage in a chunk of its own and only if the client asked for it, a finish reason in a
-chunk after the last text. What the choices hold, the protocol's ChoiceNormalizer knows. All methods alter the chunk in
-place; those that return a bool return True if it was left as it came.
+Every chunk gets the same envelope. Usage gets a chunk of its own, and only if the client asked for it. A finish reason
+gets a chunk after the last text. The protocol's ChoiceNormalizer normalizes the choices. All methods alter the chunk in
+place; those that return a bool return True if nothing changed.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from .usage import UsageTally
 
 __all__ = ["ChunkNormalizer"]
 
-_MOST_TEMPLATES = 8  # of a stream, made one after the other
+_MOST_TEMPLATES = 8  # per stream
 _PLACE = ("choices",)
 
 
 class ChunkNormalizer:
-    """`template` is that of the chunk of text that came last. `choices_per_prompt` is how many choices a prompt has,
-    if there may be several prompts."""
+    """The normalizer of one stream.
+
+    `template` is the template of the last chunk of text, if there is one. `choices_per_prompt` is the number of choices
+    per prompt, if the request may have several prompts.
+    """
 
     def __init__(
         self,
@@ -51,23 +54,25 @@ class ChunkNormalizer:
         self._kind = protocol.chunk_object
         self._envelope: JsonObject = {}
         self._held: JsonObject = {}
-        self._is_one_off = False  # the chunk that was normalized last holds more than the next of its kind
+        self._is_one_off = False  # the last chunk holds keys that later ones will not have
         self._usage = UsageTally(choices_per_prompt)
         self._wants_usage = wants_usage(ctx.request)
         self._templates_left = _MOST_TEMPLATES
 
     def normalize(self, body: JsonObject) -> bool:
-        """Bring a chunk with choices into hub form. Raises Fault if a finish reason reports one, or if the chunk cannot
-        be normalized."""
+        """Bring a chunk with choices into hub form.
+
+        Raises Fault if a finish reason reports a failure, or if the chunk cannot be normalized.
+        """
         same = self._set_envelope(body)
-        for choice in _indexed(body):
+        for choice in _check_choices(body):
             if "index" not in choice:
                 choice["index"], same = 0, False
             index = choice["index"]
-            self._completeness.see(index)
+            self._completeness.add_choice(index)
             same &= self._choices.normalize_piece(body, choice, index)
             if choice["finish_reason"] is not None:
-                self._completeness.finish(index)
+                self._completeness.finish_choice(index)
         same &= self._take_usage(body)
         self._is_one_off = bool(self._held)
         if self._held:
@@ -80,19 +85,24 @@ class ChunkNormalizer:
         self._is_one_off = True
         return False
 
-    def watch(self, body: JsonObject) -> bool:
-        """Only follow which choices have finished, for policies that leave replies as they are. Raises Fault."""
-        for choice in _indexed(body):
+    def track_choices(self, body: JsonObject) -> bool:
+        """Record which choices have begun and finished, for policies that leave chunks unchanged.
+
+        Raises Fault if a choice is invalid, or its finish reason reports a failure.
+        """
+        for choice in _check_choices(body):
             index = choice.get("index", 0)
-            self._completeness.see(index)
+            self._completeness.add_choice(index)
             if choice.get("finish_reason"):
                 self._rules.finish_reason(body, choice, self._ctx)
-                self._completeness.finish(index)
+                self._completeness.finish_choice(index)
         return True
 
-    def remember(self, body: JsonObject, raw: bytes, same: bool) -> None:
-        """Make a template of a chunk that was normalized from `raw` (`same`: without a change). Whatever normalized it,
-        and made it valid, does the same for the next one that matches; most chunks of a stream do."""
+    def learn_template(self, body: JsonObject, raw: bytes, same: bool) -> None:
+        """Make a template of a chunk that was normalized from `raw`; `same`: nothing changed.
+
+        A later chunk that matches the template would be normalized in the same way, and would be valid too.
+        """
         if not self._templates_left or self._is_one_off or len(body["choices"]) != 1:
             return
         if self._choices.is_only_text(body["choices"][0]):
@@ -100,16 +110,15 @@ class ChunkNormalizer:
             self._templates_left -= 1
 
     def split_ending(self, body: JsonObject) -> JsonObject | None:
-        """The chunk that comes after the one normalized last, with the finish reasons that it should not hold; None
-        if there are none."""
+        """Move finish reasons that come with text into a second chunk, and return it; None if there are none."""
         endings = self._choices.split_endings(body)
         if not endings:
             return None
         usage = {"usage": None} if "usage" in body else {}
         return {**self._envelope, **usage, "choices": endings}
 
-    def hold(self, body: JsonObject) -> None:
-        """Take an event without choices: its usage is tallied, other keys are added to the next chunk."""
+    def hold_event(self, body: JsonObject) -> None:
+        """Keep an event without choices: its usage for the end of the stream, other keys for the next chunk."""
         self._usage.add(body.pop("usage", None), [])
         body.pop("choices", None)
         for key in ENVELOPE:
@@ -118,8 +127,8 @@ class ChunkNormalizer:
             self._held.update(body)
             self.template = None
 
-    def usage_chunk(self) -> JsonObject | None:
-        """The chunk with the usage that ends the stream, if the client asked for it and the provider reported it."""
+    def make_usage_chunk(self) -> JsonObject | None:
+        """Make the last chunk, with the usage; None if the client did not ask for it or the provider reported none."""
         usage = self._usage.total()
         if usage is None or not self._wants_usage:
             return None
@@ -128,7 +137,7 @@ class ChunkNormalizer:
     def _set_envelope(self, body: JsonObject) -> bool:
         envelope = self._envelope
         if not envelope:
-            envelope = self._envelope = self._choices.envelope(body, self._kind)
+            envelope = self._envelope = self._choices.make_envelope(body, self._kind)
         if (
             body.get("id") == envelope["id"]
             and body.get("created") == envelope["created"]
@@ -137,7 +146,7 @@ class ChunkNormalizer:
         ):
             return True
         body.update(envelope)
-        self._changes.record_conversion(_PLACE, "id, created, object and model are the same in every chunk")
+        self._changes.record_conversion(_PLACE, "every chunk gets the same id, created, object and model")
         return False
 
     def _take_usage(self, body: JsonObject) -> bool:
@@ -151,11 +160,11 @@ class ChunkNormalizer:
         return "usage" not in body or body.pop("usage", self) is self
 
 
-def _indexed(body: JsonObject) -> list[JsonObject]:
-    """The choices, once it is sure that each has an index of its own. Raises Fault."""
+def _check_choices(body: JsonObject) -> list[JsonObject]:
+    """The choices. Raises Fault unless each is an object whose index, if it has one, is an integer."""
     choices: list[JsonObject] = body["choices"]
     for choice in choices:
         if type(choice) is not dict or type(choice.get("index", 0)) is not int:
-            message = f"the provider sent an event with a choice that is none: {str(choice)[:100]}"
+            message = f"the provider sent an event with an invalid choice: {str(choice)[:100]}"
             raise Fault("upstream_invalid_response", message, code="upstream_invalid_event")
     return choices

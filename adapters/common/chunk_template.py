@@ -1,11 +1,11 @@
-"""The bytes of a chunk of text, so that the next one of its kind need not be parsed, normalized and validated.
+"""Recognizes chunks of text by their bytes, so that they need not be parsed, normalized and validated.
 
-Most chunks of a stream have the same bytes but for the text. In a JSON text one JSON string can take the place of
-another, and nothing else changes: so a chunk matches the template if it begins and ends like the first one, with one
-JSON string in between. That the string is the text of the choice is tried out when the template is made.
+Most chunks of a stream differ only in their text. If one JSON string replaces another in a JSON document, nothing else
+changes. So a chunk matches the template if it begins and ends with the same bytes as the first one, with one JSON
+string in between. When the template is made, a trial text proves that this string is the text of the choice.
 
-A run is such chunks one after the other, as `data: ` blocks. It is cut apart at the bytes between two texts. That each
-part is the inside of one JSON string is seen from its bytes; the parts are not decoded until their text is needed.
+A run is a sequence of matching chunks, each one a `data: ` block. It is split at the bytes between two texts. A regular
+expression proves that each part is the inside of one JSON string. The parts are decoded only if their text is needed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ _HEAD, _TAIL = b"data: ", b"\n\n"  # of an event
 _INSIDE = re.compile(
     rb'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u(?:[0-9a-ce-fA-CE-F][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}))*+'
 )
-"""What may be between the quotes of a JSON string; the halves of a surrogate pair are left to the JSON parser. Several
-such texts joined by spaces match, and nothing else does: no escape goes on behind a space."""
+"""Matches what may be between the quotes of a JSON string, except escaped surrogates, which the JSON parser handles.
+
+It matches several texts joined by spaces only if it matches each of them, because no escape contains a space."""
 
 
 class ChunkTemplate:
-    """The bytes before and after a text, and the chunk in hub form that they make with one."""
+    """The bytes before and after the text of a chunk, and the chunk in hub form."""
 
     __slots__ = (
         "_after",
@@ -55,9 +56,11 @@ class ChunkTemplate:
 
     @classmethod
     def learn(cls, body: JsonObject, raw: bytes, same: bool, place: tuple[str, ...]) -> ChunkTemplate | None:
-        """The template of a chunk of text; None if it has no text, or no place for another. `body` is the chunk in hub
-        form, which was made from `raw`; `same` says that nothing was changed. `place` is the path of the text inside
-        its choice; its holder has nothing else."""
+        """Make the template of a chunk of text; None if the chunk has no text, or its text cannot be replaced.
+
+        `body` is the chunk in hub form, `raw` the JSON that it was read from; `same`: normalizing changed nothing.
+        `place` is the path of the text inside its choice; the object at its end has no other key.
+        """
         path: Path = ("choices", 0, *place)
         said = lookup(body, path)
         if type(said) is not str:
@@ -74,7 +77,7 @@ class ChunkTemplate:
         return cls(before, after, body, same, path) if tried == wanted else None
 
     def match(self, raw: bytes) -> Chunk | None:
-        """The chunk in these bytes, the data of one event, if they match."""
+        """The chunk in the data of one event; None if the bytes do not match."""
         if not (raw.startswith(self._before) and raw.endswith(self._after)):
             return None
         try:
@@ -86,23 +89,23 @@ class ChunkTemplate:
         return Chunk(body, raw if self._same else None)
 
     def match_run(self, data: bytes, at: int) -> tuple[DeltaRun, int] | None:
-        """The matching events that begin at this place, as far as they go, and the place behind them."""
+        """The run of matching events that begins at the offset `at`, and the offset after it; None if there is none."""
         head, tail = self._head, self._tail
         if not data.startswith(head, at):
             return None
         if data.endswith(tail) and _INSIDE.fullmatch(data, at + len(head), len(data) - len(tail)):
-            return self._run(data[at:], [data[at + len(head) : -len(tail)]], len(data))
+            return self._make_run(data[at:], [data[at + len(head) : -len(tail)]], len(data))
         *blocks, last = data[at + len(_HEAD) :].split(_TAIL + _HEAD)
         if last.endswith(_TAIL):
             blocks.append(last[: -len(_TAIL)])
-        texts = self._texts(blocks)
+        texts = self._match_texts(blocks)
         if not texts or not _INSIDE.fullmatch(b" ".join(texts)):
             return None
         end = at + len(texts) * (len(head) + len(tail)) + sum(map(len, texts))
-        return self._run(data[at:end], texts, end)
+        return self._make_run(data[at:end], texts, end)
 
-    def _texts(self, blocks: list[bytes]) -> list[bytes]:
-        """The texts in the first of these JSON texts, as far as they match."""
+    def _match_texts(self, blocks: list[bytes]) -> list[bytes]:
+        """The texts of the leading blocks that match; each block is the JSON of one event."""
         before, after = self._before, self._after
         start, end = len(before), -len(after)
         texts = []
@@ -112,8 +115,8 @@ class ChunkTemplate:
             texts.append(block[start:end])
         return texts
 
-    def _run(self, data: bytes, texts: list[bytes], end: int) -> tuple[DeltaRun, int] | None:
-        """The run of these texts, which `data` is the events of, and `end`."""
+    def _make_run(self, data: bytes, texts: list[bytes], end: int) -> tuple[DeltaRun, int] | None:
+        """The run of these texts, and `end`; None if `data`, the events, is not UTF-8."""
         if not _is_utf8(data):
             return None
         return DeltaRun(self._body, self._place, texts, data if self._same else None), end

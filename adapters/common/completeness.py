@@ -1,6 +1,6 @@
-"""Is a provider's answer complete? This module decides it, alone, for whole replies and for streams of every protocol.
+"""Decides whether a provider's answer is complete: whole replies and streams, for every protocol.
 
-Theory. An answer is complete once it says how it ended:
+No other module decides it. Theory of operation. An answer is complete if it states how it ended:
 
     protocol            says it with                               in a whole reply        in a stream
     ------------------  -----------------------------------------  ----------------------  ---------------------------
@@ -8,10 +8,9 @@ Theory. An answer is complete once it says how it ended:
     responses           a status that is no longer under way       `check_status`          `ResponseCompleteness`: one
                                                                                            of the four terminal events
 
-If the answer is translated into a protocol that has room for one choice (`Context.needs_first_choice`), choice 0 has
-to be among the choices as well. Nothing else proves anything: `[DONE]` and a clean end of the bytes may follow half an
-answer, and may be missing behind a whole one. A stream reader reports each sign of an end, and `conclude` answers with
-the stream's terminal:
+If the answer is translated into a protocol with one choice (`Context.needs_first_choice`), it must also have choice 0.
+Nothing else proves completeness: `[DONE]` or a clean end of the bytes may follow half an answer, and may be missing
+after a whole one. A stream reader reports each sign of an end, and `conclude` returns the stream's terminal:
 
     sign                                                           complete     incomplete
     -------------------------------------------------------------  -----------  -----------------------------
@@ -19,8 +18,8 @@ the stream's terminal:
     the bytes do not end cleanly: `cut` is the fault               End          that fault
     the bytes end inside an event that cannot be read (`torn`)     that fault, or `upstream_truncated`
 
-A reader returns that terminal, once and last. Translators and writers pass it on: they never turn an End into a Fault
-or a Fault into an End.
+A reader returns the terminal once, as its last output. Translators and writers pass it on: they never turn an End into
+a Fault or a Fault into an End.
 """
 
 from __future__ import annotations
@@ -39,28 +38,30 @@ __all__ = [
     "check_finish_reason",
     "check_first_choice",
     "check_status",
-    "outputs_of_reply",
+    "to_stream_outputs",
 ]
 
 _UNDER_WAY = ("queued", "in_progress")
 
 
 class Completeness(ABC):
-    """What one stream has shown of its end."""
+    """Tracks whether one stream is complete."""
 
     __slots__ = ()
 
     missing: ClassVar[str]
-    """What an incomplete stream lacks, for its message."""
+    """What an incomplete stream lacks, for the message of its fault."""
 
     @property
     @abstractmethod
     def is_complete(self) -> bool:
-        """True if the answer has said how it ended."""
+        """True once the answer has stated how it ended."""
 
     def conclude(self, cut: Fault | None = None, *, torn: bool = False) -> End | Fault:
-        """The terminal of a stream that has shown a sign of its end. `cut` says how the bytes ended, if not cleanly;
-        `torn` that they ended inside an event that cannot be read."""
+        """The terminal of a stream that has shown a sign of its end: an End, or the Fault of an incomplete stream.
+
+        `cut` is the fault of bytes that did not end cleanly. `torn`: they ended inside an event that cannot be read.
+        """
         if torn:
             return cut or _truncated("the provider's stream ended in the middle of an event")
         if not self.is_complete:
@@ -69,7 +70,7 @@ class Completeness(ABC):
 
 
 class ChoiceCompleteness(Completeness):
-    """The stream of a protocol whose chunks have choices."""
+    """Completeness of a stream whose chunks have choices: every choice that has begun has a finish reason."""
 
     __slots__ = ("_needs_first", "_seen", "_unfinished")
 
@@ -84,17 +85,18 @@ class ChoiceCompleteness(Completeness):
     def is_complete(self) -> bool:
         return bool(self._seen) and not self._unfinished
 
-    def see(self, index: int) -> None:
-        """The stream has shown this choice; it has not finished if this is the first time."""
+    def add_choice(self, index: int) -> None:
+        """Record that the stream has shown this choice."""
         if index not in self._seen:
             self._seen.add(index)
             self._unfinished.add(index)
 
-    def finish(self, index: int) -> None:
-        """This choice has its finish reason."""
+    def finish_choice(self, index: int) -> None:
+        """Record that this choice has its finish reason."""
         self._unfinished.discard(index)
 
     def conclude(self, cut: Fault | None = None, *, torn: bool = False) -> End | Fault:
+        """The terminal, as in the base class; a Fault too if choice 0 is needed and has not come."""
         terminal = super().conclude(cut, torn=torn)
         if isinstance(terminal, End) and self._needs_first and 0 not in self._seen:
             return _no_first_choice()
@@ -102,11 +104,11 @@ class ChoiceCompleteness(Completeness):
 
 
 class ResponseCompleteness(Completeness):
-    """The stream of Responses."""
+    """Completeness of a Responses stream: one of the four terminal events has come."""
 
     __slots__ = ("_has_terminal",)
 
-    missing = "the response did: no event said how it ended"
+    missing = "the response was complete: no terminal event came"
 
     def __init__(self) -> None:
         self._has_terminal = False
@@ -116,12 +118,12 @@ class ResponseCompleteness(Completeness):
         return self._has_terminal
 
     def finish(self) -> None:
-        """The stream has shown one of the four terminal events."""
+        """Record that one of the four terminal events has come."""
         self._has_terminal = True
 
 
 def check_finish_reason(choice: JsonObject) -> Any:
-    """The provider's own finish reason of a choice in a whole reply. Raises Fault if there is none."""
+    """Return the provider's own finish reason of a choice in a whole reply. Raises Fault if there is none."""
     native = choice.get("finish_reason")
     if not native:
         raise _truncated("the provider's answer has no finish reason: it may be incomplete")
@@ -129,21 +131,23 @@ def check_finish_reason(choice: JsonObject) -> Any:
 
 
 def check_first_choice(choices: list[JsonObject], ctx: Context) -> None:
-    """Raise Fault if the answer is to be translated into a protocol with one choice, and choice 0 is not in it."""
+    """Check that choice 0 is there if the client's protocol has only one choice. Raises Fault if it is missing."""
     if ctx.needs_first_choice and all(choice["index"] != 0 for choice in choices):
         raise _no_first_choice()
 
 
 def check_status(response: JsonObject) -> None:
-    """Raise Fault for a whole response that has not ended. dragoman asks for no response in the background, so one
-    that is under way was cut short."""
+    """Check that a whole response has ended. Raises Fault if its status is `queued` or `in_progress`.
+
+    dragoman never requests background responses, so such a response was cut short.
+    """
     status = response.get("status")
     if status in _UNDER_WAY and not response.get("error"):
         raise _truncated(f"the provider's answer is still {status}: it may be incomplete")
 
 
-def outputs_of_reply(chunks: list[JsonObject]) -> list[Output]:
-    """The stream made of a whole reply, whose reader has found it complete."""
+def to_stream_outputs(chunks: list[JsonObject]) -> list[Output]:
+    """The outputs of a stream made from a complete whole reply: its chunks, then an End."""
     return [*(Chunk(chunk) for chunk in chunks), End()]
 
 

@@ -1,4 +1,4 @@
-"""Rewrites of a chat request's parameters that several dialects ask for. They alter the writer's own body."""
+"""Rewrites of a chat request's parameters that several dialects need. They alter the writer's own copy of the body."""
 
 from __future__ import annotations
 
@@ -12,32 +12,35 @@ __all__ = ["clamp_effort", "copy_request", "drop_stream_options", "rename_token_
 
 
 def copy_request(request: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> JsonObject:
-    """The writer's own copy of a hub request, without what the target is configured to lack."""
+    """Copy a hub request, without the parameters that the target is configured to lack.
+
+    `hub` names the hub's schema. Raises Fault if the policy refuses to drop such a parameter.
+    """
     body = dict(request)
     drop_lacking(body, ctx, hub)
     return body
 
 
 def rename_token_limit(body: JsonObject, ctx: Context) -> None:
-    """`max_completion_tokens` under its older name, for targets that only know that one."""
+    """Rename `max_completion_tokens` to `max_tokens`, for targets that only know the older name."""
     if "max_completion_tokens" not in body:
         return
     if "max_tokens" in body:
-        ctx.receipt.record_drop(("max_tokens",), "max_completion_tokens takes its place", "form")
+        ctx.receipt.record_drop(("max_tokens",), "max_completion_tokens replaces it", "form")
         remove(body, ("max_tokens",))
     ctx.receipt.record_rename(("max_completion_tokens",), ("max_tokens",), "the target's name for it")
     body["max_tokens"] = body.pop("max_completion_tokens")
 
 
 def drop_stream_options(body: JsonObject, ctx: Context) -> None:
-    """Drop `stream_options`, toward providers that report usage in streams unasked: the reader brings it in form."""
+    """Drop `stream_options`, for providers that always report usage in streams; the reader normalizes it."""
     if "stream_options" in body:
-        ctx.receipt.record_drop(("stream_options",), "served by dragoman itself", "form")
+        ctx.receipt.record_drop(("stream_options",), "dragoman sends the usage itself", "form")
         remove(body, ("stream_options",))
 
 
 def wants_usage(request: JsonObject) -> bool:
-    """True if the client asked for a usage chunk at the end of its stream."""
+    """Whether the client asked for a usage chunk at the end of its stream."""
     options = request.get("stream_options")
     return isinstance(options, dict) and options.get("include_usage") is True
 
@@ -49,7 +52,11 @@ def clamp_effort(
     path: tuple[str, ...] = ("reasoning_effort",),
     hub: str = HUB_CHAT,
 ) -> None:
-    """Set the reasoning effort to the nearest level that the target has; `none` is dropped if it has no such level."""
+    """Set the reasoning effort at `path` to the nearest level that the target has.
+
+    The levels are the `enum` in the schema of `validator`, their order is that of the schema `hub`. If the target lacks
+    `none`, the parameter is dropped.
+    """
     effort = lookup(body, path)
     levels = _levels(_rule(validator.schema, path))
     if effort is None or not levels or effort in levels:
@@ -65,7 +72,7 @@ def clamp_effort(
 
 
 def _rule(schema: JsonObject, path: tuple[str, ...]) -> JsonObject:
-    """What a schema says of the property at a path."""
+    """The schema of the property at a path; empty if there is none."""
     rule: JsonObject = schema
     for name in path:
         if "$ref" in rule:

@@ -1,4 +1,4 @@
-"""The last repair of a reply or event: keys that may be null are filled, nulls that may not be are taken out."""
+"""The last repair of a reply or an event: missing nullable keys become null, forbidden nulls are removed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dragoman.adapters.validation import Validator, Violation
 
 __all__ = ["REPAIRED", "repair", "repair_event"]
 
-REPAIRED = "keys that may be null are filled, nulls that may not be are left out"
+REPAIRED = "missing keys that may be null are set to null; other nulls are removed"
 """The reason of the change, for receipts."""
 
 _ROUNDS = 3
 
 
 def repair(body: JsonObject, validator: Validator) -> Violation | None:
-    """Alter `body` until the validator accepts it; the violation that remains, or None."""
+    """Repair `body` in place until the validator accepts it. Returns the violation that remains, or None."""
     for _ in range(_ROUNDS):
         violations = list(validator.violations(body))
         if not violations:
@@ -29,7 +29,7 @@ def repair(body: JsonObject, validator: Validator) -> Violation | None:
 
 
 def repair_event(body: JsonObject, validator: Validator) -> None:
-    """The same for an event of a stream. Raises Fault if a violation remains."""
+    """Repair an event of a stream in place. Raises Fault if a violation remains."""
     violation = repair(body, validator)
     if violation is not None:
         message = f"the provider sent an event that cannot be repaired: {violation.message}"

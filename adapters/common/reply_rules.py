@@ -1,4 +1,4 @@
-"""What a dialect says about its replies: data for the readers of replies and streams."""
+"""The rules of a dialect's replies: data for the readers of replies and streams."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ CHAT_FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter
 class ReplyRules:
     """How to read a dialect's replies.
 
-    `words` are its error codes, for error objects in place of a reply. `finish` maps its finish reasons to the hub's; a
-    rule that is a function gets (body, choice, ctx) and may raise Fault. `known` are the hub's own.
-    `to_hub_forms` alters an event of Responses, or `{"response": ...}` for a whole response, if the dialect has other
-    forms than the hub; it returns True if it altered anything.
-    `empty_arguments_come_first`: a tool call's first delta may carry `{}` before the real arguments.
+    `words` are the dialect's error codes, for error objects sent instead of a reply. `finish` maps its finish reasons
+    to the hub's; a rule may be a function of (body, choice, ctx), which may raise Fault. `known` are the hub's own
+    finish reasons. `empty_arguments_come_first`: a tool call's first delta may carry `{}` before the real arguments.
+    `to_hub_forms` converts an event of Responses in place, or `{"response": ...}` for a whole response, if the
+    dialect's forms differ from the hub's; it returns True if it changed anything.
     """
 
     dialect: str
@@ -36,7 +36,10 @@ class ReplyRules:
     to_hub_forms: Callable[[JsonObject], bool] | None = None
 
     def finish_reason(self, body: JsonObject, choice: JsonObject, ctx: Context) -> str:
-        """The hub's word for the choice's finish reason; a word that no table has reads as `stop`. Raises Fault."""
+        """The hub's finish reason for the choice's; an unknown one becomes `stop`.
+
+        Raises Fault if the dialect's rule says that the finish reason reports a failure.
+        """
         native = str(choice["finish_reason"])
         rule = self.finish.get(native)
         if callable(rule):
@@ -44,5 +47,5 @@ class ReplyRules:
         return rule or (native if native in self.known else "stop")
 
     def read_fault(self, reply: Reply, ctx: Context) -> Fault:
-        """The fault in a provider's answer, whatever its form."""
+        """Read an error reply of the provider, in any of its forms."""
         return read_fault(reply, ctx, self.words)

@@ -1,4 +1,4 @@
-"""What the readers of all protocols' whole replies share: errors that come as replies, and the provider's schema."""
+"""Checks of whole replies that all protocols share: errors sent as replies, and the provider's own schema."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ _ERROR_KEYS = ("error_code", "error_type", "detail", "err_msg", "external_model_
 
 
 def reports_error(body: JsonObject) -> bool:
-    """True if the body reports an error, whatever its status said."""
+    """Whether the body reports an error, whatever the HTTP status was."""
     if body.get("error"):
         return True
     return "choices" not in body and any(key in body for key in _ERROR_KEYS)
 
 
 def validate_natively(body: JsonObject, native: Validator, ctx: Context) -> None:
-    """Count violations of the provider's own schema, or, under the policy `strict`, raise the first as a Fault."""
+    """Count violations of the provider's own schema in the receipt.
+
+    Raises Fault for the first violation under the policy `strict`.
+    """
     for violation in () if native.accepts(body) else native.violations(body):
         if ctx.target.policy.replies == "strict":
             raise invalid_reply(violation.message)
@@ -27,6 +30,6 @@ def validate_natively(body: JsonObject, native: Validator, ctx: Context) -> None
 
 
 def invalid_reply(message: str) -> Fault:
-    """The fault of a reply that cannot be brought into hub form."""
-    text = f"the provider sent a reply that is not valid: {message}"
+    """Make the fault of a reply that cannot be brought into hub form."""
+    text = f"the provider sent an invalid reply: {message}"
     return Fault("upstream_invalid_response", text, code="upstream_invalid_response")

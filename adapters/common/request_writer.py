@@ -1,4 +1,4 @@
-"""`write_request` from data: what a dialect's requests need beyond the hub's form."""
+"""Makes a dialect's `write_request` from data."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .parameters import copy_request
 __all__ = ["RequestOptions", "Rewrite", "request_writer"]
 
 Rewrite: TypeAlias = Callable[[JsonObject, Context], None]
-"""Alters the body of a request, the writer's own copy. Raises Fault."""
+"""Alters the writer's own copy of a request's body. Raises Fault if the target cannot serve the request."""
 
 
 class RequestOptions(TypedDict, total=False):
     """How a dialect's requests differ from the hub's. All keys are optional.
 
-    `path` follows the provider's base address. `rewrite` alters the body before it is fitted to the dialect's schema.
-    `extras` says what to do with extra parameters, for all requests or for each. `names_model` is false if the body
-    keeps the model that the hub request names, because the address names the target's. `make_call` makes the call of a
-    body that fits; without it the call is a POST of the body to `path`.
+    `path` is appended to the provider's base address. `rewrite` alters the body before it is fitted to the dialect's
+    schema. `extras` decides what happens to extra parameters, for all requests or for each. `names_model` is false if
+    the address names the target's model, so that the body keeps the model of the hub request. `make_call` makes the
+    call from the fitted body; without it, the call is a POST of the body to `path`.
     """
 
     path: str
@@ -34,7 +34,7 @@ class RequestOptions(TypedDict, total=False):
 
 
 def request_writer(schema: str, hub: str, **options: Unpack[RequestOptions]) -> Callable[[JsonObject, Context], Call]:
-    """`write_request` of a dialect: `schema` is its request schema, `hub` that of the hub's requests."""
+    """Make the `write_request` of a dialect; `schema` and `hub` name the dialect's and the hub's request schemas."""
     path, rewrite, extras = options.get("path", ""), options.get("rewrite"), options.get("extras", "keep")
     names_model, make_call = options.get("names_model", True), options.get("make_call")
 

@@ -1,13 +1,13 @@
-"""What the readers of all protocols' streams share: from bytes to items, and the ways in which a stream ends.
+"""The base class of stream readers: it frames bytes into items, and ends the stream exactly once.
 
-Theory of operation. A reader frames the bytes into items and hands each to its protocol's `_item`. Most of a stream is
-chunks that differ in nothing but their text. A protocol that recognizes them by their bytes sets `_template`; then all
-that come in one read are one DeltaRun, and are not framed. A read may hold a whole stream: its first events are taken
-one by one, until there is a template.
+Theory of operation. A reader frames the bytes into items and hands each to its protocol's `_process_item`. Most chunks
+of a stream differ only in their text. If a protocol recognizes such chunks by their bytes, it sets `_template`: all
+matching chunks of one read then become one DeltaRun, without framing. One read may hold a whole stream, so its first
+events are framed one by one until there is a template.
 
-What ends a stream, `completeness` decides: the reader reports `[DONE]` and the end of the bytes to it. Errors, stray
-text and events that cannot be read are faults in themselves, and end the stream too. An event that is left unfinished
-at the end of the bytes counts if it can be read; else that it was torn is the fault.
+`completeness` decides how a stream ends: the reader reports `[DONE]` and the end of the bytes to it. An error, stray
+text or an event that cannot be read is a fault, and ends the stream too. If the bytes end inside an event, the event
+counts if it can be read. If it cannot, the fault says that the stream was truncated.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from .reply_rules import ReplyRules
 
 __all__ = ["StreamReaderBase"]
 
-_FIRST_EVENTS = 4  # of a read, that are taken one by one while none begins a run
+_FIRST_EVENTS = 4  # of a read: how many are framed one by one before the rest is framed at once
 _UNREADABLE = "upstream_invalid_event"
 
 
 class _Template(Protocol):
     def match(self, raw: bytes) -> Chunk | None:
-        """The chunk in these bytes, the data of one event."""
+        """The chunk in the data of one event; None if the bytes do not match."""
 
     def match_run(self, data: bytes, at: int) -> tuple[DeltaRun, int] | None:
-        """The run that begins at this place of the bytes, where an event begins, and the place behind it."""
+        """The run of events that begins at the offset `at`, and the offset after it; None if there is none."""
 
 
 class StreamReaderBase(ABC):
-    """A StreamReader. `wrong_event` is what an event that cannot be read is, for its message."""
+    """A StreamReader. `wrong_event` describes an event that cannot be read, for the message of its fault."""
 
     wrong_event: ClassVar[str]
 
     def __init__(self, rules: ReplyRules, ctx: Context, events: str, completeness: Completeness) -> None:
         """`events` names the schema of the provider's own events."""
-        self.ended = False
+        self.has_ended = False
         self._ctx = ctx
         self._rules = rules
         self._completeness = completeness
@@ -57,8 +57,8 @@ class StreamReaderBase(ABC):
         self._validates_natively = ctx.target.policy.replies in ("report", "strict")
 
     def receive(self, data: bytes) -> list[Output]:
-        """The outputs that these bytes complete, however the stream is cut into reads."""
-        if self.ended:
+        """The outputs that these bytes complete; the result does not depend on how the stream is split into reads."""
+        if self.has_ended:
             return []
         outputs: list[Output] = []
         at = 0
@@ -74,75 +74,75 @@ class StreamReaderBase(ABC):
                 end = data.find(b"\n\n", at) + 2
                 if end < 2 or end == len(data):
                     break
-                self._take(self._framer.feed(data[at:end]), outputs)
-                if self.ended:
+                self._process_items(self._framer.feed(data[at:end]), outputs)
+                if self.has_ended:
                     return outputs
                 at = end
             if at < len(data):
-                self._take(self._framer.feed(data[at:]), outputs)
+                self._process_items(self._framer.feed(data[at:]), outputs)
         except TooLong as error:
-            outputs += self._too_long(error)
+            outputs += self._fail_as_too_long(error)
         return outputs
 
     def close(self, cut: Fault | None = None) -> list[Output]:
-        """The outputs at the end of the bytes; `cut` says how they ended, if not cleanly."""
-        if self.ended:
+        """The last outputs of the stream; `cut` is the fault of bytes that did not end cleanly."""
+        if self.has_ended:
             return []
         outputs: list[Output] = []
         try:
             items = self._framer.close()
         except TooLong as error:
             if cut is None:
-                return self._too_long(error)
+                return self._fail_as_too_long(error)
             items = []
-        self._take(items, outputs)
-        if not self.ended:
+        self._process_items(items, outputs)
+        if not self.has_ended:
             return outputs + self._conclude(cut)
         last = outputs[-1]
-        if isinstance(last, Fault) and last.code == _UNREADABLE and _is_part(items[-1]):
+        if isinstance(last, Fault) and last.code == _UNREADABLE and _is_torn_event(items[-1]):
             outputs[-1] = self._completeness.conclude(cut, torn=True)
         return outputs
 
-    def _take(self, items: list[Item], outputs: list[Output]) -> None:
+    def _process_items(self, items: list[Item], outputs: list[Output]) -> None:
         for item in items:
-            outputs += self._item(item)
-            if self.ended:
+            outputs += self._process_item(item)
+            if self.has_ended:
                 return
 
     @abstractmethod
-    def _item(self, item: Item) -> list[Output]:
-        """The outputs of one item that the framer found. A terminal among them is made by `_conclude` or `_fail`."""
+    def _process_item(self, item: Item) -> list[Output]:
+        """The outputs of one item of the framer. Only `_conclude` and `_fail` make a terminal."""
 
     # What ends a stream
 
     def _conclude(self, cut: Fault | None = None) -> list[Output]:
-        """The stream has shown a sign of its end."""
+        """End the stream, which has shown a sign of its end. Returns the terminal that `completeness` decides."""
         terminal = self._completeness.conclude(cut)
         if isinstance(terminal, Fault):
             return self._fail(terminal)
-        self.ended = True
+        self.has_ended = True
         return [terminal]
 
     def _fail(self, fault: Fault) -> list[Output]:
-        self.ended = True
+        self.has_ended = True
         fault.locate(self._ctx.receipt)
         return [fault]
 
-    def _too_long(self, error: TooLong) -> list[Output]:
+    def _fail_as_too_long(self, error: TooLong) -> list[Output]:
         return self._fail(Fault("upstream_invalid_response", str(error), code="upstream_response_too_large"))
 
-    def _text(self, text: bytes, raw: bytes | None) -> list[Output]:
+    def _handle_text(self, text: bytes, raw: bytes | None) -> list[Output]:
         return self._fail(read_stray_text(text))
 
-    def _error(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+    def _handle_error(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         return self._fail(read_error_object(body, 200, self._rules.words))
 
-    def _broken(self, text: bytes, raw: bytes | None) -> list[Output]:
+    def _handle_broken(self, text: bytes, raw: bytes | None) -> list[Output]:
         shown = text[:200].decode("utf-8", "replace")
         message = f"the provider sent {self.wrong_event}: {shown!r}"
         return self._fail(Fault("upstream_invalid_response", message, code=_UNREADABLE))
 
-    def _done(self, _body: None, _raw: bytes | None) -> list[Output]:
+    def _handle_done(self, _body: None, _raw: bytes | None) -> list[Output]:
         return self._conclude()
 
     def _record_violation(self, body: JsonObject) -> None:
@@ -154,8 +154,8 @@ class StreamReaderBase(ABC):
             raise Fault("upstream_invalid_response", text, code=_UNREADABLE)
 
 
-def _is_part(item: Item) -> bool:
-    """True if a last, unfinished item is a part of an event, as opposed to a text that a provider ends with."""
+def _is_torn_event(item: Item) -> bool:
+    """Whether a last, unfinished item is part of an event, and not plain text that the provider ends with."""
     if not isinstance(item, Stray):
         return True
     name = item.text.partition(b":")[0]

@@ -1,4 +1,4 @@
-"""What the writers of all protocols' streams share: one terminal closes them, and deltas may come many at once."""
+"""The base class of stream writers: the first terminal closes a writer, and deltas may arrive coalesced."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["StreamWriterBase"]
 
 
 class StreamWriterBase(ABC):
-    """A StreamWriter. A subclass writes single chunks and the two terminals; one that can write coalesced deltas faster
-    than chunk by chunk overrides `_delta_run`."""
+    """A StreamWriter. A subclass encodes single chunks and the two terminals. If it can encode coalesced deltas faster
+    than chunk by chunk, it overrides `_encode_run`."""
 
     content_type = "text/event-stream"
 
@@ -28,20 +28,20 @@ class StreamWriterBase(ABC):
             self.dropped += count_events(output)
             return b""
         if isinstance(output, DeltaRun):
-            return self._delta_run(output)
+            return self._encode_run(output)
         if isinstance(output, Chunk):
-            return self._chunk(output)
+            return self._encode_chunk(output)
         self._closed = True
-        return self._end() if isinstance(output, End) else self._fault(output)
+        return self._encode_end() if isinstance(output, End) else self._encode_fault(output)
 
     @abstractmethod
-    def _chunk(self, chunk: Chunk) -> bytes: ...
+    def _encode_chunk(self, chunk: Chunk) -> bytes: ...
 
-    def _delta_run(self, run: DeltaRun) -> bytes:
-        return b"".join(map(self._chunk, run.chunks()))
-
-    @abstractmethod
-    def _end(self) -> bytes: ...
+    def _encode_run(self, run: DeltaRun) -> bytes:
+        return b"".join(map(self._encode_chunk, run.chunks()))
 
     @abstractmethod
-    def _fault(self, fault: Fault) -> bytes: ...
+    def _encode_end(self) -> bytes: ...
+
+    @abstractmethod
+    def _encode_fault(self, fault: Fault) -> bytes: ...

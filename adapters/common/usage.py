@@ -1,4 +1,4 @@
-"""Token counts in hub form, out of whatever a provider reports."""
+"""Normalizes and adds up the token counts that providers report."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ _OTHER_NAMES = {"input_tokens": "prompt_tokens", "output_tokens": "completion_to
 
 
 def normalize_usage(reported: Any) -> JsonObject | None:
-    """The three counts and their details, nulls and details that are no counts left out, a missing count computed
-    from the other two; None if the counts cannot be known. Databricks' flat `reasoning_tokens` moves into
-    `completion_tokens_details`."""
+    """Usage in hub form: the three token counts and their details; None if the counts are missing or invalid.
+
+    One missing count is computed from the other two. Nulls and invalid details are removed. Databricks' flat
+    `reasoning_tokens` moves into `completion_tokens_details`.
+    """
     if not isinstance(reported, dict):
         return None
     if _is_hub_form(reported):
@@ -26,11 +28,11 @@ def normalize_usage(reported: Any) -> JsonObject | None:
         _OTHER_NAMES.get(str(key), str(key)): value for key, value in reported.items() if value is not None
     }
     counts = [_count(usage.get(name)) for name in _COUNTS]
-    prompt, completion, total = _completed(counts)
+    prompt, completion, total = _complete_counts(counts)
     if prompt is None or completion is None or total is None:
         return None
     usage.update(prompt_tokens=prompt, completion_tokens=completion, total_tokens=total)
-    for name in _odd_details(usage):
+    for name in _list_invalid_details(usage):
         given = usage.pop(name)
         if isinstance(given, dict):
             usage[name] = {key: value for key, value in given.items() if is_count(value)}
@@ -41,7 +43,7 @@ def normalize_usage(reported: Any) -> JsonObject | None:
 
 
 def sum_usage(usages: list[JsonObject]) -> JsonObject:
-    """The counts of several replies together, details included; of what is no count the latest holds."""
+    """Add up the counts of several replies, details included. Of values that are not counts, the last one is kept."""
     total: JsonObject = {}
     for usage in usages:
         for name, value in usage.items():
@@ -54,16 +56,20 @@ def sum_usage(usages: list[JsonObject]) -> JsonObject:
 
 
 class UsageTally:
-    """Usage seen in a stream: counts in a chunk with choices are per choice, and the latest of each holds; counts in an
-    event of their own are for all. `of_each_prompt` is how many choices a prompt has, if there may be several."""
+    """The usage of one stream.
 
-    def __init__(self, of_each_prompt: int | None = None) -> None:
-        self._of_each_prompt = of_each_prompt
+    Counts in a chunk with choices belong to its first choice, and replace earlier ones. Counts in an event without
+    choices are those of the whole reply. `choices_per_prompt` is the number of choices per prompt, if the request may
+    have several prompts.
+    """
+
+    def __init__(self, choices_per_prompt: int | None = None) -> None:
+        self._choices_per_prompt = choices_per_prompt
         self._whole: JsonObject | None = None
         self._by_choice: dict[int, JsonObject] = {}
 
     def add(self, reported: Any, choices: list[JsonObject]) -> None:
-        """Take the usage that an event with these choices reports, in any form. Unknown forms are ignored."""
+        """Add the usage that an event with these choices reports, in any provider's form. Unknown forms are ignored."""
         usage = normalize_usage(reported)
         if usage is None:
             return
@@ -73,31 +79,33 @@ class UsageTally:
             self._whole = usage
 
     def total(self) -> JsonObject | None:
-        """All choices together: those of one prompt count the same prompt, and each its own completion."""
+        """The usage of the whole stream: each prompt counts once, every choice's completion counts."""
         if self._whole is not None or not self._by_choice:
             return self._whole
         parts = list(self._by_choice.values())
         if len(parts) == 1:
             return parts[0]
-        prompt = sum(self._prompts().values())
+        prompt = sum(self._count_prompt_tokens().values())
         completion = sum(part["completion_tokens"] for part in parts)
         return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
-    def _prompts(self) -> dict[int, int]:
-        """The tokens of each prompt."""
+    def _count_prompt_tokens(self) -> dict[int, int]:
+        """The number of tokens of each prompt, by its position."""
         found: dict[int, int] = {}
         for index, part in self._by_choice.items():
-            prompt = index // self._of_each_prompt if self._of_each_prompt else 0
+            prompt = index // self._choices_per_prompt if self._choices_per_prompt else 0
             found[prompt] = max(found.get(prompt, 0), part["prompt_tokens"])
         return found
 
 
 def _is_hub_form(usage: JsonObject) -> bool:
     complete = all(type(count := usage.get(name)) is int and count >= 0 for name in _COUNTS)
-    return complete and "reasoning_tokens" not in usage and None not in usage.values() and not _odd_details(usage)
+    return (
+        complete and "reasoning_tokens" not in usage and None not in usage.values() and not _list_invalid_details(usage)
+    )
 
 
-def _odd_details(usage: JsonObject) -> list[str]:
+def _list_invalid_details(usage: JsonObject) -> list[str]:
     return [name for name in _DETAILS if name in usage and not _are_counts(usage[name])]
 
 
@@ -109,7 +117,7 @@ def _count(value: Any) -> int | None:
     return int(value) if is_count(value) else None
 
 
-def _completed(counts: list[int | None]) -> list[int | None]:
+def _complete_counts(counts: list[int | None]) -> list[int | None]:
     prompt, completion, total = counts
     if total is None and prompt is not None and completion is not None:
         total = prompt + completion

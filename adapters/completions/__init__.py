@@ -1,5 +1,5 @@
-"""What the dialects' completions verbs share: validation of requests, reading of replies and streams.
+"""Completions, for all dialects: validation of requests, readers of replies and streams.
 
-Completions are chat's elder: a prompt instead of messages, a text instead of a message. Streams are read and written by
-chat's machinery.
+Completions is the protocol before chat, with a prompt instead of messages and a text instead of a message. Its streams
+are read by the code in adapters/common/, and written by chat's writer.
 """

@@ -1,4 +1,4 @@
-"""The called verbs of a completions dialect, as one row of data."""
+"""Makes the called verbs of a completions dialect from data."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ __all__ = ["completions_called"]
 
 
 def completions_called(rules: ReplyRules, **options: Unpack[RequestOptions]) -> Called:
-    """The verbs toward a provider of completions. Requests are fitted to the schema `<dialect>/completions.request`;
-    their path is `/completions` unless the options name another."""
+    """The verbs toward a provider that speaks completions.
+
+    Requests are fitted to the schema `<dialect>/completions.request`. Their path is `/completions` unless the options
+    name another.
+    """
 
     def read_reply(reply: Reply, ctx: Context) -> JsonObject:
         return read_completions_reply(reply, rules, ctx)

@@ -1,4 +1,4 @@
-"""Bringing what a completions choice holds into hub form: a text and its log probabilities, whole or as a piece."""
+"""Brings a completions choice into hub form, whole or a piece: a text and its log probabilities."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class TextNormalizer(ChoiceNormalizer):
     text = ("text",)
 
     def normalize_whole(self, body: JsonObject, choice: JsonObject, position: int) -> None:
+        """Normalize the text and the finish reason. Raises Fault if either is missing."""
         if "text" not in choice:
             raise invalid_reply(f"choices[{position}] has no text")
         path: Path = ("choices", position)
@@ -32,9 +33,10 @@ class TextNormalizer(ChoiceNormalizer):
         self.set_finish_reason(body, choice, path)
 
     def normalize_piece(self, body: JsonObject, choice: JsonObject, index: int) -> bool:
+        """Normalize the text and the finish reason; True if nothing changed. Raises Fault if both are missing."""
         same = choice.keys() >= _KEYS
         if not same:
-            _fill(choice)
+            _fill_keys(choice)
         path: Path = ("choices", index)
         same &= self._set_text(choice, path)
         native = choice["finish_reason"]
@@ -44,17 +46,18 @@ class TextNormalizer(ChoiceNormalizer):
         return self.set_finish_reason(body, choice, path) == native and same
 
     def is_only_text(self, choice: JsonObject) -> bool:
+        """Whether no finish reason comes with the text."""
         return not choice.get("finish_reason")
 
     def _set_text(self, choice: JsonObject, path: Path) -> bool:
         if choice["text"] is not None:
             return True
         choice["text"] = ""
-        self._changes.record_fill((*path, "text"), "the provider said null")
+        self._changes.record_fill((*path, "text"), "the provider sent null")
         return False
 
 
-def _fill(choice: JsonObject) -> None:
+def _fill_keys(choice: JsonObject) -> None:
     if "text" not in choice and not choice.get("finish_reason"):
         message = f"the provider sent an event without text in choice {choice['index']}"
         raise Fault("upstream_invalid_response", message, code="upstream_invalid_event")

@@ -1,4 +1,4 @@
-"""Reading a provider's completions reply, and its stream, into hub form."""
+"""Reads a provider's completions replies and streams into hub form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .requests import count_choices
 __all__ = ["FINISH_REASONS", "CompletionsStreamReader", "read_completions_reply"]
 
 FINISH_REASONS = frozenset({"stop", "length", "content_filter"})
-"""The hub's own."""
+"""The hub's own finish reasons."""
 
 
 class CompletionsStreamReader(ChoiceStreamReader):
@@ -22,9 +22,13 @@ class CompletionsStreamReader(ChoiceStreamReader):
     protocol = TextNormalizer
 
     def choices_per_prompt(self, request: JsonObject) -> int | None:
+        """The number of choices per prompt that the request asks for."""
         return count_choices(request)
 
 
 def read_completions_reply(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject:
-    """The reply in hub form, as the policy `replies` asks. Alters and returns `reply.body`. Raises Fault."""
+    """Read a reply into hub form, as the policy `replies` requires. Alters and returns `reply.body`.
+
+    Raises Fault if the reply reports an error, is incomplete, or cannot be normalized.
+    """
     return read_choices(reply, rules, ctx, TextNormalizer)

@@ -1,5 +1,5 @@
-"""A whole completions reply as the chunks of a stream, for a provider that answers whole although a stream was asked
-for."""
+"""Turns a whole completions reply into the chunks of a stream, if the client asked for a stream and the provider sent
+none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ __all__ = ["restream_text"]
 
 
 def restream_text(reply: JsonObject, with_usage: bool = False) -> list[JsonObject]:
-    """Hub chunks that add up to a hub reply: one for each choice, then the usage, if asked for."""
+    """Split a hub reply into hub chunks: one for each choice, then the usage.
+
+    `with_usage`: the client asked for a usage chunk.
+    """
     envelope = {key: value for key, value in reply.items() if key not in ("choices", "usage")}
     said = {**envelope, "usage": None} if with_usage else envelope
     chunks: list[JsonObject] = [{**said, "choices": [choice]} for choice in reply["choices"]]

@@ -7,9 +7,9 @@ import re
 from dragoman.adapters.dialect import Dialect, prefix
 from dragoman.adapters.providers import BaseAddress, EnvironmentProvider, Vendor
 
-from . import chat, completions, embeddings, responses, responses_served, served
+from . import chat, chat_served, completions, embeddings, responses, responses_served
 from .endpoints import INFORMATION
-from .invocations import protocol_of
+from .invocations import choose_protocol
 
 __all__ = ["DIALECT"]
 
@@ -17,7 +17,7 @@ DIALECT = Dialect(
     name="databricks",
     auth={"bearer": {"Authorization": "Bearer {}"}},
     served={
-        "chat": served.SERVED,
+        "chat": chat_served.SERVED,
         "responses": responses_served.SERVED,
         "completions": completions.SERVED,
         "embeddings": embeddings.SERVED,
@@ -34,7 +34,7 @@ DIALECT = Dialect(
         "completions": prefix("databricks", "/serving-endpoints/completions"),
         "embeddings": prefix("databricks", "/serving-endpoints/embeddings"),
     },
-    protocol_of=protocol_of,
+    choose_protocol=choose_protocol,
     information=INFORMATION,
     forwarded=("served-model-name",),
     base_address=BaseAddress("/serving-endpoints/<model>/invocations", re.compile(r"/serving-endpoints(/.*)?$")),
@@ -50,5 +50,5 @@ DIALECT = Dialect(
         ),
     ),
     vendors={"databricks": Vendor("${DATABRICKS_API_BASE}", key="DATABRICKS_API_KEY")},
-    summarised_reasoning=True,
+    summarizes_reasoning=True,
 )

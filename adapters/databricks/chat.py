@@ -1,7 +1,8 @@
 """The databricks dialect of chat.
 
-Requests: the endpoint's name is the model and stands in the address; one system message, first; text content as a
-string; tools always with description and parameters; unknown keys are refused, so extra parameters are left out.
+Requests: the address names the endpoint, which is the model. The only system message is the first message. Text content
+is a string. Tools always have a description and parameters. The service refuses unknown keys, so extra parameters are
+dropped.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from dragoman.adapters.chat.messages import (
     join_text_parts,
     merge_system_messages,
     order_tool_results,
+    rename_developer_role,
 )
-from dragoman.adapters.chat.messages import rename_developer_role as developers
 from dragoman.adapters.common.parameters import clamp_effort, drop_stream_options, rename_token_limit
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.edits import remove, replace
@@ -26,7 +27,7 @@ from dragoman.adapters.fit import drop_or_reject
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
-from .endpoint import call_endpoint, say_stream, without_model
+from .endpoint import fill_stream_flag, make_invocation, remove_model
 from .faults import WORDS
 from .finish import FINISH
 
@@ -43,42 +44,44 @@ _NO_PARAMETERS = {"type": "object", "properties": {}}
 
 
 def _rewrite(body: JsonObject, ctx: Context) -> None:
-    without_model(body, ctx)
+    remove_model(body, ctx)
     rename_token_limit(body, ctx)
     drop_stream_options(body, ctx)
     clamp_effort(body, load_validator("databricks/chat.request", ctx.profile), ctx)
     if "n" in body and ctx.target.kind != "provisioned-throughput":
-        drop_or_reject(body, ("n",), ctx, "only provisioned throughput endpoints take it")
-    body["messages"] = _messages(body["messages"], ctx)
+        drop_or_reject(body, ("n",), ctx, "only provisioned throughput endpoints accept it")
+    body["messages"] = _convert_messages(body["messages"], ctx)
     _write_tools(body, ctx)
 
 
 def _make_call(body: JsonObject, ctx: Context) -> Call:
-    say_stream(body, ctx)
-    return call_endpoint(body, ctx)
+    fill_stream_flag(body, ctx)
+    return make_invocation(body, ctx)
 
 
-def _messages(messages: list[JsonObject], ctx: Context) -> list[JsonObject]:
+def _convert_messages(messages: list[JsonObject], ctx: Context) -> list[JsonObject]:
     messages = order_tool_results(merge_system_messages(messages, ctx), ctx)
-    messages = join_text_parts(convert_refusals(developers(messages, ctx), ctx), ctx)
-    return convert_messages(messages, _has_a_past, lambda message, path: _message(message, path, ctx))
+    messages = join_text_parts(convert_refusals(rename_developer_role(messages, ctx), ctx), ctx)
+    return convert_messages(
+        messages, _is_from_earlier_reply, lambda message, path: _convert_message(message, path, ctx)
+    )
 
 
-def _has_a_past(message: JsonObject) -> bool:
+def _is_from_earlier_reply(message: JsonObject) -> bool:
     return "tool_calls" in message or "reasoning_signature" in message
 
 
-def _message(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
+def _convert_message(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
     if message.get("tool_calls") and message.get("content") in (None, "") and "content" in message:
-        ctx.receipt.record_drop((*path, "content"), "empty beside tool calls", "form")
+        ctx.receipt.record_drop((*path, "content"), "it is empty, and the message has tool calls", "form")
         message = {key: value for key, value in message.items() if key != "content"}
     if message.get("reasoning_signature") and ctx.profile == "actual":
-        message = _with_reasoning(message, path, ctx)
+        message = _move_reasoning_into_content(message, path, ctx)
     return message
 
 
-def _with_reasoning(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
-    """Signed reasoning goes back into the content, where the model's provider verifies it."""
+def _move_reasoning_into_content(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
+    """Return the message with its signed reasoning in the content, where the model's provider verifies it."""
     message = dict(message)
     summary = {
         "type": "summary_text",
@@ -89,7 +92,9 @@ def _with_reasoning(message: JsonObject, path: Path, ctx: Context) -> JsonObject
     blocks = content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
     message["content"] = [{"type": "reasoning", "summary": [summary]}, *blocks]
     for name in ("content", "reasoning_content", "reasoning_signature"):
-        ctx.receipt.record_conversion((*path, name), "signed reasoning stands in the content", after=(*path, "content"))
+        ctx.receipt.record_conversion(
+            (*path, name), "signed reasoning is a part of the content", after=(*path, "content")
+        )
     ctx.receipt.map_paths(
         [((*path, "content", i), (*path, "content", i + 1)) for i in range(len(blocks))]
         if isinstance(content, list)
@@ -113,7 +118,7 @@ def _write_function(body: JsonObject, function: JsonObject, path: Path, ctx: Con
             replace(body, (*path, name), default)
     if "strict" in function and "gpt" not in ctx.target.model.lower():
         weight: Weight = "loss" if function["strict"] else "form"
-        ctx.receipt.record_drop((*path, "strict"), "only GPT models take it on Databricks", weight)
+        ctx.receipt.record_drop((*path, "strict"), "only GPT models accept it on Databricks", weight)
         remove(body, (*path, "strict"))
 
 

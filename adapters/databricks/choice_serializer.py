@@ -1,4 +1,4 @@
-"""Writing a completions stream whose choices share an index: one choice after the other."""
+"""Write a completions stream whose choices share an index: one choice after the other."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["ChoiceSerializer"]
 
 
 class ChoiceSerializer(RenderingStreamWriter):
-    """A StreamWriter that holds the chunks of other choices until the current choice has finished. After a fault held
-    chunks are dropped."""
+    """A StreamWriter that holds the chunks of other choices until the current choice has finished. After a fault
+    the held chunks are dropped."""
 
     def __init__(self, fault_event: Callable[[Fault], JsonObject], render: Callable[[JsonObject], JsonObject]) -> None:
         super().__init__(fault_event, render, "with the finish")
@@ -27,14 +27,14 @@ class ChoiceSerializer(RenderingStreamWriter):
         return self._release() if chunk.body["choices"] else super()._write_chunk(chunk)
 
     def _release(self) -> bytes:
-        """The chunks of the current choice; each time a choice has finished, those of the next one too."""
+        """Write the held chunks of the current choice; when it has finished, go on with the next choice."""
         data = b""
         while self._held_chunks:
             if self._current is None:
                 self._current = next(iter(self._held_chunks))
-            said = self._held_chunks.pop(self._current, [])
-            data += b"".join(super(ChoiceSerializer, self)._write_chunk(Chunk(body)) for body in said)
-            if not said or not said[-1]["choices"][0].get("finish_reason"):
+            chunks = self._held_chunks.pop(self._current, [])
+            data += b"".join(super(ChoiceSerializer, self)._write_chunk(Chunk(body)) for body in chunks)
+            if not chunks or not chunks[-1]["choices"][0].get("finish_reason"):
                 break
             self._current = None
         return data

@@ -1,8 +1,9 @@
 """The databricks dialect of completions.
 
-A choice's `index` counts the prompts of the request here, so that choices of one prompt share it; in the hub it counts
-choices: n for each prompt, in the order of the prompts. In a stream such choices could not be told apart: a provider is
-asked for a whole reply instead, a client gets one choice after the other. The documented reply has no model.
+In this dialect a choice's `index` counts prompts, so all choices of a prompt share it. In the hub it counts choices: n
+for each prompt, in the order of the prompts. In a stream, choices that share an index could not be separated. So a
+provider is asked for a whole reply instead, and a client gets one choice after the other. The documented reply has no
+model.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
 from .choice_serializer import ChoiceSerializer
-from .endpoint import call_endpoint, name_endpoint, say_stream, settle_stream, without_model
+from .endpoint import fill_stream_defaults, fill_stream_flag, make_invocation, remove_model, set_model_from_path
 from .faults import WORDS, error_event, write_fault
 from .finish import FINISH
 
@@ -35,41 +36,48 @@ REPLY_RULES = ReplyRules("databricks", words=WORDS, finish=FINISH, known=FINISH_
 
 
 def _rewrite(body: JsonObject, ctx: Context) -> None:
-    without_model(body, ctx)
+    remove_model(body, ctx)
     drop_stream_options(body, ctx)
     drop_idle_best_of(body, ctx)
-    _of_kind(
-        body, "n", ctx, ctx.target.kind == "provisioned-throughput", "only provisioned throughput endpoints take it"
+    _drop_if_unsupported(
+        body, "n", ctx, ctx.target.kind == "provisioned-throughput", "only provisioned throughput endpoints accept it"
     )
-    _of_kind(
-        body, "error_behavior", ctx, ctx.target.kind != "provisioned-throughput", "only pay-per-token endpoints take it"
+    _drop_if_unsupported(
+        body,
+        "error_behavior",
+        ctx,
+        ctx.target.kind != "provisioned-throughput",
+        "only pay-per-token endpoints accept it",
     )
 
 
 def _make_call(body: JsonObject, ctx: Context) -> Call:
     if body.get("stream") and count_choices(body) > 1:
         ctx.receipt.record_conversion(
-            ("stream",), "the choices of one prompt cannot be told apart in a stream: asked for whole"
+            ("stream",), "the choices of one prompt share an index in a stream, so the reply is not streamed"
         )
         body["stream"] = False
-    say_stream(body, ctx)
-    return call_endpoint(body, ctx)
+    fill_stream_flag(body, ctx)
+    return make_invocation(body, ctx)
 
 
-def _of_kind(body: JsonObject, name: str, ctx: Context, taken: bool, why: str) -> None:
-    if name in body and not taken:
+def _drop_if_unsupported(body: JsonObject, name: str, ctx: Context, supported: bool, why: str) -> None:
+    if name in body and not supported:
         drop_or_reject(body, (name,), ctx, why, HUB_COMPLETIONS)
 
 
 def read_reply(reply: Reply, ctx: Context) -> JsonObject:
     hub = read_completions_reply(reply, REPLY_RULES, ctx)
-    _count_choices(hub.get("choices"), ctx)
+    _renumber_choices(hub.get("choices"), ctx)
     return hub
 
 
-def _count_choices(choices: Any, ctx: Context) -> None:
-    """Give each choice a number of its own where several share that of their prompt, whatever the policy for replies:
-    a client could not tell them apart. Replies that were not normalized may hold anything."""
+def _renumber_choices(choices: Any, ctx: Context) -> None:
+    """Give each choice its own index if several share the index of their prompt.
+
+    This happens under every policy for replies, because a client could not separate such choices. Replies that were
+    not normalized may hold anything.
+    """
     if not isinstance(choices, list) or not all(_is_numbered(choice) for choice in choices):
         return
     if len({choice["index"] for choice in choices}) == len(choices):
@@ -79,7 +87,7 @@ def _count_choices(choices: Any, ctx: Context) -> None:
         prompt = choice["index"]
         choice["index"] = prompt * wanted + seen[prompt]
         seen[prompt] += 1
-    ctx.receipt.record_conversion(("choices",), "choices are counted, instead of prompts")
+    ctx.receipt.record_conversion(("choices",), "the hub counts choices instead of prompts")
 
 
 def _is_numbered(choice: Any) -> bool:
@@ -89,29 +97,29 @@ def _is_numbered(choice: Any) -> bool:
 def read_request(call: Call, ctx: Context) -> JsonObject:
     check_request(call.body, load_validator("databricks/completions.request", ctx.profile))
     body = dict(call.body)
-    name_endpoint(body, call, ctx)
-    settle_stream(body, ctx)
+    set_model_from_path(body, call, ctx)
+    fill_stream_defaults(body, ctx)
     return body
 
 
 def write_reply(reply: JsonObject, ctx: Context) -> Reply:
-    return Reply(200, _written(reply, ctx))
+    return Reply(200, _write_choices(reply, ctx))
 
 
 def write_stream(ctx: Context) -> RenderingStreamWriter:
     def render(chunk: JsonObject) -> JsonObject:
-        return _written(chunk, ctx)
+        return _write_choices(chunk, ctx)
 
     if count_choices(ctx.request) > 1:
         return ChoiceSerializer(error_event, render)
     return RenderingStreamWriter(error_event, render, "with the finish")
 
 
-def _written(body: JsonObject, ctx: Context) -> JsonObject:
+def _write_choices(body: JsonObject, ctx: Context) -> JsonObject:
     wanted = count_choices(ctx.request)
     if wanted > 1:
-        ctx.receipt.record_conversion(("choices",), "prompts are counted, instead of choices")
-    choices = [_choice(choice, wanted, ("choices", i), ctx) for i, choice in enumerate(body["choices"])]
+        ctx.receipt.record_conversion(("choices",), "the dialect counts prompts instead of choices")
+    choices = [_write_choice(choice, wanted, ("choices", i), ctx) for i, choice in enumerate(body["choices"])]
     body = {**body, "choices": choices}
     if ctx.profile == "documented" and body.pop("model", None) is not None:
         ctx.receipt.record_drop(("model",), "the documented reply has no model: the request names it", "form")
@@ -120,7 +128,7 @@ def _written(body: JsonObject, ctx: Context) -> JsonObject:
     return body
 
 
-def _choice(choice: JsonObject, wanted: int, path: Path, ctx: Context) -> JsonObject:
+def _write_choice(choice: JsonObject, wanted: int, path: Path, ctx: Context) -> JsonObject:
     choice = {**choice, "index": choice.get("index", 0) // wanted}
     write_finish_reason(choice, {}, path, ctx)
     drop_nulls(choice, "logprobs")

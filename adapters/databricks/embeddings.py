@@ -1,7 +1,7 @@
 """The databricks dialect of embeddings.
 
-The endpoint's name is the model and stands in the address. Vectors are lists of numbers: base64 is written here. The
-service takes a limited number of inputs at once; a larger request becomes several calls.
+The address names the endpoint, which is the model. The service returns vectors as lists of numbers; dragoman encodes
+base64 itself. The service accepts a limited number of inputs in one call, so a larger request becomes several calls.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dragoman.adapters.embeddings.called import embeddings_called
 from dragoman.adapters.embeddings.requests import check_request, drop_encoding_format, refuse_stream
 from dragoman.adapters.validation import load_validator
 
-from .endpoint import call_endpoint, name_endpoint, without_model
+from .endpoint import make_invocation, remove_model, set_model_from_path
 from .faults import WORDS, write_fault
 
 __all__ = ["CALLED", "SERVED"]
@@ -24,12 +24,12 @@ REPLY_RULES = ReplyRules("databricks", words=WORDS)
 def read_request(call: Call, ctx: Context) -> JsonObject:
     check_request(call.body, load_validator("databricks/embeddings.request", ctx.profile))
     body = dict(call.body)
-    name_endpoint(body, call, ctx)
+    set_model_from_path(body, call, ctx)
     return body
 
 
 def _rewrite(body: JsonObject, ctx: Context) -> None:
-    without_model(body, ctx)
+    remove_model(body, ctx)
     drop_encoding_format(body, ctx)
 
 
@@ -38,4 +38,4 @@ def write_reply(reply: JsonObject, ctx: Context) -> Reply:
 
 
 SERVED = Served(read_request, write_reply, refuse_stream, write_fault)
-CALLED = embeddings_called(REPLY_RULES, rewrite=_rewrite, extras="drop", names_model=False, make_call=call_endpoint)
+CALLED = embeddings_called(REPLY_RULES, rewrite=_rewrite, extras="drop", names_model=False, make_call=make_invocation)

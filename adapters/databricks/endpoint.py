@@ -1,4 +1,4 @@
-"""What every protocol of a Databricks serving endpoint has in common: its address, and whether it streams unasked."""
+"""The parts that all protocols of a Databricks serving endpoint share: its address, and the default of `stream`."""
 
 from __future__ import annotations
 
@@ -7,47 +7,57 @@ from urllib.parse import quote
 
 from dragoman.adapters.call import Call, Context, JsonObject
 
-from .invocations import endpoint_of
+from .invocations import parse_endpoint_name
 
-__all__ = ["call_endpoint", "invocations", "name_endpoint", "say_stream", "settle_stream", "without_model"]
+__all__ = [
+    "fill_stream_defaults",
+    "fill_stream_flag",
+    "invocations_path",
+    "make_invocation",
+    "remove_model",
+    "set_model_from_path",
+]
 
 
 @lru_cache(maxsize=256)
-def invocations(name: str) -> str:
-    """The path of the endpoint with that name."""
+def invocations_path(name: str) -> str:
+    """Return the path of the endpoint with that name."""
     return f"/serving-endpoints/{quote(name, safe='')}/invocations"
 
 
-def without_model(body: JsonObject, ctx: Context) -> None:
-    """Toward a provider the address names the model."""
+def remove_model(body: JsonObject, ctx: Context) -> None:
+    """Remove the model from a request to a provider, because the address names it."""
     if "model" in body:
         del body["model"]
-        ctx.receipt.record_move(("model",), (), "the endpoint's name stands in the address")
+        ctx.receipt.record_move(("model",), (), "the address names the endpoint")
 
 
-def call_endpoint(body: JsonObject, ctx: Context) -> Call:
-    """The call of a body that names no model."""
-    return Call("POST", invocations(ctx.target.model), body)
+def make_invocation(body: JsonObject, ctx: Context) -> Call:
+    """Return the call of the target's endpoint with a body that has no model."""
+    return Call("POST", invocations_path(ctx.target.model), body)
 
 
-def say_stream(body: JsonObject, ctx: Context) -> None:
-    """Toward a provider it is always said whether to stream."""
+def fill_stream_flag(body: JsonObject, ctx: Context) -> None:
+    """Set `stream` in a request to a provider, which may stream by default."""
     if body.get("stream") is None:
         note = ctx.receipt.record_conversion if "stream" in body else ctx.receipt.record_fill
         note(("stream",), "the documented default differs from OpenAI's")
         body["stream"] = False
 
 
-def name_endpoint(body: JsonObject, call: Call, ctx: Context) -> None:
-    """The model of a client's request is the endpoint that its address names, where it names one."""
-    if (endpoint := endpoint_of(call.path)) is not None:
+def set_model_from_path(body: JsonObject, call: Call, ctx: Context) -> None:
+    """Set the model of a client's request to the endpoint that its address names, if it names one."""
+    if (endpoint := parse_endpoint_name(call.path)) is not None:
         if "model" in body:
             ctx.receipt.record_drop(("model",), "the address names the endpoint", "form")
         body["model"] = endpoint
 
 
-def settle_stream(body: JsonObject, ctx: Context) -> None:
-    """What a client's request leaves out about streaming: the documented default, and that streams tell the usage."""
+def fill_stream_defaults(body: JsonObject, ctx: Context) -> None:
+    """Fill in what a client's request leaves out about streaming.
+
+    In the `documented` profile `stream` is true by default; streams of this dialect always report usage.
+    """
     if body.get("stream") is None and ctx.profile == "documented":
         note = ctx.receipt.record_conversion if "stream" in body else ctx.receipt.record_fill
         note(("stream",), "the documented default")

@@ -1,8 +1,9 @@
-"""Databricks' lists of serving endpoints, as far as its SDK's client reads them: ServingEndpoint and
-ServingEndpointDetailed. Times are milliseconds.
+"""Databricks' lists of serving endpoints, with the fields that its SDK reads.
 
-Before anything else, and without a key, that client asks a host for its settings: where one signs in, which account,
-workspace and cloud it belongs to. Here is nothing of that.
+The fields are those of ServingEndpoint and ServingEndpointDetailed. Times are in milliseconds.
+
+Before its first request, and without a key, the SDK asks a host for its settings: where to sign in, and which account,
+workspace and cloud it belongs to. Dragoman answers with an empty object.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from dragoman.adapters.call import Call, JsonObject
 from dragoman.adapters.dialect import prefix
-from dragoman.adapters.listing import Information, Listed, Task
+from dragoman.adapters.listing import Information, ListedModel, Task
 
 __all__ = ["INFORMATION"]
 
@@ -23,20 +24,20 @@ _TASKS: Mapping[Task, str] = {
 }
 
 
-def _endpoints(models: Sequence[Listed], _call: Call) -> JsonObject:
-    return {"endpoints": [_summary(model) for model in models]}
+def _write_endpoints(models: Sequence[ListedModel], _call: Call) -> JsonObject:
+    return {"endpoints": [_write_summary(model) for model in models]}
 
 
-def _endpoint(models: Sequence[Listed], _call: Call) -> JsonObject:
+def _write_endpoint(models: Sequence[ListedModel], _call: Call) -> JsonObject:
     (model,) = models
-    return {**_summary(model), "permission_level": "CAN_QUERY", "route_optimized": False}
+    return {**_write_summary(model), "permission_level": "CAN_QUERY", "route_optimized": False}
 
 
-def _host(_models: Sequence[Listed], _call: Call) -> JsonObject:
+def _write_host(_models: Sequence[ListedModel], _call: Call) -> JsonObject:
     return {}
 
 
-def _summary(model: Listed) -> JsonObject:
+def _write_summary(model: ListedModel) -> JsonObject:
     return {
         "id": model.name,
         "name": model.name,
@@ -48,7 +49,7 @@ def _summary(model: Listed) -> JsonObject:
 
 
 INFORMATION: Mapping[str, Information] = {
-    "models": Information("all", _endpoints, prefix("databricks", _LIST)),
-    "model": Information("named", _endpoint, prefix("databricks", f"{_LIST}/{{name}}")),
-    "host": Information("none", _host, ("/.well-known/databricks-config",)),
+    "models": Information("all", _write_endpoints, prefix("databricks", _LIST)),
+    "model": Information("named", _write_endpoint, prefix("databricks", f"{_LIST}/{{name}}")),
+    "host": Information("none", _write_host, ("/.well-known/databricks-config",)),
 }

@@ -1,13 +1,13 @@
 """Faults in the form of the Databricks Foundation Model API: `{error_code, message}`.
 
-A body never has a key `error` or `detail`: Databricks' own client takes the first for the message and the second for a
-SCIM error. Only the error event of a stream has `error`, for the sake of OpenAI's client.
+A body never has a key `error` or `detail`: Databricks' own client reads the first as the message and the second as a
+SCIM error. Only the error event of a stream has `error`, because OpenAI's client looks for it.
 """
 
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.error_replies import describe_with_param, reply
+from dragoman.adapters.error_replies import describe_with_parameter, make_reply
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.jsontext import SYNTAX_CODES
 from dragoman.adapters.native_errors import Words
@@ -36,7 +36,7 @@ WORDS: Words = {
 }
 
 # kind: status (0: the fault's own), error_code
-_WRITTEN: dict[Kind, tuple[int, str]] = {
+_STATUS_AND_CODE: dict[Kind, tuple[int, str]] = {
     "invalid_request": (400, "INVALID_PARAMETER_VALUE"),
     "unsupported_parameter": (400, "INVALID_PARAMETER_VALUE"),
     "extra_parameter": (400, "BAD_REQUEST"),
@@ -66,17 +66,21 @@ _UNREADABLE = "Bad request: json:"
 
 
 def write_fault(fault: Fault, ctx: Context) -> Reply:
-    return reply(_WRITTEN[fault.kind][0] or fault.status, error_body(fault), fault)
+    return make_reply(_STATUS_AND_CODE[fault.kind][0] or fault.status, error_body(fault), fault)
 
 
 def error_body(fault: Fault) -> JsonObject:
+    """Return the body of an error reply."""
     if fault.code in SYNTAX_CODES:
-        return {"error_code": "BAD_REQUEST", "message": f"{_UNREADABLE} {describe_with_param(fault)}"}
-    return {"error_code": _WRITTEN[fault.kind][1], "message": _unknown(fault) + describe_with_param(fault)}
+        return {"error_code": "BAD_REQUEST", "message": f"{_UNREADABLE} {describe_with_parameter(fault)}"}
+    return {
+        "error_code": _STATUS_AND_CODE[fault.kind][1],
+        "message": _unknown_field_prefix(fault) + describe_with_parameter(fault),
+    }
 
 
-def _unknown(fault: Fault) -> str:
-    """How the service begins where it does not know a field, whose last name it tells."""
+def _unknown_field_prefix(fault: Fault) -> str:
+    """Return how the service's message about an unknown field begins; empty for any other fault."""
     names = [part for part in fault.path if isinstance(part, str)]
     if fault.kind != "extra_parameter" or not names or "unknown field" in fault.message:
         return ""
@@ -84,7 +88,7 @@ def _unknown(fault: Fault) -> str:
 
 
 def error_event(fault: Fault) -> JsonObject:
-    """An error in a stream: the body, and the error object that OpenAI's client looks for."""
+    """Return the error event of a stream: the body, and the error object that OpenAI's client looks for."""
     body = error_body(fault)
     error = {"message": body["message"], "type": fault.kind, "param": fault.param, "code": body["error_code"]}
     return {"error": error, **body}

@@ -1,4 +1,4 @@
-"""How Databricks' models say why they stopped, where they say it in the words of whoever made them."""
+"""Finish reasons of Databricks' models that use the words of their vendors."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ FINISH: Mapping[str, str] = {
     "SAFETY": "content_filter",
     "refusal": "content_filter",
 }
-"""Their word -> the hub's."""
+"""The model's finish reason -> the hub's."""

@@ -1,7 +1,6 @@
-"""The events of a documented Databricks stream, whose items are messages like those of the documented output.
+"""Write the events of a documented Databricks stream, whose output has only messages.
 
-Items that such an output has no place for are left out with everything that is said of them, and the positions of the
-others close up.
+Events about other items are dropped, and the positions of the remaining items are renumbered without gaps.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.responses.events import OUTPUT_TEXT, REFUSAL
 
-from .blocks import output_message, said_part
+from .function_blocks import convert_refusal_part, pack_output_item
 
 __all__ = ["DocumentedEvents"]
 
@@ -17,39 +16,41 @@ _AS_TEXT = {REFUSAL.delta: OUTPUT_TEXT.delta, REFUSAL.done: OUTPUT_TEXT.done}
 
 
 class DocumentedEvents:
+    """Converts the events of one hub stream to the documented form."""
+
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._places: dict[int, int | None] = {}
+        self._positions: dict[int, int | None] = {}
 
     def render(self, event: JsonObject) -> JsonObject | None:
-        """The event as it goes out; None where it does not."""
+        """Return the event in the documented form; None if it is dropped."""
         index = event.get("output_index")
         if type(index) is not int:
             return event
         item = event.get("item")
         if isinstance(item, dict):
-            item = output_message({"status": "in_progress", **item})
-            self._place(index, item)
-        place = self._places.get(index, index)
+            item = pack_output_item({"status": "in_progress", **item})
+            self._assign_position(index, item)
+        place = self._positions.get(index, index)
         if place is None:
             return None
         made = {**event, "output_index": place}
         if item is not None:
             made["item"] = item
-        return _without_refusal(made)
+        return _convert_refusal(made)
 
-    def _place(self, index: int, item: JsonObject | None) -> None:
-        if index not in self._places:
-            kept = sum(place is not None for place in self._places.values())
-            self._places[index] = None if item is None else kept
+    def _assign_position(self, index: int, item: JsonObject | None) -> None:
+        if index not in self._positions:
+            kept = sum(place is not None for place in self._positions.values())
+            self._positions[index] = None if item is None else kept
             if item is None:
                 self._ctx.receipt.record_drop(("output", index), "the documented output has messages only")
 
 
-def _without_refusal(event: JsonObject) -> JsonObject:
-    """The event; one that speaks of a refusal, as one of text."""
+def _convert_refusal(event: JsonObject) -> JsonObject:
+    """Return an event about a refusal as one about text, and any other event unchanged."""
     if isinstance(event.get("part"), dict):
-        return {**event, "part": said_part(event["part"])}
+        return {**event, "part": convert_refusal_part(event["part"])}
     kind = _AS_TEXT.get(event["type"])
     if kind is None:
         return event

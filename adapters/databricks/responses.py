@@ -1,8 +1,8 @@
 """The databricks dialect of Responses, called.
 
-Only users and assistants speak in the input: what instructs goes into `instructions`. Tools, the choice among them and
-formats are nested as in chat. Databricks keeps nothing and answers 400 to what would ask it to: such fields stay here.
-The documented input has messages only, so there calls and their outputs are blocks of messages.
+The input has only users and assistants, so system and developer messages go into `instructions`. Tools, tool choice and
+formats are nested as in chat. Databricks stores no responses and answers 400 to fields about that, so they are not
+sent. The documented input has only messages, so function calls and their outputs are blocks in messages.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.messages import text_of
+from dragoman.adapters.chat.messages import extract_text
 from dragoman.adapters.common.parameters import clamp_effort, copy_request
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.dialect import Called
@@ -21,37 +21,37 @@ from dragoman.adapters.responses.reply import read_response
 from dragoman.adapters.responses.stream import ResponsesStreamReader
 from dragoman.adapters.validation import load_validator
 
-from .blocks import input_messages
+from .encrypted_reasoning import move_reasoning_out_of_input
 from .faults import WORDS
-from .hub_forms import in_hub_forms
-from .sealed import beside_the_input
-from .shapes import nested_choice, nested_format, nested_tool
+from .function_blocks import pack_input_messages
+from .hub_forms import convert_to_hub_forms
+from .shapes import nest_choice, nest_format, nest_tool
 
 __all__ = ["CALLED"]
 
-REPLY_RULES = ReplyRules("databricks", words=WORDS, to_hub_forms=in_hub_forms)
+REPLY_RULES = ReplyRules("databricks", words=WORDS, to_hub_forms=convert_to_hub_forms)
 
 _LONGEST_ID = 64
-_KEPT_HERE = ("store", "previous_response_id")
+_HANDLED_BY_DRAGOMAN = ("store", "previous_response_id")
 _INSTRUCTING = ("system", "developer")
 
 
 def write_request(request: JsonObject, ctx: Context) -> Call:
     body = copy_request(request, ctx, HUB_RESPONSES)
     body["model"] = ctx.target.model
-    for name in _KEPT_HERE:
+    for name in _HANDLED_BY_DRAGOMAN:
         if body.pop(name, None) is not None:
             ctx.receipt.record_drop((name,), "dragoman keeps responses itself", "form")
     _write_input(body, ctx)
     if ctx.profile == "documented":
-        beside_the_input(body, ctx)
+        move_reasoning_out_of_input(body, ctx)
         if isinstance(body.get("input"), list):
-            body["input"] = input_messages(body["input"], ctx)
-    _nest(body, ctx)
+            body["input"] = pack_input_messages(body["input"], ctx)
+    _nest_settings(body, ctx)
     rules = load_validator("databricks/responses.request", ctx.profile)
     clamp_effort(body, rules, ctx, ("reasoning", "effort"), HUB_RESPONSES)
     if body.get("stream"):
-        ctx.receipt.record_fill(("stream_options",), "so that the stream tells the usage")
+        ctx.receipt.record_fill(("stream_options",), "so that the stream reports usage")
         body["stream_options"] = {"include_usage": True}
     fit(body, rules, ctx, "drop", HUB_RESPONSES)
     name = quote(ctx.target.model, safe="")
@@ -66,38 +66,38 @@ def _write_input(body: JsonObject, ctx: Context) -> None:
     instructing = [i for i, item in enumerate(items) if item.get("role") in _INSTRUCTING]
     texts = [body["instructions"]] if body.get("instructions") else []
     for i in instructing:
-        texts.append(text_of(items[i].get("content")))
-        ctx.receipt.record_conversion(("input", i), "only users and assistants speak here", after=("instructions",))
+        texts.append(extract_text(items[i].get("content")))
+        ctx.receipt.record_conversion(("input", i), "the input has only users and assistants", after=("instructions",))
     if texts:
         body["instructions"] = "\n\n".join(texts)
     kept = [i for i, item in enumerate(items) if item.get("role") not in _INSTRUCTING]
     ctx.receipt.map_paths([(("input", i), ("input", new)) for new, i in enumerate(kept)])
-    body["input"] = [_item(items[i], ("input", new), ctx) for new, i in enumerate(kept)]
+    body["input"] = [_drop_long_id(items[i], ("input", new), ctx) for new, i in enumerate(kept)]
 
 
-def _item(item: JsonObject, path: Path, ctx: Context) -> JsonObject:
+def _drop_long_id(item: JsonObject, path: Path, ctx: Context) -> JsonObject:
     item_id = item.get("id")
     if isinstance(item_id, str) and len(item_id) > _LONGEST_ID:
-        ctx.receipt.record_drop((*path, "id"), f"ids of more than {_LONGEST_ID} characters are refused", "form")
+        ctx.receipt.record_drop((*path, "id"), f"the service refuses ids of more than {_LONGEST_ID} characters", "form")
         return {key: value for key, value in item.items() if key != "id"}
     return item
 
 
-def _nest(body: JsonObject, ctx: Context) -> None:
+def _nest_settings(body: JsonObject, ctx: Context) -> None:
     if body.get("tools"):
-        body["tools"] = [nested_tool(tool) for tool in body["tools"]]
+        body["tools"] = [nest_tool(tool) for tool in body["tools"]]
         ctx.receipt.record_conversion(("tools",), "nested as in chat")
         places = [
             (("tools", i), ("tools", i, "function")) for i, tool in enumerate(body["tools"]) if "function" in tool
         ]
         ctx.receipt.map_paths(places)
     if isinstance(body.get("tool_choice"), dict):
-        body["tool_choice"] = nested_choice(body["tool_choice"])
+        body["tool_choice"] = nest_choice(body["tool_choice"])
         ctx.receipt.record_conversion(("tool_choice",), "nested as in chat")
         ctx.receipt.map_paths([(("tool_choice",), ("tool_choice", "function"))])
     text: Any = body.get("text")
     if isinstance(text, dict) and isinstance(text.get("format"), dict):
-        body["text"] = {**text, "format": nested_format(text["format"])}
+        body["text"] = {**text, "format": nest_format(text["format"])}
         ctx.receipt.record_conversion(("text", "format"), "nested as in chat")
         ctx.receipt.map_paths([(("text", "format"), ("text", "format", "json_schema"))])
 

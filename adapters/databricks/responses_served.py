@@ -1,8 +1,9 @@
 """The databricks dialect of Responses, served.
 
-Tools, the choice among them and formats are nested as in chat; the flat forms that OpenAI's client sends are taken too.
-The response repeats them as the client wrote them. `actual` counts tokens under the names of both vocabularies, because
-clients made from OpenAI's look for theirs; `documented` under its own, and its output holds messages only.
+Tools, tool choice and formats are nested as in chat; the flat forms that OpenAI's client sends are accepted too. The
+response repeats them as the client wrote them. The `actual` profile reports usage under Databricks' names and OpenAI's,
+because clients derived from OpenAI's look for the latter. The `documented` profile reports it under Databricks' names,
+and its output has only messages.
 """
 
 from __future__ import annotations
@@ -17,30 +18,30 @@ from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.validation import load_validator
 from dragoman.schemas import load
 
-from .blocks import input_items, output_messages
+from .encrypted_reasoning import move_reasoning_into_input
 from .faults import error_event, write_fault
-from .invocations import endpoint_of
+from .function_blocks import pack_output_items, unpack_input_items
+from .invocations import parse_endpoint_name
 from .rendering import DocumentedEvents
-from .sealed import in_the_input
-from .shapes import flat_choice, flat_format, flat_tool, nested_choice, nested_tool
+from .shapes import flatten_choice, flatten_format, flatten_tool, nest_choice, nest_tool
 
 __all__ = ["SERVED"]
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
-    body = _named(call, ctx)
+    body = _set_model(call, ctx)
     check_request(body, load_validator("databricks/responses.request", ctx.profile))
     _flatten(body, ctx)
     if isinstance(body["input"], list):
-        body["input"] = input_items(body["input"], ctx)
-    in_the_input(body, ctx)
-    _without_usage_option(body, ctx)
+        body["input"] = unpack_input_items(body["input"], ctx)
+    move_reasoning_into_input(body, ctx)
+    _drop_usage_option(body, ctx)
     return body
 
 
-def _named(call: Call, ctx: Context) -> JsonObject:
-    """The body with the model that the address names. The documented API wants one in the body too."""
-    body, endpoint = dict(call.body), endpoint_of(call.path)
+def _set_model(call: Call, ctx: Context) -> JsonObject:
+    """Return the body with the model that the address names. The documented API requires one in the body too."""
+    body, endpoint = dict(call.body), parse_endpoint_name(call.path)
     if endpoint is None or (ctx.profile == "documented" and "model" not in body):
         return body
     if "model" in body:
@@ -50,50 +51,50 @@ def _named(call: Call, ctx: Context) -> JsonObject:
 
 
 def _flatten(body: JsonObject, ctx: Context) -> None:
-    """Alter the body's tools, choice and format into the hub's flat forms."""
+    """Convert the body's tools, tool choice and format to the hub's flat forms, in place."""
     tools: Any = body.get("tools")
     if isinstance(tools, list):
-        body["tools"] = [flat_tool(tool) for tool in tools]
+        body["tools"] = [flatten_tool(tool) for tool in tools]
         for i, tool in enumerate(tools):
             if "function" in tool:
                 ctx.receipt.record_conversion(("tools", i), "tools are flat in the hub")
                 ctx.receipt.map_paths([(("tools", i, "function"), ("tools", i))])
     choice: Any = body.get("tool_choice")
     if isinstance(choice, dict) and "function" in choice:
-        body["tool_choice"] = flat_choice(choice)
-        ctx.receipt.record_conversion(("tool_choice",), "flat in the hub")
+        body["tool_choice"] = flatten_choice(choice)
+        ctx.receipt.record_conversion(("tool_choice",), "it is flat in the hub")
         ctx.receipt.map_paths([(("tool_choice", "function"), ("tool_choice",))])
     text: Any = body.get("text")
     form = text.get("format") if isinstance(text, dict) else None
     if isinstance(form, dict) and "json_schema" in form:
-        body["text"] = {**text, "format": flat_format(form)}
-        ctx.receipt.record_conversion(("text", "format"), "flat in the hub")
+        body["text"] = {**text, "format": flatten_format(form)}
+        ctx.receipt.record_conversion(("text", "format"), "it is flat in the hub")
         ctx.receipt.map_paths([(("text", "format", "json_schema"), ("text", "format"))])
 
 
-def _without_usage_option(body: JsonObject, ctx: Context) -> None:
+def _drop_usage_option(body: JsonObject, ctx: Context) -> None:
     options = body.get("stream_options")
     if isinstance(options, dict) and "include_usage" in options:
-        ctx.receipt.record_drop(("stream_options", "include_usage"), "a hub stream always tells the usage", "form")
+        ctx.receipt.record_drop(("stream_options", "include_usage"), "a hub stream always reports usage", "form")
         body["stream_options"] = {key: value for key, value in options.items() if key != "include_usage"} or None
 
 
 def write_reply(reply: JsonObject, ctx: Context) -> Reply:
-    return Reply(200, _response(reply, ctx))
+    return Reply(200, _write_response(reply, ctx))
 
 
-def _response(reply: JsonObject, ctx: Context) -> JsonObject:
-    body = {**reply, **_settings(reply, ctx.call.body)}
+def _write_response(reply: JsonObject, ctx: Context) -> JsonObject:
+    body = {**reply, **_repeat_settings(reply, ctx.call.body)}
     usage, error = body.get("usage"), body.get("error")
     if isinstance(error, dict):
         kind = _ERROR_TYPES.get(str(error.get("code")), "invalid_request_error")
         body["error"] = {"param": None, "type": kind, **error}
     counted = isinstance(usage, dict) and {"input_tokens", "output_tokens", "total_tokens"} <= usage.keys()
     if usage is not None and counted:  # replies that were not normalized may lack anything
-        body["usage"] = _counts(usage) if ctx.profile == "documented" else {**usage, **_counts(usage)}
+        body["usage"] = _usage_counts(usage) if ctx.profile == "documented" else {**usage, **_usage_counts(usage)}
     if ctx.profile != "documented":
         return body
-    body["output"] = output_messages(reply.get("output") or [], ctx)
+    body["output"] = pack_output_items(reply.get("output") or [], ctx)
     documented, known = load("databricks/responses.reply")["properties"], load("hub/responses.reply")["properties"]
     return {key: value for key, value in body.items() if key in documented or key not in known}
 
@@ -101,20 +102,20 @@ def _response(reply: JsonObject, ctx: Context) -> JsonObject:
 _ERROR_TYPES = {"server_error": "server_error", "rate_limit_exceeded": "rate_limit_error"}
 
 
-def _settings(reply: JsonObject, request: JsonObject) -> JsonObject:
-    """What the request said of tools and formats, in its own words; in the nested forms, where it is not known."""
+def _repeat_settings(reply: JsonObject, request: JsonObject) -> JsonObject:
+    """Return tools, tool choice and format as the request has them, or nested if the request lacks them."""
     settings: JsonObject = {}
     if "tools" in reply:
-        settings["tools"] = request.get("tools") or [nested_tool(tool) for tool in reply["tools"] or ()]
+        settings["tools"] = request.get("tools") or [nest_tool(tool) for tool in reply["tools"] or ()]
     if "tool_choice" in reply:
-        settings["tool_choice"] = request.get("tool_choice") or nested_choice(reply["tool_choice"])
+        settings["tool_choice"] = request.get("tool_choice") or nest_choice(reply["tool_choice"])
     if isinstance(request.get("text"), dict):
         settings["text"] = {**(reply.get("text") or {}), **request["text"]}
     return settings
 
 
-def _counts(usage: JsonObject) -> JsonObject:
-    """The tokens in Databricks' vocabulary."""
+def _usage_counts(usage: JsonObject) -> JsonObject:
+    """Return the token counts under Databricks' names."""
     counts = {
         "prompt_tokens": usage["input_tokens"],
         "completion_tokens": usage["output_tokens"],
@@ -126,12 +127,12 @@ def _counts(usage: JsonObject) -> JsonObject:
 
 def write_stream(ctx: Context) -> ResponsesStreamWriter:
     documented = DocumentedEvents(ctx) if ctx.profile == "documented" else None
-    tells_usage = documented is None or wants_usage(ctx.call.body)
+    reports_usage = documented is None or wants_usage(ctx.call.body)
 
     def render(event: JsonObject) -> JsonObject | None:
         if isinstance(event.get("response"), dict):
-            response = _response(event["response"], ctx)
-            if not tells_usage:
+            response = _write_response(event["response"], ctx)
+            if not reports_usage:
                 response["usage"] = None
             return {**event, "response": response}
         return event if documented is None else documented.render(event)

@@ -1,4 +1,4 @@
-"""Tools and formats of Databricks' Responses API, which nests them as chat does, and the hub's flat forms of them."""
+"""Convert tools, tool choices and formats of Databricks' Responses API between nested and flat forms."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Any
 
 from dragoman.adapters.call import JsonObject
 
-__all__ = ["flat_choice", "flat_format", "flat_tool", "nested_choice", "nested_format", "nested_tool"]
+__all__ = ["flatten_choice", "flatten_format", "flatten_tool", "nest_choice", "nest_format", "nest_tool"]
 
 
-def flat_tool(tool: JsonObject) -> JsonObject:
+def flatten_tool(tool: JsonObject) -> JsonObject:
+    """Return a nested function tool in the hub's flat form, and any other tool unchanged."""
     function = tool.get("function")
     if not isinstance(function, dict):
         return tool
@@ -18,7 +19,8 @@ def flat_tool(tool: JsonObject) -> JsonObject:
     return made
 
 
-def nested_tool(tool: JsonObject) -> JsonObject:
+def nest_tool(tool: JsonObject) -> JsonObject:
+    """Return a flat function tool in the nested form, which requires a description and parameters; others unchanged."""
     if tool.get("type") != "function" or "function" in tool:
         return tool
     function = {key: value for key, value in tool.items() if key != "type" and value is not None}
@@ -27,23 +29,27 @@ def nested_tool(tool: JsonObject) -> JsonObject:
     return {"type": "function", "function": function}
 
 
-def flat_choice(choice: Any) -> Any:
+def flatten_choice(choice: Any) -> Any:
+    """Return a nested choice of a function in the hub's flat form, and any other choice unchanged."""
     function = choice.get("function") if isinstance(choice, dict) else None
     return {"type": "function", "name": function["name"]} if isinstance(function, dict) else choice
 
 
-def nested_choice(choice: Any) -> Any:
+def nest_choice(choice: Any) -> Any:
+    """Return a flat choice of a function in the nested form, and any other choice unchanged."""
     if isinstance(choice, dict) and choice.get("type") == "function" and "name" in choice:
         return {"type": "function", "function": {"name": choice["name"]}}
     return choice
 
 
-def flat_format(form: JsonObject) -> JsonObject:
+def flatten_format(form: JsonObject) -> JsonObject:
+    """Return a nested format `json_schema` in the hub's flat form, and any other format unchanged."""
     described = form.get("json_schema")
     return {"type": form.get("type"), **described} if isinstance(described, dict) else form
 
 
-def nested_format(form: JsonObject) -> JsonObject:
+def nest_format(form: JsonObject) -> JsonObject:
+    """Return a flat format `json_schema` in the nested form, and any other format unchanged."""
     if form.get("type") != "json_schema" or "json_schema" in form:
         return form
     return {"type": "json_schema", "json_schema": {key: value for key, value in form.items() if key != "type"}}

@@ -1,1 +1,1 @@
-"""What the dialects of embeddings share."""
+"""Embeddings, for all dialects."""

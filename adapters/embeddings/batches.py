@@ -1,5 +1,4 @@
-"""Many inputs in several calls: a request is split if its provider takes fewer inputs at once, and the replies are
-joined in order, as if there had been one."""
+"""Splits a request with more inputs than its provider takes in one call, and joins the replies in order."""
 
 from __future__ import annotations
 
@@ -12,20 +11,23 @@ from dragoman.adapters.dialect import Batching
 from dragoman.adapters.faults import Fault
 from dragoman.schemas import load
 
-__all__ = ["MOST_PARTS", "batching", "join", "split"]
+__all__ = ["MOST_PARTS", "join", "make_batching", "split"]
 
 MOST_PARTS = 256
-"""Calls that one request may become."""
+"""How many calls one request may need at most."""
 
 
-def batching(schema: str) -> Batching:
-    """Splitting and joining for a target whose requests have the schema of that name."""
-    return Batching(partial(_split_by, schema=schema), join)
+def make_batching(schema: str) -> Batching:
+    """Make the Batching of a dialect; `schema` names its request schema, which limits the inputs of a call."""
+    return Batching(partial(_split_by_schema, schema=schema), join)
 
 
 def split(ctx: Context, most: int | None) -> list[Context]:
-    """One context for each call of at most that many inputs, its request a part of the whole; paths of the part lead
-    back to those of the whole. Raises Fault if there would be more than MOST_PARTS."""
+    """Split a request into calls of at most `most` inputs. Returns one context for each call.
+
+    Each context's request has a part of the inputs, and its receipt maps paths of the part to those of the whole.
+    Raises Fault if more than MOST_PARTS calls would be needed.
+    """
     given: Any = ctx.request.get("input")
     if most is None or not isinstance(given, list) or len(given) <= most or isinstance(given[0], int):
         return [ctx]
@@ -35,13 +37,13 @@ def split(ctx: Context, most: int | None) -> list[Context]:
             f"send at most {most * MOST_PARTS} in one request"
         )
         raise Fault("invalid_request", text, ("input",), code="array_above_max_length")
-    return [_part(ctx, given, start, min(start + most, len(given))) for start in range(0, len(given), most)]
+    return [_make_part(ctx, given, start, min(start + most, len(given))) for start in range(0, len(given), most)]
 
 
 def join(replies: list[JsonObject], _ctx: Context) -> JsonObject:
-    """Replies in hub form, one for each part, as one: indexes follow on, counts are added up. Alters them.
+    """Join the parts' replies, in hub form: indexes are renumbered, counts are added up. Alters the replies.
 
-    Raises Fault for vectors of different lengths.
+    Raises Fault if vectors have different lengths.
     """
     data: list[JsonObject] = [item for reply in replies for item in reply["data"]]
     length = len(data[0]["embedding"])
@@ -53,13 +55,13 @@ def join(replies: list[JsonObject], _ctx: Context) -> JsonObject:
     return {**replies[0], "data": data, "usage": sum_usage([reply["usage"] for reply in replies])}
 
 
-def _split_by(ctx: Context, schema: str) -> list[Context]:
+def _split_by_schema(ctx: Context, schema: str) -> list[Context]:
     rule = load(schema, ctx.target.profile)["properties"]["input"]
     known = [rule.get("x-batch"), rule.get("maxItems"), ctx.target.limits.get("inputs")]
     return split(ctx, min((most for most in known if most is not None), default=None))
 
 
-def _part(ctx: Context, given: list[Any], start: int, end: int) -> Context:
+def _make_part(ctx: Context, given: list[Any], start: int, end: int) -> Context:
     receipt = ctx.receipt.fork()
     receipt.map_paths([(("input", start + i), ("input", i)) for i in range(end - start)])
     return ctx._replace(request={**ctx.request, "input": given[start:end]}, receipt=receipt)

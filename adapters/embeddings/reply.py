@@ -1,7 +1,7 @@
-"""Reading a provider's embeddings into hub form: one vector for each input, in their order, in the format asked for.
+"""Reads a provider's embeddings into hub form: one vector per input, in order, in the requested format.
 
-Vectors are never repaired: a wrong count, a missing or doubled index, lengths that differ and
-values that are no finite numbers are faults, each with the input that it concerns.
+Vectors are never repaired. A wrong count, a missing or repeated index, different lengths and values that are not finite
+numbers are faults, each with the path of the input.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
-from .vectors import check_packed, check_plain, decode_vector, encode_vector
+from .vectors import check_base64, check_numbers, decode_vector, encode_vector
 
 __all__ = ["count_inputs", "read_embeddings"]
 
@@ -24,44 +24,44 @@ _COUNTS = ("prompt_tokens", "total_tokens")
 
 
 def read_embeddings(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject:
-    """The reply in hub form, as the policy `replies` asks; vectors come in the format asked for under every policy.
-    Alters `reply.body`.
+    """Read a reply into hub form, as the policy `replies` requires. Alters `reply.body`.
 
-    Raises Fault: an error in place of embeddings, or a reply that cannot be normalized.
+    Vectors get the requested format under every policy. Raises Fault if the body reports an error or cannot be
+    normalized.
     """
     body, mode = reply.body, ctx.target.policy.replies
     if body.get("error") or body.get("data") is None:
         raise read_error_object(body, reply.status, rules.words)
     if mode in ("strict", "report"):
-        validate_natively(_outline(body), load_validator(f"{rules.dialect}/embeddings.reply", ctx.profile), ctx)
+        validate_natively(_make_outline(body), load_validator(f"{rules.dialect}/embeddings.reply", ctx.profile), ctx)
     if mode in ("off", "report") and _has_requested_format(body, ctx.request):
         return body
     return _normalize(body, ctx)
 
 
 def count_inputs(request: JsonObject) -> int | None:
-    """How many inputs a request in hub form has; None if it does not say."""
+    """The number of inputs of a request in hub form; None if it has none."""
     given: Any = request.get("input")
     if isinstance(given, list) and given:
         return 1 if isinstance(given[0], int) else len(given)
     return None if given is None else 1
 
 
-def _outline(body: JsonObject) -> JsonObject:
-    """The body with the first number of each vector, for schemas to validator."""
+def _make_outline(body: JsonObject) -> JsonObject:
+    """A copy of the body with only the first number of each vector, for schema validation."""
     data = body.get("data")
     if not isinstance(data, list):
         return body
-    return {**body, "data": [_first_number(item) for item in data]}
+    return {**body, "data": [_keep_first_number(item) for item in data]}
 
 
-def _first_number(item: Any) -> Any:
+def _keep_first_number(item: Any) -> Any:
     vector = item.get("embedding") if isinstance(item, dict) else None
     return {**item, "embedding": vector[:1]} if isinstance(vector, list | str) else item
 
 
 def _has_requested_format(body: JsonObject, request: JsonObject) -> bool:
-    """Whether the vectors need no conversion, as far as there are any."""
+    """Whether no vector needs a conversion."""
     data = body["data"]
     asked = request.get("encoding_format") or "float"
     wrong = {"float": str, "base64": list}.get(asked)
@@ -72,10 +72,10 @@ def _has_requested_format(body: JsonObject, request: JsonObject) -> bool:
 def _normalize(body: JsonObject, ctx: Context) -> JsonObject:
     body = {key: value for key, value in body.items() if value is not None}
     _set_envelope(body, ctx)
-    outline, hub = _outline(body), load_validator("hub/embeddings.reply")
+    outline, hub = _make_outline(body), load_validator("hub/embeddings.reply")
     if not hub.accepts(outline):
         violation = next(hub.violations(outline))
-        raise _invalid(violation.message, _find_input(violation.path, ctx.request))
+        raise _invalid(violation.message, _find_input_path(violation.path, ctx.request))
     _set_order(body, ctx)
     _write_vectors(body["data"], ctx)
     return body
@@ -92,22 +92,24 @@ def _set_envelope(body: JsonObject, ctx: Context) -> None:
         del body["id"]
     if isinstance(body["data"], dict):
         body["data"] = [body["data"]]
-        ctx.receipt.record_conversion(("data",), "a list of one")
-    body["usage"] = _usage(body.get("usage"), ctx)
+        ctx.receipt.record_conversion(("data",), "an object becomes a list of one")
+    body["usage"] = _complete_usage(body.get("usage"), ctx)
     if isinstance(body["data"], list):
         for item in body["data"]:
             if isinstance(item, dict) and item.get("object") != "embedding":
                 item["object"] = "embedding"
-                ctx.receipt.record_fill(("data",), "the name of an embedding")
+                ctx.receipt.record_fill(("data",), "the hub's name for it")
 
 
-def _usage(reported: Any, ctx: Context) -> JsonObject:
-    """The counts; one that is missing is the other, as nothing is generated."""
+def _complete_usage(reported: Any, ctx: Context) -> JsonObject:
+    """Both token counts. A missing one equals the other, because embeddings generate no tokens."""
     usage = {key: value for key, value in reported.items() if value is not None} if isinstance(reported, dict) else {}
     usage.pop("completion_tokens", None)
     known = [usage[name] for name in _COUNTS if name in usage]
     if len(known) < len(_COUNTS):
-        ctx.receipt.record_fill(("usage",), "the provider gave no counts, so they are 0" if not known else "one count")
+        ctx.receipt.record_fill(
+            ("usage",), "the provider gave no counts, so they are 0" if not known else "both counts are the same"
+        )
     return {**usage, **{name: usage.get(name, known[0] if known else 0) for name in _COUNTS}}
 
 
@@ -121,9 +123,9 @@ def _set_order(body: JsonObject, ctx: Context) -> None:
         return
     missing = min(set(range(count)).difference(found), default=None)
     if missing is not None:
-        raise _invalid(f"the embedding with index {missing} is missing", _input(missing, ctx.request))
+        raise _invalid(f"the embedding with index {missing} is missing", _input_path(missing, ctx.request))
     data.sort(key=lambda item: item["index"])
-    ctx.receipt.record_conversion(("data",), "in the order of the inputs")
+    ctx.receipt.record_conversion(("data",), "sorted in the order of the inputs")
 
 
 def _write_vectors(data: list[JsonObject], ctx: Context) -> None:
@@ -133,42 +135,42 @@ def _write_vectors(data: list[JsonObject], ctx: Context) -> None:
         try:
             item["embedding"], found = _convert(item["embedding"], asked)
         except ValueError as error:
-            raise _invalid(str(error), _input(index, ctx.request)) from None
+            raise _invalid(str(error), _input_path(index, ctx.request)) from None
         length = length or found
         if found != length:
-            raise _invalid(f"a vector has {found} values instead of {length}", _input(index, ctx.request))
+            raise _invalid(f"a vector has {found} values instead of {length}", _input_path(index, ctx.request))
 
 
 def _requested_length(asked: str, ctx: Context) -> int | None:
-    """The length that the client asked for, if the target got the request for it."""
+    """The requested number of values per vector; None if the client did not ask or the target was not asked."""
     wanted: int | None = ctx.request.get("dimensions")
     return wanted if asked in ("float", "base64") and not ctx.receipt.is_lost(("dimensions",)) else None
 
 
 def _convert(vector: Any, asked: str) -> tuple[Any, int]:
-    """The vector in the format asked for, and its length. Raises ValueError."""
+    """The vector in the requested format, and its length. Raises ValueError if the vector is invalid."""
     if isinstance(vector, list):
         if asked != "base64":
-            return vector, check_plain(vector)
+            return vector, check_numbers(vector)
         return encode_vector(vector), len(vector)
     if asked == "float":
         plain = decode_vector(vector)
         return plain, len(plain)
-    return vector, check_packed(vector) if asked == "base64" else len(vector)
+    return vector, check_base64(vector) if asked == "base64" else len(vector)
 
 
-def _find_input(path: Path, request: JsonObject) -> Path:
-    """The input that a place in the reply is about, going by the order of the embeddings."""
+def _find_input_path(path: Path, request: JsonObject) -> Path:
+    """The path of the input that a path in the reply belongs to, by the order of the embeddings."""
     if path[:1] == ("data",) and len(path) > 1 and isinstance(path[1], int):
-        return _input(path[1], request)
+        return _input_path(path[1], request)
     return ()
 
 
-def _input(index: int, request: JsonObject) -> Path:
+def _input_path(index: int, request: JsonObject) -> Path:
     several = isinstance(request.get("input"), list) and not isinstance(request["input"][0], int)
     return ("input", index) if several else ("input",)
 
 
 def _invalid(message: str, path: Path = ()) -> Fault:
-    text = f"the provider sent embeddings that are not valid: {message}"
+    text = f"the provider sent invalid embeddings: {message}"
     return Fault("upstream_invalid_response", text, path, code="upstream_invalid_response")

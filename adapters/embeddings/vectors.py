@@ -1,7 +1,7 @@
-"""Vectors as lists of numbers and as base64 of little-endian 32-bit floats, whole vectors at a time: no function here
-looks at one number after the other in Python.
+"""Converts vectors between lists of numbers and base64 of little-endian 32-bit floats.
 
-JSON cannot express NaN and infinity, so in a list any value that is no number is refused; in base64 they can occur.
+Each function handles a whole vector at once, without a Python loop over its numbers. JSON cannot express NaN and
+infinity, but base64 can, so both forms are checked.
 """
 
 from __future__ import annotations
@@ -13,19 +13,22 @@ from array import array
 from base64 import b64decode, b64encode
 from typing import Any
 
-__all__ = ["check_packed", "check_plain", "decode_vector", "encode_vector"]
+__all__ = ["check_base64", "check_numbers", "decode_vector", "encode_vector"]
 
 _NUMBERS = frozenset({float, int})
 
 
 def decode_vector(packed: str) -> list[float]:
-    """The numbers of a base64 text, exactly. Raises ValueError."""
-    return _unpacked(packed).tolist()
+    """Decode a base64 text into its numbers, exactly. Raises ValueError unless it holds finite 32-bit floats."""
+    return _unpack(packed).tolist()
 
 
 def encode_vector(vector: list[Any]) -> str:
-    """A list of numbers as base64; each becomes the nearest 32-bit float. Raises ValueError."""
-    check_plain(vector)
+    """Encode numbers as base64; each becomes the nearest 32-bit float.
+
+    Raises ValueError if a value is not a number, or is too large for a 32-bit float.
+    """
+    check_numbers(vector)
     try:
         packed = struct.pack(f"<{len(vector)}f", *vector)
     except (OverflowError, struct.error):
@@ -33,19 +36,19 @@ def encode_vector(vector: list[Any]) -> str:
     return b64encode(packed).decode()
 
 
-def check_plain(vector: list[Any]) -> int:
-    """The vector's length. Raises ValueError unless all of it is numbers."""
+def check_numbers(vector: list[Any]) -> int:
+    """Check a list, and return its length. Raises ValueError unless all its values are numbers."""
     if not _NUMBERS.issuperset(map(type, vector)):
-        raise ValueError("a value in the vector is no number")
+        raise ValueError("a value in the vector is not a number")
     return len(vector)
 
 
-def check_packed(packed: str) -> int:
-    """The same for a base64 text. Raises ValueError unless it holds finite 32-bit floats."""
-    return len(_unpacked(packed))
+def check_base64(packed: str) -> int:
+    """Check a base64 text, and return its number of values. Raises ValueError unless they are finite 32-bit floats."""
+    return len(_unpack(packed))
 
 
-def _unpacked(packed: str) -> array[float]:
+def _unpack(packed: str) -> array[float]:
     try:
         raw = b64decode(packed, validate=True)
     except ValueError:

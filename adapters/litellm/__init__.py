@@ -1,6 +1,6 @@
 """The dialect of litellm's functions: OpenAI's chat and embeddings, whose parameters are arguments.
 
-It is called and never served. A provider gets it by `engine: litellm`, not by `dialect`.
+It is only called, never served. A provider has it if its configuration says `engine: litellm`.
 """
 
 from __future__ import annotations

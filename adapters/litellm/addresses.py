@@ -1,4 +1,4 @@
-"""Addresses in messages: for some vendors litellm fetches their contents itself, from the proxy's own network."""
+"""Refuse URLs in messages: for some vendors litellm fetches their contents itself, inside the proxy's network."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from dragoman.adapters.paths import Path
 __all__ = ["refuse_addresses"]
 
 _ADDRESS = re.compile(r"\s*(?!data:)[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
+_REASON = "with litellm, images and files must be data: URLs, because litellm might fetch other URLs itself"
 
 
 def refuse_addresses(body: JsonObject) -> None:
-    """Raise Fault for a part of a message that is an address instead of data. Texts may hold anything."""
+    """Refuse parts of messages that hold a URL instead of data; texts may contain anything.
+
+    Raises Fault `unsupported_parameter` with the path of the URL.
+    """
     for i, message in enumerate(body["messages"]):
         content = message.get("content")
         for j, part in enumerate(content if isinstance(content, list) else ()):
             if isinstance(part, dict) and part.get("type") not in ("text", "refusal"):
                 for path, text in _find_texts(part, ("messages", i, "content", j)):
                     if _ADDRESS.match(text):
-                        words = (
-                            "over litellm, images and files must be data: URLs, because litellm might fetch an address"
-                        )
-                        raise Fault("unsupported_parameter", words, path, text, code="unsupported_value")
+                        raise Fault("unsupported_parameter", _REASON, path, text, code="unsupported_value")
 
 
 def _find_texts(value: Any, path: Path) -> Iterator[tuple[Path, str]]:

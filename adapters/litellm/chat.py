@@ -1,4 +1,4 @@
-"""Chat over litellm: OpenAI's form, with parameters that the hub knows and no others."""
+"""Chat over litellm: OpenAI's form, with the hub's parameters only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.fit import HUB_CHAT
 
 from .addresses import refuse_addresses
-from .parameters import settle_parameters
+from .parameters import drop_unknown_parameters
 
 __all__ = ["CALLED"]
 
@@ -18,7 +18,7 @@ REPLY_RULES = ReplyRules("openai")
 def _rewrite(body: JsonObject, ctx: Context) -> None:
     body.pop("stream_options", None)
     refuse_addresses(body)
-    settle_parameters(body, ctx, HUB_CHAT)
+    drop_unknown_parameters(body, ctx, HUB_CHAT)
     if body.get("stream") is True:
         body["stream_options"] = {"include_usage": True}
 

@@ -1,6 +1,6 @@
-"""Embeddings over litellm: OpenAI's form, with parameters that the hub knows and no others.
+"""Embeddings over litellm: OpenAI's form, with the hub's parameters only.
 
-Vectors are requested as numbers, which every vendor has.
+Vectors are requested as numbers, because every vendor supports these.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.embeddings.called import embeddings_called
 from dragoman.adapters.embeddings.requests import HUB_EMBEDDINGS, drop_encoding_format
 
-from .parameters import settle_parameters
+from .parameters import drop_unknown_parameters
 
 __all__ = ["CALLED"]
 
@@ -19,7 +19,7 @@ REPLY_RULES = ReplyRules("openai")
 
 def _rewrite(body: JsonObject, ctx: Context) -> None:
     drop_encoding_format(body, ctx)
-    settle_parameters(body, ctx, HUB_EMBEDDINGS)
+    drop_unknown_parameters(body, ctx, HUB_EMBEDDINGS)
 
 
 CALLED = embeddings_called(REPLY_RULES, rewrite=_rewrite, extras="keep-extensions")

@@ -1,7 +1,7 @@
-"""Which parameters go to litellm.
+"""Decide which parameters go to litellm.
 
-A key of the body becomes an argument of litellm's function, and many of those steer it. So only parameters that the hub
-knows go there, and no advisory ones: a vendor that lacks such a parameter refuses it.
+A key of the body becomes an argument of litellm's function, and many of its arguments control litellm itself. So only
+parameters of the hub are sent, and no advisory ones, because a vendor refuses an advisory parameter that it lacks.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.fit import drop_or_reject, hub_annotations, resolve_extra
 from dragoman.schemas import Schema
 
-__all__ = ["settle_parameters"]
+__all__ = ["drop_unknown_parameters"]
 
-_REASON = "not every provider behind litellm takes it"
+_REASON = "not every vendor behind litellm accepts it"
 
 
-def settle_parameters(body: JsonObject, ctx: Context, hub: str) -> None:
-    """Drop or refuse, by the policy, each parameter that litellm does not get. Alters the body. Raises Fault."""
+def drop_unknown_parameters(body: JsonObject, ctx: Context, hub: str) -> None:
+    """Drop each parameter of the body that litellm must not get. Raises Fault if the policy refuses to drop one.
+
+    `hub` names the hub schema of the body's protocol.
+    """
     for name in body.keys() - {"model", "stream"}:
         hint = hub_annotations(hub).get((name,))
         if hint is None:

@@ -8,8 +8,8 @@ from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.providers import BaseAddress
 
 from .chat import CALLED
+from .chat_served import SERVED
 from .models import INFORMATION
-from .served import SERVED
 
 __all__ = ["DIALECT"]
 

@@ -1,7 +1,7 @@
 """The mindie dialect of chat.
 
-Replies: `stop_sequence` means that the request was cancelled, failed or was rejected, although the status is 200. It is
-read as a fault, unless the request asked for stop strings, which only the `actual` profile has.
+In a reply with status 200, the finish reason `stop_sequence` means that the request was cancelled, failed or was
+rejected. It is read as a fault, unless the request had stop strings, which the `documented` profile does not support.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .faults import WORDS
 __all__ = ["CALLED"]
 
 
-def _stop_sequence(body: JsonObject, choice: JsonObject, ctx: Context) -> str:
+def _read_stop_sequence(body: JsonObject, choice: JsonObject, ctx: Context) -> str:
     if ctx.profile != "documented" and (ctx.request.get("stop") or ctx.request.get("stop_token_ids")):
         return "stop"
     text: Any = choice.get("err_msg") or body.get("err_msg")
@@ -35,7 +35,7 @@ def _stop_sequence(body: JsonObject, choice: JsonObject, ctx: Context) -> str:
     )
 
 
-def _invalid_flag(body: JsonObject, choice: JsonObject, ctx: Context) -> str:
+def _read_invalid_flag(body: JsonObject, choice: JsonObject, ctx: Context) -> str:
     if ctx.target.policy.replies == "strict":
         raise Fault(
             "upstream_invalid_response",
@@ -51,9 +51,9 @@ REPLY_RULES = ReplyRules(
     words=WORDS,
     finish={
         "eos_token": "stop",
-        "stop_sequence": _stop_sequence,
-        "invalid flag": _invalid_flag,
-        "invalid finishReason": _invalid_flag,
+        "stop_sequence": _read_stop_sequence,
+        "invalid flag": _read_invalid_flag,
+        "invalid finishReason": _read_invalid_flag,
     },
 )
 
@@ -67,14 +67,14 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
 
 
 def _write_thinking(body: JsonObject, ctx: Context) -> None:
-    """Reasoning effort has one step here: thinking or not. What the client set itself stays."""
+    """Turn reasoning effort into thinking or not thinking, unless the client set that itself."""
     effort, given = body.get("reasoning_effort"), body.get("chat_template_kwargs") or {}
     if effort is None or not isinstance(given, dict):
         return
     del body["reasoning_effort"]
     after = ("chat_template_kwargs", "enable_thinking")
     weight: Weight = "form" if effort == "none" else "loss"
-    ctx.receipt.record_conversion(("reasoning_effort",), "the server only knows thinking or not", weight, after)
+    ctx.receipt.record_conversion(("reasoning_effort",), "the server can only switch thinking on or off", weight, after)
     body["chat_template_kwargs"] = {"enable_thinking": effort != "none", **given}
 
 

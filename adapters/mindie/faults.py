@@ -1,7 +1,7 @@
 """Faults in the form of the MindIE OpenAI-compatible API: exactly `{error, error_type}`.
 
-Whatever is wrong with a body is 422, an unknown model included. The server knows neither 429 nor gateway statuses, so
-the proxy writes none; a gateway's status that a provider answered with is passed on.
+Every error in a body is 422, also an unknown model. The server has neither 429 nor gateway statuses, so the proxy does
+not write them; a gateway's status from a provider is passed through.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.error_replies import describe_with_param, reply
+from dragoman.adapters.error_replies import describe_with_parameter, make_reply
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.jsontext import SYNTAX_CODES
 from dragoman.adapters.native_errors import Words
@@ -31,7 +31,7 @@ _INCOMPLETE = (500, "Incomplete Generation")
 _UNAVAILABLE = (503, "Service Unavailable")
 
 # kind: status, error_type
-_WRITTEN: dict[Kind, tuple[int, str]] = {
+_STATUS_AND_TYPE: dict[Kind, tuple[int, str]] = {
     "invalid_request": _INVALID,
     "unsupported_parameter": _INVALID,
     "extra_parameter": _INVALID,
@@ -57,7 +57,7 @@ _WRITTEN: dict[Kind, tuple[int, str]] = {
 }
 
 
-# Beginnings of the server's own sentences, which clients look for: by kind, by code, by place and code.
+# Beginnings of the server's own sentences, which clients look for: by kind, by code, or by parameter and code.
 _PARSING = "Failed to parse request context to json:"
 _NO_MODEL = "Request contains not model or model null."
 _NO_MESSAGES = "Request param messages not arr or arr is empty:"
@@ -74,16 +74,16 @@ _SENTENCES: Mapping[str | tuple[str | None, str | None], str] = {
 
 
 def write_fault(fault: Fault, ctx: Context) -> Reply:
-    """A 5xx of the provider's stays what it was; what the proxy found out itself has the server's own status."""
-    status = fault.status if fault.answered >= 500 else _WRITTEN[fault.kind][0]
-    return reply(status, error_body(fault), fault)
+    """Keep a provider's 5xx; give every other fault the status that the server has for its kind."""
+    status = fault.status if fault.answered >= 500 else _STATUS_AND_TYPE[fault.kind][0]
+    return make_reply(status, error_body(fault), fault)
 
 
 def error_body(fault: Fault) -> JsonObject:
-    """The body of an error, and of an error event in a stream."""
-    said, text = _sentence(fault), describe_with_param(fault)
-    text = f"{said} {text}" if said and said not in text else text
-    return {"error": text, "error_type": _WRITTEN[fault.kind][1]}
+    """Return the body of an error reply, and of an error event in a stream."""
+    sentence, text = _sentence(fault), describe_with_parameter(fault)
+    text = f"{sentence} {text}" if sentence and sentence not in text else text
+    return {"error": text, "error_type": _STATUS_AND_TYPE[fault.kind][1]}
 
 
 def _sentence(fault: Fault) -> str | None:

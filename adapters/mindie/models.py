@@ -1,5 +1,7 @@
-"""What a MindIE server tells of its models, in the form of its source of 2026-04: `/v1/models` as OpenAI has it, and
-`/info`. What only the server itself could know is null."""
+"""MindIE's descriptions of models: `/v1/models` in OpenAI's form, and `/info`. Facts that only a server has are null.
+
+Source: the source code of MindIE of 2026-04.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from dragoman import __version__
 from dragoman.adapters.call import Call, JsonObject
-from dragoman.adapters.listing import Information, Listed, lists_as_openai
+from dragoman.adapters.listing import Information, ListedModel, list_as_openai
 
 __all__ = ["INFORMATION"]
 
@@ -24,16 +26,16 @@ _UNKNOWN = (
 )
 
 
-def _info(models: Sequence[Listed], _call: Call) -> JsonObject:
+def _write_info(models: Sequence[ListedModel], _call: Call) -> JsonObject:
     return {
         **dict.fromkeys(_UNKNOWN),
         "max_best_of": 1,
         "version": __version__,
-        "models": [_details(model) for model in models],
+        "models": [_write_details(model) for model in models],
     }
 
 
-def _details(model: Listed) -> JsonObject:
+def _write_details(model: ListedModel) -> JsonObject:
     return {
         "model_device_type": "npu",
         "model_dtype": None,
@@ -45,6 +47,6 @@ def _details(model: Listed) -> JsonObject:
 
 
 INFORMATION: Mapping[str, Information] = {
-    **lists_as_openai("MindIE Server", "/mindie/v1/models"),
-    "info": Information("all", _info, ("/mindie/info",)),
+    **list_as_openai("MindIE Server", "/mindie/v1/models"),
+    "info": Information("all", _write_info, ("/mindie/info",)),
 }

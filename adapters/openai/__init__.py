@@ -1,11 +1,11 @@
-"""The openai dialect."""
+"""The openai dialect: OpenAI's API, which is also the hub's form, and Azure OpenAI's addresses of it."""
 
 from __future__ import annotations
 
 from dragoman.adapters.dialect import Dialect, prefix
 
 from . import chat, completions, embeddings, responses
-from .azure_addresses import FORMS, called, served
+from .azure_addresses import FORMS, call_azure_addresses, serve_azure_addresses
 from .models import INFORMATION
 from .providers import BASE_ADDRESS, ENVIRONMENT, VENDORS
 
@@ -16,8 +16,8 @@ _PROTOCOLS = {"chat": chat, "responses": responses, "completions": completions, 
 DIALECT = Dialect(
     name="openai",
     auth={"bearer": {"Authorization": "Bearer {}"}, "api-key": {"api-key": "{}"}},
-    served={protocol: served(verbs.SERVED) for protocol, verbs in _PROTOCOLS.items()},
-    called={protocol: called(verbs.CALLED) for protocol, verbs in _PROTOCOLS.items()},
+    served={protocol: serve_azure_addresses(verbs.SERVED) for protocol, verbs in _PROTOCOLS.items()},
+    called={protocol: call_azure_addresses(verbs.CALLED) for protocol, verbs in _PROTOCOLS.items()},
     paths={
         "chat": prefix("openai", "/v1/chat/completions"),
         "responses": prefix("openai", "/v1/responses"),

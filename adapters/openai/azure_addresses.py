@@ -1,10 +1,11 @@
-"""Azure OpenAI's addresses: a form of address of this dialect, which is otherwise OpenAI's own.
+"""Azure OpenAI's addresses: another form of address of the openai dialect. Only the addresses differ from OpenAI's.
 
-A model is a deployment, and where a protocol is older than Azure's `/openai/v1` its name stands in the address, as in
-`/openai/deployments/NAME/chat/completions?api-version=2024-10-21`; what the body says of a model counts for nothing.
-Responses are at `/openai/responses?api-version=...`, the deployment in the body. All of these want an `api-version`
-(Azure OpenAI REST API reference, data plane inference, 2024-10-21 and 2025-04-01-preview). The addresses under
-`/openai/v1` want none, and are OpenAI's with another beginning.
+A model is a deployment. Chat, completions and embeddings name it in the address, as in
+`/openai/deployments/NAME/chat/completions?api-version=2024-10-21`, and ignore the `model` in the body. Responses are at
+`/openai/responses?api-version=...` and name the deployment in the body. All of these require an `api-version`. The
+addresses below `/openai/v1` require none; they are OpenAI's with another base address.
+
+Source: Azure OpenAI REST API reference, data plane inference, 2024-10-21 and 2025-04-01-preview.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.dialect import Called, Served
 from dragoman.adapters.providers import AddressForm, BaseAddress
 
-__all__ = ["FORM", "FORMS", "called", "served"]
+__all__ = ["FORM", "FORMS", "call_azure_addresses", "serve_azure_addresses"]
 
 FORM = "azure-openai"
-"""What this form is called in a provider's `address`."""
+"""The name of this form, a value of a provider's setting `address`."""
 
 FORMS: Mapping[str, AddressForm] = {
     FORM: AddressForm(
@@ -43,27 +44,30 @@ _VERSIONED = re.compile(r"/deployments/(?P<deployment>[^/]+)/.+|/responses")
 _BY_BODY = frozenset({"/responses"})
 
 
-def served(verbs: Served) -> Served:
-    """The verbs, where the request may also have come to one of these addresses."""
+def serve_azure_addresses(verbs: Served) -> Served:
+    """Return the verbs, with a `read_request` that also reads calls to Azure OpenAI's addresses."""
 
     def read_request(call: Call, ctx: Context) -> JsonObject:
-        return verbs.read_request(_received(call, ctx), ctx)
+        return verbs.read_request(_read_deployment(call, ctx), ctx)
 
     return replace(verbs, read_request=read_request)
 
 
-def called(verbs: Called) -> Called:
-    """The verbs, where the provider may also be called at these addresses."""
+def call_azure_addresses(verbs: Called) -> Called:
+    """Return the verbs, with a `write_request` that uses Azure OpenAI's addresses if the target has this form."""
 
     def write_request(request: JsonObject, ctx: Context) -> Call:
         call = verbs.write_request(request, ctx)
-        return call if ctx.target.address is None else _addressed(call, ctx)
+        return call if ctx.target.address is None else _write_address(call, ctx)
 
     return replace(verbs, write_request=write_request)
 
 
-def _received(call: Call, ctx: Context) -> Call:
-    """The call with the deployment as its body's model. Raises Fault."""
+def _read_deployment(call: Call, ctx: Context) -> Call:
+    """Return the call with the deployment of its address as the `model` of its body.
+
+    Raises Fault if the address requires an `api-version` and the query has no valid one.
+    """
     found = _VERSIONED.fullmatch(call.path)
     if found is None:
         return call
@@ -76,7 +80,7 @@ def _received(call: Call, ctx: Context) -> Call:
     return call._replace(body={**call.body, "model": model})
 
 
-def _addressed(call: Call, ctx: Context) -> Call:
+def _write_address(call: Call, ctx: Context) -> Call:
     version = ctx.target.api_version
     query = call.query if version is None else {**call.query, "api-version": version}
     place = "" if call.path in _BY_BODY else f"/deployments/{quote(ctx.target.model, safe='')}"

@@ -1,4 +1,4 @@
-"""The openai dialect of chat: the hub's own form, so almost nothing is to be done."""
+"""The openai dialect of chat: the hub's own form, so there is almost nothing to convert."""
 
 from __future__ import annotations
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.error_replies import describe, native, reply
+from dragoman.adapters.error_replies import describe, make_reply, native_details
 from dragoman.adapters.faults import Fault, Kind
 
 __all__ = ["error_body", "write_fault"]
 
-# kind: type, code where the fault has none of its own
-_WORDS: dict[Kind, tuple[str, str | None]] = {
+# kind: type, code of a fault without a code of its own
+_TYPE_AND_CODE: dict[Kind, tuple[str, str | None]] = {
     "invalid_request": ("invalid_request_error", None),
     "unsupported_parameter": ("invalid_request_error", "unsupported_parameter"),
     "extra_parameter": ("invalid_request_error", "unknown_parameter"),
@@ -36,13 +36,13 @@ _WORDS: dict[Kind, tuple[str, str | None]] = {
 
 
 def write_fault(fault: Fault, ctx: Context) -> Reply:
-    return reply(fault.status, error_body(fault), fault)
+    return make_reply(fault.status, error_body(fault), fault)
 
 
 def error_body(fault: Fault) -> JsonObject:
-    """The body of an error, and of an error event in a stream."""
-    kind, word = _WORDS[fault.kind]
+    """Return the body of an error reply, and of an error event in a stream."""
+    kind, word = _TYPE_AND_CODE[fault.kind]
     error: JsonObject = {"message": describe(fault), "type": kind, "param": fault.param, "code": fault.code or word}
-    if details := native(fault):
+    if details := native_details(fault):
         error["details"] = details
     return {"error": error}

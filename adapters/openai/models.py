@@ -1,10 +1,10 @@
-"""OpenAI's lists of models. The last address is that of clients of Azure OpenAI."""
+"""OpenAI's lists of models. Clients of Azure OpenAI use the last address."""
 
 from __future__ import annotations
 
 from dragoman.adapters.dialect import prefix
-from dragoman.adapters.listing import lists_as_openai
+from dragoman.adapters.listing import list_as_openai
 
 __all__ = ["INFORMATION"]
 
-INFORMATION = lists_as_openai("dragoman", *prefix("openai", "/v1/models"), "/openai/models")
+INFORMATION = list_as_openai("dragoman", *prefix("openai", "/v1/models"), "/openai/models")

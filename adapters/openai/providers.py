@@ -1,4 +1,4 @@
-"""OpenAI's own service, the servers that speak its dialect, and resources of Azure OpenAI, as providers."""
+"""Providers of the openai dialect: OpenAI itself, servers that speak its dialect, and resources of Azure OpenAI."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["BASE_ADDRESS", "ENVIRONMENT", "VENDORS"]
 
 _OWN = "https://api.openai.com/v1"
 _API_VERSION = "2024-10-21"
-"""The latest of Azure OpenAI that is no preview; it has no Responses, so chat serves them."""
+"""Azure OpenAI's latest version that is no preview. It has no Responses API, so chat serves responses."""
 
 BASE_ADDRESS = BaseAddress(
     "/chat/completions",

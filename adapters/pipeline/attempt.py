@@ -121,7 +121,7 @@ class Attempt:
 
     def is_reading(self, call: int) -> bool:
         """True while more of the reply to this call is wanted."""
-        return not self._readers[call].ended and self._state in ("open", "streaming")
+        return not self._readers[call].has_ended and self._state in ("open", "streaming")
 
     def start_reply(self, call: int, status: int, headers: Headers) -> Output:
         """Take the head of a reply. Header names are looked up in lower case."""
@@ -152,13 +152,13 @@ class Attempt:
     def close(self, call: int, cut: Fault | None = None) -> Output:
         """The bytes of a reply ended; `cut` says how, if not cleanly."""
         reader = self._readers[call]
-        if reader.ended:
+        if reader.has_ended:
             return NOTHING
         try:
             outputs = reader.close(cut)
             if reader.is_stream:
                 return self._take(outputs) if outputs else NOTHING
-            is_last = len(self._round) == 1 or all(one.ended for one in self._round)
+            is_last = len(self._round) == 1 or all(one.has_ended for one in self._round)
             return self._finish_replies() if is_last else NOTHING
         except Exception as error:  # noqa: BLE001 - as above
             return self._fail_with(error)

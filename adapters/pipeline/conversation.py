@@ -21,13 +21,13 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
 from dragoman.adapters.responses.history import (
-    again,
     check_results,
+    has_encrypted_content,
     is_cut_off,
-    is_sealed,
-    items_of,
-    reference,
-    replayed,
+    list_items,
+    referenced_item_id,
+    replay_response,
+    to_input_item,
 )
 from dragoman.adapters.responses.stored import StoredResponse, new_response_id
 from dragoman.adapters.streams import Chunk, Output
@@ -67,7 +67,9 @@ class Conversation:
 
     def recall(self) -> Recall | None:
         """What the request needs from the store; None if it needs nothing. Raises Fault if there is no store."""
-        wanted = tuple(item_id for item in items_of(self._request) if (item_id := reference(item)) is not None)
+        wanted = tuple(
+            item_id for item in list_items(self._request) if (item_id := referenced_item_id(item)) is not None
+        )
         if self._previous_id is not None and not self._has_store:
             text = f"the previous response {self._previous_id[:80]!r} is not known: this proxy keeps no responses"
             raise Fault("not_found", f"{text}; {INSTEAD}", PREVIOUS, code=_NOT_FOUND)
@@ -78,7 +80,7 @@ class Conversation:
         """Take what was recalled: the chain, oldest first, None if a link is missing; and the responses that hold the
         items. An item that no response holds is left to the provider. Raises Fault."""
         found = {item.get("id"): (item, holder) for holder in holders for item in holder.response.get("output") or ()}
-        wanted = filter(None, map(reference, items_of(self._request)))
+        wanted = filter(None, map(referenced_item_id, list_items(self._request)))
         self._referred = {item_id: found[item_id] for item_id in wanted if item_id in found}
         if self._previous_id is None:
             return
@@ -152,14 +154,16 @@ class Conversation:
     def _new_items(self, provider: str | None) -> list[tuple[int, JsonObject]]:
         """The new items with their positions in the client's input; references are replaced by the stored items."""
         found: list[tuple[int, JsonObject | None]] = []
-        for i, item in enumerate(items_of(self._request)):
-            referred = self._referred.get(reference(item) or "")
-            found.append((i, item if referred is None else again(referred[0], referred[1].provider == provider)))
+        for i, item in enumerate(list_items(self._request)):
+            referred = self._referred.get(referenced_item_id(item) or "")
+            found.append(
+                (i, item if referred is None else to_input_item(referred[0], referred[1].provider == provider))
+            )
         return [(i, item) for i, item in found if item is not None]
 
     def _build_input(self, earlier: list[StoredResponse], provider: str, ctx: Context) -> list[JsonObject]:
         """What came before, then what is new. The receipt learns where each item is now."""
-        before = [item for record in earlier for item in replayed(record, record.provider == provider)]
+        before = [item for record in earlier for item in replay_response(record, record.provider == provider)]
         for record in earlier:
             output = record.response.get("output") or []
             _record_omissions(record, [*record.input, *output], output, provider, PREVIOUS, ctx)
@@ -183,7 +187,7 @@ def _record_omissions(
     record: StoredResponse, items: list[JsonObject], output: list[JsonObject], provider: str, path: Path, ctx: Context
 ) -> None:
     """Record what a provider does not get of a response's items; `output` are those that the response added."""
-    if record.provider != provider and any(map(is_sealed, items)):
+    if record.provider != provider and any(map(has_encrypted_content, items)):
         ctx.receipt.record_conversion(path, "content that another provider encrypted is left out", "loss")
     if any(map(is_cut_off, output)):
         ctx.receipt.record_drop(path, "a call that was cut off is left out")

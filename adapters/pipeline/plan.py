@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from dragoman.adapters.call import Target
 from dragoman.adapters.dialect import Batching, Called, Dialect
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.translate.bridge import Bridge, bridges
+from dragoman.adapters.translate.bridge import BRIDGES, Bridge
 
 __all__ = ["ProtocolPlan", "TargetPlan", "find_bridge", "plan_target"]
 
@@ -57,7 +57,7 @@ def plan_target(provider: str, dialect: Dialect, protocols: Collection[str], tar
     """The plan for a target of a provider that is called with these protocols."""
     called = {protocol: verbs for protocol, verbs in dialect.called.items() if protocol in protocols}
     plans = {protocol: ProtocolPlan(verbs, batching=verbs.batching) for protocol, verbs in called.items()}
-    for protocol in bridges:
+    for protocol in BRIDGES:
         bridge = None if protocol in plans else find_bridge(protocol, called)
         if bridge is not None:
             plans[protocol] = ProtocolPlan(called[bridge.called], bridge, bridge.batching)
@@ -66,7 +66,7 @@ def plan_target(provider: str, dialect: Dialect, protocols: Collection[str], tar
 
 def find_bridge(protocol: str, called: Collection[str]) -> Bridge | None:
     """The first bridge from the client's protocol to one of those that a provider is called with."""
-    return next((bridge for bridge in bridges.get(protocol, ()) if bridge.called in called), None)
+    return next((bridge for bridge in BRIDGES.get(protocol, ()) if bridge.called in called), None)
 
 
 def _canonical(target: Target) -> Target:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dragoman.adapters.call import Context, Headers, JsonObject, Reply
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.decompression import BadEncoding, Decompressor, TooMuch, create_decompressor
+from dragoman.adapters.decompression import BadEncoding, DecompressedTooLarge, Decompressor, create_decompressor
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any
 from dragoman.adapters.streams import Output, StreamReader, StreamTranslator
@@ -38,7 +38,7 @@ class ReplyReader:
         "_size",
         "_stream",
         "_translator",
-        "ended",
+        "has_ended",
         "headers",
         "is_pending",
         "is_stream",
@@ -61,7 +61,7 @@ class ReplyReader:
         self.headers: Headers = {}
         self.reply: JsonObject | None = None  # a whole reply, in canonical form
         self.is_stream = False
-        self.ended = False  # nothing more is read of this reply
+        self.has_ended = False  # nothing more is read of this reply
         self.is_pending = False  # there is more to decompress in what was received
 
     @property
@@ -98,13 +98,13 @@ class ReplyReader:
             self._collect(data)
             return []
         outputs = self._stream.receive(data) if data else []
-        self.ended = self._stream.ended
+        self.has_ended = self._stream.has_ended
         return outputs if self._translator is None else self._translate(outputs)
 
     def close(self, cut: Fault | None = None) -> list[Output]:
         """The bytes ended; `cut` says how, if not cleanly. The last outputs of a stream; a body becomes `reply`.
         Raises Fault, its path the client's, also if the reply reports an error."""
-        self.ended = True
+        self.has_ended = True
         if cut is None and self._decompressor is not None:
             cut = self._close_decompressor(self._decompressor)
         if self._stream is not None:
@@ -156,7 +156,7 @@ class ReplyReader:
     def _decompress(self, decompressor: Decompressor, data: bytes) -> bytes:
         try:
             return decompressor.feed(data)
-        except TooMuch:
+        except DecompressedTooLarge:
             raise self._too_large() from None
         except BadEncoding as error:
             raise self._invalid(str(error), "upstream_invalid_encoding") from None

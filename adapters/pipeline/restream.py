@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.chat.restream import restream
-from dragoman.adapters.common.completeness import outputs_of_reply
+from dragoman.adapters.common.completeness import to_stream_outputs
 from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.completions.restream import restream_text
 from dragoman.adapters.responses.restream import restream_response
@@ -17,7 +17,7 @@ __all__ = ["stream_reply"]
 
 def stream_reply(protocol: str, reply: JsonObject, request: JsonObject) -> list[Output]:
     """The outputs of the protocol that add up to a reply in canonical form. `request` is the client's."""
-    return outputs_of_reply(_RESTREAM[protocol](reply, request))
+    return to_stream_outputs(_RESTREAM[protocol](reply, request))
 
 
 _RESTREAM: Mapping[str, Callable[[JsonObject, JsonObject], list[JsonObject]]] = {

@@ -1,4 +1,4 @@
-"""The Responses protocol: what its dialects have in common."""
+"""The Responses protocol, for all dialects: its response object, its events, readers and writers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Adding up a Responses stream: the response object that its events amount to.
+"""Accumulates the events of a Responses stream into its response object.
 
-Items are in the order of their `output_index`. Texts are joined when the object is asked for. A `done` event wins over
-the deltas before it; an item that was never done has the status `incomplete`. Events that do not fit what came before,
-and unknown ones, are ignored: adding never fails.
+Items are in the order of their `output_index`. Texts are joined only when the object is built. A `done` event replaces
+the deltas before it. An item without a `done` event has the status `incomplete`. Unknown events, and events that do not
+match earlier ones, are ignored: adding an event never fails.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .events import BEGINNINGS, BY_DELTA, BY_DONE, OUTPUT_TEXT, TERMINALS, TextK
 
 __all__ = ["Accumulator"]
 
-_NEVER_INCOMPLETE = frozenset({"web_search_call", "image_generation_call"})  # their word for it is `failed`
+_NEVER_INCOMPLETE = frozenset({"web_search_call", "image_generation_call"})  # they have the status `failed` instead
 
 
 class Accumulator:
-    """The response of one stream, so far."""
+    """The response of one stream so far."""
 
     def __init__(self) -> None:
         self._base: JsonObject = {}
@@ -29,21 +29,21 @@ class Accumulator:
         self._final: list[JsonObject] = []
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         """True once an event has shown the response object."""
         return bool(self._base)
 
     def has_item(self, event: JsonObject) -> bool:
-        """True if the item that the event speaks of has been added."""
-        return self._item(event) is not None
+        """Whether the item of the event has been added."""
+        return self._find_item(event) is not None
 
     def has_part(self, kind: TextKind, event: JsonObject) -> bool:
-        """True if the part that the event speaks of has been added."""
-        item = self._item(event)
+        """Whether the part of the event has been added; `kind` is the kind of the event's text."""
+        item = self._find_item(event)
         return item is not None and _position(event, kind.index) in item.parts.get(kind.place, ())
 
     def add(self, event: JsonObject) -> None:
-        """Take one event in hub form."""
+        """Add one event in hub form."""
         name = event["type"]
         kind = BY_DELTA.get(name)
         if kind is None:
@@ -51,25 +51,25 @@ class Accumulator:
             if handler is not None:
                 handler(self, event)
             return
-        item = self._item(event)
+        item = self._find_item(event)
         if item is not None and type(event.get("delta")) is str:
             item.buffer(kind, event).add(event["delta"])
             if kind is OUTPUT_TEXT and event.get("logprobs"):
-                item.part(kind, event).logprobs += _list(event["logprobs"])
+                item.find_part(kind, event).logprobs += _as_list(event["logprobs"])
 
     def buffer(self, delta: JsonObject) -> TextBuffer:
-        """Where the text of such a delta is added, until another event is."""
-        kind, item = BY_DELTA.get(delta["type"]), self._item(delta)
+        """The buffer for the texts of deltas like this one. It is valid until another event is added."""
+        kind, item = BY_DELTA.get(delta["type"]), self._find_item(delta)
         return TextBuffer() if kind is None or item is None else item.buffer(kind, delta)
 
     def output(self, unfinished: str = "incomplete") -> list[JsonObject]:
-        """The items so far, in order; `unfinished` is the status of those that were not done."""
-        return self._final or [item.snapshot(unfinished) for _, item in sorted(self._items.items())]
+        """The items so far, in order; `unfinished` is the status of items without a `done` event."""
+        return self._final or [item.build(unfinished) for _, item in sorted(self._items.items())]
 
     def response(
         self, status: str | None = None, error: JsonObject | None = None, incomplete_details: JsonObject | None = None
     ) -> JsonObject:
-        """The response so far; what is given here takes the place of what the events said."""
+        """The response object so far; arguments replace the values from the events."""
         given = {"status": status, "error": error, "incomplete_details": incomplete_details}
         said = {key: value for key, value in given.items() if value is not None}
         return {**self._base, "output": self.output(), **said}
@@ -81,15 +81,15 @@ class Accumulator:
         if isinstance(response, dict):
             self._base = response
 
-    def _terminal(self, event: JsonObject) -> None:
+    def _end(self, event: JsonObject) -> None:
         self._begin(event)
         output = self._base.get("output")
         self._final = output if isinstance(output, list) else []
 
-    def _item_added(self, event: JsonObject) -> None:
+    def _add_item(self, event: JsonObject) -> None:
         self._set_item(event, done=False)
 
-    def _item_done(self, event: JsonObject) -> None:
+    def _finish_item(self, event: JsonObject) -> None:
         self._set_item(event, done=True)
 
     def _set_item(self, event: JsonObject, done: bool) -> None:
@@ -97,28 +97,28 @@ class Accumulator:
         if type(index) is int and isinstance(item, dict) and type(item.get("type")) is str:
             self._items[index] = _Item(item, done)
 
-    def _part(self, event: JsonObject) -> None:
-        part, item = event.get("part"), self._item(event)
+    def _set_part(self, event: JsonObject) -> None:
+        part, item = event.get("part"), self._find_item(event)
         if item is not None and isinstance(part, dict):
             item.set_part(event, part)
 
-    def _text_done(self, event: JsonObject) -> None:
-        kind, item = BY_DONE[event["type"]], self._item(event)
+    def _finish_text(self, event: JsonObject) -> None:
+        kind, item = BY_DONE[event["type"]], self._find_item(event)
         if item is not None and type(event.get(kind.key)) is str:
-            item.whole(kind, event)
+            item.set_text(kind, event)
 
-    def _annotation(self, event: JsonObject) -> None:
-        item = self._item(event)
+    def _add_annotation(self, event: JsonObject) -> None:
+        item = self._find_item(event)
         if item is not None and event.get("annotation") is not None:
-            item.part(OUTPUT_TEXT, event).annotations.append(event["annotation"])
+            item.find_part(OUTPUT_TEXT, event).annotations.append(event["annotation"])
 
-    def _item(self, event: JsonObject) -> _Item | None:
+    def _find_item(self, event: JsonObject) -> _Item | None:
         index = event.get("output_index")
         return self._items.get(index) if type(index) is int else None
 
 
 class _Item:
-    """An item, and what came for it since it was added."""
+    """One item of the output, with the texts and parts that have come since it was added."""
 
     __slots__ = ("body", "done", "parts", "texts")
 
@@ -129,23 +129,26 @@ class _Item:
         self.parts: dict[str, dict[int, _Part]] = {}
 
     def buffer(self, kind: TextKind, event: JsonObject) -> TextBuffer:
+        """The buffer of the text that the event continues; a new one if it is the first."""
         if kind.place:
-            return self.part(kind, event).pieces
+            return self.find_part(kind, event).pieces
         found = self.texts.get(kind.key)
         if found is None:
             found = self.texts[kind.key] = TextBuffer()
         return found
 
-    def whole(self, kind: TextKind, event: JsonObject) -> None:
+    def set_text(self, kind: TextKind, event: JsonObject) -> None:
+        """Replace a text with the whole one of a `done` event."""
         if kind.place:
-            part = self.part(kind, event)
+            part = self.find_part(kind, event)
             part.pieces = TextBuffer(event[kind.key])
             if kind is OUTPUT_TEXT and event.get("logprobs"):
-                part.logprobs = [*_list(event["logprobs"])]
+                part.logprobs = [*_as_list(event["logprobs"])]
         else:
             self.texts[kind.key] = TextBuffer(event[kind.key])
 
-    def part(self, kind: TextKind, event: JsonObject) -> _Part:
+    def find_part(self, kind: TextKind, event: JsonObject) -> _Part:
+        """The part of the event; a new one if it has not been added."""
         parts = self.parts.get(kind.place)
         if parts is None:
             parts = self.parts[kind.place] = {}
@@ -156,10 +159,12 @@ class _Item:
         return part
 
     def set_part(self, event: JsonObject, body: JsonObject) -> None:
+        """Add or replace the part of the event; `body` is the part."""
         place, index = ("summary", "summary_index") if "summary_index" in event else ("content", "content_index")
         self.parts.setdefault(place, {})[_position(event, index)] = _Part(body)
 
-    def snapshot(self, status: str) -> JsonObject:
+    def build(self, status: str) -> JsonObject:
+        """The item so far; `status` is its status if it has no `done` event."""
         if self.done:
             return self.body
         if status == "incomplete" and self.body["type"] in _NEVER_INCOMPLETE:
@@ -168,7 +173,7 @@ class _Item:
         for key, pieces in self.texts.items():
             body[key] = pieces.text()
         for place, parts in self.parts.items():
-            body[place] = [part.snapshot() for _, part in sorted(parts.items())]
+            body[place] = [part.build() for _, part in sorted(parts.items())]
         return body
 
 
@@ -181,18 +186,19 @@ class _Part:
         self.annotations: list[Any] = []
         self.logprobs: list[Any] = []
 
-    def snapshot(self) -> JsonObject:
+    def build(self) -> JsonObject:
+        """The part so far."""
         body = dict(self.body)
         if self.pieces:
             body["refusal" if body.get("type") == "refusal" else "text"] = self.pieces.text()
         if self.annotations:
-            body["annotations"] = [*_list(body.get("annotations")), *self.annotations]
+            body["annotations"] = [*_as_list(body.get("annotations")), *self.annotations]
         if self.logprobs:
             body["logprobs"] = [*self.logprobs]
         return body
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
@@ -205,13 +211,13 @@ _Handler: TypeAlias = Callable[[Accumulator, JsonObject], None]
 
 _HANDLERS: dict[str, _Handler] = {
     **dict.fromkeys(BEGINNINGS, Accumulator._begin),
-    **dict.fromkeys(TERMINALS, Accumulator._terminal),
-    "response.output_item.added": Accumulator._item_added,
-    "response.output_item.done": Accumulator._item_done,
-    "response.content_part.added": Accumulator._part,
-    "response.content_part.done": Accumulator._part,
-    "response.reasoning_summary_part.added": Accumulator._part,
-    "response.reasoning_summary_part.done": Accumulator._part,
-    "response.output_text.annotation.added": Accumulator._annotation,
-    **dict.fromkeys(BY_DONE, Accumulator._text_done),
+    **dict.fromkeys(TERMINALS, Accumulator._end),
+    "response.output_item.added": Accumulator._add_item,
+    "response.output_item.done": Accumulator._finish_item,
+    "response.content_part.added": Accumulator._set_part,
+    "response.content_part.done": Accumulator._set_part,
+    "response.reasoning_summary_part.added": Accumulator._set_part,
+    "response.reasoning_summary_part.done": Accumulator._set_part,
+    "response.output_text.annotation.added": Accumulator._add_annotation,
+    **dict.fromkeys(BY_DONE, Accumulator._finish_text),
 }

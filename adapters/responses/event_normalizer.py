@@ -1,8 +1,9 @@
-"""Bringing the events of one Responses stream into hub form. The reader decides what an event means for the stream;
-this keeps them uniform: one id for the response and one for each item, every key of the response object, items and
-parts added before their text, OpenAI's names.
+"""Brings the events of one Responses stream into hub form.
 
-Methods that return a bool alter the event in place, and return True if it was left as it came.
+The response and each item have one id. The response object has every key. Items and parts are added before their text.
+Events have OpenAI's names. The reader, not the normalizer, decides when the stream ends.
+
+Methods that return a bool alter the event in place, and return True if nothing changed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from dragoman.adapters.streams import Chunk
 from dragoman.adapters.validation import Validator
 
 from .accumulator import Accumulator
-from .base import FAILURES
 from .events import (
     BEGINNINGS,
     BY_DELTA,
@@ -25,12 +25,13 @@ from .events import (
     SUMMARY_TEXT,
     TERMINALS,
     item_added,
-    lifecycle,
+    lifecycle_event,
     new_part,
     part_added,
 )
 from .filling import fill_event, new_item_id
 from .normalizer import normalize_response
+from .response_object import FAILURES
 
 __all__ = ["ResponsesEventNormalizer"]
 
@@ -44,22 +45,25 @@ _VARYING = ("delta", "sequence_number", "obfuscation")
 
 
 class ResponsesEventNormalizer:
-    """One stream's. `hub` is the validator of the events that it returns."""
+    """The normalizer of one stream. `hub` validates the events that it returns."""
 
     def __init__(self, hub: Validator, rules: ReplyRules, ctx: Context) -> None:
         self._hub = hub
         self._to_hub_forms = rules.to_hub_forms
         self._changes = StreamChanges(ctx.receipt, ("output",))
         self._ctx = ctx
-        self._sum = Accumulator()
+        self._accumulator = Accumulator()
         self._envelope: JsonObject = {}
         self._ids: dict[int, str] = {}
         self._count = 0
         self._last: JsonObject = {}
 
-    def repeats(self, body: Any) -> bool:
-        """True for a piece of text that differs from the remembered one in its text and number only: what was true of
-        that one, valid and in no need of a change, is true of this one. Most events of a stream are of this kind."""
+    def accept_repeat(self, body: Any) -> bool:
+        """Accept a delta that differs from the remembered one only in its text and number. Returns False for others.
+
+        The remembered delta was valid and needed no change, so this one needs no normalization. Most events of a stream
+        are of this kind.
+        """
         last = self._last
         if not last or type(body) is not dict or type(body.get("delta")) is not str:
             return False
@@ -71,63 +75,66 @@ class ResponsesEventNormalizer:
         if body != last:
             return False
         self._count += 1
-        self._sum.add(body)
+        self._accumulator.add(body)
         return True
 
     def normalize(self, body: JsonObject, raw: bytes | None, remember: bool = True) -> list[Chunk]:
-        """The event in hub form, behind those that should have come before it. Raises Fault if that cannot be."""
+        """Bring an event into hub form. Returns it after the events that the provider omitted before it.
+
+        `raw` is its JSON text. `remember`: later deltas may be compared with it. Raises Fault if it cannot be repaired.
+        """
         same = self._normalize(body)
         if same and remember and body["type"] in BY_DELTA:
             self._last = dict(body)
-        chunks = self._omitted(body)
-        self._sum.add(body)
+        chunks = self._make_omitted_events(body)
+        self._accumulator.add(body)
         return [*chunks, Chunk(body, raw if same else None)]
 
     def make_opening(self, first: JsonObject) -> list[Chunk]:
-        """The event that a stream begins with, for a provider that began with another."""
+        """Make `response.created`, for a provider whose stream begins with another event, `first`. Raises Fault."""
         given = first.get("response")
         known = {key: given.get(key) for key in _CONSTANT} if isinstance(given, dict) else {}
         self._record("a stream begins with response.created")
-        return self.normalize(lifecycle("created", {**known, "status": "in_progress"}), None)
+        return self.normalize(lifecycle_event("created", {**known, "status": "in_progress"}), None)
 
-    def _omitted(self, body: JsonObject) -> list[Chunk]:
-        """For a piece of text: that its item is added, that its part is added."""
+    def _make_omitted_events(self, body: JsonObject) -> list[Chunk]:
+        """Make the events that add the item and the part of a delta, if the provider omitted them."""
         kind = BY_DELTA.get(body["type"])
-        if kind is None or not kind.place or self._sum.has_part(kind, body):
+        if kind is None or not kind.place or self._accumulator.has_part(kind, body):
             return []
         item_id, output_index = body["item_id"], body["output_index"]
         events = [part_added(kind, item_id, output_index, body[kind.index], new_part(kind))]
-        if not self._sum.has_item(body):
+        if not self._accumulator.has_item(body):
             item = {"type": "reasoning" if kind in (REASONING_TEXT, SUMMARY_TEXT) else "message", "id": item_id}
             events.insert(0, item_added(output_index, item))
         self._record("items and parts are added before their text")
         return [chunk for event in events for chunk in self.normalize(event, None)]
 
     def _normalize(self, body: JsonObject) -> bool:
-        same = self._number(body)
+        same = self._set_number(body)
         if self._to_hub_forms is not None and self._to_hub_forms(body):
-            same = self._record("tools, formats and calls in the hub's forms")
+            same = self._record("tools, formats and calls are converted to the hub's forms")
         if body["type"] in _RENAMED:
             body["type"] = _RENAMED[body["type"]]
-            same = self._record("reasoning events have OpenAI's names")
+            same = self._record("reasoning events get OpenAI's names")
         if body["type"] in _LIFECYCLE:
-            same &= self._response(body)
+            same &= self._normalize_response(body)
         elif isinstance(body.get("item"), dict):
-            same &= self._item(body)
+            same &= self._set_item_id(body)
         elif "item_id" in body or body["type"] in BY_DELTA:
-            same &= self._item_id(body)
+            same &= self._set_event_item_id(body)
         return same if self._hub.accepts(body) else self._repair(body)
 
-    def _number(self, body: JsonObject) -> bool:
+    def _set_number(self, body: JsonObject) -> bool:
         number, self._count = self._count, self._count + 1
         if type(body.get("sequence_number")) is int:
             return True
         body["sequence_number"] = number
         return self._record("events are numbered")
 
-    def _response(self, body: JsonObject) -> bool:
+    def _normalize_response(self, body: JsonObject) -> bool:
         given = body.get("response")
-        if self._is_whole(body, given):
+        if self._is_unchanged(body, given):
             return True
         known = given if isinstance(given, dict) else {}
         if body["type"] == "response.failed":
@@ -143,8 +150,8 @@ class ResponsesEventNormalizer:
         body["response"] = response
         return self._record("the response object has all its keys, and one id")
 
-    def _is_whole(self, body: JsonObject, response: Any) -> bool:
-        """True for a response object that needs no change."""
+    def _is_unchanged(self, body: JsonObject, response: Any) -> bool:
+        """Whether the response object of the event needs no change."""
         if not self._hub.accepts(body):
             return False
         self._envelope = self._envelope or {key: response[key] for key in _CONSTANT}
@@ -154,24 +161,24 @@ class ResponsesEventNormalizer:
             return True
         if bool(response.get("error")) != (str(response["status"]) in FAILURES) and response["status"] != "cancelled":
             return False
-        has_output = response["output"] or not self._sum.output()
+        has_output = response["output"] or not self._accumulator.output()
         return bool(has_output) and body["type"] == f"response.{response['status']}"
 
     def _set_output(self, response: JsonObject) -> None:
-        """Put in the items that the events before amount to, if the last event has none; else the ids that they had."""
+        """Set the output of the last event: earlier events' items if it has none, else their ids."""
         output = response.get("output")
-        known = self._sum.output("completed" if response["status"] == "completed" else "incomplete")
+        known = self._accumulator.output("completed" if response["status"] == "completed" else "incomplete")
         if not output and known:
             response["output"] = known
-            self._record("the output is put together from the events before")
+            self._record("the output is assembled from earlier events")
         elif isinstance(output, list) and len(output) == len(self._ids):
             for item, (_, item_id) in zip(output, sorted(self._ids.items()), strict=True):
                 if isinstance(item, dict) and "id" in item:
                     item["id"] = item_id
 
-    def _item(self, body: JsonObject) -> bool:
+    def _set_item_id(self, body: JsonObject) -> bool:
         item = body["item"]
-        index, same = self._index(body, item.get("id"))
+        index, same = self._set_output_index(body, item.get("id"))
         item_id = self._ids.get(index)
         if item_id is None:
             item_id = self._ids[index] = str(item.get("id") or new_item_id(item, self._ctx))
@@ -180,26 +187,26 @@ class ResponsesEventNormalizer:
         item["id"] = item_id
         return self._record("each item has one id")
 
-    def _item_id(self, body: JsonObject) -> bool:
-        index, same = self._index(body, body.get("item_id"))
+    def _set_event_item_id(self, body: JsonObject) -> bool:
+        index, same = self._set_output_index(body, body.get("item_id"))
         item_id = self._ids.get(index)
         if item_id is None or body.get("item_id") == item_id:
             return same
         body["item_id"] = item_id
         return self._record("each item has one id")
 
-    def _index(self, body: JsonObject, item_id: Any) -> tuple[int, bool]:
+    def _set_output_index(self, body: JsonObject, item_id: Any) -> tuple[int, bool]:
         index = body.get("output_index")
         if type(index) is int:
             return index, True
         index = next((known for known, its_id in self._ids.items() if its_id == item_id), len(self._ids))
         body["output_index"] = index
-        return index, self._record("events have the item's position")
+        return index, self._record("events get the position of their item")
 
     def _repair(self, body: JsonObject) -> bool:
         fill_event(body, self._ctx)
         repair_event(body, self._hub)
-        return self._record("keys that are always there are filled, nulls that may not be are left out")
+        return self._record("missing keys are filled; nulls that the schema forbids are removed")
 
     def _record(self, reason: str) -> bool:
         self._changes.record_conversion(("output",), reason)

@@ -1,6 +1,6 @@
-"""The events of a Responses stream: what kinds of text they carry, and a builder for each.
+"""The events of a Responses stream: the kinds of text that they carry, and a constructor for each event.
 
-No event built here has a `sequence_number`: the writer numbers events, once.
+No event made here has a `sequence_number`: only the writer numbers events.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
     "error_event",
     "item_added",
     "item_done",
-    "lifecycle",
+    "lifecycle_event",
     "new_part",
     "part_added",
     "part_done",
@@ -39,12 +39,13 @@ BEGINNINGS = frozenset({"response.created", "response.queued", "response.in_prog
 TERMINALS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # so that it is known by its identity, which is cheap
+@dataclass(frozen=True, slots=True, eq=False)  # compared by identity, which is fast
 class TextKind:
-    """A text that streams in pieces.
+    """A kind of text that streams in deltas.
 
-    `holder` is the type of the part, or of the item, that holds the whole under `key`. A part is in the item's list
-    `place`, and events name its position `index`; both are empty if the item itself holds the text.
+    `holder` is the type of the part or item that holds the whole text under `key`. `place` is the item's list that
+    holds the part, and `index` the events' key for its position in it; both are empty if the item itself holds the text. The
+    other fields are types of events.
     """
 
     holder: str
@@ -81,23 +82,23 @@ BY_DELTA = {kind.delta: kind for kind in _KINDS}
 BY_DONE = {kind.done: kind for kind in _KINDS}
 
 
-def lifecycle(word: str, response: JsonObject) -> JsonObject:
-    """`response.created`, `response.in_progress`, or one of the terminals, by its last word."""
+def lifecycle_event(word: str, response: JsonObject) -> JsonObject:
+    """The event `response.{word}` with the response object: `created`, `in_progress`, or a terminal."""
     return {"type": f"response.{word}", "response": response}
 
 
 def item_added(output_index: int, item: JsonObject) -> JsonObject:
-    """An item of the output begins."""
+    """The event that begins an item of the output."""
     return {"type": "response.output_item.added", "output_index": output_index, "item": item}
 
 
 def item_done(output_index: int, item: JsonObject) -> JsonObject:
-    """An item of the output is complete."""
+    """The event that completes an item of the output."""
     return {"type": "response.output_item.done", "output_index": output_index, "item": item}
 
 
 def part_added(kind: TextKind, item_id: str, output_index: int, index: int, part: JsonObject) -> JsonObject:
-    """A part of an item begins; `index` is its position in the item's list."""
+    """The event that begins a part of an item; `index` is the part's position in the item's list."""
     return {
         "type": kind.part_added,
         "item_id": item_id,
@@ -108,7 +109,7 @@ def part_added(kind: TextKind, item_id: str, output_index: int, index: int, part
 
 
 def part_done(kind: TextKind, item_id: str, output_index: int, index: int, part: JsonObject) -> JsonObject:
-    """A part of an item is complete; `index` is its position in the item's list."""
+    """The event that completes a part of an item; `index` is the part's position in the item's list."""
     return {
         "type": kind.part_done,
         "item_id": item_id,
@@ -121,7 +122,7 @@ def part_done(kind: TextKind, item_id: str, output_index: int, index: int, part:
 def text_delta(
     kind: TextKind, item_id: str, output_index: int, index: int, delta: str, logprobs: list[Any] | None = None
 ) -> JsonObject:
-    """A piece of text. `index` counts only for a text in a part, `logprobs` only for output text."""
+    """The event of a piece of text. `index` is used only for a text in a part, `logprobs` only for output text."""
     event: JsonObject = {"type": kind.delta, "item_id": item_id, "output_index": output_index, "delta": delta}
     if kind.index:
         event[kind.index] = index
@@ -133,7 +134,7 @@ def text_delta(
 def text_done(
     kind: TextKind, item_id: str, output_index: int, index: int, text: str, logprobs: list[Any] | None = None
 ) -> JsonObject:
-    """The whole text; the rest as for a piece of it."""
+    """The event that completes a text. `index` and `logprobs` are used as in `text_delta`."""
     event: JsonObject = {"type": kind.done, "item_id": item_id, "output_index": output_index, kind.key: text}
     if kind.index:
         event[kind.index] = index
@@ -143,7 +144,7 @@ def text_done(
 
 
 def annotation_added(item_id: str, output_index: int, index: int, position: int, annotation: JsonObject) -> JsonObject:
-    """An annotation to the text of a part; `position` counts those of the part."""
+    """The event of an annotation; `index` is the position of its part, `position` its own among the part's."""
     return {
         "type": "response.output_text.annotation.added",
         "item_id": item_id,
@@ -155,7 +156,7 @@ def annotation_added(item_id: str, output_index: int, index: int, position: int,
 
 
 def error_event(error: JsonObject) -> JsonObject:
-    """Flat keys, as OpenAI documents them, and nested ones, as in Open Responses: those the OpenAI SDK looks at."""
+    """The event `error`: flat keys, as OpenAI documents them, and nested ones, which OpenAI's SDK reads."""
     error = {"type": "server_error", "code": None, "message": "", "param": None, **error}
     flat = {key: error[key] for key in ("code", "message", "param")}
     return {"type": "error", **flat, "error": error}
@@ -164,7 +165,7 @@ def error_event(error: JsonObject) -> JsonObject:
 def new_part(
     kind: TextKind, text: str = "", annotations: list[Any] | None = None, logprobs: list[Any] | None = None
 ) -> JsonObject:
-    """A part of that kind. Annotations and log probabilities count only for output text."""
+    """A part that holds this kind of text. `annotations` and `logprobs` are used only for output text."""
     part: JsonObject = {"type": kind.holder, kind.key: text}
     if kind is OUTPUT_TEXT:
         part.update(annotations=annotations or [], logprobs=logprobs or [])
@@ -172,19 +173,19 @@ def new_part(
 
 
 def add_token_bytes(tokens: list[Any]) -> list[Any]:
-    """Log probabilities in the form of Responses, which always has the bytes of a token. What is no token stays as
-    it is."""
+    """Add the missing `bytes` to tokens with log probabilities, as Responses requires. Other values stay unchanged."""
     return [
-        _with_bytes(token, top_logprobs=_alternatives(token)) if isinstance(token, dict) else token for token in tokens
+        _add_bytes(token, top_logprobs=_list_alternatives(token)) if isinstance(token, dict) else token
+        for token in tokens
     ]
 
 
-def _alternatives(token: JsonObject) -> Any:
+def _list_alternatives(token: JsonObject) -> Any:
     found: Any = token.get("top_logprobs") or []
-    return [_with_bytes(one) for one in found] if isinstance(found, list) else found
+    return [_add_bytes(one) for one in found] if isinstance(found, list) else found
 
 
-def _with_bytes(token: Any, **more: Any) -> Any:
+def _add_bytes(token: Any, **more: Any) -> Any:
     if not isinstance(token, dict):
         return token
     lacks_bytes = isinstance(token.get("token"), str) and token.get("bytes") is None

@@ -1,4 +1,4 @@
-"""Keys that items, parts and events of Responses always have, for providers that leave them out."""
+"""Fills required keys of Responses events, items and parts, for providers that omit them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _CARRIED = {"function_call": "arguments", "custom_tool_call": "input"}
 
 
 def new_item_id(item: JsonObject, ctx: Context) -> str:
-    """An id with the prefix of the item's type."""
+    """Make an id with the prefix of the item's type."""
     return ctx.new_id(_PREFIXES.get(str(item.get("type")), "item"))
 
 
 def fill_event(body: JsonObject, ctx: Context) -> None:
-    """Alters the event, the items and the parts in it."""
+    """Fill the keys of an event, and of the items and parts in it, in place."""
     kind = BY_DELTA.get(body["type"]) or BY_DONE.get(body["type"])
     if kind is not None and kind.index:
-        _default(body, {kind.index: 0})
+        _set_defaults(body, {kind.index: 0})
     if kind is OUTPUT_TEXT:
-        _default(body, {"logprobs": []})
+        _set_defaults(body, {"logprobs": []})
     fill_part(body.get("part"))
     fill_item(body.get("item"), ctx, "in_progress" if body["type"].endswith(".added") else "completed")
     if isinstance(body.get("response"), dict):
@@ -35,45 +35,48 @@ def fill_event(body: JsonObject, ctx: Context) -> None:
 
 
 def fill_output(response: JsonObject, ctx: Context) -> None:
-    """Alters the items of a response's output."""
-    for item in _list(response.get("output")):
+    """Fill the keys of all items of a response's output, in place."""
+    for item in _as_list(response.get("output")):
         fill_item(item, ctx)
 
 
 def fill_item(item: Any, ctx: Context, status: str = "completed") -> None:
-    """Alters the item of an output. Arguments that are an object become text, content that is text becomes a part."""
+    """Fill the keys of an output item, in place; `status` is its status if it has none.
+
+    Arguments that are an object become text, and content that is text becomes a part.
+    """
     kind = str(item.get("type")) if isinstance(item, dict) else None
     if kind not in _PREFIXES:
         return
     if not item.get("id"):
         item["id"] = new_item_id(item, ctx)
-    _default(item, {"status": status})
+    _set_defaults(item, {"status": status})
     if kind == "message":
-        _default(item, {"role": "assistant", "content": []})
+        _set_defaults(item, {"role": "assistant", "content": []})
         if isinstance(item["content"], str):
             item["content"] = [{"type": "output_text", "text": item["content"]}]
-        for part in _list(item["content"]):
+        for part in _as_list(item["content"]):
             fill_part(part)
     elif kind == "reasoning":
-        _default(item, {"summary": []})
+        _set_defaults(item, {"summary": []})
     else:
         carried = _CARRIED[kind]
-        _default(item, {"call_id": item["id"], carried: ""})
+        _set_defaults(item, {"call_id": item["id"], carried: ""})
         if isinstance(item[carried], dict):
             item[carried] = orjson.dumps(item[carried]).decode()
 
 
 def fill_part(part: Any) -> None:
-    """Alters the part of a message."""
+    """Fill the keys of a message's part, in place."""
     if isinstance(part, dict) and part.get("type") == "output_text":
-        _default(part, {"text": "", "annotations": []})
+        _set_defaults(part, {"text": "", "annotations": []})
         if isinstance(part.get("logprobs"), list):
             part["logprobs"] = add_token_bytes(part["logprobs"])
 
 
-def _default(body: JsonObject, values: JsonObject) -> None:
+def _set_defaults(body: JsonObject, values: JsonObject) -> None:
     body.update({key: value for key, value in values.items() if body.get(key) is None})
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []

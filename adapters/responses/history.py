@@ -1,4 +1,4 @@
-"""The items of a conversation: those of a request, those that a response adds, and whether calls and results match."""
+"""Lists the items of a conversation, from requests and stored responses, and checks that calls have results."""
 
 from __future__ import annotations
 
@@ -9,78 +9,95 @@ from dragoman.adapters.faults import Fault
 
 from .stored import StoredResponse
 
-__all__ = ["again", "check_results", "is_cut_off", "is_sealed", "items_of", "reference", "replayed"]
+__all__ = [
+    "check_results",
+    "has_encrypted_content",
+    "is_cut_off",
+    "list_items",
+    "referenced_item_id",
+    "replay_response",
+    "to_input_item",
+]
 
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
-_RENEWED = frozenset({"message", "reasoning", *_CALLS})
-_REASONED = ("summary", "content", "encrypted_content")
+_WITHOUT_ID = frozenset({"message", "reasoning", *_CALLS})
+_REASONING_KEYS = ("summary", "content", "encrypted_content")
 
 
-def items_of(request: JsonObject) -> list[JsonObject]:
-    """The input of a request as items."""
+def list_items(request: JsonObject) -> list[JsonObject]:
+    """The input of a request as a list of items; a text is one user message."""
     given: str | list[JsonObject] | None = request.get("input")
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": given}]
     return given or []
 
 
-def reference(item: JsonObject) -> str | None:
-    """The id of the item that this one only refers to."""
+def referenced_item_id(item: JsonObject) -> str | None:
+    """The id of the item that an `item_reference` refers to; None for other items."""
     item_id = item.get("id") if item.get("type", "item_reference") == "item_reference" and "role" not in item else None
     return item_id if isinstance(item_id, str) else None
 
 
-def replayed(record: StoredResponse, sealed: bool) -> Iterator[JsonObject]:
-    """What a response adds to the conversation. `sealed` says whether encrypted content is of use."""
+def replay_response(record: StoredResponse, keeps_encrypted: bool) -> Iterator[JsonObject]:
+    """The items that a stored response adds to the conversation: its own input, then its output as input items.
+
+    `keeps_encrypted` is true if the next provider can read encrypted content; else it is dropped.
+    """
     for item in record.input:
-        made = item if sealed else _unsealed(item)
+        made = item if keeps_encrypted else _drop_encrypted_content(item)
         if made is not None:
             yield made
     for item in record.response.get("output") or ():
-        made = again(item, sealed)
+        made = to_input_item(item, keeps_encrypted)
         if made is not None:
             yield made
 
 
-def again(item: JsonObject, sealed: bool) -> JsonObject | None:
-    """An item of a response as one of an input, without the id, which a provider would look up in vain; None for a call
-    that was cut off, and for reasoning of which nothing can be told. Calls of a provider's own tools keep their ids:
-    OpenAI requires them. `sealed` says whether encrypted content is of use."""
+def to_input_item(item: JsonObject, keeps_encrypted: bool) -> JsonObject | None:
+    """Turn an output item into an input item; None for a call that was cut off, and for reasoning without content.
+
+    Ids are dropped, because the next provider does not know them; but calls of a provider's own tools keep their ids,
+    because OpenAI requires them. `keeps_encrypted` is as for `replay_response`.
+    """
     if is_cut_off(item):
         return None
-    renewed = item.get("type") in _RENEWED
+    renewed = item.get("type") in _WITHOUT_ID
     made = {key: value for key, value in item.items() if not (renewed and key in ("id", "status"))}
-    return made if sealed and _tells(made) else _unsealed(made)
+    return made if keeps_encrypted and _has_content(made) else _drop_encrypted_content(made)
 
 
-def _unsealed(item: JsonObject) -> JsonObject | None:
-    """The item without encrypted content; None where nothing else tells anything."""
+def _drop_encrypted_content(item: JsonObject) -> JsonObject | None:
+    """The item without encrypted content; None for reasoning that has nothing else."""
     made = {key: value for key, value in item.items() if key != "encrypted_content"}
-    return made if _tells(made) else None
+    return made if _has_content(made) else None
 
 
-def _tells(item: JsonObject) -> bool:
-    return item.get("type") != "reasoning" or any(item.get(key) for key in _REASONED)
+def _has_content(item: JsonObject) -> bool:
+    return item.get("type") != "reasoning" or any(item.get(key) for key in _REASONING_KEYS)
 
 
 def is_cut_off(item: JsonObject) -> bool:
-    """True for a call that was not told to its end."""
+    """Whether the item is a call that its provider did not complete."""
     return item.get("type") in _CALLS and item.get("status") not in (None, "completed")
 
 
-def is_sealed(item: JsonObject) -> bool:
+def has_encrypted_content(item: JsonObject) -> bool:
+    """Whether the item has content that only its provider can read."""
     return bool(item.get("encrypted_content"))
 
 
 def check_results(before: list[StoredResponse], new: list[tuple[int, JsonObject]]) -> None:
-    """Every result answers a call, and every call of the conversation has its result. Raises Fault."""
+    """Check that every result answers a call, and that every call of the conversation has its result.
+
+    `before` are the responses that the request continues, `new` its input items with their positions. Raises Fault.
+    """
     calls: dict[object, bool] = {}  # call_id -> answered
     for record in before:
-        for item in replayed(record, sealed=True):
-            _count(item, calls)
+        for item in replay_response(record, keeps_encrypted=True):
+            _match_call(item, calls)
     for i, item in new:
-        if not _count(item, calls):
+        if not _match_call(item, calls):
             text = f"input[{i}].call_id answers no call of this conversation"
             raise Fault("invalid_request", text, ("input", i, "call_id"), item.get("call_id"), code="invalid_value")
     for call_id, answered in calls.items():
@@ -89,8 +106,8 @@ def check_results(before: list[StoredResponse], new: list[tuple[int, JsonObject]
             raise Fault("invalid_request", text, ("input",), code="invalid_value")
 
 
-def _count(item: JsonObject, calls: dict[object, bool]) -> bool:
-    """Take note of a call or of its result. False for a result without a call."""
+def _match_call(item: JsonObject, calls: dict[object, bool]) -> bool:
+    """Record a call, or that it has its result. Returns False for a result without a call."""
     kind, call_id = item.get("type"), item.get("call_id")
     if kind in _CALLS:
         calls.setdefault(call_id, False)

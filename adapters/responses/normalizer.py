@@ -1,4 +1,4 @@
-"""Bringing a provider's response object into hub form: that of a whole reply, and those in the events of a stream."""
+"""Brings a provider's response objects into hub form: those of whole replies, and those in events of streams."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.counts import is_count, is_time
 from dragoman.schemas import load
 
-from .base import FAILURES, fill_settings, new_response
+from .response_object import FAILURES, fill_settings, new_response
 
 __all__ = ["normalize_response", "normalize_responses_usage"]
 
@@ -16,8 +16,10 @@ _FLAT = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
 
 
 def normalize_response(body: JsonObject, ctx: Context) -> JsonObject:
-    """A provider's response object with every key that the hub's has: what it left out is what the request said. One
-    that reports an error has failed."""
+    """Make a response object with every key of the hub's. Missing settings are those of the request.
+
+    A response that reports an error gets the status `failed`.
+    """
     created = body.get("created_at")
     base = new_response(
         ctx.request,
@@ -36,15 +38,15 @@ def normalize_response(body: JsonObject, ctx: Context) -> JsonObject:
     if made["status"] == "failed" and made["error"] is None:
         made["error"] = {}
     if isinstance(made["error"], dict):
-        made["error"] = _error(made["error"]) if made["error"] or failed else None
+        made["error"] = _normalize_error(made["error"]) if made["error"] or failed else None
     if made["error"] and not failed:
         ctx.receipt.record_conversion(("status",), f"{made['status']!r} reads 'failed': the response reports an error")
         made["status"] = "failed"
     return made
 
 
-def _error(error: JsonObject) -> JsonObject:
-    """A failure in the words of OpenAI's response object; a word that it does not have stays in `native_code`."""
+def _normalize_error(error: JsonObject) -> JsonObject:
+    """Convert an error to OpenAI's codes; a code that OpenAI does not have moves to `native_code`."""
     made = {**error, "message": error.get("message") or "the provider gave no reason"}
     code = error.get("code")
     if code not in load("hub/responses.reply")["properties"]["error"]["properties"]["code"]["enum"]:
@@ -55,7 +57,7 @@ def _error(error: JsonObject) -> JsonObject:
 
 
 def normalize_responses_usage(usage: Any) -> JsonObject | None:
-    """The usage under the names of Responses, details included, from either vocabulary."""
+    """Convert usage, with the names of chat or of Responses, to Responses; None if counts are missing or invalid."""
     if not isinstance(usage, dict):
         return None
     named: JsonObject = {_FLAT.get(key, str(key)): value for key, value in usage.items() if value is not None}
@@ -66,15 +68,15 @@ def normalize_responses_usage(usage: Any) -> JsonObject | None:
     return {
         **named,
         "input_tokens": int(read),
-        "input_tokens_details": _details(named, "input_tokens_details", cached_tokens=0, cache_write_tokens=0),
+        "input_tokens_details": _complete_details(named, "input_tokens_details", cached_tokens=0, cache_write_tokens=0),
         "output_tokens": int(written),
-        "output_tokens_details": _details(named, "output_tokens_details", reasoning_tokens=thought),
+        "output_tokens_details": _complete_details(named, "output_tokens_details", reasoning_tokens=thought),
         "total_tokens": int(total) if is_count(total) else int(read + written),
     }
 
 
-def _details(usage: JsonObject, name: str, **defaults: Any) -> JsonObject:
-    """The details, with a count under each of these names."""
+def _complete_details(usage: JsonObject, name: str, **defaults: Any) -> JsonObject:
+    """The details called `name`, with a count for each of `defaults`."""
     given = usage.get(name)
     details = given if isinstance(given, dict) else {}
     counts = {**defaults, **{key: value for key, value in details.items() if value is not None}}

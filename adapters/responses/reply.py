@@ -1,4 +1,4 @@
-"""Reading a provider's whole response into hub form."""
+"""Reads a provider's whole response into hub form."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["read_response"]
 
 
 def read_response(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject:
-    """The response in hub form, as the policy `replies` asks. Alters `reply.body`.
+    """Read a response into hub form, as the policy `replies` requires. Alters `reply.body`.
 
-    Raises Fault: an error in place of a response, a response that has not ended, or one that cannot be normalized.
+    Raises Fault if the body reports an error, if the response has not ended, or if it cannot be normalized.
     """
     body, mode = reply.body, ctx.target.policy.replies
     if "output" not in body and "status" not in body:
@@ -41,16 +41,16 @@ def read_response(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject:
 
 
 def _fill_status(body: JsonObject, ctx: Context) -> None:
-    """Agents on Databricks leave the status out of a response; it came whole, and reports no error."""
+    """Fill a missing status, which agents on Databricks omit from complete responses."""
     if not body.get("status"):
         body["status"] = "incomplete" if body.get("incomplete_details") else "completed"
         ctx.receipt.record_fill(("status",), "the provider gave none")
 
 
 def _repair(body: JsonObject, ctx: Context) -> None:
-    """Alter the response until the hub's schema accepts it. Raises Fault if it cannot be."""
+    """Repair the response in place until the hub's schema accepts it. Raises Fault if it cannot be repaired."""
     fill_output(body, ctx)
     violation = repair(body, load_validator("hub/responses.reply"))
     if violation is not None:
-        text = f"the provider sent a response that is not valid: {violation.message}"
+        text = f"the provider sent an invalid response: {violation.message}"
         raise Fault("upstream_invalid_response", text, code="upstream_invalid_response")

@@ -1,4 +1,4 @@
-"""A whole response as the events of a stream, for a provider that answers whole although a stream was asked for."""
+"""Turns a whole response into the events of a stream, if the client asked for a stream and the provider sent none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .events import (
     annotation_added,
     item_added,
     item_done,
-    lifecycle,
+    lifecycle_event,
     new_part,
     part_added,
     part_done,
@@ -33,16 +33,16 @@ _PLACES = ("summary", "content")
 
 
 def restream_response(response: JsonObject) -> list[JsonObject]:
-    """Hub events that add up to a hub response: each text as one piece, in the part and the item that hold it."""
+    """Split a hub response into hub events; each text is one delta."""
     begun = {**response, "status": "in_progress", "output": [], "usage": None, "completed_at": None}
     begun["incomplete_details"] = begun["error"] = None
-    events = [lifecycle(word, begun) for word in ("created", "in_progress")]
+    events = [lifecycle_event(word, begun) for word in ("created", "in_progress")]
     for index, item in enumerate(response["output"]):
-        events += _item(item, index)
-    return [*events, lifecycle(_TERMINAL.get(response["status"], "failed"), response)]
+        events += _split_item(item, index)
+    return [*events, lifecycle_event(_TERMINAL.get(response["status"], "failed"), response)]
 
 
-def _item(item: JsonObject, index: int) -> Iterator[JsonObject]:
+def _split_item(item: JsonObject, index: int) -> Iterator[JsonObject]:
     begun = {**item, "status": "in_progress"}
     places = [place for place in _PLACES if isinstance(item.get(place), list)]
     begun.update({place: [] for place in places})
@@ -56,14 +56,14 @@ def _item(item: JsonObject, index: int) -> Iterator[JsonObject]:
         yield text_done(kind, item["id"], index, 0, item[kind.key])
     for place in places:
         for position, part in enumerate(item[place]):
-            yield from _part(part, item["id"], index, position)
+            yield from _split_part(part, item["id"], index, position)
     yield item_done(index, item)
 
 
-def _part(part: JsonObject, item_id: str, index: int, position: int) -> Iterator[JsonObject]:
+def _split_part(part: JsonObject, item_id: str, index: int, position: int) -> Iterator[JsonObject]:
     kind = _PARTS.get(part["type"])
     if kind is None:
-        return  # it comes with the item
+        return  # the item itself has it
     text, logprobs = part[kind.key], part.get("logprobs")
     yield part_added(kind, item_id, index, position, new_part(kind))
     if text:

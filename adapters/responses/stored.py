@@ -1,4 +1,4 @@
-"""The record of a response that is kept, so that later requests can continue it."""
+"""The record of a stored response, which later requests can continue."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ __all__ = ["StoredResponse", "new_response_id"]
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """`created_at` is in seconds since 1970, `input` the items of this request alone, `response` the reply's object.
+    """A stored response and its request.
 
-    `provider` names the provider that answered; `provider_id` is the provider's own id for the response, if it keeps
-    the response too.
+    `created_at` is in seconds since 1970. `input` are the items of this request only, without those that it continues.
+    `response` is the response object. `provider` names the provider that answered. `provider_id` is the provider's own
+    id of the response, if the provider stores it too.
     """
 
     id: str
@@ -29,5 +30,5 @@ class StoredResponse:
 
 
 def new_response_id() -> str:
-    """An id that nobody can guess: `resp_` and 128 random bits in hexadecimal."""
+    """Make an id that nobody can guess: `resp_` and 128 random bits in hexadecimal."""
     return f"resp_{secrets.token_hex(16)}"

@@ -1,21 +1,20 @@
-"""Reading a provider's Responses stream: bytes in, hub events out, and exactly one terminal.
+"""Reads Responses streams: bytes in, hub events and exactly one terminal out.
 
-Theory of operation. Each item that the framer finds is first *classified*:
+Theory of operation. The reader first *classifies* each item of the framer:
 
     opening  response.created, queued or in_progress         done     `[DONE]`
     event    any other event that has a name                 error    an `error` event, an object that reports an error
     last     one of the four that end a response             text     a bare line that is not JSON
                                                              broken   anything else
 
-An event that does not say its type has the name that the `event:` line gives it. What happens is decided by the table
-`_TABLE`, from the state and the class; a handler returns the outputs. The last event and `[DONE]` are signs of the
-stream's end, for which `completeness` has the terminal. Nothing follows it.
+If an event has no `type`, its `event:` line names it. The table `_TABLE` maps the state and the class to a handler,
+which returns the outputs. The last event and `[DONE]` are signs of the stream's end: `completeness` decides the terminal.
+Nothing follows it.
 
-    empty    the response has not begun        -> open. What comes without an opening gets one
+    empty    the response has not begun; the next event opens it. If that event is no opening, one is made
     open     the response is in progress
 
-Under the policies `repair` and `strict` events are normalized one by one. An event that needed no change keeps its
-bytes.
+Under the policies `repair` and `strict`, events are normalized one by one. An unchanged event keeps its bytes.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ _DONE = b"[DONE]"
 
 
 class ResponsesStreamReader(StreamReaderBase):
-    """`read_stream` of Responses, for every dialect: see the module's docstring."""
+    """`read_stream` of Responses, for every dialect."""
 
-    wrong_event = "something that is no event of a response"
+    wrong_event = "something that is not a Responses event"
     _completeness: ResponseCompleteness
 
     def __init__(self, rules: ReplyRules, ctx: Context) -> None:
@@ -57,15 +56,15 @@ class ResponsesStreamReader(StreamReaderBase):
         self._state: State = "empty"
         self._normalizer = ResponsesEventNormalizer(load_validator("hub/responses.event"), rules, ctx)
 
-    def _item(self, item: Item) -> list[Output]:
+    def _process_item(self, item: Item) -> list[Output]:
         data, name = (item.data, item.event) if isinstance(item, Event) else (item.text.strip(), None)
         try:
             body = orjson.loads(data)
         except orjson.JSONDecodeError:
             body = None
-        # A payload over several data lines holds line ends, which would tear the event apart when written again.
+        # If a payload spans several data lines, its line ends would split the event when its bytes are written.
         raw = data if name is not None and b"\n" not in data else None
-        if raw is not None and self._state == "open" and self._normalizer.repeats(body):
+        if raw is not None and self._state == "open" and self._normalizer.accept_repeat(body):
             return [Chunk(body, raw)]
         if name and isinstance(body, dict) and body.get("type") is None:
             body["type"], raw = name.decode("utf-8", "replace"), None
@@ -77,11 +76,11 @@ class ResponsesStreamReader(StreamReaderBase):
 
     # Handlers
 
-    def _opening(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+    def _handle_opening(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         self._state = "open"
-        return self._event(body, raw)
+        return self._handle_event(body, raw)
 
-    def _event(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+    def _handle_event(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         if self._validates_natively and not self._native.accepts(body):
             self._record_violation(body)
         if not self._normalizes:
@@ -90,22 +89,24 @@ class ResponsesStreamReader(StreamReaderBase):
             return []  # a keep-alive
         return [*self._normalizer.normalize(body, raw, remember=not self._validates_natively)]
 
-    def _last(self, body: JsonObject, raw: bytes | None) -> list[Output]:
-        outputs = self._event(body, raw)
+    def _handle_last(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+        outputs = self._handle_event(body, raw)
         self._completeness.finish()
         return outputs + self._conclude()
 
-    def _unopened(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+    def _handle_unopened(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         if self._normalizes and not body["type"].startswith("response."):
             return []
         opening = self._normalizer.make_opening(body) if self._normalizes else []
         self._state = "open"
-        return [*opening, *(self._last if body["type"] in TERMINALS else self._event)(body, raw)]
+        return [*opening, *(self._handle_last if body["type"] in TERMINALS else self._handle_event)(body, raw)]
 
 
 def _classify(data: bytes, body: Any, name: bytes | None) -> tuple[Class, Any]:
-    """The class of an item, and what its handler gets. `body` is its parsed JSON, None if it is none; `name` is the
-    name that an event came with, None for a bare line."""
+    """The class of an item, and the argument of its handler.
+
+    `body` is the parsed JSON, None if the data is not JSON. `name` is the event's name, None for a bare line.
+    """
     if data == _DONE:
         return "done", None
     if body is None:
@@ -123,18 +124,18 @@ def _classify(data: bytes, body: Any, name: bytes | None) -> tuple[Class, Any]:
 _Handler: TypeAlias = Callable[[ResponsesStreamReader, Any, bytes | None], list[Output]]
 
 _OPEN: dict[Class, _Handler] = {
-    "opening": ResponsesStreamReader._opening,
-    "event": ResponsesStreamReader._event,
-    "last": ResponsesStreamReader._last,
-    "done": ResponsesStreamReader._done,
-    "error": ResponsesStreamReader._error,
-    "text": ResponsesStreamReader._text,
-    "broken": ResponsesStreamReader._broken,
+    "opening": ResponsesStreamReader._handle_opening,
+    "event": ResponsesStreamReader._handle_event,
+    "last": ResponsesStreamReader._handle_last,
+    "done": ResponsesStreamReader._handle_done,
+    "error": ResponsesStreamReader._handle_error,
+    "text": ResponsesStreamReader._handle_text,
+    "broken": ResponsesStreamReader._handle_broken,
 }
 _EMPTY: dict[Class, _Handler] = {
     **_OPEN,
-    "event": ResponsesStreamReader._unopened,
-    "last": ResponsesStreamReader._unopened,
+    "event": ResponsesStreamReader._handle_unopened,
+    "last": ResponsesStreamReader._handle_unopened,
 }
 
 _TABLE: dict[tuple[State, Class], _Handler] = {

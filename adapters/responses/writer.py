@@ -1,14 +1,13 @@
-"""Writing a Responses stream: hub events in, named server-sent events out.
+"""Writes Responses streams: hub events in, named server-sent events out.
 
-Theory of operation. The writer numbers the events, from 0 and without a gap; an event that has its number already goes
-out as the bytes it came in. It follows along what the events add up to, so that a failure can show what there was:
+Theory of operation. The writer numbers the events, from 0 without gaps. An event that already has its number is written
+with its original bytes. The writer accumulates the events, so that `response.failed` can contain the items so far:
 
-    the end     `[DONE]`, behind the response's last event; the writer is closed
-    a fault     the `error` event, `response.failed` with the items so far, `[DONE]`; the writer is closed. Before the
-                first event there is no response that could have failed: `error` and `[DONE]` only
+    End       `[DONE]`, after the response's last event; the writer is closed
+    a fault   the `error` event, `response.failed` with the items so far, `[DONE]`; the writer is closed. If no response
+              has begun, only `error` and `[DONE]`
 
-A dialect whose events differ from the hub's renders each of them, or leaves it out. What comes to a closed writer is
-dropped and counted.
+If a dialect's events differ from the hub's, `render` converts or omits each. A closed writer drops and counts events.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from dragoman.adapters.streams import Chunk, DeltaRun
 from dragoman.adapters.text_buffer import TextBuffer
 
 from .accumulator import Accumulator
-from .events import error_event, lifecycle
+from .events import error_event, lifecycle_event
 
 __all__ = ["ResponsesStreamWriter"]
 
@@ -38,7 +37,7 @@ Render: TypeAlias = Callable[[JsonObject], JsonObject | None]
 class ResponsesStreamWriter(StreamWriterBase):
     """`write_stream` of Responses. `error_body` gives the body of an error, whose `error` the events repeat, and whose
     other keys the `error` event has too. `render` gives an event in the dialect's form, the very same if the two
-    agree, or None to leave it out. `failed` is the response of a stream that a fault has ended, if one had begun.
+    agree, or None to leave it out. `failed` is the response of a stream that a fault has ended, if one had has_begun.
     """
 
     def __init__(
@@ -54,14 +53,14 @@ class ResponsesStreamWriter(StreamWriterBase):
         self._delta = b""
         self._buffer = TextBuffer()
 
-    def _chunk(self, chunk: Chunk) -> bytes:
+    def _encode_chunk(self, chunk: Chunk) -> bytes:
         self._run_body = None
         self._accumulator.add(chunk.body)
-        return self._event(chunk.body, chunk.raw)
+        return self._encode_event(chunk.body, chunk.raw)
 
-    def _delta_run(self, run: DeltaRun) -> bytes:
+    def _encode_run(self, run: DeltaRun) -> bytes:
         if self._render is not None:
-            return super()._delta_run(run)
+            return super()._encode_run(run)
         if run.body is not self._run_body:
             self._begin_run(run)
         self._buffer.add_fragments(run.texts)
@@ -71,25 +70,25 @@ class ResponsesStreamWriter(StreamWriterBase):
 
     def _begin_run(self, run: DeltaRun) -> None:
         before, after = (part.replace(b"%", b"%%") for part in run.frame())
-        self._delta = _head(run.body["type"]) + before + b"%b" + after[:-1] + b',"sequence_number":%d}\n\n'
+        self._delta = _encode_head(run.body["type"]) + before + b"%b" + after[:-1] + b',"sequence_number":%d}\n\n'
         self._buffer = self._accumulator.buffer(run.body)
         self._run_body = run.body
 
-    def _end(self) -> bytes:
+    def _encode_end(self) -> bytes:
         return _DONE
 
-    def _fault(self, fault: Fault) -> bytes:
+    def _encode_fault(self, fault: Fault) -> bytes:
         body = self._error_body(fault)
         error = body["error"] if isinstance(body.get("error"), dict) else {**body, "message": fault.message}
         others = {key: value for key, value in body.items() if key not in ("error", "message")}
-        written = self._event({**others, **error_event(error)})
-        if self._accumulator.begun:
-            reason = {"code": _code(fault), "message": error["message"]}
+        written = self._encode_event({**others, **error_event(error)})
+        if self._accumulator.has_begun:
+            reason = {"code": _name_failure(fault), "message": error["message"]}
             self.failed = self._accumulator.response("failed", reason)
-            written += self._event(lifecycle("failed", self.failed))
+            written += self._encode_event(lifecycle_event("failed", self.failed))
         return written + _DONE
 
-    def _event(self, event: JsonObject, raw: bytes | None = None) -> bytes:
+    def _encode_event(self, event: JsonObject, raw: bytes | None = None) -> bytes:
         rendered = event if self._render is None else self._render(event)
         if rendered is None:
             return b""
@@ -97,17 +96,17 @@ class ResponsesStreamWriter(StreamWriterBase):
             raw = None
         data = raw or orjson.dumps({**rendered, "sequence_number": self._number})
         self._number += 1
-        return _head(rendered["type"]) + data + b"\n\n"
+        return _encode_head(rendered["type"]) + data + b"\n\n"
 
 
 @lru_cache(maxsize=256)
-def _head(name: str) -> bytes:
-    """The lines before the data. A name is one word, whatever a provider put in it."""
+def _encode_head(name: str) -> bytes:
+    """The lines before the data of an event. White space is removed from the name."""
     return f"event: {''.join(name.split())}\ndata: ".encode()
 
 
-def _code(fault: Fault) -> str:
-    """The fault in the vocabulary of a failed response."""
+def _name_failure(fault: Fault) -> str:
+    """The error code of a failed response for a fault."""
     if fault.kind == "rate_limit":
         return "rate_limit_exceeded"
     return "invalid_prompt" if fault.owner == "client" else "server_error"

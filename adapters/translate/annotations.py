@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.common.annotations import valid_annotations
+from dragoman.adapters.common.annotations import filter_annotations
 
 __all__ = ["NO_ANNOTATION", "to_chat_annotation", "to_responses_annotation"]
 
@@ -20,4 +20,4 @@ def to_chat_annotation(annotation: JsonObject) -> JsonObject | None:
     """An annotation of Responses in chat's form; None for what chat has not."""
     kind = annotation.get("type")
     inner = {key: value for key, value in annotation.items() if key != "type"}
-    return next(iter(valid_annotations([{"type": kind, str(kind): inner}])), None)
+    return next(iter(filter_annotations([{"type": kind, str(kind): inner}])), None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.dialect import Batching
-from dragoman.adapters.responses.base import new_response
+from dragoman.adapters.responses.response_object import new_response
 from dragoman.adapters.streams import StreamTranslator
 
 from .chat_to_completions import ChatToCompletions
@@ -19,7 +19,7 @@ from .requests import to_chat_request, to_responses_request
 from .responses_to_chat import ResponsesToChat
 from .tools import map_tool_names
 
-__all__ = ["Bridge", "bridges"]
+__all__ = ["BRIDGES", "Bridge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +37,33 @@ class Bridge:
     needs_first_choice: bool = False
 
 
-def _from_chat(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
+def _to_responses_reply(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
     return to_responses_reply(reply, request, ctx.new_id("resp"), ctx)
 
 
-def _stream_from_chat(request: JsonObject, ctx: Context) -> StreamTranslator:
+def _make_chat_to_responses(request: JsonObject, ctx: Context) -> StreamTranslator:
     created = int(ctx.clock())
     base = new_response(request, ctx.new_id("resp"), ctx.target.model, created)
-    return ChatToResponses(base, ctx, summary=ctx.target.summarised_reasoning, names=map_tool_names(request))
+    return ChatToResponses(base, ctx, summary=ctx.target.summarizes_reasoning, names=map_tool_names(request))
 
 
 def _to_chat_reply(response: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
     return to_chat_reply(response, ctx)
 
 
-def _stream_to_chat(request: JsonObject, ctx: Context) -> StreamTranslator:
+def _make_responses_to_chat(request: JsonObject, ctx: Context) -> StreamTranslator:
     return ResponsesToChat(ctx._replace(request=request))
 
 
-def _stream_to_text(request: JsonObject, ctx: Context) -> StreamTranslator:
+def _make_chat_to_completions(request: JsonObject, ctx: Context) -> StreamTranslator:
     return ChatToCompletions(ctx)
 
 
-bridges: Mapping[str, tuple[Bridge, ...]] = {
-    "responses": (Bridge("chat", to_chat_request, _from_chat, _stream_from_chat, needs_first_choice=True),),
-    "chat": (Bridge("responses", to_responses_request, _to_chat_reply, _stream_to_chat),),
-    "completions": (Bridge("chat", prompt_to_chat_request, to_text_reply, _stream_to_text, BATCHING),),
+BRIDGES: Mapping[str, tuple[Bridge, ...]] = {
+    "responses": (
+        Bridge("chat", to_chat_request, _to_responses_reply, _make_chat_to_responses, needs_first_choice=True),
+    ),
+    "chat": (Bridge("responses", to_responses_request, _to_chat_reply, _make_responses_to_chat),),
+    "completions": (Bridge("chat", prompt_to_chat_request, to_text_reply, _make_chat_to_completions, BATCHING),),
 }
 """The protocol that a client speaks -> its bridges to other protocols, in the order of preference."""

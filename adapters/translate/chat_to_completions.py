@@ -23,7 +23,7 @@ class ChatToCompletions(StreamTranslatorBase):
         super().__init__()
         self._ctx = ctx
 
-    def _chunk(self, body: JsonObject) -> list[Output]:
+    def _translate_chunk(self, body: JsonObject) -> list[Output]:
         body = {key: value for key, value in body.items() if key != "service_tier"}
         choices = [to_text_choice(choice, "delta", self._ctx) for choice in body["choices"]]
         body["object"] = "text_completion"

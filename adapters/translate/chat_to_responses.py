@@ -24,9 +24,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.common.annotations import valid_annotations
+from dragoman.adapters.common.annotations import filter_annotations
 from dragoman.adapters.common.stream_translator import StreamTranslatorBase
-from dragoman.adapters.responses.base import to_responses_usage
 from dragoman.adapters.responses.events import (
     ARGUMENTS,
     INPUT,
@@ -35,8 +34,9 @@ from dragoman.adapters.responses.events import (
     REFUSAL,
     SUMMARY_TEXT,
     add_token_bytes,
-    lifecycle,
+    lifecycle_event,
 )
+from dragoman.adapters.responses.response_object import to_responses_usage
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 
 from .annotations import NO_ANNOTATION, to_responses_annotation
@@ -70,9 +70,9 @@ class ChatToResponses(StreamTranslatorBase):
         super().__init__()
         self._base = base
         self._ctx = ctx
-        self._thought = SUMMARY_TEXT if summary else REASONING_TEXT
+        self._reasoning_kind = SUMMARY_TEXT if summary else REASONING_TEXT
         self._names = names
-        self._began = False
+        self._has_begun = False
         self._content: OpenContent | None = None
         self._run_body: JsonObject | None = None  # whose runs are more of the open text
         self._calls: dict[int, OpenCall] = {}
@@ -81,11 +81,11 @@ class ChatToResponses(StreamTranslatorBase):
         self._finish: str | None = None
         self._usage: JsonObject | None = None
 
-    def _delta_run(self, run: DeltaRun) -> list[Output]:
+    def _translate_run(self, run: DeltaRun) -> list[Output]:
         """If a text is open already, texts are a run of its deltas."""
         content = self._content
         if content is None or not (run.body is self._run_body or self._is_more_of(content, run)):
-            return super()._delta_run(run)
+            return super()._translate_run(run)
         self._run_body = run.body
         return content.write_run(run)
 
@@ -93,61 +93,61 @@ class ChatToResponses(StreamTranslatorBase):
         choice = run.body["choices"][0]
         return content.has_text and run.place == _TEXT_PATH and not choice["index"] and not choice.get("logprobs")
 
-    def _chunk(self, body: JsonObject) -> list[Output]:
+    def _translate_chunk(self, body: JsonObject) -> list[Output]:
         self._run_body = None
-        out: list[Output] = [] if self._began else self._begin()
+        out: list[Output] = [] if self._has_begun else self._begin()
         if body.get("usage"):
             self._usage = body["usage"]
         for choice in body["choices"]:
             if choice["index"] == 0:
-                self._choice(choice, out)
+                self._translate_choice(choice, out)
             else:
                 self._ctx.receipt.record_drop(("choices", choice["index"]), MORE_CHOICES)
         return out
 
     def _begin(self) -> list[Output]:
-        self._began = True
-        return [Chunk(lifecycle(word, self._base)) for word in ("created", "in_progress")]
+        self._has_begun = True
+        return [Chunk(lifecycle_event(word, self._base)) for word in ("created", "in_progress")]
 
-    def _choice(self, choice: JsonObject, out: list[Output]) -> None:
+    def _translate_choice(self, choice: JsonObject, out: list[Output]) -> None:
         delta = choice["delta"]
         only_text = len(delta) == 1 and "content" in delta
         if not only_text:
-            self._thoughts(delta, out)
+            self._write_reasoning(delta, out)
         text = delta.get("content")
         if choice.get("logprobs"):
-            self._text_with_tokens(text or "", choice["logprobs"].get("content") or [], out)
+            self._write_tokens(text or "", choice["logprobs"].get("content") or [], out)
         elif text:
-            self._message(out).write(OUTPUT_TEXT, text, [], out)
+            self._open_message(out).write(OUTPUT_TEXT, text, [], out)
         if not only_text:
-            self._rest(delta, out)
+            self._write_rest(delta, out)
         if choice.get("finish_reason"):
             self._finish = choice["finish_reason"]
-            self._close(out)
+            self._close_all(out)
 
-    def _thoughts(self, delta: JsonObject, out: list[Output]) -> None:
+    def _write_reasoning(self, delta: JsonObject, out: list[Output]) -> None:
         if delta.get("reasoning_content"):
-            self._reasoning(out).write(self._thought, delta["reasoning_content"], [], out)
+            self._open_reasoning(out).write(self._reasoning_kind, delta["reasoning_content"], [], out)
         if delta.get("reasoning_signature"):
-            self._reasoning(out).signature = delta["reasoning_signature"]
+            self._open_reasoning(out).signature = delta["reasoning_signature"]
 
-    def _text_with_tokens(self, text: str, tokens: list[JsonObject], out: list[Output]) -> None:
+    def _write_tokens(self, text: str, tokens: list[JsonObject], out: list[Output]) -> None:
         writes_on = self._content is not None and self._content.has_text
         if text or (tokens and writes_on):  # a token may be a part of a character, and show no text of its own
-            self._message(out).write(OUTPUT_TEXT, text, add_token_bytes(tokens), out)
+            self._open_message(out).write(OUTPUT_TEXT, text, add_token_bytes(tokens), out)
 
-    def _rest(self, delta: JsonObject, out: list[Output]) -> None:
+    def _write_rest(self, delta: JsonObject, out: list[Output]) -> None:
         if delta.get("refusal"):
-            self._message(out).write(REFUSAL, delta["refusal"], [], out)
+            self._open_message(out).write(REFUSAL, delta["refusal"], [], out)
         if delta.get("audio"):
             self._ctx.receipt.record_drop(("choices", 0, "delta", "audio"), NO_AUDIO)
         if delta.get("annotations"):
-            self._annotations(delta["annotations"], out)
-        for piece in delta.get("tool_calls") or _legacy_call(delta):
-            self._call(piece, out)
+            self._write_annotations(delta["annotations"], out)
+        for piece in delta.get("tool_calls") or _list_legacy_call(delta):
+            self._write_call(piece, out)
 
-    def _annotations(self, given: Any, out: list[Output]) -> None:
-        whole = valid_annotations(given)
+    def _write_annotations(self, given: Any, out: list[Output]) -> None:
+        whole = filter_annotations(given)
         if whole != given:
             self._ctx.receipt.record_drop(("choices", 0, "delta", "annotations"), NO_ANNOTATION)
         for annotation in whole:
@@ -156,15 +156,15 @@ class ChatToResponses(StreamTranslatorBase):
             else:
                 self._content.annotate(to_responses_annotation(annotation), out)
 
-    def _call(self, piece: JsonObject, out: list[Output]) -> None:
+    def _write_call(self, piece: JsonObject, out: list[Output]) -> None:
         custom = piece.get("custom")
         said: JsonObject = custom or piece.get("function") or {}
         position = piece.get("index", 0)
         if position in self._calls:
             call = self._calls[position]
             if said.get("name"):
-                call.said += said["name"]
-                call.set_name(self._original(call.said).named())
+                call.chat_name += said["name"]
+                call.set_name(self._find_tool(call.chat_name).name_keys())
         else:
             call = self._open_call(position, piece, said, custom is not None, out)
         text = said.get("input") if custom else said.get("arguments")
@@ -176,28 +176,30 @@ class ChatToResponses(StreamTranslatorBase):
     ) -> OpenCall:
         self._close_content(out)
         new_id, name = self._ctx.new_id, said.get("name") or ""
-        original = self._original(name)
-        free = custom or original.free
+        original = self._find_tool(name)
+        free = custom or original.takes_free_text
         item = {
             "type": "custom_tool_call" if free else "function_call",
             "id": new_id("ctc" if free else "fc"),
             "call_id": piece.get("id") or new_id("call"),
-            **original.named(),
+            **original.name_keys(),
         }
         kind = INPUT if free else ARGUMENTS
-        call = self._calls[position] = OpenCall(item, kind, self._next, out, name, boxed=original.free and not custom)
+        call = self._calls[position] = OpenCall(
+            item, kind, self._next, out, name, holds_free_text=original.takes_free_text and not custom
+        )
         self._next += 1
         return call
 
-    def _original(self, name: str) -> OriginalTool:
+    def _find_tool(self, name: str) -> OriginalTool:
         return self._names.get(name) or OriginalTool(name)
 
-    def _reasoning(self, out: list[Output]) -> OpenContent:
+    def _open_reasoning(self, out: list[Output]) -> OpenContent:
         if self._content is not None and self._content.type == "reasoning" and self._content.signature is None:
             return self._content
         return self._open_content({"type": "reasoning", "id": self._ctx.new_id("rs"), "summary": []}, out)
 
-    def _message(self, out: list[Output]) -> OpenContent:
+    def _open_message(self, out: list[Output]) -> OpenContent:
         if self._content is not None and self._content.type == "message":
             return self._content
         item = {"type": "message", "id": self._ctx.new_id("msg"), "role": "assistant", "content": []}
@@ -214,7 +216,7 @@ class ChatToResponses(StreamTranslatorBase):
             self._output[self._content.index] = self._content.close("completed", out)
             self._content = None
 
-    def _close(self, out: list[Output]) -> None:
+    def _close_all(self, out: list[Output]) -> None:
         """Close what is open, in order; the last item of an incomplete response is incomplete itself."""
         open_items: list[OpenContent | OpenCall] = [*self._calls.values()]
         if self._content is not None:
@@ -225,9 +227,9 @@ class ChatToResponses(StreamTranslatorBase):
             self._output[item.index] = item.close(status, out)
         self._content, self._calls = None, {}
 
-    def _complete(self, end: End) -> list[Output]:
-        out: list[Output] = [] if self._began else self._begin()
-        self._close(out)
+    def _translate_end(self, end: End) -> list[Output]:
+        out: list[Output] = [] if self._has_begun else self._begin()
+        self._close_all(out)
         reason = _INCOMPLETE.get(self._finish or "")
         status = "incomplete" if reason else "completed"
         response: JsonObject = {
@@ -238,10 +240,10 @@ class ChatToResponses(StreamTranslatorBase):
             "output": [self._output[index] for index in range(self._next)],
             "usage": to_responses_usage(self._usage),
         }
-        return [*out, Chunk(lifecycle(status, response)), end]
+        return [*out, Chunk(lifecycle_event(status, response)), end]
 
 
-def _legacy_call(delta: JsonObject) -> list[Any]:
+def _list_legacy_call(delta: JsonObject) -> list[Any]:
     """The one call of a stream in the old form, which has neither index nor id."""
     call = delta.get("function_call")
     return [{"index": -1, "function": call}] if isinstance(call, dict) else []

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.messages import text_of
+from dragoman.adapters.chat.messages import extract_text
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
 
 from .parts import to_responses_parts
-from .unused import record_unused
+from .unused_keys import record_unused_keys
 
-__all__ = ["items_of"]
+__all__ = ["to_items"]
 
 _PROTOCOL = "Responses"
 _SAID = ("role", "content")
@@ -26,19 +26,19 @@ _USED = {
 }
 
 
-def items_of(messages: list[JsonObject], ctx: Context) -> tuple[str | None, list[JsonObject]]:
+def to_items(messages: list[JsonObject], ctx: Context) -> tuple[str | None, list[JsonObject]]:
     """Chat messages as instructions (the first message, if it instructs) and Responses items. Raises Fault."""
     instructions: str | None = None
     items: list[JsonObject] = []
     places: list[tuple[Path, Path]] = []
-    for i, message in enumerate(_with_ids(messages, ctx)):
+    for i, message in enumerate(_add_call_ids(messages, ctx)):
         path: Path = ("messages", i)
-        record_unused(message, _USED.get(str(message.get("role")), _SAID), path, ctx, _PROTOCOL)
+        record_unused_keys(message, _USED.get(str(message.get("role")), _SAID), path, ctx, _PROTOCOL)
         if i == 0 and message.get("role") in ("system", "developer"):
-            instructions = _instructions(message.get("content"), (*path, "content"), ctx)
+            instructions = _read_instructions(message.get("content"), (*path, "content"), ctx)
             places.append((path, ("instructions",)))
             continue
-        for item in _items(message, path, ctx):
+        for item in _convert_message(message, path, ctx):
             places.append((path, ("input", len(items))))
             items.append(item)
     ctx.receipt.record_conversion(("messages",), "messages are items in Responses", after=("input",))
@@ -50,7 +50,7 @@ def items_of(messages: list[JsonObject], ctx: Context) -> tuple[str | None, list
     return instructions, items
 
 
-def _with_ids(messages: list[JsonObject], ctx: Context) -> Iterator[JsonObject]:
+def _add_call_ids(messages: list[JsonObject], ctx: Context) -> Iterator[JsonObject]:
     """The messages, with calls and results of the old form in today's, where an id leads from one to the other."""
     call_id: str | None = None
     for i, message in enumerate(messages):
@@ -70,23 +70,23 @@ def _with_ids(messages: list[JsonObject], ctx: Context) -> Iterator[JsonObject]:
             yield message
 
 
-def _instructions(content: Any, path: Path, ctx: Context) -> str:
+def _read_instructions(content: Any, path: Path, ctx: Context) -> str:
     for i, part in enumerate(content if isinstance(content, list) else ()):
-        record_unused(part, ("type", "text"), (*path, i), ctx, _PROTOCOL)
-    return text_of(content)
+        record_unused_keys(part, ("type", "text"), (*path, i), ctx, _PROTOCOL)
+    return extract_text(content)
 
 
-def _items(message: JsonObject, path: Path, ctx: Context) -> list[JsonObject]:
+def _convert_message(message: JsonObject, path: Path, ctx: Context) -> list[JsonObject]:
     role, content = message.get("role"), message.get("content")
     if role == "assistant":
-        return _assistant_items(message, path, ctx)
+        return _convert_assistant_message(message, path, ctx)
     parts = to_responses_parts(content, (*path, "content"), ctx) if isinstance(content, list) else content
     if role == "tool":
         return [{"type": "function_call_output", "call_id": message.get("tool_call_id"), "output": parts}]
     return [{"type": "message", "role": role, "content": parts}]
 
 
-def _assistant_items(message: JsonObject, path: Path, ctx: Context) -> list[JsonObject]:
+def _convert_assistant_message(message: JsonObject, path: Path, ctx: Context) -> list[JsonObject]:
     items: list[JsonObject] = []
     reasoning, signature = message.get("reasoning_content"), message.get("reasoning_signature")
     if reasoning or signature:
@@ -96,22 +96,22 @@ def _assistant_items(message: JsonObject, path: Path, ctx: Context) -> list[Json
         if signature:
             item["encrypted_content"] = signature
         items.append(item)
-    parts = _said(message.get("content"), (*path, "content"), ctx)
+    parts = _to_assistant_parts(message.get("content"), (*path, "content"), ctx)
     if message.get("refusal"):
         parts.append({"type": "refusal", "refusal": message["refusal"]})
     if parts:
         items.append({"type": "message", "role": "assistant", "content": parts})
     calls = enumerate(message.get("tool_calls") or ())
-    return items + [_responses_call(call, (*path, "tool_calls", k), ctx) for k, call in calls]
+    return items + [_to_responses_call(call, (*path, "tool_calls", k), ctx) for k, call in calls]
 
 
-def _said(content: Any, path: Path, ctx: Context) -> list[JsonObject]:
+def _to_assistant_parts(content: Any, path: Path, ctx: Context) -> list[JsonObject]:
     """What an assistant said, as parts; empty texts are none."""
     given = content if isinstance(content, list) else [{"type": "text", "text": content}]
     parts: list[JsonObject] = []
     for i, part in enumerate(given):
         key = "refusal" if part.get("type") == "refusal" else "text"
-        record_unused(part, ("type", key), (*path, i), ctx, _PROTOCOL)
+        record_unused_keys(part, ("type", key), (*path, i), ctx, _PROTOCOL)
         if part.get(key) and key == "refusal":
             parts.append({"type": key, key: part[key]})
         elif part.get(key):
@@ -119,11 +119,11 @@ def _said(content: Any, path: Path, ctx: Context) -> list[JsonObject]:
     return parts
 
 
-def _responses_call(call: JsonObject, path: Path, ctx: Context) -> JsonObject:
+def _to_responses_call(call: JsonObject, path: Path, ctx: Context) -> JsonObject:
     kind = "custom" if call.get("type") == "custom" else "function"
     key = "input" if kind == "custom" else "arguments"
     said = call[kind]
-    record_unused(call, ("id", "type", "index", kind), path, ctx, _PROTOCOL)
-    record_unused(said, ("name", key), (*path, kind), ctx, _PROTOCOL)
+    record_unused_keys(call, ("id", "type", "index", kind), path, ctx, _PROTOCOL)
+    record_unused_keys(said, ("name", key), (*path, kind), ctx, _PROTOCOL)
     item_type = "custom_tool_call" if kind == "custom" else "function_call"
     return {"type": item_type, "call_id": call["id"], "name": said["name"], key: said[key]}

@@ -11,31 +11,31 @@ from typing import Any
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.messages import order_tool_results, text_of
+from dragoman.adapters.chat.messages import extract_text, order_tool_results
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.paths import Path, dotted
+from dragoman.adapters.paths import Path, format_path
 
 from .parts import to_chat_parts
 from .reasoning import join_reasoning
-from .tools import ADDITIONAL, box_text, flat_name
-from .unused import record_unused
+from .tools import ADDITIONAL_TOOLS, encode_free_text, flatten_name
+from .unused_keys import record_unused_keys
 
 __all__ = ["to_messages"]
 
 _CALLS = {"function_call", "custom_tool_call"}
 _OUTPUTS = {"function_call_output", "custom_tool_call_output"}
-_TOLD_ELSEWHERE = {"mcp_list_tools"}  # what a provider's own server offered
-_SHOWN = "The result is shown in the next message."
-_OWN = ("type", "id", "status")  # what an item says of itself
-_CALL = (*_OWN, "call_id", "name", "namespace")
+_LISTINGS = {"mcp_list_tools"}  # what a provider's own server offered
+_SEE_NEXT_MESSAGE = "The result is shown in the next message."
+_ITEM_KEYS = ("type", "id", "status")  # what an item says of itself
+_CALL_KEYS = (*_ITEM_KEYS, "call_id", "name", "namespace")
 _USED = {
-    "message": (*_OWN, "role", "content"),
-    "reasoning": (*_OWN, "summary", "content", "encrypted_content"),
-    "function_call": (*_CALL, "arguments"),
-    "custom_tool_call": (*_CALL, "input"),
-    **dict.fromkeys(_OUTPUTS, (*_OWN, "call_id", "output")),
+    "message": (*_ITEM_KEYS, "role", "content"),
+    "reasoning": (*_ITEM_KEYS, "summary", "content", "encrypted_content"),
+    "function_call": (*_CALL_KEYS, "arguments"),
+    "custom_tool_call": (*_CALL_KEYS, "input"),
+    **dict.fromkeys(_OUTPUTS, (*_ITEM_KEYS, "call_id", "output")),
 }
-_BETWEEN = "\n\n"  # two messages of one turn
+_SEPARATOR = "\n\n"  # two messages of one turn
 
 
 def to_messages(items: str | list[JsonObject], ctx: Context) -> list[JsonObject]:
@@ -67,25 +67,25 @@ class _Conversation:
     def add(self, item: JsonObject, path: Path) -> None:
         kind = item.get("type") or ("message" if "role" in item else "item_reference")
         if kind in _USED:
-            record_unused(item, _USED[kind], path, self._ctx, "chat")
+            record_unused_keys(item, _USED[kind], path, self._ctx, "chat")
         if kind == "reasoning":
             self._turn = None
             self._thoughts.append((item, path))
         elif kind in _CALLS or (kind == "message" and item.get("role") == "assistant"):
             self._join_turn(str(kind), item, path)
         elif kind == "message":
-            self._push({"role": item.get("role"), "content": self._content(item, path)}, path)
+            self._push({"role": item.get("role"), "content": self._convert_content(item, path)}, path)
         elif kind in _OUTPUTS:
-            self._output(item, path)
-        elif kind == ADDITIONAL:
+            self._add_result(item, path)
+        elif kind == ADDITIONAL_TOOLS:
             self._turn = None  # its tools are among the request's
         elif kind == "item_reference":
-            text = f"{dotted(path)} refers to a stored item, which the model's provider cannot look up"
+            text = f"{format_path(path)} refers to a stored item, which the model's provider cannot look up"
             raise Fault("unsupported_parameter", text, path, code="unsupported_parameter")
-        elif isinstance(kind, str) and (kind.endswith("_call") or kind in _TOLD_ELSEWHERE):
+        elif isinstance(kind, str) and (kind.endswith("_call") or kind in _LISTINGS):
             self._ctx.receipt.record_drop(path, f"chat has no place for {kind} items")
         else:
-            text = f"{dotted(path)}.type {kind!r} is not known"
+            text = f"{format_path(path)}.type {kind!r} is not known"
             raise Fault("invalid_request", text, (*path, "type"), kind, code="invalid_value")
 
     def close(self) -> None:
@@ -99,12 +99,12 @@ class _Conversation:
         if self._turn is None:
             self.close()
         self.messages.append(message)
-        self._place(path)
+        self._record_place(path)
 
-    def _place(self, path: Path) -> None:
+    def _record_place(self, path: Path) -> None:
         self.places.append((path, ("messages", len(self.messages) - 1)))
 
-    def _content(self, item: JsonObject, path: Path) -> Any:
+    def _convert_content(self, item: JsonObject, path: Path) -> Any:
         content = item.get("content")
         return to_chat_parts(content, (*path, "content"), self._ctx) if isinstance(content, list) else content
 
@@ -113,22 +113,22 @@ class _Conversation:
         if turn is None or (kind == "message" and turn.get("tool_calls")):
             turn = self._begin_turn(path)
         else:
-            self._place(path)
+            self._record_place(path)
         if kind == "message":
             self._join_text(turn, item, path)
         else:
-            turn.setdefault("tool_calls", []).append(_chat_call(item))
+            turn.setdefault("tool_calls", []).append(_to_chat_call(item))
             self._calls.add(str(item.get("call_id")))
 
     def _join_text(self, turn: JsonObject, item: JsonObject, path: Path) -> None:
         content = item.get("content")
         parts = content if isinstance(content, list) else [{"type": "output_text", "text": content or ""}]
         for i, part in enumerate(parts):
-            record_unused(part, ("type", "text", "refusal"), (*path, "content", i), self._ctx, "chat")
+            record_unused_keys(part, ("type", "text", "refusal"), (*path, "content", i), self._ctx, "chat")
         text = "".join(str(part.get("text", "")) for part in parts if part.get("type") != "refusal")
         refusal = "".join(str(part.get("refusal", "")) for part in parts if part.get("type") == "refusal")
         if text or not refusal:
-            turn["content"] = f"{turn['content']}{_BETWEEN}{text}" if turn.get("content") else text
+            turn["content"] = f"{turn['content']}{_SEPARATOR}{text}" if turn.get("content") else text
         if refusal:
             turn["refusal"] = (turn.get("refusal") or "") + refusal
 
@@ -137,14 +137,14 @@ class _Conversation:
         self._push(turn, path)
         join_reasoning(turn, self._thoughts, self._ctx)
         for _, its_path in self._thoughts:
-            self._place(its_path)
+            self._record_place(its_path)
         self._thoughts = []
         return turn
 
-    def _output(self, item: JsonObject, path: Path) -> None:
+    def _add_result(self, item: JsonObject, path: Path) -> None:
         call_id = item.get("call_id")
         if call_id not in self._calls:
-            text = f"{dotted(path)}.call_id answers no earlier function call"
+            text = f"{format_path(path)}.call_id answers no earlier function call"
             raise Fault("invalid_request", text, (*path, "call_id"), call_id, code="invalid_value")
         output = item.get("output")
         if isinstance(output, list):
@@ -152,7 +152,7 @@ class _Conversation:
         else:
             content = output if isinstance(output, str) else orjson.dumps(output).decode()
         shown = [part for part in content if part["type"] != "text"] if isinstance(content, list) else []
-        text = (text_of(content) or _SHOWN) if shown else content
+        text = (extract_text(content) or _SEE_NEXT_MESSAGE) if shown else content
         self._push({"role": "tool", "tool_call_id": call_id, "content": text}, path)
         if shown:
             self._ctx.receipt.record_conversion(
@@ -161,8 +161,8 @@ class _Conversation:
             self._push({"role": "user", "content": shown}, path)
 
 
-def _chat_call(item: JsonObject) -> JsonObject:
-    name = flat_name(item.get("namespace"), str(item.get("name")))
-    arguments = box_text(item.get("input")) if item.get("type") == "custom_tool_call" else item.get("arguments")
+def _to_chat_call(item: JsonObject) -> JsonObject:
+    name = flatten_name(item.get("namespace"), str(item.get("name")))
+    arguments = encode_free_text(item.get("input")) if item.get("type") == "custom_tool_call" else item.get("arguments")
     text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
     return {"id": item.get("call_id"), "type": "function", "function": {"name": name, "arguments": text}}

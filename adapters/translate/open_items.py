@@ -20,7 +20,7 @@ from dragoman.adapters.responses.events import (
 from dragoman.adapters.streams import Chunk, DeltaRun, Output
 from dragoman.adapters.text_buffer import TextBuffer
 
-from .tools import unbox_text
+from .tools import decode_free_text
 
 __all__ = ["OpenCall", "OpenContent"]
 
@@ -117,18 +117,25 @@ class OpenContent:
 
 class OpenCall:
     """A call of a tool; `kind` is what it carries, arguments or free input. `said` is its name in chat, as far as it
-    was received. If the call is `boxed`, its arguments hold the input, which is known when they are whole."""
+    was received. If the call is `holds_free_text`, its arguments hold the input, which is known when they are whole."""
 
-    __slots__ = ("_boxed", "_buffer", "_id", "_item", "_kind", "index", "said")
+    __slots__ = ("_buffer", "_holds_free_text", "_id", "_item", "_kind", "chat_name", "index")
 
     def __init__(
-        self, item: JsonObject, kind: TextKind, index: int, out: list[Output], said: str = "", *, boxed: bool = False
+        self,
+        item: JsonObject,
+        kind: TextKind,
+        index: int,
+        out: list[Output],
+        chat_name: str = "",
+        *,
+        holds_free_text: bool = False,
     ) -> None:
         self._item = item
         self._id: str = item["id"]
         self._kind = kind
-        self._boxed = boxed
-        self.said = said
+        self._holds_free_text = holds_free_text
+        self.chat_name = chat_name
         self.index = index
         self._buffer = TextBuffer()
         out.append(Chunk(item_added(index, {**item, kind.key: "", "status": "in_progress"})))
@@ -140,14 +147,14 @@ class OpenCall:
     def write(self, text: str, out: list[Output]) -> None:
         """A piece of the arguments or of the free input."""
         self._buffer.add(text)
-        if not self._boxed:
+        if not self._holds_free_text:
             self._write_delta(text, out)
 
     def close(self, status: str, out: list[Output]) -> JsonObject:
         """Append the events that close the call. Returns the whole item."""
         text = self._buffer.text()
-        if self._boxed:
-            text = unbox_text(text)
+        if self._holds_free_text:
+            text = decode_free_text(text)
             self._write_delta(text, out)
         item = {**self._item, self._kind.key: text, "status": status}
         out.append(Chunk(text_done(self._kind, self._id, self.index, 0, text)))

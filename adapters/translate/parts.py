@@ -6,9 +6,9 @@ from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.paths import Path, dotted
+from dragoman.adapters.paths import Path, format_path
 
-from .unused import record_unused
+from .unused_keys import record_unused_keys
 
 __all__ = ["to_chat_parts", "to_responses_parts"]
 
@@ -25,7 +25,7 @@ _RESPONSES_USES = {"image_url": ("url", "detail"), "file": _FILE_KEYS}
 
 def to_chat_parts(parts: list[JsonObject], path: Path, ctx: Context) -> str | list[JsonObject]:
     """Parts of a Responses item in chat's form; text only, as one string. Raises Fault."""
-    made = [_chat_part(part, (*path, i), ctx) for i, part in enumerate(parts)]
+    made = [_to_chat_part(part, (*path, i), ctx) for i, part in enumerate(parts)]
     if all(part["type"] == "text" for part in made):
         return "".join(part["text"] for part in made)
     return made
@@ -33,13 +33,13 @@ def to_chat_parts(parts: list[JsonObject], path: Path, ctx: Context) -> str | li
 
 def to_responses_parts(parts: list[JsonObject], path: Path, ctx: Context) -> list[JsonObject]:
     """Parts of a chat message in the form of Responses. Raises Fault."""
-    return [_responses_part(part, (*path, i), ctx) for i, part in enumerate(parts)]
+    return [_to_responses_part(part, (*path, i), ctx) for i, part in enumerate(parts)]
 
 
-def _chat_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
+def _to_chat_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
     kind = part.get("type")
     neutral = ("detail",) if part.get("detail") == "auto" else ()
-    record_unused(part, ("type", *_CHAT_USES.get(str(kind), ()), *neutral), path, ctx, "chat")
+    record_unused_keys(part, ("type", *_CHAT_USES.get(str(kind), ()), *neutral), path, ctx, "chat")
     if kind in _TEXTS:
         return {"type": "text", "text": str(part.get("text", ""))}
     if kind == "input_image" and isinstance(part.get("image_url"), str):
@@ -51,15 +51,15 @@ def _chat_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
         return {"type": "file", "file": {key: part[key] for key in _FILE_KEYS if part.get(key) is not None}}
     if kind == "refusal":
         return {"type": "text", "text": str(part.get("refusal", ""))}
-    raise _no_place(kind, path, "chat")
+    raise _refuse_part(kind, path, "chat")
 
 
-def _responses_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
+def _to_responses_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
     kind = part.get("type")
-    record_unused(part, ("type", str(kind)), path, ctx, "Responses")
+    record_unused_keys(part, ("type", str(kind)), path, ctx, "Responses")
     inner = part.get(str(kind))
     if isinstance(inner, dict):
-        record_unused(inner, _RESPONSES_USES.get(str(kind), ()), (*path, str(kind)), ctx, "Responses")
+        record_unused_keys(inner, _RESPONSES_USES.get(str(kind), ()), (*path, str(kind)), ctx, "Responses")
     if kind == "text":
         return {"type": "input_text", "text": part["text"]}
     if kind == "image_url":
@@ -67,9 +67,9 @@ def _responses_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
         return {"type": "input_image", "image_url": image["url"], "detail": image.get("detail") or "auto"}
     if kind == "file":
         return {"type": "input_file", **{key: part["file"][key] for key in _FILE_KEYS if key in part["file"]}}
-    raise _no_place(kind, path, "Responses")
+    raise _refuse_part(kind, path, "Responses")
 
 
-def _no_place(kind: Any, path: Path, protocol: str) -> Fault:
-    text = f"{dotted(path)}: {protocol} has no place for content of type {kind!r} like this"
+def _refuse_part(kind: Any, path: Path, protocol: str) -> Fault:
+    text = f"{format_path(path)}: {protocol} has no place for content of type {kind!r} like this"
     return Fault("unsupported_parameter", text, path, kind, code="unsupported_parameter")

@@ -28,10 +28,10 @@ def _split(ctx: Context) -> list[Context]:
             ("stream",), "several prompts are several calls to a chat model: each is asked for whole"
         )
     shared = {key: value for key, value in ctx.request.items() if key not in ("stream", "stream_options")}
-    return [_one(ctx, shared, prompt, position) for position, prompt in enumerate(prompts)]
+    return [_make_part(ctx, shared, prompt, position) for position, prompt in enumerate(prompts)]
 
 
-def _one(ctx: Context, shared: JsonObject, prompt: str, position: int) -> Context:
+def _make_part(ctx: Context, shared: JsonObject, prompt: str, position: int) -> Context:
     receipt = ctx.receipt.fork()
     receipt.map_paths([(("prompt", position), ("prompt",))])
     return ctx._replace(request={**shared, "prompt": prompt}, receipt=receipt)

@@ -10,12 +10,12 @@ from dragoman.adapters.common.usage import normalize_usage
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.paths import Path
-from dragoman.adapters.responses.base import new_response, to_responses_usage
 from dragoman.adapters.responses.events import add_token_bytes
+from dragoman.adapters.responses.response_object import new_response, to_responses_usage
 
 from .annotations import NO_ANNOTATION, to_chat_annotation, to_responses_annotation
 from .reasoning import join_reasoning
-from .tools import OriginalTool, map_tool_names, unbox_text
+from .tools import OriginalTool, decode_free_text, map_tool_names
 
 __all__ = [
     "MORE_CHOICES",
@@ -36,7 +36,7 @@ _FINISH = {reason: finish for finish, reason in _INCOMPLETE.items()}
 
 def to_responses_reply(reply: JsonObject, request: JsonObject, response_id: str, ctx: Context) -> JsonObject:
     """A chat reply as a response to `request`, the Responses request in hub form."""
-    choice = _first(reply["choices"], ctx)
+    choice = _take_first_choice(reply["choices"], ctx)
     finish = choice["finish_reason"]
     status = "incomplete" if finish in _INCOMPLETE else "completed"
     output = to_output(choice, map_tool_names(request), ctx)
@@ -52,7 +52,7 @@ def to_responses_reply(reply: JsonObject, request: JsonObject, response_id: str,
     }
 
 
-def _first(choices: list[JsonObject], ctx: Context) -> JsonObject:
+def _take_first_choice(choices: list[JsonObject], ctx: Context) -> JsonObject:
     """The one choice that a response has room for. The reader has made sure that there is one with index 0."""
     first = next(choice for choice in choices if choice["index"] == 0)
     for position, choice in enumerate(choices):
@@ -66,20 +66,22 @@ def to_output(choice: JsonObject, names: Mapping[str, OriginalTool], ctx: Contex
     message = choice["message"]
     items: list[JsonObject] = []
     if message.get("reasoning_content") or message.get("reasoning_signature"):
-        items.append(_reasoning(message, ctx))
-    parts = _parts(message, choice.get("logprobs"))
+        items.append(_to_reasoning_item(message, ctx))
+    parts = _to_responses_parts(message, choice.get("logprobs"))
     if parts:
         items.append(
             {"type": "message", "id": ctx.new_id("msg"), "status": "completed", "role": "assistant", "content": parts}
         )
     if message.get("audio"):
         ctx.receipt.record_drop(("choices", 0, "message", "audio"), NO_AUDIO)
-    return items + [_call(call, names, ctx) for call in message.get("tool_calls") or _legacy_call(message, ctx)]
+    return items + [
+        _to_responses_call(call, names, ctx) for call in message.get("tool_calls") or _list_legacy_call(message, ctx)
+    ]
 
 
-def _reasoning(message: JsonObject, ctx: Context) -> JsonObject:
+def _to_reasoning_item(message: JsonObject, ctx: Context) -> JsonObject:
     text = message.get("reasoning_content")
-    summarised = ctx.target.summarised_reasoning
+    summarised = ctx.target.summarizes_reasoning
     kind, place = ("summary_text", "summary") if summarised else ("reasoning_text", "content")
     item: JsonObject = {"type": "reasoning", "id": ctx.new_id("rs"), "summary": [], "status": "completed"}
     if text:
@@ -89,7 +91,7 @@ def _reasoning(message: JsonObject, ctx: Context) -> JsonObject:
     return item
 
 
-def _parts(message: JsonObject, logprobs: Any) -> list[JsonObject]:
+def _to_responses_parts(message: JsonObject, logprobs: Any) -> list[JsonObject]:
     parts: list[JsonObject] = []
     if message.get("content"):
         found = add_token_bytes((logprobs or {}).get("content") or [])
@@ -100,21 +102,21 @@ def _parts(message: JsonObject, logprobs: Any) -> list[JsonObject]:
     return parts
 
 
-def _legacy_call(message: JsonObject, ctx: Context) -> list[JsonObject]:
+def _list_legacy_call(message: JsonObject, ctx: Context) -> list[JsonObject]:
     """The one call of a message in the old form, which has no id."""
     function = message.get("function_call")
     return [{"id": ctx.new_id("call"), "function": function}] if function else []
 
 
-def _call(call: JsonObject, names: Mapping[str, OriginalTool], ctx: Context) -> JsonObject:
+def _to_responses_call(call: JsonObject, names: Mapping[str, OriginalTool], ctx: Context) -> JsonObject:
     said = call["custom"] if call.get("type") == "custom" else call["function"]
     original = names.get(said["name"]) or OriginalTool(said["name"])
-    if "input" in said or original.free:
-        text = said["input"] if "input" in said else unbox_text(said["arguments"])
+    if "input" in said or original.takes_free_text:
+        text = said["input"] if "input" in said else decode_free_text(said["arguments"])
         item = {"type": "custom_tool_call", "id": ctx.new_id("ctc"), "input": text}
     else:
         item = {"type": "function_call", "id": ctx.new_id("fc"), "arguments": said["arguments"]}
-    return {**item, **original.named(), "call_id": call["id"], "status": "completed"}
+    return {**item, **original.name_keys(), "call_id": call["id"], "status": "completed"}
 
 
 def to_chat_reply(response: JsonObject, ctx: Context) -> JsonObject:
@@ -122,7 +124,7 @@ def to_chat_reply(response: JsonObject, ctx: Context) -> JsonObject:
     status = response.get("status")
     if status not in ("completed", "incomplete"):
         raise read_failure(response)
-    message = _message(response.get("output") or [], ctx)
+    message = _to_chat_message(response.get("output") or [], ctx)
     reason = (response.get("incomplete_details") or {}).get("reason")
     finish = _FINISH.get(str(reason), "length") if status == "incomplete" else "stop"
     if finish == "stop" and message.get("tool_calls"):
@@ -159,7 +161,7 @@ def to_chat_usage(usage: Any) -> JsonObject | None:
     return normalize_usage(named)
 
 
-def _message(output: list[JsonObject], ctx: Context) -> JsonObject:
+def _to_chat_message(output: list[JsonObject], ctx: Context) -> JsonObject:
     message: JsonObject = {"role": "assistant", "content": None, "refusal": None}
     thoughts: list[tuple[JsonObject, Path]] = []
     for i, item in enumerate(output):
@@ -169,7 +171,7 @@ def _message(output: list[JsonObject], ctx: Context) -> JsonObject:
         elif kind == "reasoning":
             thoughts.append((item, ("output", i)))
         elif kind in ("function_call", "custom_tool_call"):
-            message.setdefault("tool_calls", []).append(_chat_call(item))
+            message.setdefault("tool_calls", []).append(_to_chat_call(item))
         else:
             ctx.receipt.record_drop(("output", i), f"chat has no place for {kind} items")
     join_reasoning(message, thoughts, ctx)
@@ -191,7 +193,7 @@ def _add_parts(message: JsonObject, parts: list[JsonObject], path: Path, ctx: Co
             message.setdefault("logprobs", {"content": [], "refusal": None})["content"] += part["logprobs"]
 
 
-def _chat_call(item: JsonObject) -> JsonObject:
+def _to_chat_call(item: JsonObject) -> JsonObject:
     if item["type"] == "custom_tool_call":
         return {"id": item["call_id"], "type": "custom", "custom": {"name": item["name"], "input": item["input"]}}
     function = {"name": item["name"], "arguments": item["arguments"]}

@@ -15,10 +15,10 @@ from dragoman.adapters.fit import HUB_CHAT, HUB_RESPONSES, drop_or_reject, resol
 from dragoman.adapters.paths import Path
 from dragoman.schemas import load
 
-from .items import items_of
+from .items import to_items
 from .messages import to_messages
 from .tools import list_tools, to_chat_tool_choice, to_chat_tools, to_responses_tool_choice, to_responses_tools
-from .unused import record_unused
+from .unused_keys import record_unused_keys
 
 __all__ = ["to_chat_request", "to_responses_request"]
 
@@ -42,7 +42,7 @@ _SAME = (
 )
 _HOLDERS = ("reasoning", "text")  # parameters whose members find their places one by one
 _LOGPROBS = "message.output_text.logprobs"
-_SEALED = "reasoning.encrypted_content"
+_ENCRYPTED_REASONING = "reasoning.encrypted_content"
 
 
 def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
@@ -51,7 +51,7 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     `previous_response_id` was resolved before: the items that it names are in `input`.
     """
     left = dict(request)
-    made = _kept(left)
+    made = _take_common(left)
     instructions = left.pop("instructions", None)
     made["messages"] = to_messages(left.pop("input", None) or [], ctx)
     if instructions:
@@ -61,8 +61,8 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     _rename(left, made, ("max_output_tokens",), "max_completion_tokens", ctx)
     _move(left, made, ("reasoning", "effort"), "reasoning_effort", ctx)
     _move(left, made, ("text", "verbosity"), "verbosity", ctx)
-    _chat_format(left, made, ctx)
-    _chat_logprobs(left, made, ctx)
+    _set_chat_format(left, made, ctx)
+    _set_chat_logprobs(left, made, ctx)
     choice = left.pop("tool_choice", None)
     left.pop("tools", None)
     if tools := list_tools(request):
@@ -90,8 +90,8 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
 def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
     """A chat request as a Responses request. Raises Fault, its path as the client wrote it."""
     left = dict(request)
-    made = _kept(left)
-    instructions, made["input"] = items_of(left.pop("messages"), ctx)
+    made = _take_common(left)
+    instructions, made["input"] = to_items(left.pop("messages"), ctx)
     if instructions is not None:
         made["instructions"] = instructions
     if "max_completion_tokens" in left:
@@ -104,8 +104,8 @@ def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
         made["store"] = False
     _nest(left, made, "reasoning_effort", ("reasoning", "effort"), ctx)
     _nest(left, made, "verbosity", ("text", "verbosity"), ctx)
-    _responses_format(left, made, ctx)
-    _responses_logprobs(left, made, ctx)
+    _set_responses_format(left, made, ctx)
+    _set_responses_logprobs(left, made, ctx)
     if tools := left.pop("tools", None):
         made["tools"] = to_responses_tools(tools, ctx)
     if (choice := left.pop("tool_choice", None)) is not None:
@@ -116,7 +116,7 @@ def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
     return made
 
 
-def _kept(left: JsonObject) -> JsonObject:
+def _take_common(left: JsonObject) -> JsonObject:
     return {key: left.pop(key) for key in _SAME if left.get(key) is not None}
 
 
@@ -144,7 +144,7 @@ def _nest(left: JsonObject, made: JsonObject, before: str, after: tuple[str, str
         ctx.receipt.record_rename((before,), after, "the other protocol's place for it")
 
 
-def _chat_format(left: JsonObject, made: JsonObject, ctx: Context) -> None:
+def _set_chat_format(left: JsonObject, made: JsonObject, ctx: Context) -> None:
     text = left.get("text")
     form = text.get("format") if isinstance(text, dict) else None
     if not isinstance(text, dict) or form is None:
@@ -159,22 +159,22 @@ def _chat_format(left: JsonObject, made: JsonObject, ctx: Context) -> None:
     ctx.receipt.record_conversion(("text", "format"), "the other protocol's place for it", after=("response_format",))
 
 
-def _responses_format(left: JsonObject, made: JsonObject, ctx: Context) -> None:
+def _set_responses_format(left: JsonObject, made: JsonObject, ctx: Context) -> None:
     form = left.pop("response_format", None)
     if form is None:
         return
-    record_unused(form, ("type", "json_schema"), ("response_format",), ctx, "Responses")
+    record_unused_keys(form, ("type", "json_schema"), ("response_format",), ctx, "Responses")
     flat = {"type": form["type"], **(form.get("json_schema") or {})}
     made.setdefault("text", {})["format"] = flat
     ctx.receipt.record_conversion(("response_format",), "the other protocol's place for it", after=("text", "format"))
     ctx.receipt.map_paths([(("response_format", "json_schema"), ("text", "format"))])
 
 
-def _chat_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> None:
+def _set_chat_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> None:
     include = left.pop("include", None) or []
     top = left.pop("top_logprobs", None)
     for i, wanted in enumerate(include):
-        if wanted == _SEALED:
+        if wanted == _ENCRYPTED_REASONING:
             ctx.receipt.record_drop(("include", i), "what the provider seals comes unasked", "form")
         elif wanted != _LOGPROBS:
             ctx.receipt.record_drop(("include", i), "chat has no such addition")
@@ -185,7 +185,7 @@ def _chat_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> None:
             made["top_logprobs"] = top
 
 
-def _responses_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> None:
+def _set_responses_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> None:
     wanted, top = left.pop("logprobs", None), left.pop("top_logprobs", None)
     if wanted:
         made["include"] = [_LOGPROBS]

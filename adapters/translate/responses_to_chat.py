@@ -63,22 +63,22 @@ class ResponsesToChat(StreamTranslatorBase):
         self._envelope: JsonObject = {}
         self._calls: dict[int, int] = {}  # output index -> index among the calls
         self._thoughts: dict[int, TextKind] = {}
-        self._said: set[tuple[int, TextKind, int]] = set()
-        self._noted: Counter[tuple[int, int]] = Counter()  # annotations to a part
-        self._sealed: set[int] = set()
+        self._texts_sent: set[tuple[int, TextKind, int]] = set()
+        self._annotation_counts: Counter[tuple[int, int]] = Counter()  # annotations to a part
+        self._with_signature: set[int] = set()
         self._places: dict[str | None, int] = {}  # id of an item -> output index
-        self._finished = False
+        self._has_finished = False
 
-    def _chunk(self, body: JsonObject) -> list[Output]:
-        if self._finished:
+    def _translate_chunk(self, body: JsonObject) -> list[Output]:
+        if self._has_finished:
             self.dropped += 1
             return []
         out: list[Output] = [] if self._envelope else self._begin(body)
         kind = BY_DELTA.get(body["type"])
         if kind is not None:
-            self._piece(kind, body, body["delta"], out)
+            self._write_piece(kind, body, body["delta"], out)
         elif body["type"] in BY_DONE:
-            self._whole(BY_DONE[body["type"]], body, out)
+            self._write_whole(BY_DONE[body["type"]], body, out)
         elif body["type"] in _HANDLERS:
             _HANDLERS[body["type"]](self, body, out)
         return out
@@ -93,100 +93,102 @@ class ResponsesToChat(StreamTranslatorBase):
         }
         if self._wants_usage:
             self._envelope["usage"] = None
-        return [self._delta({"role": "assistant", "content": ""})]
+        return [self._make_delta({"role": "assistant", "content": ""})]
 
     # Handlers
 
-    def _piece(self, kind: TextKind, event: JsonObject, text: str, out: list[Output]) -> None:
+    def _write_piece(self, kind: TextKind, event: JsonObject, text: str, out: list[Output]) -> None:
         index = event["output_index"]
         if kind in _KEYS:
             if self._is_other_kind(kind, index):
                 return
             if text:
-                self._said.add((index, kind, event.get(kind.index, 0)))
+                self._texts_sent.add((index, kind, event.get(kind.index, 0)))
             logprobs = event.get("logprobs") if kind is OUTPUT_TEXT else None
             if text or logprobs:
-                out.append(self._delta({_KEYS[kind]: text}, logprobs=_chat_logprobs(logprobs)))
+                out.append(self._make_delta({_KEYS[kind]: text}, logprobs=_to_chat_logprobs(logprobs)))
         elif index in self._calls:
             if text:
-                self._said.add((index, kind, 0))
-            out.append(self._delta({"tool_calls": [{"index": self._calls[index], **_said_by_call(kind, text)}]}))
+                self._texts_sent.add((index, kind, 0))
+            out.append(
+                self._make_delta({"tool_calls": [{"index": self._calls[index], **_make_call_delta(kind, text)}]})
+            )
 
-    def _whole(self, kind: TextKind, event: JsonObject, out: list[Output]) -> None:
+    def _write_whole(self, kind: TextKind, event: JsonObject, out: list[Output]) -> None:
         at = (event["output_index"], kind, event.get(kind.index, 0))
-        if at not in self._said and event.get(kind.key):
-            self._piece(kind, event, event[kind.key], out)
+        if at not in self._texts_sent and event.get(kind.key):
+            self._write_piece(kind, event, event[kind.key], out)
 
-    def _item_added(self, event: JsonObject, out: list[Output]) -> None:
+    def _handle_item_added(self, event: JsonObject, out: list[Output]) -> None:
         item, index = event["item"], event["output_index"]
         self._places[item.get("id")] = index
         kind = _CALLS.get(item["type"])
         if kind is None or index in self._calls:
             return
         self._calls[index] = len(self._calls)
-        call = _said_by_call(kind, "", item["name"])
+        call = _make_call_delta(kind, "", item["name"])
         call_type = "function" if kind is ARGUMENTS else "custom"
         head = {"index": self._calls[index], "id": item["call_id"], "type": call_type}
-        out.append(self._delta({"tool_calls": [{**head, **call}]}))
+        out.append(self._make_delta({"tool_calls": [{**head, **call}]}))
 
-    def _item_done(self, event: JsonObject, out: list[Output]) -> None:
+    def _handle_item_done(self, event: JsonObject, out: list[Output]) -> None:
         item, index = event["item"], event["output_index"]
-        self._item_added(event, out)
+        self._handle_item_added(event, out)
         kind = _CALLS.get(item["type"])
         if kind is not None:
-            self._whole(kind, {"output_index": index, kind.key: item[kind.key]}, out)
+            self._write_whole(kind, {"output_index": index, kind.key: item[kind.key]}, out)
         elif item["type"] in ("message", "reasoning"):
             for place in ("content", "summary"):
                 for position, part in enumerate(item.get(place) or ()):
-                    self._part_done(index, position, part, out)
-            if item.get("encrypted_content") and index not in self._sealed:
-                self._sealed.add(index)
-                out.append(self._delta({"reasoning_signature": item["encrypted_content"]}))
+                    self._handle_part_done(index, position, part, out)
+            if item.get("encrypted_content") and index not in self._with_signature:
+                self._with_signature.add(index)
+                out.append(self._make_delta({"reasoning_signature": item["encrypted_content"]}))
         else:
             self._ctx.receipt.record_drop(("output", index), f"chat has no place for {item['type']} items")
 
-    def _part_done(self, index: int, position: int, part: JsonObject, out: list[Output]) -> None:
+    def _handle_part_done(self, index: int, position: int, part: JsonObject, out: list[Output]) -> None:
         kind = _BY_PART.get(part["type"])
         if kind is not None:
             whole = {"output_index": index, kind.index: position, kind.key: part.get(kind.key)}
-            self._whole(kind, {**whole, "logprobs": part.get("logprobs")}, out)
-        for annotation in (part.get("annotations") or [])[self._noted[index, position] :]:
+            self._write_whole(kind, {**whole, "logprobs": part.get("logprobs")}, out)
+        for annotation in (part.get("annotations") or [])[self._annotation_counts[index, position] :]:
             place = {"output_index": index, "content_index": position}
-            self._annotation({**place, "annotation": annotation}, out)
+            self._handle_annotation({**place, "annotation": annotation}, out)
 
-    def _annotation(self, event: JsonObject, out: list[Output]) -> None:
+    def _handle_annotation(self, event: JsonObject, out: list[Output]) -> None:
         annotation = event.get("annotation")
         if not isinstance(annotation, dict):
             return
-        self._noted[event["output_index"], event.get("content_index", 0)] += 1
+        self._annotation_counts[event["output_index"], event.get("content_index", 0)] += 1
         if (made := to_chat_annotation(annotation)) is None:
             self._ctx.receipt.record_drop(("output", event["output_index"]), NO_ANNOTATION)
         else:
-            out.append(self._delta({"annotations": [made]}))
+            out.append(self._make_delta({"annotations": [made]}))
 
-    def _finish(self, event: JsonObject, out: list[Output]) -> None:
+    def _handle_end(self, event: JsonObject, out: list[Output]) -> None:
         response = event["response"]
-        for index, item in self._placed(response.get("output") or []):
-            self._item_done({"output_index": index, "item": item}, out)
+        for index, item in self._assign_places(response.get("output") or []):
+            self._handle_item_done({"output_index": index, "item": item}, out)
         if event["type"] == "response.incomplete":
             reason = (response.get("incomplete_details") or {}).get("reason")
             word = _FINISH.get(str(reason), "length")
         else:
             word = "tool_calls" if self._calls else "stop"
-        out.append(self._delta({}, finish=word))
+        out.append(self._make_delta({}, finish=word))
         usage = to_chat_usage(response.get("usage"))
         if self._wants_usage and usage is not None:
             out.append(Chunk({**self._envelope, "choices": [], "usage": usage}))
-        self._finished = True
+        self._has_finished = True
 
-    def _failed(self, event: JsonObject, out: list[Output]) -> None:
+    def _handle_failure(self, event: JsonObject, out: list[Output]) -> None:
         status = event["type"].removeprefix("response.")
         out[:] = [read_failure({**event["response"], "status": status}).locate(self._ctx.receipt)]
-        self._ended = True
+        self._has_ended = True
 
     # Helpers
 
-    def _placed(self, output: list[JsonObject]) -> list[tuple[int, JsonObject]]:
+    def _assign_places(self, output: list[JsonObject]) -> list[tuple[int, JsonObject]]:
         """The items of the last event, each with the output index that the events before gave it, or a free one. If an
         item of those events is not in it, the one in its place is taken for the same under another id."""
         ids = {item.get("id") for item in output}
@@ -205,21 +207,21 @@ class ResponsesToChat(StreamTranslatorBase):
             return False
         return self._thoughts.setdefault(index, kind) is not kind
 
-    def _delta(self, delta: JsonObject, *, logprobs: JsonObject | None = None, finish: str | None = None) -> Chunk:
+    def _make_delta(self, delta: JsonObject, *, logprobs: JsonObject | None = None, finish: str | None = None) -> Chunk:
         choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
         return Chunk({**self._envelope, "choices": [choice]})
 
 
-def _said_by_call(kind: TextKind, text: str, name: str | None = None) -> JsonObject:
+def _make_call_delta(kind: TextKind, text: str, name: str | None = None) -> JsonObject:
     said = {kind.key: text} if name is None else {"name": name, kind.key: text}
     return {"function" if kind is ARGUMENTS else "custom": said}
 
 
-def _chat_logprobs(tokens: list[Any] | None) -> JsonObject | None:
-    return {"content": [_chat_token(token) for token in tokens], "refusal": None} if tokens else None
+def _to_chat_logprobs(tokens: list[Any] | None) -> JsonObject | None:
+    return {"content": [_to_chat_token(token) for token in tokens], "refusal": None} if tokens else None
 
 
-def _chat_token(token: JsonObject) -> JsonObject:
+def _to_chat_token(token: JsonObject) -> JsonObject:
     top = [{"bytes": None, **one} for one in token.get("top_logprobs") or ()]
     return {"bytes": None, **token, "top_logprobs": top}
 
@@ -227,11 +229,11 @@ def _chat_token(token: JsonObject) -> JsonObject:
 _Handler: TypeAlias = Callable[[ResponsesToChat, JsonObject, list[Output]], None]
 
 _HANDLERS: dict[str, _Handler] = {
-    "response.output_item.added": ResponsesToChat._item_added,
-    "response.output_item.done": ResponsesToChat._item_done,
-    "response.output_text.annotation.added": ResponsesToChat._annotation,
-    "response.completed": ResponsesToChat._finish,
-    "response.incomplete": ResponsesToChat._finish,
-    "response.failed": ResponsesToChat._failed,
-    "response.cancelled": ResponsesToChat._failed,
+    "response.output_item.added": ResponsesToChat._handle_item_added,
+    "response.output_item.done": ResponsesToChat._handle_item_done,
+    "response.output_text.annotation.added": ResponsesToChat._handle_annotation,
+    "response.completed": ResponsesToChat._handle_end,
+    "response.incomplete": ResponsesToChat._handle_end,
+    "response.failed": ResponsesToChat._handle_failure,
+    "response.cancelled": ResponsesToChat._handle_failure,
 }

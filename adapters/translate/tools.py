@@ -20,31 +20,31 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.paths import Path, dotted
+from dragoman.adapters.paths import Path, format_path
 
-from .unused import record_unused
+from .unused_keys import record_unused_keys
 
 __all__ = [
-    "ADDITIONAL",
+    "ADDITIONAL_TOOLS",
     "OriginalTool",
-    "box_text",
-    "flat_name",
+    "decode_free_text",
+    "encode_free_text",
+    "flatten_name",
     "list_tools",
     "map_tool_names",
     "to_chat_tool_choice",
     "to_chat_tools",
     "to_responses_tool_choice",
     "to_responses_tools",
-    "unbox_text",
 ]
 
-ADDITIONAL = "additional_tools"
+ADDITIONAL_TOOLS = "additional_tools"
 """The type of the items that offer more tools."""
 
 _LONGEST_NAME = 64
 _FUNCTION_KEYS = ("name", "description", "parameters", "strict")
-_CLIENTS = ("function", "custom")  # the tools that the client runs
-_FREE_TEXT = {
+_CLIENT_TOOLS = ("function", "custom")  # the tools that the client runs
+_FREE_TEXT_SCHEMA = {
     "type": "object",
     "properties": {"input": {"type": "string"}},
     "required": ["input"],
@@ -57,14 +57,14 @@ class OriginalTool(NamedTuple):
 
     name: str
     namespace: str | None = None
-    free: bool = False
+    takes_free_text: bool = False
 
-    def named(self) -> JsonObject:
+    def name_keys(self) -> JsonObject:
         """The keys that a call of it has."""
         return {"name": self.name} if self.namespace is None else {"name": self.name, "namespace": self.namespace}
 
 
-def flat_name(namespace: str | None, name: str) -> str:
+def flatten_name(namespace: str | None, name: str) -> str:
     """One name of at most 64 characters; what is longer ends in a digest of the whole."""
     flat = f"{namespace}__{name}" if namespace else name
     if len(flat) <= _LONGEST_NAME or not namespace:
@@ -78,7 +78,7 @@ def list_tools(request: JsonObject) -> list[tuple[Path, JsonObject]]:
     found: list[tuple[Path, JsonObject]] = [(("tools", i), tool) for i, tool in enumerate(request.get("tools") or ())]
     items = request.get("input")
     for i, item in enumerate(items if isinstance(items, list) else ()):
-        if item.get("type") == ADDITIONAL:
+        if item.get("type") == ADDITIONAL_TOOLS:
             found += [(("input", i, "tools", k), tool) for k, tool in enumerate(item.get("tools") or ())]
     return found
 
@@ -87,19 +87,19 @@ def map_tool_names(request: JsonObject) -> Mapping[str, OriginalTool]:
     """Name of a function in chat -> the tool, for those that are another in the Responses request."""
     known: dict[str, OriginalTool] = {}
     for _, tool in list_tools(request):
-        for _, space, one in _members(tool):
+        for _, space, one in _list_client_tools(tool):
             free = one.get("type") == "custom"
             if space is not None or free:
-                known[flat_name(space, one["name"])] = OriginalTool(one["name"], space, free)
+                known[flatten_name(space, one["name"])] = OriginalTool(one["name"], space, free)
     return known
 
 
-def box_text(text: Any) -> str:
+def encode_free_text(text: Any) -> str:
     """The arguments of a function for free text."""
     return orjson.dumps({"input": text}).decode()
 
 
-def unbox_text(arguments: str) -> str:
+def decode_free_text(arguments: str) -> str:
     """The free text in a function's arguments, none in `{}`; what is no such arguments is the text itself."""
     try:
         found = orjson.loads(arguments)
@@ -119,13 +119,13 @@ def to_chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Contex
     _check_names(tools)
     for path, tool in tools:
         own = [
-            _chat_function(one, flat_name(space, one["name"]), (*path, *inside), ctx)
-            for inside, space, one in _members(tool)
+            _to_chat_function(one, flatten_name(space, one["name"]), (*path, *inside), ctx)
+            for inside, space, one in _list_client_tools(tool)
         ]
         if tool.get("type") == "namespace":
-            record_unused(tool, ("type", "name", "tools"), path, ctx, "chat")
+            record_unused_keys(tool, ("type", "name", "tools"), path, ctx, "chat")
             ctx.receipt.record_conversion(path, "the namespace is part of the names", after=("tools", len(made)))
-            hosted += [((*path, "tools", k), one.get("type")) for k, one in _strangers(tool)]
+            hosted += [((*path, "tools", k), one.get("type")) for k, one in _list_hosted_members(tool)]
         elif not own:
             hosted.append((path, tool.get("type")))
         places += [(path, ("tools", len(made) + k)) for k in range(len(own))]
@@ -139,7 +139,7 @@ def to_chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Contex
 def to_responses_tools(tools: list[JsonObject], ctx: Context) -> list[JsonObject]:
     """Tools of a chat request in the form of Responses, where `strict` is always said."""
     ctx.receipt.record_conversion(("tools",), "tools in the form of Responses")
-    return [_responses_tool(tool, ("tools", i), ctx) for i, tool in enumerate(tools)]
+    return [_to_responses_tool(tool, ("tools", i), ctx) for i, tool in enumerate(tools)]
 
 
 def to_chat_tool_choice(choice: Any, tools: list[JsonObject], ctx: Context) -> tuple[list[JsonObject], Any]:
@@ -147,14 +147,14 @@ def to_chat_tool_choice(choice: Any, tools: list[JsonObject], ctx: Context) -> t
     if not isinstance(choice, dict):
         return tools, choice
     if choice.get("type") == "allowed_tools":
-        return _allowed(choice, tools, ctx)
+        return _restrict_tools(choice, tools, ctx)
     ctx.receipt.record_conversion(("tool_choice",), "in chat's form")
-    return tools, {"type": "function", "function": {"name": _chosen(choice)}}
+    return tools, {"type": "function", "function": {"name": _read_chosen_name(choice)}}
 
 
-def _allowed(choice: JsonObject, tools: list[JsonObject], ctx: Context) -> tuple[list[JsonObject], Any]:
+def _restrict_tools(choice: JsonObject, tools: list[JsonObject], ctx: Context) -> tuple[list[JsonObject], Any]:
     """Most chat servers know no list of allowed tools, so only those are offered."""
-    names = {_chosen(one) for one in choice.get("tools") or () if one.get("type") in _CLIENTS}
+    names = {_read_chosen_name(one) for one in choice.get("tools") or () if one.get("type") in _CLIENT_TOOLS}
     allowed = [k for k, tool in enumerate(tools) if tool["function"]["name"] in names]
     if not allowed:
         text = "tool_choice allows only tools that the model's provider does not have or the request does not offer"
@@ -164,12 +164,12 @@ def _allowed(choice: JsonObject, tools: list[JsonObject], ctx: Context) -> tuple
     return [tools[k] for k in allowed], choice.get("mode", "auto")
 
 
-def _chosen(choice: JsonObject) -> str:
+def _read_chosen_name(choice: JsonObject) -> str:
     kind = choice.get("type")
-    if kind not in _CLIENTS:
+    if kind not in _CLIENT_TOOLS:
         text = f"tool_choice forces {kind}, which the model's provider does not have"
         raise Fault("unsupported_parameter", text, ("tool_choice",), choice, code="unsupported_parameter")
-    return flat_name(choice.get("namespace"), choice["name"])
+    return flatten_name(choice.get("namespace"), choice["name"])
 
 
 def to_responses_tool_choice(choice: Any, ctx: Context) -> Any:
@@ -188,46 +188,46 @@ def to_responses_tool_choice(choice: Any, ctx: Context) -> Any:
     return {"type": kind, "name": choice[kind]["name"]} if kind in ("function", "custom") else choice
 
 
-def _members(tool: JsonObject) -> Iterator[tuple[Path, str | None, JsonObject]]:
+def _list_client_tools(tool: JsonObject) -> Iterator[tuple[Path, str | None, JsonObject]]:
     """(path inside, namespace, tool) for each that the client runs: the tool itself, or those in its namespace."""
-    if tool.get("type") in _CLIENTS:
+    if tool.get("type") in _CLIENT_TOOLS:
         yield (), None, tool
     elif tool.get("type") == "namespace":
         members = enumerate(tool.get("tools") or ())
-        yield from ((("tools", k), tool["name"], one) for k, one in members if _runs_here(one))
+        yield from ((("tools", k), tool["name"], one) for k, one in members if _runs_at_client(one))
 
 
 def _check_names(tools: list[tuple[Path, JsonObject]]) -> None:
     """Raise Fault if tools of two namespaces would have one name in chat: calls could not be assigned."""
     spaces: dict[str, str | None] = {}
     for path, tool in tools:
-        for inside, space, one in _members(tool):
-            name = flat_name(space, one["name"])
+        for inside, space, one in _list_client_tools(tool):
+            name = flatten_name(space, one["name"])
             if spaces.setdefault(name, space) != space:
                 where = (*path, *inside, "name")
-                text = f"{dotted(where)}: another tool has the name {name!r} too, under which chat knows this one"
+                text = f"{format_path(where)}: another tool has the name {name!r} too, under which chat knows this one"
                 raise Fault("unsupported_parameter", text, where, one["name"], code="unsupported_parameter")
 
 
-def _strangers(space: JsonObject) -> Iterator[tuple[int, JsonObject]]:
-    yield from ((k, one) for k, one in enumerate(space.get("tools") or ()) if not _runs_here(one))
+def _list_hosted_members(space: JsonObject) -> Iterator[tuple[int, JsonObject]]:
+    yield from ((k, one) for k, one in enumerate(space.get("tools") or ()) if not _runs_at_client(one))
 
 
-def _runs_here(tool: JsonObject) -> bool:
+def _runs_at_client(tool: JsonObject) -> bool:
     """True for what the client runs; in a namespace, functions need not say that they are."""
-    return tool.get("type", "function") in _CLIENTS
+    return tool.get("type", "function") in _CLIENT_TOOLS
 
 
-def _chat_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> JsonObject:
+def _to_chat_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> JsonObject:
     if tool.get("type") == "custom":
-        return _free_function(tool, name, path, ctx)
-    record_unused(tool, ("type", *_FUNCTION_KEYS), path, ctx, "chat")
+        return _to_free_text_function(tool, name, path, ctx)
+    record_unused_keys(tool, ("type", *_FUNCTION_KEYS), path, ctx, "chat")
     function = {key: tool[key] for key in _FUNCTION_KEYS if tool.get(key) is not None}
     return {"type": "function", "function": {**function, "name": name}}
 
 
-def _free_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> JsonObject:
-    record_unused(tool, ("type", "name", "description", "format"), path, ctx, "chat")
+def _to_free_text_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> JsonObject:
+    record_unused_keys(tool, ("type", "name", "description", "format"), path, ctx, "chat")
     form = tool.get("format") or {}
     texts = [tool["description"]] if tool.get("description") else []
     if form.get("definition"):
@@ -238,15 +238,15 @@ def _free_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> Jso
     else:
         ctx.receipt.record_conversion(path, "free text is a function's argument in chat")
     described = {"description": "\n\n".join(texts)} if texts else {}
-    return {"type": "function", "function": {"name": name, **described, "parameters": _FREE_TEXT}}
+    return {"type": "function", "function": {"name": name, **described, "parameters": _FREE_TEXT_SCHEMA}}
 
 
-def _responses_tool(tool: JsonObject, path: Path, ctx: Context) -> JsonObject:
-    record_unused(tool, ("type", tool["type"]), path, ctx, "Responses")
+def _to_responses_tool(tool: JsonObject, path: Path, ctx: Context) -> JsonObject:
+    record_unused_keys(tool, ("type", tool["type"]), path, ctx, "Responses")
     if tool.get("type") == "custom":
         return {"type": "custom", **tool["custom"]}
     function = tool["function"]
-    record_unused(function, _FUNCTION_KEYS, (*path, "function"), ctx, "Responses")
+    record_unused_keys(function, _FUNCTION_KEYS, (*path, "function"), ctx, "Responses")
     made = {"type": "function", "name": function["name"], "parameters": function.get("parameters")}
     if function.get("description") is not None:
         made["description"] = function["description"]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from dragoman.adapters.paths import Path, dotted
-from dragoman.adapters.suggestions import nearest
+from dragoman.adapters.paths import Path, format_path
+from dragoman.adapters.suggestions import find_nearest
 
 from .masks import mask_secrets
 from .problems import ConfigErrors, Problem, Severity, Span
@@ -81,13 +81,13 @@ class Document:
         node = self.find(path)
         return node.value if node and isinstance(node.value, list) else []
 
-    def texts(self) -> Iterator[tuple[Path, Node, str]]:
+    def list_texts(self) -> Iterator[tuple[Path, Node, str]]:
         """Every text in the tree: path, node, text."""
-        return _texts((), self.root)
+        return _list_texts((), self.root)
 
     def line_of(self, *path: str | int) -> int:
         """The line of the key at a path, or of the nearest part that exists; counted from 1."""
-        return self._span(path, at_key=True).line
+        return self._find_span(path, at_key=True).line
 
     def add_problem(
         self,
@@ -106,11 +106,11 @@ class Document:
         node = self.find(path)
         if node is not None and node.broken:
             return
-        span = span or self._span(path, at_key)
+        span = span or self._find_span(path, at_key)
         source = self.lines[span.line - 1] if 0 < span.line <= len(self.lines) else ""
         end = span.end_column if span.end_line == span.line else len(source.rstrip()) + 1
         width = max(1, end - span.column)
-        key_path, message, expected, hint = map(mask_secrets, (dotted(path), message, expected, hint))
+        key_path, message, expected, hint = map(mask_secrets, (format_path(path), message, expected, hint))
         place = (self.file, span.line, span.column)
         self.problems.append(Problem(*place, code, key_path, message, expected, hint, severity, source, width))
 
@@ -121,7 +121,7 @@ class Document:
         self.add_problem((), code, message, expected=expected, hint=hint, span=span or Span(0, 0, 0, 0))
         return ConfigErrors(self.problems)
 
-    def _span(self, path: Path, at_key: bool) -> Span:
+    def _find_span(self, path: Path, at_key: bool) -> Span:
         while path and self.find(path) is None:
             path = path[:-1]
         node = self.find(path) or self.root
@@ -136,16 +136,16 @@ class Document:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`did you mean "this"?`, or an empty text if no known word is similar."""
-    close = nearest(word, list(known))
+    close = find_nearest(word, list(known))
     return f'did you mean "{close[0]}"?' if close else ""
 
 
-def _texts(path: Path, node: Node) -> Iterator[tuple[Path, Node, str]]:
+def _list_texts(path: Path, node: Node) -> Iterator[tuple[Path, Node, str]]:
     if isinstance(node.value, str):
         yield path, node, node.value
     elif isinstance(node.value, dict):
         for name, child in node.value.items():
-            yield from _texts((*path, name), child)
+            yield from _list_texts((*path, name), child)
     elif isinstance(node.value, list):
         for position, child in enumerate(node.value):
-            yield from _texts((*path, position), child)
+            yield from _list_texts((*path, position), child)

@@ -20,9 +20,9 @@ def read_env(path: Path) -> dict[str, str]:
     try:
         text = path.read_text("utf-8-sig")
     except OSError as error:
-        raise ConfigErrors([_problem(path, 0, "unreadable", error.strerror or "cannot be read")]) from None
+        raise ConfigErrors([_create_problem(path, 0, "unreadable", error.strerror or "cannot be read")]) from None
     except UnicodeDecodeError:
-        raise ConfigErrors([_problem(path, 0, "not-text", "the file is not UTF-8 text")]) from None
+        raise ConfigErrors([_create_problem(path, 0, "not-text", "the file is not UTF-8 text")]) from None
     variables: dict[str, str] = {}
     problems = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -31,12 +31,12 @@ def read_env(path: Path) -> dict[str, str]:
         if match := _LINE.fullmatch(line.strip()):
             variables[match[1]] = next((value for value in match.groups()[1:] if value is not None), "")
         else:
-            problems.append(_problem(path, number, "bad-line", "this line is not NAME=value"))
+            problems.append(_create_problem(path, number, "bad-line", "this line is not NAME=value"))
     if problems:
         raise ConfigErrors(problems)
     return variables
 
 
-def _problem(path: Path, line: int, code: str, message: str) -> Problem:
+def _create_problem(path: Path, line: int, code: str, message: str) -> Problem:
     hint = "quote a value that contains # or quotes" if line else ""
     return Problem(str(path), line, 1, code, "", message, hint=hint)

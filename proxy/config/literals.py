@@ -16,7 +16,7 @@ _MIN_LENGTH = 16  # a shorter text counts as a placeholder, not as a real secret
 
 def warn_about_literal_secrets(document: Document) -> None:
     """Warn about secrets that the file contains literally. Call this before variables are substituted."""
-    for path, _, text in document.texts():
+    for path, _, text in document.list_texts():
         proxy = path[-1:] == ("proxy",) and "${" in text
         literal = is_secret(path, text) and len(text) >= _MIN_LENGTH and "headers" not in path and not proxy
         if literal or looks_secret(text):

@@ -42,14 +42,14 @@ def check_local(document: Document, name: str) -> None:
     if missing:
         message = f"the engine local needs packages that are not installed: {', '.join(missing)}"
         document.add_problem(("providers", name, "engine"), "missing-extra", message, hint=f"run: {embedded.INSTALL}")
-    folder = _folder(document, name)
+    folder = _open_folder(document, name)
     if folder is not None:
         _check_protocols(
             document, name, _DECODER_PROTOCOLS if isinstance(folder.signature, DecoderSignature) else _ENCODER_PROTOCOLS
         )
 
 
-def _folder(document: Document, name: str) -> ModelFolder | None:
+def _open_folder(document: Document, name: str) -> ModelFolder | None:
     """The opened model folder, or None if a problem was added."""
     from dragoman.local_engine.model_folder.files import FolderError
     from dragoman.local_engine.model_folder.folder import open_folder
@@ -59,7 +59,7 @@ def _folder(document: Document, name: str) -> ModelFolder | None:
     if node is not None and given is None:
         return None  # the value itself has a problem already
     try:
-        return open_folder(embedded.embedded_folder() if given is None else Path(given), _device(document, name))
+        return open_folder(embedded.embedded_folder() if given is None else Path(given), _read_device(document, name))
     except (FolderError, OSError) as error:
         message, at = str(error), path if node is not None else ("providers", name, "engine")
         if node is not None and node.raw is not None:
@@ -81,5 +81,5 @@ def _check_protocols(document: Document, name: str, served: tuple[str, ...]) -> 
             document.add_problem((*path, i), "wrong-model", message, expected=f"one of: {', '.join(served)}", hint=hint)
 
 
-def _device(document: Document, name: str) -> Literal["cpu", "cuda"]:
+def _read_device(document: Document, name: str) -> Literal["cpu", "cuda"]:
     return "cuda" if document.text("providers", name, "device") == "cuda" else "cpu"

@@ -45,7 +45,7 @@ def looks_secret(text: str) -> bool:
 
 def mask_secrets(text: str) -> str:
     """The text, with what looks like a secret replaced by as many stars."""
-    return _USERINFO.sub(_stars, _KNOWN.sub(_stars, text))
+    return _USERINFO.sub(_replace_by_stars, _KNOWN.sub(_replace_by_stars, text))
 
 
 def mask_named_secrets(text: str) -> str:
@@ -65,5 +65,5 @@ def mask_spans(lines: list[str], spans: Iterable[Span]) -> list[str]:
     return lines
 
 
-def _stars(match: re.Match[str]) -> str:
+def _replace_by_stars(match: re.Match[str]) -> str:
     return "*" * len(match[0])

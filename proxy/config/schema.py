@@ -29,7 +29,7 @@ def generate_schema() -> dict[str, Any]:
     plain = Config.model_json_schema()
     shapes = {"Config": plain, **plain["$defs"]}
     texts = describe_placeholders()
-    for model, field, description in _descriptions():
+    for model, field, description in _read_descriptions():
         for placeholder, text in texts.items():
             description = description.replace(placeholder, text)
         fields = shapes[model]["properties"]
@@ -54,7 +54,7 @@ def serialize_schema() -> str:
     return json.dumps(generate_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _descriptions() -> Iterator[tuple[str, str, str]]:
+def _read_descriptions() -> Iterator[tuple[str, str, str]]:
     """Each documented field: model, field, and the docstring below the field."""
     classes = [node for node in ast.parse(inspect.getsource(models)).body if isinstance(node, ast.ClassDef)]
     for model in classes:

@@ -33,14 +33,14 @@ def check_store(document: Document) -> None:
         document.add_problem(
             ("store", "path"), "wrong-store", message, hint="remove it, or write kind: sqlite", at_key=True
         )
-    size, most = _size(document, "max_response"), _size(document, "max_size")
+    size, most = _read_size(document, "max_response"), _read_size(document, "max_size")
     if size is not None and most is not None and size > most:
         message = f"max_response ({format_bytes(size)}) is larger than max_size ({format_bytes(most)})"
         hint = "raise max_size, or lower max_response"
         document.add_problem(("store", "max_response"), "conflicting-sizes", message, hint=hint)
 
 
-def _size(document: Document, name: str) -> int | None:
+def _read_size(document: Document, name: str) -> int | None:
     text = document.text("store", name)
     if text is not None:
         return parse_bytes(text)

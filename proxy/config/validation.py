@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dragoman.adapters.paths import Path, dotted
+from dragoman.adapters.paths import Path, format_path
 
 from .document import Document, Node, did_you_mean
 from .masks import is_secret
@@ -52,7 +52,7 @@ def _add_problem(document: Document, path: Path, kind: str, context: Mapping[str
     if kind == "extra_forbidden":
         _add_unknown_key(document, path)
     elif kind == "missing":
-        owner = dotted(path[:-1]) or "the file"
+        owner = format_path(path[:-1]) or "the file"
         message = f'"{path[-1]}" is missing in {owner}'
         document.add_problem(path[:-1], "missing-key", message, expected=describe_schema(schema_at(path)), at_key=True)
     elif "message" in context:
@@ -66,7 +66,7 @@ def _add_problem(document: Document, path: Path, kind: str, context: Mapping[str
 
 def _add_unknown_key(document: Document, path: Path) -> None:
     name, known = str(path[-1]), sorted(schema_at(path[:-1]).get("properties", {}))
-    owner = dotted(path[:-1]) or "the file"
+    owner = format_path(path[:-1]) or "the file"
     expected = f"one of: {', '.join(known)}"
     hint = "YAML 1.2 has no merge keys; repeat the values" if name == "<<" else did_you_mean(name, known)
     document.add_problem(
@@ -79,7 +79,9 @@ def _add_invalid_value(document: Document, path: Path, at_key: bool) -> None:
     node = document.find(path)
     value = f'"{path[-1]}"' if at_key or node is None else _describe_value(node, path)
     hint = did_you_mean(str(path[-1]) if at_key or node is None else node.source_text, _options(expected))
-    message = f"{dotted(path[:-1])} cannot have the key {value}" if at_key else f"{dotted(path)} cannot be {value}"
+    message = (
+        f"{format_path(path[:-1])} cannot have the key {value}" if at_key else f"{format_path(path)} cannot be {value}"
+    )
     document.add_problem(path, "invalid-value", message, expected=describe_schema(expected), hint=hint, at_key=at_key)
 
 

@@ -29,7 +29,7 @@ class _NoValueError(Exception):
 
 def substitute_variables(document: Document, env: Mapping[str, str], folder: Path) -> None:
     """Substitute variables and files in every text of the document. Relative paths are relative to `folder`."""
-    for path, node, text in list(document.texts()):
+    for path, node, text in list(document.list_texts()):
         if _BARE.fullmatch(text):
             message = f"{text} is plain text here"
             document.add_problem(path, "bad-variable", message, hint=f'did you mean "${{{text[1:]}}}"?')

@@ -19,7 +19,7 @@ from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.nodes import Node as YamlNode
 
 from dragoman.adapters.paths import Path as KeyPath
-from dragoman.adapters.paths import dotted
+from dragoman.adapters.paths import format_path
 
 from .document import Document, Node, Scalar
 from .masks import is_secret, mask_named_secrets, mask_secrets, mask_spans
@@ -163,24 +163,24 @@ class _Builder:
             message = f"values are nested more than {_MAX_DEPTH} levels deep"
             raise self._document.fatal_error(_start(graph), "too-deep", message)
         self._open.append(graph)
-        node = Node(self._value(graph, path), _span(graph), key)
+        node = Node(self._build_value(graph, path), _span(graph), key)
         self._open.pop()
         return node
 
-    def _value(self, graph: YamlNode, path: KeyPath) -> Scalar | dict[str, Node] | list[Node]:
+    def _build_value(self, graph: YamlNode, path: KeyPath) -> Scalar | dict[str, Node] | list[Node]:
         kind = str(graph.tag).removeprefix(_TAG)
         if isinstance(graph, ScalarNode) and kind in _TEXTS | {"null", "bool", "int", "float"}:
             if is_secret(path, graph.value):
                 self.secrets.append(_span(graph))
             return _parse_scalar(kind, graph.value)
         if isinstance(graph, MappingNode) and kind == "map":
-            return dict(self._entries(graph, path))
+            return dict(self._build_entries(graph, path))
         if isinstance(graph, SequenceNode) and kind == "seq":
             return [self.build(item, (*path, position)) for position, item in enumerate(graph.value)]
         self.problems.append((path, "tag", "YAML tags are not supported; write ${NAME} or ${file:PATH}", _start(graph)))
         return None
 
-    def _entries(self, graph: MappingNode, path: KeyPath) -> Iterator[tuple[str, Node]]:
+    def _build_entries(self, graph: MappingNode, path: KeyPath) -> Iterator[tuple[str, Node]]:
         first: dict[str, int] = {}
         for key, value in graph.value:
             span = _span(key)
@@ -189,7 +189,7 @@ class _Builder:
                 continue
             name = str(key.value)
             if name in first:
-                owner = dotted(path) or "the file"
+                owner = format_path(path) or "the file"
                 message = f'the key "{name}" appears twice in {owner}; first on line {first[name]}'
                 self.problems.append(((*path, name), "duplicate-key", message, span))
             first.setdefault(name, span.line)

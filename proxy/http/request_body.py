@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from aiohttp import HttpVersion11
 from aiohttp.web_request import BaseRequest
 
-from dragoman.adapters.decompression import BadEncoding, Decompressor, TooMuch, create_decompressor
+from dragoman.adapters.decompression import BadEncoding, DecompressedTooLarge, Decompressor, create_decompressor
 from dragoman.adapters.faults import Fault
 
 from .aiohttp_server import RequestPayloadError, send_continue
@@ -62,7 +62,7 @@ async def read_body(request: BaseRequest, limit: int, deadline: Deadline) -> byt
     except BadEncoding as error:
         text = f"{error}; the header Content-Encoding may be gzip or deflate, for a body that is"
         raise Fault("invalid_request", text, code="invalid_content_encoding") from None
-    except TooMuch:
+    except DecompressedTooLarge:
         raise _too_large_fault(limit) from None
 
 

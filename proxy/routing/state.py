@@ -10,7 +10,7 @@ from random import Random
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.extras import ExtraParameters
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.listing import Listed, Task
+from dragoman.adapters.listing import ListedModel, Task
 from dragoman.adapters.suggestions import did_you_mean
 from dragoman.proxy.config.models import Config, Model
 from dragoman.proxy.config.names import match, upstream_name
@@ -102,11 +102,11 @@ class RouterState:
         pattern = match(self._models, model)
         return None if pattern is None else self._models[pattern].task
 
-    def list_models(self, caller: Caller) -> list[Listed]:
+    def list_models(self, caller: Caller) -> list[ListedModel]:
         """The models that the caller may use, without patterns."""
         return [self._create_listing(name, name) for name in self._models if "*" not in name and caller.can_use(name)]
 
-    def describe_model(self, name: str, caller: Caller) -> Listed:
+    def describe_model(self, name: str, caller: Caller) -> ListedModel:
         """One model that the caller may use. Raises Fault."""
         pattern = match(self._models, name) if caller.can_use(name) and "*" not in name else None
         if pattern is None:
@@ -173,11 +173,11 @@ class RouterState:
         )
         return _ModelEntry(targets, tuple(model.fallbacks), model.task)
 
-    def _create_listing(self, name: str, pattern: str) -> Listed:
+    def _create_listing(self, name: str, pattern: str) -> ListedModel:
         entry = self._models[pattern]
         protocols = {protocol for one in entry.targets for protocol in one.provider.protocols}
         protocols &= {entry.task} if entry.task else protocols
-        return Listed(name, next((task for task in _TASKS if task in protocols), "chat"), self._since)
+        return ListedModel(name, next((task for task in _TASKS if task in protocols), "chat"), self._since)
 
     def _unknown_model(self, name: str, caller: Caller) -> Fault:
         visible = [known for known in self._models if "*" not in known and caller.can_use(known)]

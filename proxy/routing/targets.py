@@ -57,7 +57,7 @@ def create_candidate(
         api_version=configured.api_version,
         deployment=choice.deployment,
         address=configured.address,
-        summarised_reasoning=provider.dialect.summarised_reasoning,
+        summarizes_reasoning=provider.dialect.summarizes_reasoning,
     )
     return Candidate(provider, plan_target(provider.name, provider.dialect, provider.protocols, target), choice)
 

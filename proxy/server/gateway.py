@@ -65,7 +65,7 @@ class Gateway:
                 if request.method == "POST":
                     return await self._run_exchange(request, request_id, path, route)
                 return self._answer_other_method(request, request_id, "POST")
-            if (found := self._routes.match_stored(path)) is not None:
+            if (found := self._routes.match_stored_response(path)) is not None:
                 return await self._handle_stored(request, request_id, *found)
             if (query := self._model_routes.match(path)) is not None:
                 return self._list_models(request, request_id, path, query)

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from dragoman.adapters.call import Call, JsonObject
 from dragoman.adapters.dialect import Dialect
-from dragoman.adapters.listing import Information, Listed
+from dragoman.adapters.listing import Information, ListedModel
 from dragoman.proxy.routing.keys import Caller
 from dragoman.proxy.routing.state import RouterState
 
@@ -58,7 +58,7 @@ def list_models(query: ModelQuery, call: Call, caller: Caller, state: RouterStat
     return query.information.write(_select_models(query, call, caller, state), call)
 
 
-def _select_models(query: ModelQuery, call: Call, caller: Caller, state: RouterState) -> list[Listed]:
+def _select_models(query: ModelQuery, call: Call, caller: Caller, state: RouterState) -> list[ListedModel]:
     about = query.information.about
     if about == "none":
         return []

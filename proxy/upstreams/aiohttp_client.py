@@ -70,7 +70,7 @@ class HttpClient:
         except TimeoutError as error:
             raise aiohttp.ConnectionTimeoutError("no connection in time") from error
         try:
-            return await _exchange(connection, head, body)
+            return await _send_and_read_head(connection, head, body)
         except BaseException:
             connection.close()
             raise
@@ -131,7 +131,7 @@ class _Peer(aiohttp.ClientRequest):
         return super().connection_key
 
 
-async def _exchange(connection: Connection, head: bytes, body: bytes) -> HttpResponse:
+async def _send_and_read_head(connection: Connection, head: bytes, body: bytes) -> HttpResponse:
     protocol, transport = connection.protocol, connection.transport
     if protocol is None or transport is None or transport.is_closing() or protocol.should_close:
         raise aiohttp.ServerDisconnectedError

@@ -205,8 +205,8 @@ class TokenEndpoint:
             aiohttp.ClientSession(connector=connector, timeout=timeout, cookie_jar=jar) as session,
             session.post(
                 self._url,
-                data=_form_fields(self._oauth, secret),
-                headers={**self._headers, **_basic_auth(self._oauth, secret)},
+                data=_write_form(self._oauth, secret),
+                headers={**self._headers, **_write_basic_auth(self._oauth, secret)},
                 proxy=self._proxy,
                 proxy_headers=self._proxy_headers,
                 allow_redirects=False,
@@ -227,7 +227,7 @@ def _read_secret(oauth: OAuth) -> str:
     return "" if oauth.client_secret is None else oauth.client_secret.get_secret_value()
 
 
-def _form_fields(oauth: OAuth, secret: str) -> dict[str, str]:
+def _write_form(oauth: OAuth, secret: str) -> dict[str, str]:
     form = {"grant_type": "client_credentials"}
     if oauth.auth_style == "body":
         form |= {"client_id": oauth.client_id, "client_secret": secret}
@@ -235,7 +235,7 @@ def _form_fields(oauth: OAuth, secret: str) -> dict[str, str]:
     return form | {name: value for name, value in optional.items() if value is not None}
 
 
-def _basic_auth(oauth: OAuth, secret: str) -> dict[str, str]:
+def _write_basic_auth(oauth: OAuth, secret: str) -> dict[str, str]:
     """RFC 6749, 2.3.1: both parts are form-encoded first."""
     if oauth.auth_style == "body":
         return {}

@@ -10,7 +10,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.translate.bridge import bridges
+from dragoman.adapters.translate.bridge import BRIDGES
 from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.adapters.step_count import count_steps
 
@@ -26,7 +26,7 @@ def write(dialect: str, protocol: str, request: JsonObject, profile: str = "actu
 
 def translate(dialect: str, request: JsonObject) -> None:
     ctx = Context("actual", Call("POST", "/", request), Receipt(), Target("m"), request)
-    made = bridges["responses"][0].request(request, ctx)
+    made = BRIDGES["responses"][0].request(request, ctx)
     dialects[dialect].called["chat"].write_request(made, ctx._replace(request=made))
 
 

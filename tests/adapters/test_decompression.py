@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.adapters.decompression import SLICE, BadEncoding, TooMuch, create_decompressor
+from dragoman.adapters.decompression import SLICE, BadEncoding, DecompressedTooLarge, create_decompressor
 
 
 def _deflate(data: bytes) -> bytes:
@@ -66,7 +66,7 @@ def test_no_more_than_the_limit(coding: str) -> None:
     exact.close()
     short = create_decompressor(coding, 999)
     assert short is not None
-    with pytest.raises(TooMuch):
+    with pytest.raises(DecompressedTooLarge):
         short.feed(data)
 
 

@@ -20,7 +20,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
 from dragoman.adapters.responses.restream import restream_response
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
-from dragoman.adapters.translate.bridge import bridges
+from dragoman.adapters.translate.bridge import BRIDGES
 from dragoman.contract.json_types import JsonObject, JsonValue
 
 ODD: list[JsonValue] = [None, [], {}, "x", "", 1e30, -1, 0, True, 1.5, 2**63, [1], ["x"], {"a": 1}, [None], [[]], [{}]]
@@ -69,7 +69,7 @@ def context(protocol: str, mode: str = "repair") -> Context:
 def whole(protocol: str) -> JsonObject:
     if protocol == "responses":
         hub = dialects["openai"].called["chat"].read_reply(Reply(200, deepcopy(WHOLE["chat"])), context("chat"))
-        return bridges["responses"][0].reply(hub, REQUESTS["responses"], context("responses"))
+        return BRIDGES["responses"][0].reply(hub, REQUESTS["responses"], context("responses"))
     return deepcopy(WHOLE[protocol])
 
 
@@ -100,7 +100,7 @@ def alter(value: JsonValue, random: Random) -> None:
 
 
 def clients(protocol: str) -> list[str]:
-    return [protocol, *(name for name, (bridge,) in bridges.items() if bridge.called == protocol)]
+    return [protocol, *(name for name, (bridge,) in BRIDGES.items() if bridge.called == protocol)]
 
 
 @pytest.mark.parametrize(
@@ -113,11 +113,11 @@ def test_a_whole_reply(dialect: str, protocol: str) -> None:
         alter(body, random)
         shown = json.dumps(body)
         client, ctx = random.choice(clients(protocol)), context(protocol, random.choice(["repair", "strict"]))
-        ctx = ctx._replace(needs_first_choice=client != protocol and bridges[client][0].needs_first_choice)
+        ctx = ctx._replace(needs_first_choice=client != protocol and BRIDGES[client][0].needs_first_choice)
         try:
             hub = dialects[dialect].called[protocol].read_reply(Reply(200, body, raw=shown.encode()), ctx)
             if client != protocol:
-                hub = bridges[client][0].reply(hub, REQUESTS[client], ctx._replace(request=REQUESTS[client]))
+                hub = BRIDGES[client][0].reply(hub, REQUESTS[client], ctx._replace(request=REQUESTS[client]))
         except Fault:
             continue
         except Exception as error:
@@ -137,11 +137,11 @@ def test_a_stream(dialect: str, protocol: str) -> None:
         alter(random.choice(some), random)
         shown = b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in some) + b"data: [DONE]\n\n"
         client, ctx = random.choice(clients(protocol)), context(protocol, random.choice(["repair", "strict"]))
-        ctx = ctx._replace(needs_first_choice=client != protocol and bridges[client][0].needs_first_choice)
+        ctx = ctx._replace(needs_first_choice=client != protocol and BRIDGES[client][0].needs_first_choice)
         try:
             outputs = read(dialect, protocol, shown, ctx)
             if client != protocol:
-                translator = bridges[client][0].stream(REQUESTS[client], ctx._replace(request=REQUESTS[client]))
+                translator = BRIDGES[client][0].stream(REQUESTS[client], ctx._replace(request=REQUESTS[client]))
                 outputs = [made for output in outputs for made in translator.feed(output)]
             for served in [one.served[client] for one in dialects.values() if client in one.served]:
                 writer = served.write_stream(context(client))

@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.adapters import dialects
 from dragoman.adapters.dialect import Dialect
-from dragoman.adapters.dialect_check import SIDES, IncompleteDialect, missing_parts, require_complete
+from dragoman.adapters.dialect_check import SIDES, IncompleteDialect, find_missing_parts, require_complete
 from dragoman.adapters.listing import Information
 from dragoman.adapters.providers import AddressForm, BaseAddress, EnvironmentProvider, Vendor
 from dragoman.adapters.registry import NAMES
@@ -54,7 +54,7 @@ def everything_exists(_path: str) -> bool:
 
 
 def lacking(dialect: Dialect, exists: Callable[[str], bool] = everything_exists) -> list[str]:
-    return list(missing_parts("openai", dialect, exists))
+    return list(find_missing_parts("openai", dialect, exists))
 
 
 def test_a_complete_dialect_lacks_nothing() -> None:
@@ -68,16 +68,19 @@ def test_a_complete_dialect_lacks_nothing() -> None:
 CHAT = {"chat": OPENAI.called["chat"]}
 INCOMPLETE: dict[str, tuple[JsonObject, str]] = {
     "another name": ({"name": "groq"}, "its name is groq, its folder adapters/openai"),
-    "no protocol": ({"served": {}, "called": {}, "default_protocols": ()}, "it neither serves nor calls a protocol"),
+    "no protocol": (
+        {"served": {}, "called": {}, "default_protocols": ()},
+        "it has no verbs of any protocol (served, called)",
+    ),
     "an unknown protocol": ({"called": {**CHAT, "poems": OPENAI.called["chat"]}}, "there is no protocol poems"),
-    "no path": ({"paths": {**OPENAI.paths, "chat": ()}}, "chat is served, but at no path"),
+    "no path": ({"paths": {**OPENAI.paths, "chat": ()}}, "chat is served, but has no path"),
     "a path of nothing": (
         {"paths": {**OPENAI.paths, "poems": ("/v1/poems",)}},
-        "/v1/poems has no served protocol: poems is not served",
+        "the path /v1/poems is for poems, which is not served",
     ),
     "a path of a form": (
         {"address_forms": {"f": AddressForm("F", BASE, "bearer", paths={"poems": ("/f/poems",)})}},
-        "/f/poems has no served protocol: poems is not served",
+        "the path /f/poems is for poems, which is not served",
     ),
     "information nowhere": (
         {"information": {"models": Information("all", lambda models, call: {}, ())}},
@@ -85,8 +88,8 @@ INCOMPLETE: dict[str, tuple[JsonObject, str]] = {
     ),
     "no base address": ({"base_address": None}, "it is called, but has no base_address"),
     "no auth": ({"auth": {}, "address_forms": {}}, "it is called, but has no way to present a key (auth)"),
-    "a served profile": ({"served_profile": "native"}, "the served profile native is none of its profiles"),
-    "a called profile": ({"called_profile": "native"}, "the called profile native is none of its profiles"),
+    "a served profile": ({"served_profile": "native"}, "the served profile native is not one of its profiles"),
+    "a called profile": ({"called_profile": "native"}, "the called profile native is not one of its profiles"),
     "auth of a form": (
         {"address_forms": {"f": AddressForm("F", BASE, "x")}},
         "the address form f has the unknown auth x",

@@ -96,5 +96,7 @@ def test_a_protocol_that_is_not_served_is_named() -> None:
     fewer = replace(dialect, served={name: dialect.served[name] for name in ("chat", "responses")})
     route = RouteTable({"databricks": fewer}, {}).match("/serving-endpoints/vectors/invocations")
     assert route is not None
-    with pytest.raises(Fault, match="asks for embeddings, which is not served here; served are: chat, responses"):
+    with pytest.raises(
+        Fault, match="asks for embeddings, which this address does not serve; it serves chat, responses"
+    ):
         route.resolve(Call("POST", "/serving-endpoints/vectors/invocations", {"input": [{}]}), TASKS.get)

@@ -375,7 +375,7 @@ BAD: list[tuple[JsonObject, str, str, tuple[str, ...]]] = [
     ({"prompt": "x", "best_of": 2, "stream": True}, "openai", "invalid_request", ("best_of",)),
     ({"prompt": "x", "logprobs": 6}, "openai", "invalid_request", ("logprobs must be at most 5",)),
     ({"prompt": "x", "stop": ["a"] * 5}, "openai", "invalid_request", ("stop",)),
-    ({"prompt": "x", "stream_options": {}}, "openai", "invalid_request", ("stream_options needs stream",)),
+    ({"prompt": "x", "stream_options": {}}, "openai", "invalid_request", ("stream_options requires stream",)),
     ({"prompt": "x", "api_key": "k"}, "openai", "extra_parameter", ("api_key",)),
     ({"prompt": [[1]]}, "databricks", "invalid_request", ("prompt[0]",)),
     ({"prompt": None}, "databricks", "invalid_request", ("prompt",)),

@@ -36,13 +36,13 @@ class _Writer(StreamWriterBase):
         super().__init__()
         self._aborts_on_fault = aborts
 
-    def _chunk(self, chunk: Chunk) -> bytes:
+    def _encode_chunk(self, chunk: Chunk) -> bytes:
         return b"data: " + (chunk.raw or json.dumps(chunk.body).encode()) + b"\n\n"
 
-    def _end(self) -> bytes:
+    def _encode_end(self) -> bytes:
         return b"data: [DONE]\n\n"
 
-    def _fault(self, fault: Fault) -> bytes:
+    def _encode_fault(self, fault: Fault) -> bytes:
         self.aborts = self._aborts_on_fault
         return b"data: " + json.dumps(_write_fault(fault, None).body).encode() + b"\n\n"  # type: ignore[arg-type]
 
@@ -83,7 +83,7 @@ class _Reader(StreamReaderBase):
     def __init__(self, ctx: Context) -> None:
         super().__init__(ReplyRules("openai"), ctx, "openai/chat.event", _Completeness())
 
-    def _item(self, item: Item) -> list[Output]:
+    def _process_item(self, item: Item) -> list[Output]:
         data = item.data if isinstance(item, Event) else item.text
         if data == b"[DONE]":
             return self._conclude()

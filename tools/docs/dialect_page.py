@@ -66,7 +66,7 @@ def _served(dialect: Dialect) -> Iterator[str]:
             if protocol in form.paths:
                 paths = _posts(form.paths[protocol], "&".join(f"{key.replace('_', '-')}=..." for key in form.settings))
                 yield f"- The same for clients of {form.title} ({protocol}): {paths}."
-    if dialect.protocol_of is not None:
+    if dialect.choose_protocol is not None:
         yield "- An address with `{name}` serves every protocol of the dialect; the body decides which."
 
 

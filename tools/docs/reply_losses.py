@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from dragoman.adapters.call import Call, Context, JsonObject, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.paths import Path, dotted, lookup
+from dragoman.adapters.paths import Path, format_path, lookup
 from dragoman.adapters.sse import Event, Framer
 from dragoman.adapters.streams import Chunk, End, Output
 
@@ -128,5 +128,5 @@ def _dropped_paths(receipt: Receipt) -> list[Path]:
 
 
 def _format_path(place: Path) -> str:
-    text = re.sub(r"\[\d+\]", "[]", dotted(place))
+    text = re.sub(r"\[\d+\]", "[]", format_path(place))
     return code(text.removeprefix("choices[].message."))

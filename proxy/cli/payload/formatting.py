@@ -13,7 +13,7 @@ import orjson
 from dragoman.adapters.call import JsonObject, Reply
 from dragoman.adapters.changes import Change
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.paths import dotted
+from dragoman.adapters.paths import format_path
 
 from .output import format_json
 from .validate import Finding
@@ -40,7 +40,7 @@ def format_changes(changes: Sequence[Change]) -> Iterator[Line]:
     if not changes:
         yield "dim", "nothing changed"
     for change in changes:
-        place = " -> ".join(dict.fromkeys(dotted(path) for path in (change.before, change.after) if path))
+        place = " -> ".join(dict.fromkeys(format_path(path) for path in (change.before, change.after) if path))
         arrow = "-> " if not change.before else ""
         yield (
             "yellow" if change.weight == "loss" else "",

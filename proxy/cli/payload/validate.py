@@ -13,7 +13,7 @@ from dragoman.adapters.completions.requests import check_request as check_comple
 from dragoman.adapters.embeddings.requests import check_request as check_embeddings
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any, read_object
-from dragoman.adapters.paths import dotted, lookup
+from dragoman.adapters.paths import format_path, lookup
 from dragoman.adapters.responses.requests import check_request as check_responses
 from dragoman.adapters.sse import Event, Framer, Stray, TooLong
 from dragoman.adapters.validation import Validator, Violation, load_validator
@@ -92,7 +92,7 @@ def validate(data: bytes, payload_type: PayloadType) -> list[Finding]:
     try:
         body = read_object(data) if payload_type.side == "request" else read_any(data)
     except Fault as fault:
-        return [Finding(dotted(fault.path), fault.message)]
+        return [Finding(format_path(fault.path), fault.message)]
     except ValueError as error:
         return [Finding("", f"The payload is not valid JSON: {error}")]
     found = [_create_finding(violation, rules) for violation in rules.violations(body)]
@@ -110,7 +110,7 @@ def _check_further(body: JsonObject, payload_type: PayloadType, rules: Validator
         if check is not None:
             check(body, rules)
     except Fault as fault:
-        return [Finding(dotted(fault.path), fault.message, lookup(body, fault.path))]
+        return [Finding(format_path(fault.path), fault.message, lookup(body, fault.path))]
     return []
 
 
@@ -152,4 +152,4 @@ def _check_completeness(data: bytes, payload_type: PayloadType) -> list[Finding]
 
 def _create_finding(violation: Violation, rules: Validator, event: int | None = None) -> Finding:
     source = find_source(violation, rules.schema)
-    return Finding(dotted(violation.path), violation.message, violation.value, source, event)
+    return Finding(format_path(violation.path), violation.message, violation.value, source, event)

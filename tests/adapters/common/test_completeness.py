@@ -39,7 +39,7 @@ def terminal(ctx: Context, protocol: str, data: bytes, cut: Fault | None = None)
     reader = dialects["openai"].called[protocol].read_stream(ctx)
     outputs = [*reader.receive(data), *reader.close(cut)]
     assert [isinstance(output, End | Fault) for output in outputs].index(True) == len(outputs) - 1
-    assert reader.ended and reader.receive(data) == reader.close(CUT) == []
+    assert reader.has_ended and reader.receive(data) == reader.close(CUT) == []
     return outputs[-1]
 
 

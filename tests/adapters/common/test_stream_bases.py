@@ -16,18 +16,18 @@ BROKEN = Fault("upstream_timeout", "late")
 
 
 class Writer(StreamWriterBase):
-    def _chunk(self, chunk: Chunk) -> bytes:
+    def _encode_chunk(self, chunk: Chunk) -> bytes:
         return f"<{chunk.body['a']['t']}>".encode()
 
-    def _end(self) -> bytes:
+    def _encode_end(self) -> bytes:
         return b"end"
 
-    def _fault(self, fault: Fault) -> bytes:
+    def _encode_fault(self, fault: Fault) -> bytes:
         return fault.message.encode()
 
 
 class Translator(StreamTranslatorBase):
-    def _chunk(self, body: JsonObject) -> list[Output]:
+    def _translate_chunk(self, body: JsonObject) -> list[Output]:
         return [Chunk({"b": body["a"]["t"]})]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.adapters.call import Call
-from dragoman.adapters.databricks.invocations import endpoint_of, protocol_of
+from dragoman.adapters.databricks.invocations import choose_protocol, parse_endpoint_name
 from dragoman.contract.json_types import JsonObject
 
 TASKS = {"vectors": "embeddings", "agent": "responses"}
@@ -32,7 +32,7 @@ BODIES: list[tuple[JsonObject, str]] = [
 @pytest.mark.parametrize(("body", "protocol"), BODIES)
 def test_the_body_tells(body: JsonObject, protocol: str) -> None:
     for path in ("/serving-endpoints/gpt/invocations", "/serving-endpoints/chat/completions"):
-        assert protocol_of(Call("POST", path, body), TASKS.get) == protocol
+        assert choose_protocol(Call("POST", path, body), TASKS.get) == protocol
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -40,9 +40,9 @@ def test_the_body_tells(body: JsonObject, protocol: str) -> None:
 def test_a_task_settles_what_input_is(name: str, body: JsonObject, protocol: str) -> None:
     by_task = protocol in ("embeddings", "responses")
     call = Call("POST", f"/serving-endpoints/{name}/invocations", body)
-    assert protocol_of(call, TASKS.get) == (TASKS[name] if by_task else protocol)
+    assert choose_protocol(call, TASKS.get) == (TASKS[name] if by_task else protocol)
 
 
 def test_the_endpoint_is_a_name_in_the_address() -> None:
-    assert endpoint_of("/serving-endpoints/a%2Fb/invocations") == "a/b"
-    assert endpoint_of("/serving-endpoints/responses") is None
+    assert parse_endpoint_name("/serving-endpoints/a%2Fb/invocations") == "a/b"
+    assert parse_endpoint_name("/serving-endpoints/responses") is None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.adapters.embeddings.vectors import check_packed, check_plain, decode_vector, encode_vector
+from dragoman.adapters.embeddings.vectors import check_base64, check_numbers, decode_vector, encode_vector
 
 FINITE = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
@@ -20,7 +20,7 @@ def test_from_floats_to_base64_and_back_is_exact(vector: list[float]) -> None:
     assert b64decode(packed) == struct.pack(f"<{len(vector)}f", *vector)
     back = decode_vector(packed)
     assert [struct.pack("<f", one) for one in back] == [struct.pack("<f", one) for one in vector], "signs of zero too"
-    assert check_packed(packed) == check_plain(back) == len(vector)
+    assert check_base64(packed) == check_numbers(back) == len(vector)
 
 
 @given(st.lists(st.binary(min_size=4, max_size=4), min_size=1))
@@ -30,7 +30,7 @@ def test_from_base64_to_floats_and_back_is_exact(words: list[bytes]) -> None:
     if finite:
         assert encode_vector(decode_vector(packed)) == packed
     else:
-        for read in (decode_vector, check_packed):
+        for read in (decode_vector, check_base64):
             with pytest.raises(ValueError, match="not finite"):
                 read(packed)
 
@@ -46,7 +46,7 @@ def test_integers_are_numbers() -> None:
 
 @pytest.mark.parametrize("wrong", [None, "1", True, [1.0], {}])
 def test_what_is_no_number(wrong: object) -> None:
-    for read in (encode_vector, check_plain):
+    for read in (encode_vector, check_numbers):
         with pytest.raises(ValueError, match="no number"):
             read([0.5, wrong])
 
@@ -66,16 +66,16 @@ def test_what_is_no_base64_of_floats(text: str) -> None:
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_values_that_are_not_finite(number: float) -> None:
     packed = b64encode(struct.pack("<3f", 1, number, 2)).decode()
-    for read in (decode_vector, check_packed):
+    for read in (decode_vector, check_base64):
         with pytest.raises(ValueError, match="not finite"):
             read(packed)
 
 
 def test_infinities_that_cancel_out() -> None:
     with pytest.raises(ValueError, match="not finite"):
-        check_packed(b64encode(struct.pack("<2f", math.inf, -math.inf)).decode())
+        check_base64(b64encode(struct.pack("<2f", math.inf, -math.inf)).decode())
 
 
 def test_the_largest_floats_together() -> None:
     largest = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
-    assert check_packed(encode_vector([largest] * 4096)) == 4096
+    assert check_base64(encode_vector([largest] * 4096)) == 4096

@@ -17,7 +17,7 @@ from dragoman.adapters.responses.events import (
     annotation_added,
     item_added,
     item_done,
-    lifecycle,
+    lifecycle_event,
     new_part,
     part_added,
     part_done,
@@ -45,7 +45,7 @@ def pieces(kind: TextKind, *texts: str, index: int = 0, at: int = 0) -> list[Jso
 
 def test_an_open_item_is_incomplete_and_has_the_text_so_far() -> None:
     response = added_up(
-        lifecycle("created", RESPONSE),
+        lifecycle_event("created", RESPONSE),
         item_added(0, MESSAGE),
         part_added(OUTPUT_TEXT, "msg_1", 0, 0, new_part(OUTPUT_TEXT)),
         *pieces(OUTPUT_TEXT, "Hel", "lo"),
@@ -113,10 +113,10 @@ def test_a_part_that_is_done_replaces_what_came_before() -> None:
 
 def test_the_last_event_has_the_last_word_and_an_empty_output_in_it_none() -> None:
     done = {**MESSAGE, "status": "completed"}
-    events = [lifecycle("created", RESPONSE), item_added(0, MESSAGE), item_done(0, done)]
+    events = [lifecycle_event("created", RESPONSE), item_added(0, MESSAGE), item_done(0, done)]
     final = {"id": "resp_1", "status": "completed", "output": [CALL], "usage": {}}
-    assert added_up(*events, lifecycle("completed", final)).response() == final
-    assert added_up(*events, lifecycle("completed", {**final, "output": []})).response()["output"] == [done]
+    assert added_up(*events, lifecycle_event("completed", final)).response() == final
+    assert added_up(*events, lifecycle_event("completed", {**final, "output": []})).response()["output"] == [done]
 
 
 def test_a_search_that_did_not_end_has_failed() -> None:

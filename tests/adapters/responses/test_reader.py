@@ -8,7 +8,7 @@ import pytest
 from dragoman.adapters.call import Context
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.responses.base import new_response
+from dragoman.adapters.responses.response_object import new_response
 from dragoman.adapters.responses.stream import ResponsesStreamReader
 from dragoman.adapters.sse import encode
 from dragoman.adapters.streams import Chunk, End, Output
@@ -23,7 +23,7 @@ STREAMS = Path(__file__).parent / "fixtures" / "streams"
 def read(name: str, ctx: Context) -> list[Output]:
     reader = ResponsesStreamReader(ReplyRules(name.split("_")[0]), ctx)
     outputs = [*reader.receive((STREAMS / f"{name}.sse").read_bytes()), *reader.close()]
-    assert reader.ended
+    assert reader.has_ended
     return outputs
 
 
@@ -124,7 +124,7 @@ def test_items_that_are_no_event(item: bytes, kind: str, code: str | None, conte
     assert found.kind == kind
     if code is not None and kind != "upstream_error":
         assert found.code == code
-    assert reader.ended and reader.receive(item) == [] and reader.close() == []
+    assert reader.has_ended and reader.receive(item) == [] and reader.close() == []
 
 
 def test_a_cut_is_told_as_it_was(context: MakeContext) -> None:
@@ -160,7 +160,7 @@ def test_a_loose_stream_is_put_right(context: MakeContext) -> None:
     final = events[-1]["response"]
     assert final["output"][0]["content"][0]["text"] == "Bonjour"
     assert final["usage"]["output_tokens_details"] == {"reasoning_tokens": 1}
-    assert "the output is put together from the events before" in [one.reason for one in ctx.receipt.changes]
+    assert "the output is assembled from earlier events" in [one.reason for one in ctx.receipt.changes]
 
 
 def test_untouched_where_the_policy_says_so(context: MakeContext) -> None:

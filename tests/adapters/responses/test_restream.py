@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.adapters.responses.accumulator import Accumulator
-from dragoman.adapters.responses.base import new_response
+from dragoman.adapters.responses.response_object import new_response
 from dragoman.adapters.responses.restream import restream_response
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject, JsonValue

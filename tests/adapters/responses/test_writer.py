@@ -9,8 +9,8 @@ from pydantic import TypeAdapter
 
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.openai.faults import error_body
-from dragoman.adapters.responses.base import new_response
-from dragoman.adapters.responses.events import OUTPUT_TEXT, item_added, lifecycle, text_delta
+from dragoman.adapters.responses.events import OUTPUT_TEXT, item_added, lifecycle_event, text_delta
+from dragoman.adapters.responses.response_object import new_response
 from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.sse import Event, Framer
 from dragoman.adapters.streams import Chunk, End, Output
@@ -21,12 +21,12 @@ ORACLE: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 BASE = new_response({"model": "m"}, "resp_1", "m", 1)
 MESSAGE = {"type": "message", "id": "msg_1", "role": "assistant", "content": [], "status": "in_progress"}
 BEGUN = [
-    Chunk(lifecycle("created", BASE)),
+    Chunk(lifecycle_event("created", BASE)),
     Chunk(item_added(0, MESSAGE)),
     Chunk(text_delta(OUTPUT_TEXT, "msg_1", 0, 0, "Hel")),
     Chunk(text_delta(OUTPUT_TEXT, "msg_1", 0, 0, "lo")),
 ]
-COMPLETED = Chunk(lifecycle("completed", {**BASE, "status": "completed"}))
+COMPLETED = Chunk(lifecycle_event("completed", {**BASE, "status": "completed"}))
 BROKEN = Fault("upstream_invalid_response", "It broke.", code="upstream_truncated")
 
 

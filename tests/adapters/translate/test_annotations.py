@@ -14,7 +14,7 @@ from dragoman.adapters.call import Call, Context, Reply, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.sse import Event, Framer, encode
 from dragoman.adapters.streams import Chunk, End, Output
-from dragoman.adapters.translate.bridge import bridges
+from dragoman.adapters.translate.bridge import BRIDGES
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject, JsonValue
 
@@ -59,7 +59,7 @@ def told_in_responses(annotations: JsonValue, ctx: Context) -> list[JsonValue]:
     """The annotations of the last event, which are those of the whole reply too."""
     reader, translator = (
         dialects["openai"].called["chat"].read_stream(ctx),
-        bridges["responses"][0].stream(REQUEST, ctx),
+        BRIDGES["responses"][0].stream(REQUEST, ctx),
     )
     writer = dialects["openai"].served["responses"].write_stream(ctx)
     read = [one for body in chat_stream(annotations) for one in reader.receive(encode(orjson.dumps(body)))]
@@ -68,7 +68,7 @@ def told_in_responses(annotations: JsonValue, ctx: Context) -> list[JsonValue]:
     assert all(map(load_validator("hub/responses.event").accepts, events))
     assert events[-1]["type"] == "response.completed"
     hub = dialects["openai"].called["chat"].read_reply(Reply(200, chat_whole(annotations)), ctx)
-    whole = bridges["responses"][0].reply(hub, REQUEST, ctx)
+    whole = BRIDGES["responses"][0].reply(hub, REQUEST, ctx)
     assert load_validator("hub/responses.reply").accepts(whole)
     found: list[JsonValue] = events[-1]["response"]["output"][0]["content"][0]["annotations"]
     assert whole["output"][0]["content"][0]["annotations"] == found
@@ -106,15 +106,15 @@ def test_a_chat_client_gets_the_answer_without_it(odd: JsonValue) -> None:
 def test_chat_has_citations_of_addresses_only() -> None:
     ctx = context()
     request = {"model": "m", "messages": []}
-    [message] = bridges["responses"][0].reply(
+    [message] = BRIDGES["responses"][0].reply(
         dialects["openai"].called["chat"].read_reply(Reply(200, chat_whole([])), ctx), REQUEST, ctx
     )["output"]
     message["content"][0]["annotations"] = [FLAT, FILE]
     response = {**ENVELOPE, "status": "completed", "created_at": 1, "output": [message]}
-    reply = bridges["chat"][0].reply(response, request, ctx)
+    reply = BRIDGES["chat"][0].reply(response, request, ctx)
     assert load_validator("hub/chat.reply").accepts(reply)
     assert reply["choices"][0]["message"]["annotations"] == [NESTED]
-    translator = bridges["chat"][0].stream(request, ctx)
+    translator = BRIDGES["chat"][0].stream(request, ctx)
     done = {"type": "response.output_item.done", "output_index": 0, "item": message}
     last = {"type": "response.completed", "response": response}
     read: list[Output] = [Chunk(done), Chunk(last), End()]

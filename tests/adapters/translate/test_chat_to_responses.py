@@ -16,7 +16,7 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.openai.faults import error_body
 from dragoman.adapters.responses.accumulator import Accumulator
-from dragoman.adapters.responses.base import new_response
+from dragoman.adapters.responses.response_object import new_response
 from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.sse import Event, Framer
 from dragoman.adapters.streams import Chunk, End, Output
@@ -319,7 +319,7 @@ def test_a_free_form_call() -> None:
 )
 def test_a_function_that_stands_for_free_text_is_told_as_such(arguments: str, text: str) -> None:
     pieces = [piece(0, arguments[:4], id="c", name="patch"), piece(0, arguments[4:])]
-    found = events(translated(*pieces, stop(), End(), names={"patch": OriginalTool("patch", free=True)}))
+    found = events(translated(*pieces, stop(), End(), names={"patch": OriginalTool("patch", takes_free_text=True)}))
     [call] = found[-1]["response"]["output"]
     assert (call["type"], call["input"], call["name"]) == ("custom_tool_call", text, "patch")
     told = [event["delta"] for event in found if event["type"] == "response.custom_tool_call_input.delta"]

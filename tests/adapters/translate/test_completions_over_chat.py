@@ -15,11 +15,11 @@ from dragoman.adapters.chat.restream import restream
 from dragoman.adapters.completions.restream import restream_text
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, End
-from dragoman.adapters.translate.bridge import bridges
+from dragoman.adapters.translate.bridge import BRIDGES
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject, JsonValue
 
-BRIDGE = bridges["completions"][0]
+BRIDGE = BRIDGES["completions"][0]
 
 
 def context(request: JsonObject | None = None, **policy: JsonValue) -> Context:

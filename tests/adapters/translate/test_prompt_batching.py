@@ -7,10 +7,10 @@ import pytest
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.translate.bridge import bridges
+from dragoman.adapters.translate.bridge import BRIDGES
 from dragoman.contract.json_types import JsonObject, JsonValue
 
-BRIDGE = bridges["completions"][0]
+BRIDGE = BRIDGES["completions"][0]
 assert BRIDGE.batching is not None
 BATCHING = BRIDGE.batching
 

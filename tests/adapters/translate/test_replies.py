@@ -63,7 +63,7 @@ def test_text() -> None:
 
 def test_databricks_reasoning_is_a_summary_before_the_message() -> None:
     reply = completion(content="answer", reasoning_content="thinking", reasoning_signature="sig")
-    reasoning, message = translated(reply, summarised_reasoning=True)["output"]
+    reasoning, message = translated(reply, summarizes_reasoning=True)["output"]
     assert reasoning["summary"] == [{"type": "summary_text", "text": "thinking"}]
     assert reasoning["encrypted_content"] == "sig"
     assert message["content"][0]["text"] == "answer"
@@ -83,7 +83,7 @@ def test_from_the_content_that_databricks_sends() -> None:
         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
         "usage": usage,
     }
-    ctx = context(summarised_reasoning=True)
+    ctx = context(summarizes_reasoning=True)
     hub = dialects["databricks"].called["chat"].read_reply(Reply(200, body), ctx)
     made = to_responses_reply(hub, {"model": "m", "input": "x"}, "resp_1", ctx)
     assert [v.message for v in load_validator("hub/responses.reply").violations(made)] == []

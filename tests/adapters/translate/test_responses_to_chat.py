@@ -10,7 +10,6 @@ from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.responses.base import new_response
 from dragoman.adapters.responses.events import (
     ARGUMENTS,
     OUTPUT_TEXT,
@@ -20,10 +19,11 @@ from dragoman.adapters.responses.events import (
     annotation_added,
     item_added,
     item_done,
-    lifecycle,
+    lifecycle_event,
     text_delta,
     text_done,
 )
+from dragoman.adapters.responses.response_object import new_response
 from dragoman.adapters.responses.stream import ResponsesStreamReader
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.translate.responses_to_chat import ResponsesToChat
@@ -35,7 +35,7 @@ BASE = new_response({"model": "m"}, "resp_1", "gpt", 1_700_000_000)
 USAGE = {"input_tokens": 3, "input_tokens_details": {"cached_tokens": 1}, "output_tokens": 4}
 USAGE.update(output_tokens_details={"reasoning_tokens": 2}, total_tokens=7)
 CALL = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{}"}
-COMPLETED = lifecycle("completed", {**BASE, "status": "completed", "usage": USAGE})
+COMPLETED = lifecycle_event("completed", {**BASE, "status": "completed", "usage": USAGE})
 
 
 def make_context(include_usage: bool = False) -> Context:
@@ -63,7 +63,7 @@ def checked(outputs: list[Output]) -> list[JsonObject]:
 
 
 def chunks(*bodies: JsonObject, ctx: Context | None = None) -> list[JsonObject]:
-    outputs = translated(lifecycle("created", BASE), *bodies, ctx=ctx)
+    outputs = translated(lifecycle_event("created", BASE), *bodies, ctx=ctx)
     assert isinstance(outputs[-1], End)
     return checked(outputs)
 
@@ -133,7 +133,7 @@ def test_without_pieces_the_whole_is_taken_once() -> None:
 def test_where_only_the_last_event_tells_it_is_believed() -> None:
     part = {"type": "output_text", "text": "Hi", "annotations": []}
     message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
-    last = lifecycle("completed", {**BASE, "status": "completed", "output": [message, CALL]})
+    last = lifecycle_event("completed", {**BASE, "status": "completed", "output": [message, CALL]})
     found = [body["choices"][0] for body in chunks(last)]
     assert found[1]["delta"] == {"content": "Hi"}
     assert found[-1]["finish_reason"] == "tool_calls"
@@ -144,7 +144,7 @@ def test_what_only_the_last_event_tells_comes_after_what_was_told_before() -> No
     part = {"type": "output_text", "text": "Hi", "annotations": [note]}
     message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
     thought = {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "sig"}
-    last = lifecycle("completed", {**BASE, "status": "completed", "output": [message, CALL, thought]})
+    last = lifecycle_event("completed", {**BASE, "status": "completed", "output": [message, CALL, thought]})
     opened = item_added(3, {**message, "content": []})  # what came before is not in the last event
     found = [body["choices"][0] for body in chunks(opened, text_delta(OUTPUT_TEXT, "m", 3, 0, "Hi"), last)]
     assert [list(choice["delta"]) for choice in found[1:]] == [
@@ -172,7 +172,7 @@ def test_what_came_before_is_not_told_again_at_the_end() -> None:
         item_done(2, CALL),
     )
     for output in ([thought, message, CALL], [message, CALL], [{**message, "id": "another"}, CALL]):
-        last = lifecycle("completed", {**BASE, "status": "completed", "output": output})
+        last = lifecycle_event("completed", {**BASE, "status": "completed", "output": output})
         keys = [key for body in chunks(*events, last) for key in body["choices"][0]["delta"]]
         assert keys[2:] == ["reasoning_signature", "content", "annotations", "tool_calls", "tool_calls"]
 
@@ -193,9 +193,9 @@ def test_an_empty_piece_does_not_stand_for_the_whole() -> None:
     ("last", "finish"),
     [
         (COMPLETED, "stop"),
-        (lifecycle("incomplete", {**BASE, "incomplete_details": {"reason": "max_output_tokens"}}), "length"),
-        (lifecycle("incomplete", {**BASE, "incomplete_details": {"reason": "content_filter"}}), "content_filter"),
-        (lifecycle("incomplete", BASE), "length"),
+        (lifecycle_event("incomplete", {**BASE, "incomplete_details": {"reason": "max_output_tokens"}}), "length"),
+        (lifecycle_event("incomplete", {**BASE, "incomplete_details": {"reason": "content_filter"}}), "content_filter"),
+        (lifecycle_event("incomplete", BASE), "length"),
     ],
 )
 def test_finish_reasons(last: JsonObject, finish: str) -> None:
@@ -239,7 +239,7 @@ def test_annotations_and_log_probabilities_in_chats_form() -> None:
     ],
 )
 def test_a_response_that_failed_is_a_fault(word: str, error: JsonObject | None, kind: str) -> None:
-    outputs = translated(lifecycle("created", BASE), lifecycle(word, {**BASE, "error": error}))
+    outputs = translated(lifecycle_event("created", BASE), lifecycle_event(word, {**BASE, "error": error}))
     assert len(checked(outputs)) == 1
     fault = outputs[-1]
     assert isinstance(fault, Fault) and fault.kind == kind
@@ -248,7 +248,7 @@ def test_a_response_that_failed_is_a_fault(word: str, error: JsonObject | None, 
 
 def test_an_end_stays_an_end_and_nothing_follows() -> None:
     translator = ResponsesToChat(make_context())
-    translator.feed(Chunk(lifecycle("created", BASE)))
+    translator.feed(Chunk(lifecycle_event("created", BASE)))
     assert translator.feed(End()) == [End()]
     assert translator.feed(Chunk(COMPLETED)) == translator.feed(Fault("internal", "late")) == []
     assert translator.dropped == 1

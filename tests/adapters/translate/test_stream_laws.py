@@ -19,7 +19,7 @@ from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.openai.faults import error_body
 from dragoman.adapters.responses.accumulator import Accumulator
-from dragoman.adapters.responses.base import new_response
+from dragoman.adapters.responses.response_object import new_response
 from dragoman.adapters.responses.stream import ResponsesStreamReader
 from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.sse import Event, Framer

@@ -65,7 +65,7 @@ def find_transport_failure(error: Exception) -> TransportFailure | None:
 
     The cause is httpx's own exception, because litellm's texts quote the provider.
     """
-    for one in filter(_is_httpx_error, _chain(error)):
+    for one in filter(_is_httpx_error, _list_causes(error)):
         for cls in type(one).__mro__:
             if failure := _FAILURES.get(cls.__name__):
                 return failure._replace(cause=f"{type(one).__name__}: {one}")
@@ -84,7 +84,7 @@ def to_error_reply(error: Exception) -> ErrorReply:
     return ErrorReply(status, _find_headers(error), _find_json(text) or _to_error_body(error, text, status))
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
     """The exception and those that it came from, the first cause last."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -100,14 +100,14 @@ def _is_httpx_error(error: BaseException) -> bool:
 def _find_status(error: Exception) -> int:
     """The provider's own status: the innermost that is one."""
     found = 0
-    for one in _chain(error):
+    for one in _list_causes(error):
         status = getattr(one, "status_code", None) or getattr(getattr(one, "response", None), "status_code", None)
         found = status if isinstance(status, int) and 300 <= status < 600 else found
     return found or 502
 
 
 def _find_headers(error: Exception) -> Headers:
-    for one in _chain(error):
+    for one in _list_causes(error):
         for source in (getattr(one, "litellm_response_headers", None), getattr(one, "headers", None)):
             if isinstance(source, Mapping) and (kept := {name: source[name] for name in _HEADERS if name in source}):
                 return kept

@@ -43,7 +43,7 @@ class LitellmServer:
     def application(self) -> web.Application:
         application = web.Application(client_max_size=_BODY_LIMIT)
         application.add_routes([web.post(path, self._answer) for path in FUNCTIONS])
-        application.add_routes([web.get("/health", self._health)])
+        application.add_routes([web.get("/health", self._answer_health)])
         return application
 
     async def load(self) -> None:
@@ -56,10 +56,10 @@ class LitellmServer:
         if self._litellm is not None:
             await disconnect(self._litellm)
 
-    async def _health(self, _request: web.Request) -> web.Response:
+    async def _answer_health(self, _request: web.Request) -> web.Response:
         if self._litellm is None:
-            return _json_response({"status": "loading"}, 503)
-        return _json_response({"status": "ready", "version": version("litellm")})
+            return _create_json_response({"status": "loading"}, 503)
+        return _create_json_response({"status": "ready", "version": version("litellm")})
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         message: JsonObject = orjson.loads(await request.read())
@@ -68,9 +68,9 @@ class LitellmServer:
         try:
             reply = await getattr(self._litellm, FUNCTIONS[request.path])(**{**arguments, **settings})
             if arguments.get("stream") is not True:
-                return _json_response(to_openai(reply))
+                return _create_json_response(to_openai(reply))
         except Exception as error:  # noqa: BLE001 - any exception means that litellm could not make the call
-            return _error_response(error)
+            return _create_error_response(error)
         return await _send_stream(request, reply)
 
 
@@ -108,15 +108,17 @@ def _end_stream(error: Exception, request: web.Request) -> bytes | None:
     return None
 
 
-def _error_response(error: Exception) -> web.Response:
+def _create_error_response(error: Exception) -> web.Response:
     failure = find_transport_failure(error)
     if failure is not None:
-        return _json_response(failure._asdict(), 502, {FAULT_HEADER: failure.code})
+        return _create_json_response(failure._asdict(), 502, {FAULT_HEADER: failure.code})
     reply = to_error_reply(error)
-    return _json_response(reply.body, reply.status, reply.headers)
+    return _create_json_response(reply.body, reply.status, reply.headers)
 
 
-def _json_response(body: JsonObject, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+def _create_json_response(
+    body: JsonObject, status: int = 200, headers: Mapping[str, str] | None = None
+) -> web.Response:
     return web.Response(body=orjson.dumps(body), status=status, content_type="application/json", headers=headers)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Reply
-from dragoman.adapters.chat.toolcalls import ToolCalls, normalize_calls
+from dragoman.adapters.chat.tool_calls import ToolCallNormalizer, normalize_calls
 from dragoman.adapters.sse import encode
 from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.adapters.conftest import MakeContext
@@ -38,9 +38,9 @@ def added_up(deltas: list[list[JsonObject]]) -> list[JsonObject]:
 def stream(
     context: MakeContext, deltas: list[list[JsonObject]], placeholder: bool = False
 ) -> tuple[list[JsonObject], bool]:
-    calls = ToolCalls(context(), placeholder)
+    calls = ToolCallNormalizer(context(), placeholder)
     changed = [calls.normalize(delta) for delta in deltas]
-    leftovers = calls.leftovers()
+    leftovers = calls.make_missing_arguments()
     return added_up([*deltas, *([leftovers] if leftovers else [])]), any(changed)
 
 
@@ -124,9 +124,9 @@ def test_a_call_that_told_no_arguments_has_an_empty_object(context: MakeContext)
     calls, _ = stream(context, deltas)
     assert [call["arguments"] for call in calls] == ["{}", "{}", "[]"]
     custom = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "f", "input": ""}}
-    tools = ToolCalls(context(), False)
+    tools = ToolCallNormalizer(context(), False)
     tools.normalize([custom])
-    assert tools.leftovers() == []
+    assert tools.make_missing_arguments() == []
 
 
 @pytest.mark.parametrize(("finish", "arguments"), [("tool_calls", "{}"), ("stop", "{}"), ("length", "")])

@@ -1,8 +1,8 @@
 """The databricks dialect of chat, served.
 
-The model stands in the address of `/serving-endpoints/{name}/invocations`, else in the body. A request without `stream`
-is one without streaming in the `actual` profile, and one with it in the `documented`. Reasoning is a block of the
-content in `actual`; the documented message has no place for it.
+The address `/serving-endpoints/{name}/invocations` names the model; at other addresses the body does. Without `stream`,
+a request asks for a stream in the `documented` profile, and for a whole reply in `actual`. Reasoning is a block of the
+content in `actual`; the documented message does not have it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dragoman.adapters.dialect import Served
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
-from .endpoint import name_endpoint, settle_stream
+from .endpoint import fill_stream_defaults, set_model_from_path
 from .faults import error_event, write_fault
 
 __all__ = ["SERVED"]
@@ -36,38 +36,38 @@ _FINISH = {"function_call": "tool_calls"}
 def read_request(call: Call, ctx: Context) -> JsonObject:
     check_request(call.body, load_validator("databricks/chat.request", ctx.profile))
     body = dict(call.body)
-    name_endpoint(body, call, ctx)
-    settle_stream(body, ctx)
-    body["messages"] = [_message(message, ("messages", i), ctx) for i, message in enumerate(body["messages"])]
+    set_model_from_path(body, call, ctx)
+    fill_stream_defaults(body, ctx)
+    body["messages"] = [_convert_message(message, ("messages", i), ctx) for i, message in enumerate(body["messages"])]
     return body
 
 
-def _message(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
+def _convert_message(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
     content = message.get("content")
     if not isinstance(content, list) or not any(part.get("type") == "reasoning" for part in content):
         return message
     message = dict(message)
     for kind in flatten_content(message):
-        ctx.receipt.record_drop((*path, "content"), f"content of type {kind} has no place beside reasoning")
+        ctx.receipt.record_drop((*path, "content"), f"a message with reasoning cannot have content of type {kind}")
     message.setdefault("content", None)
-    ctx.receipt.record_conversion((*path, "content"), "reasoning blocks stand beside the content", after=path)
+    ctx.receipt.record_conversion((*path, "content"), "reasoning blocks are separate fields in the hub", after=path)
     return message
 
 
 def write_reply(reply: JsonObject, ctx: Context) -> Reply:
-    body = _written(reply, "message", ctx)
+    body = _write_choices(reply, "message", ctx)
     if ctx.profile == "documented":
         body["object"] = "chat.completions"
     return Reply(200, body)
 
 
-def _written(body: JsonObject, part: str, ctx: Context) -> JsonObject:
+def _write_choices(body: JsonObject, part: str, ctx: Context) -> JsonObject:
     def rewrite(choice: JsonObject, holder: JsonObject, path: Path) -> None:
         write_finish_reason(choice, _FINISH, path, ctx)
         drop_nulls(choice, "logprobs")
         move_refusal_to_content(holder, (*path, part), ctx)
         drop_empty(holder)
-        _reasoning(holder, (*path, part), ctx)
+        _write_reasoning(holder, (*path, part), ctx)
 
     body = rewrite_choices(body, part, rewrite)
     if body.get("usage"):
@@ -75,13 +75,13 @@ def _written(body: JsonObject, part: str, ctx: Context) -> JsonObject:
     return body
 
 
-def _reasoning(holder: JsonObject, path: Path, ctx: Context) -> None:
+def _write_reasoning(holder: JsonObject, path: Path, ctx: Context) -> None:
     text, signature = holder.pop("reasoning_content", None), holder.pop("reasoning_signature", None)
     if not text and not signature:
         return
     if ctx.profile == "documented":
         for name in ("reasoning_content", "reasoning_signature"):
-            ctx.receipt.record_drop((*path, name), "the documented message has no place for it")
+            ctx.receipt.record_drop((*path, name), "the documented message does not have it")
         return
     summary: JsonObject = {"type": "summary_text", "text": text or ""}
     if signature:
@@ -94,7 +94,7 @@ def _reasoning(holder: JsonObject, path: Path, ctx: Context) -> None:
 
 def write_stream(ctx: Context) -> RenderingStreamWriter:
     def render(chunk: JsonObject) -> JsonObject:
-        return _written(chunk, "delta", ctx)
+        return _write_choices(chunk, "delta", ctx)
 
     return RenderingStreamWriter(error_event, render, "with the finish")
 

@@ -1,13 +1,13 @@
 """The mindie dialect of chat, served.
 
 In the `documented` profile finish reasons are the reference's (`eos_token`, `length`, `stop_sequence`), streams report
-no usage, and messages hold a role and text, nothing else.
+no usage, and messages hold only a role and text.
 """
 
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.messages import text_of
+from dragoman.adapters.chat.messages import extract_text
 from dragoman.adapters.chat.reply_rewrites import (
     drop_nulls,
     move_refusal_to_content,
@@ -55,7 +55,7 @@ def _check_length(messages: list[JsonObject], rules: Validator) -> None:
     most = rules.schema["properties"]["messages"].get("x-max-characters")
     if most is None:
         return
-    characters = sum(len(text_of(message.get("content"))) for message in messages)
+    characters = sum(len(extract_text(message.get("content"))) for message in messages)
     if characters > most:
         text = f"messages must have at most {most} characters, got {characters}"
         raise Fault("invalid_request", text, ("messages",), code="string_above_max_length")
@@ -63,17 +63,17 @@ def _check_length(messages: list[JsonObject], rules: Validator) -> None:
 
 def write_reply(reply: JsonObject, ctx: Context) -> Reply:
     def rewrite(choice: JsonObject, message: JsonObject, path: Path) -> None:
-        _choice(choice, message, (*path, "message"), ctx)
+        _write_choice(choice, message, (*path, "message"), ctx)
         if message.get("content") is None:
             message["content"] = ""
-            ctx.receipt.record_fill((*path, "message", "content"), "a message has text here, be it empty")
+            ctx.receipt.record_fill((*path, "message", "content"), "the dialect requires text, so it is empty")
         if ctx.profile != "documented":
             message.setdefault("tool_calls", [])
 
     return Reply(200, rewrite_choices(reply, "message", rewrite))
 
 
-def _choice(choice: JsonObject, holder: JsonObject, path: Path, ctx: Context) -> None:
+def _write_choice(choice: JsonObject, holder: JsonObject, path: Path, ctx: Context) -> None:
     write_finish_reason(choice, _FINISH[ctx.profile], path[:-1], ctx)
     move_refusal_to_content(holder, path, ctx)
     if ctx.profile != "documented":
@@ -81,13 +81,13 @@ def _choice(choice: JsonObject, holder: JsonObject, path: Path, ctx: Context) ->
     drop_nulls(choice, "logprobs")
     for name in _BEYOND_DOCUMENTED:
         if name in holder:
-            ctx.receipt.record_drop((*path, name), "the documented message has no place for it")
+            ctx.receipt.record_drop((*path, name), "the documented message does not have it")
             del holder[name]
 
 
 def write_stream(ctx: Context) -> RenderingStreamWriter:
     def rewrite(choice: JsonObject, delta: JsonObject, path: Path) -> None:
-        _choice(choice, delta, (*path, "delta"), ctx)
+        _write_choice(choice, delta, (*path, "delta"), ctx)
         if delta or choice["finish_reason"] is None:
             delta.setdefault("role", "assistant")
             delta["content"] = delta.get("content") or ""

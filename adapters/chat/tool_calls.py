@@ -1,8 +1,8 @@
-"""Tool calls in hub form: whole ones, and the pieces that a stream delivers.
+"""Brings tool calls into hub form: whole calls, and the pieces of a stream.
 
-Clients put the pieces of a streamed call together by `index`, and concatenate every string that they get. So each call
-has one index, counted from 0 without gaps, and its id, type and name come once, with the first piece. Clients parse the
-arguments too: of a call that is whole, no arguments are `{}`.
+Clients join the pieces of a streamed call by `index`, and concatenate every string. So each call has one index, counted
+from 0 without gaps, and its id, type and name come once, with the first piece. Clients parse the arguments as JSON, so
+a complete call without arguments gets `{}`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 
-__all__ = ["ToolCalls", "fill_arguments", "normalize_calls"]
+__all__ = ["ToolCallNormalizer", "fill_arguments", "normalize_calls"]
 
 _NONE = "{}"
 
 
 def normalize_calls(calls: list[JsonObject], ctx: Context) -> bool:
-    """Whole calls: an id and a type on each, arguments as text, no index. True if something changed."""
+    """Normalize whole calls in place: an id, a type, text arguments, and no index. Returns True if anything changed."""
     changed = False
     for call in calls:
         if not isinstance(call, dict):
@@ -34,7 +34,7 @@ def normalize_calls(calls: list[JsonObject], ctx: Context) -> bool:
 
 
 def fill_arguments(calls: Any) -> bool:
-    """Give `{}` to whole calls that have no arguments. True if something changed."""
+    """Give `{}` to whole calls without arguments, in place. Returns True if anything changed."""
     functions = [_function(call) for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     bare = [function for function in functions if function.get("arguments") == ""]
     for function in bare:
@@ -42,41 +42,41 @@ def fill_arguments(calls: Any) -> bool:
     return bool(bare)
 
 
-class ToolCalls:
-    """The calls of one choice, while they stream."""
+class ToolCallNormalizer:
+    """The normalizer of the streamed calls of one choice. `placeholder`: a first `{}` may not be the arguments."""
 
     def __init__(self, ctx: Context, placeholder: bool) -> None:
         self._ctx = ctx
-        self._placeholder = placeholder  # a first `{}` may be no argument at all
-        self._open: list[_Open] = []
-        self._by_index: dict[int, _Open] = {}
+        self._placeholder = placeholder
+        self._open: list[_OpenCall] = []
+        self._by_index: dict[int, _OpenCall] = {}
 
     def normalize(self, pieces: list[JsonObject]) -> bool:
-        """Alter the pieces of one delta into hub form. True if something changed."""
+        """Normalize the pieces of one delta in place. Returns True if anything changed."""
         changed = False
         for piece in pieces:
             changed |= isinstance(piece, dict) and self._normalize(piece)
         return changed
 
-    def leftovers(self) -> list[JsonObject]:
-        """At the finish, the pieces with the arguments of calls that have had none, or a placeholder."""
-        bare = [call for call in self._open if call.bare]
+    def make_missing_arguments(self) -> list[JsonObject]:
+        """Make `{}` pieces for the calls without arguments, when the choice finishes."""
+        bare = [call for call in self._open if call.needs_arguments]
         for call in bare:
-            call.bare = False
+            call.needs_arguments = False
         return [{"index": call.index, "function": {"arguments": _NONE}} for call in bare]
 
     def _normalize(self, piece: JsonObject) -> bool:
         call, new = self._find(piece)
         changed = piece.get("index") != call.index
         piece["index"] = call.index
-        changed |= _set_head(piece, call.id) if new else _strip(piece, call)
+        changed |= _set_head(piece, call.id) if new else _drop_repeated_keys(piece, call)
         function = piece.get("function")
         if isinstance(function, dict):
-            call.bare |= new
-            changed |= self._arguments(function, call, new)
+            call.needs_arguments |= new
+            changed |= self._normalize_arguments(function, call, new)
         return changed
 
-    def _find(self, piece: JsonObject) -> tuple[_Open, bool]:
+    def _find(self, piece: JsonObject) -> tuple[_OpenCall, bool]:
         index, call_id = piece.get("index"), piece.get("id") or None
         known = self._by_index.get(index) if isinstance(index, int) else self._by_id(call_id)
         if known is not None and call_id is not None and call_id != known.id:
@@ -85,18 +85,18 @@ class ToolCalls:
             if isinstance(index, int):
                 self._by_index[index] = known
             return known, False
-        call = _Open(len(self._open), call_id or self._ctx.new_id("call"), str(_function(piece).get("name") or ""))
+        call = _OpenCall(len(self._open), call_id or self._ctx.new_id("call"), str(_function(piece).get("name") or ""))
         self._open.append(call)
         if isinstance(index, int):
             self._by_index[index] = call
         return call, True
 
-    def _by_id(self, call_id: str | None) -> _Open | None:
+    def _by_id(self, call_id: str | None) -> _OpenCall | None:
         if call_id is None:
             return self._open[-1] if self._open else None
         return next((call for call in self._open if call.id == call_id), None)
 
-    def _arguments(self, function: JsonObject, call: _Open, new: bool) -> bool:
+    def _normalize_arguments(self, function: JsonObject, call: _OpenCall, new: bool) -> bool:
         given = function.get("arguments")
         if given is None:
             return False
@@ -104,31 +104,31 @@ class ToolCalls:
         if new and self._placeholder and text == _NONE:
             text = ""
         elif text:
-            call.bare = False
+            call.needs_arguments = False
         function["arguments"] = text
         return bool(text != given)
 
 
-class _Open:
-    __slots__ = ("bare", "id", "index", "name")
+class _OpenCall:
+    __slots__ = ("id", "index", "name", "needs_arguments")
 
     def __init__(self, index: int, call_id: str, name: str) -> None:
         self.index = index
         self.id = call_id
         self.name = name
-        self.bare = False  # a call of a function that has had no arguments yet
+        self.needs_arguments = False  # a function call whose arguments have not come yet
 
 
 def _set_head(call: JsonObject, call_id: Any) -> bool:
-    """The id and the type of a call. True if something changed."""
+    """Set the id and the type of a call in place. Returns True if anything changed."""
     changed = bool(call.get("id") != call_id or not call.get("type"))
     call["id"] = call_id
     call["type"] = call.get("type") or "function"
     return changed
 
 
-def _strip(piece: JsonObject, call: _Open) -> bool:
-    """Take what an earlier piece said out of a later one."""
+def _drop_repeated_keys(piece: JsonObject, call: _OpenCall) -> bool:
+    """Remove the id, type and name from a later piece of a call. Returns True if anything changed."""
     changed = False
     for key in ("id", "type"):
         if key in piece:

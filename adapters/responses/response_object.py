@@ -1,4 +1,4 @@
-"""The response object: every key that Open Responses requires, with the request's settings echoed."""
+"""Makes response objects: every key that Open Responses requires, with the settings of the request."""
 
 from __future__ import annotations
 
@@ -31,11 +31,14 @@ _ECHOED: JsonObject = {
     "top_p": 1.0,
     "truncation": "disabled",
 }
-"""The settings that a response repeats, and what it says of those that the request left out."""
+"""The settings that a response repeats, with the values for those that the request omits."""
 
 
 def new_response(request: JsonObject, response_id: str, model: str, created_at: int) -> JsonObject:
-    """A response that has just begun, for a Responses request in hub form."""
+    """Make the object of a response that has just begun, for a Responses request in hub form.
+
+    `created_at` is in seconds since 1970.
+    """
     echoed = {key: default if request.get(key) is None else request[key] for key, default in _ECHOED.items()}
     fill_settings(echoed)
     reasoning = request.get("reasoning")
@@ -50,7 +53,7 @@ def new_response(request: JsonObject, response_id: str, model: str, created_at: 
         "incomplete_details": None,
         "model": model,
         "output": [],
-        "store": False,  # set to true when it is kept
+        "store": False,  # becomes true when the response is stored
         "reasoning": None if reasoning is None else {"effort": None, "summary": None, **reasoning},
         "usage": None,
         **echoed,
@@ -58,28 +61,28 @@ def new_response(request: JsonObject, response_id: str, model: str, created_at: 
 
 
 def fill_settings(response: JsonObject) -> None:
-    """Fill the keys that formats and tools always have if a response repeats them. Alters the response."""
+    """Fill the keys that a response's `text.format` and `tools` must have. Alters the response."""
     if isinstance(response["text"], dict):
-        response["text"] = _text(response["text"])
+        response["text"] = _complete_text(response["text"])
     if isinstance(response["tools"], list):
-        response["tools"] = [_tool(tool) for tool in response["tools"]]
+        response["tools"] = [_complete_tool(tool) for tool in response["tools"]]
 
 
-def _text(text: JsonObject) -> JsonObject:
+def _complete_text(text: JsonObject) -> JsonObject:
     form = text.get("format") or {"type": "text"}
     if isinstance(form, dict) and form.get("type") == "json_schema":
         form = {"description": None, **form, "strict": bool(form.get("strict"))}
     return {**{key: value for key, value in text.items() if value is not None}, "format": form}
 
 
-def _tool(tool: Any) -> Any:
+def _complete_tool(tool: Any) -> Any:
     if not isinstance(tool, dict) or tool.get("type") != "function":
         return tool
     return {"description": None, "parameters": None, "strict": None, **tool}
 
 
 def to_responses_usage(usage: JsonObject | None) -> JsonObject | None:
-    """Chat's usage under the names of Responses; details that are not known are 0."""
+    """Convert chat's usage to the names of Responses; unknown details are 0."""
     if usage is None:
         return None
     prompt = usage.get("prompt_tokens_details") or {}
