@@ -14,7 +14,7 @@ from dragoman.contract.json_types import JsonObject, JsonValue
 class MakeContext(Protocol):
     """Makes a context for one verb. `target` holds fields of the target, among them `policy` as a mapping."""
 
-    def __call__(self, profile: str = "actual", request: JsonObject | None = None, **target: object) -> Context: ...
+    def __call__(self, profile: str = "actual", request: JsonObject | None = None, **target: JsonValue) -> Context: ...
 
 
 class FindDifferences(Protocol):
@@ -27,7 +27,7 @@ class FindDifferences(Protocol):
 def context() -> MakeContext:
     """A context for one verb, with a still clock and ids that count."""
 
-    def make(profile: str = "actual", request: JsonObject | None = None, **target: object) -> Context:
+    def make(profile: str = "actual", request: JsonObject | None = None, **target: JsonValue) -> Context:
         counter = iter(range(1, 1000))
         policy = Policy(**target.pop("policy", {}))
         return Context(

@@ -143,7 +143,7 @@ def test_native_shapes(
     received: int,
     kind: str,
     status: int,
-    path: Path,
+    path: tuple[str | int, ...],
     code: str | None,
     value: JsonValue,
     message: str,

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, get_args
 
 import orjson
@@ -16,6 +15,7 @@ from dragoman.adapters.databricks import faults as databricks
 from dragoman.adapters.faults import KINDS, Fault, Kind
 from dragoman.adapters.mindie import faults as mindie
 from dragoman.adapters.openai import faults as openai
+from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject, JsonValue
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from copy import deepcopy
-from pathlib import Path
 from random import Random
 
 import orjson
@@ -18,6 +17,7 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.chat.restream import restream
 from dragoman.adapters.completions.restream import restream_text
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.paths import Path
 from dragoman.adapters.responses.restream import restream_response
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 from dragoman.adapters.translate.bridge import BRIDGES

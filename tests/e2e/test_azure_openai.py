@@ -16,7 +16,7 @@ from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
-from tests.dialects import DIALECTS
+from tests.dialects import DIALECTS, called
 
 from .house import BuildHouse, House
 
@@ -71,7 +71,7 @@ def only(fake: FakeProvider, protocol: str) -> Config:
     )
 
 
-@pytest.mark.parametrize("dialect", ["openai", "databricks", "azure"])
+@pytest.mark.parametrize("dialect", called("embeddings"))
 async def test_embeddings(build: BuildHouse, dialect: str) -> None:
     running = await start(only((await build()).fakes[dialect], "embeddings"))
     async with azure(running.url) as client:

@@ -24,7 +24,6 @@ from dragoman.contract.fakes.embeddings import make_vector
 from dragoman.contract.json_types import JsonValue
 from tests.dialects import called
 
-from .client import Client
 from .house import BuildHouse, House
 
 PROVIDERS = called("embeddings")
@@ -64,7 +63,7 @@ def packed(vector: list[float]) -> str:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_the_sdk_asks_for_base64_unasked(house: House, client: Client, provider: str) -> None:
+async def test_the_sdk_asks_for_base64_unasked(house: House, client: openai.AsyncOpenAI, provider: str) -> None:
     reply = await client.embeddings.create(model=provider, input=TEXTS)
     assert [item.embedding for item in reply.data] == [make_vector(text) for text in TEXTS]
     assert [item.index for item in reply.data] == [0, 1, 2]
@@ -79,12 +78,12 @@ async def test_the_sdk_asks_for_base64_unasked(house: House, client: Client, pro
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_floats(client: Client, provider: str) -> None:
+async def test_floats(client: openai.AsyncOpenAI, provider: str) -> None:
     reply = await client.embeddings.create(model=provider, input="one", encoding_format="float")
     assert reply.data[0].embedding == make_vector("one")
 
 
-async def test_dimensions_tokens_and_users(house: House, client: Client) -> None:
+async def test_dimensions_tokens_and_users(house: House, client: openai.AsyncOpenAI) -> None:
     for provider in ("openai", "azure"):
         reply = await client.embeddings.create(model=provider, input="one", dimensions=3, user="me")
         assert reply.data[0].embedding == make_vector("one", 3)
@@ -171,7 +170,7 @@ async def test_databricks_instruction(house: House) -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_2048_inputs_come_back_in_order(house: House, client: Client, provider: str) -> None:
+async def test_2048_inputs_come_back_in_order(house: House, client: openai.AsyncOpenAI, provider: str) -> None:
     texts = [f"text {number}" for number in range(2048)]
     reply = await client.embeddings.create(model=provider, input=texts)
     assert [item.embedding for item in reply.data] == [make_vector(text) for text in texts]
@@ -253,7 +252,7 @@ async def test_vectors_that_cannot_be_trusted(house: House, provider: str) -> No
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_what_is_mended(house: House, client: Client, provider: str) -> None:
+async def test_what_is_mended(house: House, client: openai.AsyncOpenAI, provider: str) -> None:
     for behaviour in ("vectors-shuffled", "vectors-as-floats", "vectors-as-base64", "vectors-without-usage", "gzip"):
         texts = ["a", "b", f"fake:{behaviour}"]
         for encoding in ("float", "base64"):

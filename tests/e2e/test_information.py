@@ -23,7 +23,6 @@ from databricks.sdk.service.serving import ServingEndpoint, ServingEndpointDetai
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonValue
 
-from .client import Client
 from .house import BuildHouse, House
 
 KEYS = [
@@ -130,7 +129,7 @@ async def test_databricks_client_asks_about_the_host_before_it_has_a_key(house: 
 
 
 @pytest.mark.parametrize("client", [ChatCompletionsClient, EmbeddingsClient])
-async def test_azures_clients(build: BuildHouse, client: Client) -> None:
+async def test_azures_clients(build: BuildHouse, client: type[ChatCompletionsClient | EmbeddingsClient]) -> None:
     house = await build(server={"default_model": "azure"}, protocols=["embeddings", "chat"])
     for prefix in ("", "/azure", "/models", "/azure/models"):
         endpoint = house.proxy.url + prefix

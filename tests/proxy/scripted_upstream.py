@@ -7,6 +7,7 @@ import json
 import socket
 import ssl
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -23,7 +24,7 @@ class Upstream:
     waits until the proxy closes the connection, `reset` breaks it off. After the last step it hangs up, unless that is
     `keep`."""
 
-    script: list[Step]
+    script: Iterable[Step]
     requests: list[bytes] = field(default_factory=list)
     connections: int = 0
     closed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -62,7 +63,7 @@ class Upstream:
                 writer.write(step)
                 await writer.drain()
             else:
-                await asyncio.sleep(step)
+                await asyncio.sleep(float(step))
         return False
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import pytest
 
@@ -16,7 +16,7 @@ STREAM = (Path(__file__).parent / "fixtures" / "streams" / "azure_filters.sse").
 
 @pytest.mark.parametrize("replies", ["repair", "off", "report"])
 @pytest.mark.parametrize("client", ["databricks", "azure", "mindie"])
-def test_a_choice_without_a_delta(client: str, replies: Any) -> None:
+def test_a_choice_without_a_delta(client: str, replies: Literal["off", "report", "repair", "strict"]) -> None:
     target = Target("up", policy=Policy(replies=replies))
     ctx = Context("actual", Call("POST", "/", {}), Receipt(), target, {"stream": True}, lambda: 1.0, lambda _: "id")
     reader = dialects["azure"].called["chat"].read_stream(ctx)

@@ -7,7 +7,6 @@ import copy
 import json
 from collections.abc import Callable, Iterator
 from itertools import permutations, product
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,10 +17,11 @@ from dragoman.adapters.call import Call, Context, Reply, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.adapters.conftest import FindDifferences
 from tests.dialects import DIALECTS
 
 Served = tuple[str, str]
-Differences = Callable[[Any, Any, Receipt], list[str]]
+
 
 EXAMPLES = [500, pytest.param(20_000, marks=pytest.mark.heavy)]
 DOCUMENTED_MINDIE = ("mindie", "documented")
@@ -334,7 +334,7 @@ def call_of(dialect: str, body: JsonObject) -> Call:
 
 @pytest.mark.parametrize("examples", EXAMPLES)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_requests(dialect: str, examples: int, differences: Differences) -> None:
+def test_requests(dialect: str, examples: int, differences: FindDifferences) -> None:
     served, called = dialects[dialect].served["chat"], dialects[dialect].called["chat"]
 
     def law(made: tuple[str, JsonObject]) -> None:
@@ -354,7 +354,7 @@ def test_requests(dialect: str, examples: int, differences: Differences) -> None
 
 @pytest.mark.parametrize("examples", EXAMPLES)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_replies(dialect: str, examples: int, differences: Differences) -> None:
+def test_replies(dialect: str, examples: int, differences: FindDifferences) -> None:
     served, called = dialects[dialect].served["chat"], dialects[dialect].called["chat"]
 
     def law(made: tuple[str, JsonObject]) -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 import pytest
 
@@ -9,17 +7,15 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Reply
 from dragoman.adapters.chat.tool_calls import ToolCallNormalizer, normalize_calls
 from dragoman.adapters.sse import encode
-from dragoman.contract.json_types import JsonValue
+from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.adapters.conftest import MakeContext
-
-Piece = dict[str, Any]
 
 
 def piece(
     index: int | None = None, call_id: str | None = None, name: str | None = None, arguments: JsonValue = None
-) -> Piece:
+) -> JsonObject:
     function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
-    made: Piece = {"function": function}
+    made: JsonObject = {"function": function}
     if index is not None:
         made["index"] = index
     if call_id is not None:
@@ -27,9 +23,9 @@ def piece(
     return made
 
 
-def added_up(deltas: list[list[Piece]]) -> list[Piece]:
+def added_up(deltas: list[list[JsonObject]]) -> list[JsonObject]:
     """What a client makes of the pieces: every string concatenated, by index."""
-    calls: dict[int, Piece] = {}
+    calls: dict[int, JsonObject] = {}
     for delta in deltas:
         for one in delta:
             call = calls.setdefault(one["index"], {"id": "", "name": "", "arguments": ""})
@@ -39,7 +35,9 @@ def added_up(deltas: list[list[Piece]]) -> list[Piece]:
     return [calls[index] for index in sorted(calls)]
 
 
-def stream(context: MakeContext, deltas: list[list[Piece]], placeholder: bool = False) -> tuple[list[Piece], bool]:
+def stream(
+    context: MakeContext, deltas: list[list[JsonObject]], placeholder: bool = False
+) -> tuple[list[JsonObject], bool]:
     calls = ToolCallNormalizer(context(), placeholder)
     changed = [calls.normalize(delta) for delta in deltas]
     leftovers = calls.make_missing_arguments()

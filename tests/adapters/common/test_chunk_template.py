@@ -13,8 +13,8 @@ from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.changes import Change, Receipt
 from dragoman.adapters.common.chunk_template import ChunkTemplate
 from dragoman.adapters.sse import encode
-from dragoman.adapters.streams import Chunk, Output
-from dragoman.contract.json_types import JsonValue
+from dragoman.adapters.streams import Chunk
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 FORMS = {
     "plain": {"delta": {"content": "TEXT"}, "finish_reason": None},
@@ -38,7 +38,7 @@ def chunk(form: str, text: str, *, ascii_only: bool = True, **more: JsonValue) -
     return json.dumps({**body, **more}, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
 
 
-def read(events: list[bytes], usage: bool, short: bool) -> tuple[list[Output], bytes, list[Change]]:
+def read(events: list[bytes], usage: bool, short: bool) -> tuple[list[JsonObject | str], bytes, list[Change]]:
     """The outputs, their bytes for a client, and the receipt's changes."""
     request = {"stream": True, "stream_options": {"include_usage": usage}}
     ctx = Context("actual", Call("POST", "/", request), Receipt(), Target("m"), request, clock=lambda: 1.0)

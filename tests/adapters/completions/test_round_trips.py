@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,9 +15,8 @@ from dragoman.adapters.call import Call, Context, Reply, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.adapters.conftest import FindDifferences
 from tests.dialects import served
-
-Differences = Callable[[Any, Any, Receipt], list[str]]
 
 PAIRS = [(dialect, profile) for dialect in served("completions") for profile in ("documented", "actual")]
 EXAMPLES = [300, pytest.param(20_000, marks=pytest.mark.heavy)]
@@ -78,7 +75,7 @@ def call_of(dialect: str, body: JsonObject) -> Call:
 
 @pytest.mark.parametrize("examples", EXAMPLES)
 @pytest.mark.parametrize(("dialect", "profile"), PAIRS)
-def test_requests(dialect: str, profile: str, examples: int, differences: Differences) -> None:
+def test_requests(dialect: str, profile: str, examples: int, differences: FindDifferences) -> None:
     served, called = (getattr(dialects[dialect], side)["completions"] for side in ("served", "called"))
 
     def law(body: JsonObject) -> None:
@@ -124,7 +121,7 @@ def replies(dialect: str, profile: str, prompts: int, wanted: int) -> st.SearchS
 
 @pytest.mark.parametrize(("prompts", "wanted"), [(1, 1), (2, 1), (1, 3), (2, 2)])
 @pytest.mark.parametrize(("dialect", "profile"), PAIRS)
-def test_replies(dialect: str, profile: str, prompts: int, wanted: int, differences: Differences) -> None:
+def test_replies(dialect: str, profile: str, prompts: int, wanted: int, differences: FindDifferences) -> None:
     served, called = (getattr(dialects[dialect], side)["completions"] for side in ("served", "called"))
     rules = load_validator(f"{dialect}/completions.reply", profile)
     request = {"model": "m", "prompt": ["x"] * prompts, "n": wanted}

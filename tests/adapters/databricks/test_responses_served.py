@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import orjson
 import pytest
 
@@ -393,7 +395,9 @@ def test_a_stream_that_fails(profile: str) -> None:
     assert [item["type"] for item in failed["response"]["output"]] == ["message"]
 
 
-def called(body: JsonObject, profile: str, replies: str = "repair") -> tuple[JsonObject, Context]:
+def called(
+    body: JsonObject, profile: str, replies: Literal["off", "report", "repair", "strict"] = "repair"
+) -> tuple[JsonObject, Context]:
     target = Target("m", profile, Policy(replies=replies))
     ctx = Context(profile, Call("POST", PATH, {}), Receipt(), target, {"model": "m", "input": "x"})
     reply = Reply(200, orjson.loads(orjson.dumps(body)), {})

@@ -6,20 +6,20 @@ import pytest
 
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
-from dragoman.contract.json_types import JsonObject
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 
 class MakeContext(Protocol):
     """Makes a context for one verb."""
 
-    def __call__(self, profile: str = "actual", request: JsonObject | None = None, **target: object) -> Context: ...
+    def __call__(self, profile: str = "actual", request: JsonObject | None = None, **target: JsonValue) -> Context: ...
 
 
 @pytest.fixture
 def context() -> MakeContext:
     """A context for one verb: a client's request in hub form, toward a target."""
 
-    def make(profile: str = "actual", request: JsonObject | None = None, **target: object) -> Context:
+    def make(profile: str = "actual", request: JsonObject | None = None, **target: JsonValue) -> Context:
         policy = Policy(**target.pop("policy", {}))
         return Context(
             profile=profile,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 import pytest
 
@@ -11,14 +11,16 @@ from dragoman.adapters.changes import Receipt
 class MakeContext(Protocol):
     """Makes a context for one verb."""
 
-    def __call__(self, replies: str = "repair", profile: str = "actual") -> Context: ...
+    def __call__(
+        self, replies: Literal["off", "report", "repair", "strict"] = "repair", profile: str = "actual"
+    ) -> Context: ...
 
 
 @pytest.fixture
 def context() -> MakeContext:
     """A context for one verb, with a still clock and ids that count."""
 
-    def make(replies: str = "repair", profile: str = "actual") -> Context:
+    def make(replies: Literal["off", "report", "repair", "strict"] = "repair", profile: str = "actual") -> Context:
         counter = iter(range(1, 1000))
         request = {"model": "m", "input": "hello", "stream": True}
         return Context(

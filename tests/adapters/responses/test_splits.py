@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 import pytest
@@ -25,7 +25,7 @@ ORACLE: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 WHOLE = {"openai_text", "openai_tools", "openai_incomplete"}
 
 
-def relay(dialect: str, reads: list[bytes], replies: str = "repair") -> bytes:
+def relay(dialect: str, reads: list[bytes], replies: Literal["off", "report", "repair", "strict"] = "repair") -> bytes:
     counter = iter(range(1000))
     request = {"model": "m", "input": "hello", "stream": True}
     target = Target("up", policy=Policy(replies=replies))

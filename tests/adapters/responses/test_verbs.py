@@ -17,7 +17,7 @@ from tests.dialects import called
 SCHEMA = {"type": "object", "properties": {}}
 
 
-def context(request: JsonObject, profile: str = "actual", **policy: str) -> Context:
+def context(request: JsonObject, profile: str = "actual", **policy: JsonValue) -> Context:
     target = Target("gpt", profile, Policy(**policy))
     return Context(profile, Call("POST", "/v1/responses", request), Receipt(), target, request)
 

@@ -22,7 +22,7 @@ from dragoman.contract.json_types import JsonObject, JsonValue
 BRIDGE = BRIDGES["completions"][0]
 
 
-def context(request: JsonObject | None = None, **policy: str) -> Context:
+def context(request: JsonObject | None = None, **policy: JsonValue) -> Context:
     policy = {"emulate_completions": True, **policy}
     return Context("actual", Call("POST", "/", {}), Receipt(), Target("up", policy=Policy(**policy)), request or {})
 

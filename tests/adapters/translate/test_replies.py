@@ -17,7 +17,7 @@ USAGE = {"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21}
 CALL = {"id": "call_JwmTNF3O", "type": "function", "function": {"name": "f", "arguments": '{"x":  1}'}}
 
 
-def context(**target: object) -> Context:
+def context(**target: JsonValue) -> Context:
     numbers = count(1)
     return Context(
         "actual",
@@ -36,7 +36,7 @@ def completion(finish: str = "stop", **message: JsonValue) -> JsonObject:
     return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": USAGE}
 
 
-def translated(reply: JsonObject, request: JsonObject | None = None, **target: object) -> JsonObject:
+def translated(reply: JsonObject, request: JsonObject | None = None, **target: JsonValue) -> JsonObject:
     made = to_responses_reply(reply, request or {"model": "m", "input": "x"}, "resp_1", context(**target))
     Response.model_validate(made, strict=False)
     return made

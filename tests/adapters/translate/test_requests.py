@@ -18,7 +18,7 @@ OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "sunny"}
 ASK = {"role": "user", "content": "hello"}
 
 
-def context(request: JsonObject, **policy: str) -> Context:
+def context(request: JsonObject, **policy: JsonValue) -> Context:
     return Context("actual", Call("POST", "/", request), Receipt(), Target("m", policy=Policy(**policy)), request)
 
 

@@ -74,7 +74,7 @@ class Native:
             text = f"You have said {sum(item.get('role') == 'user' for item in whole)} things"
         content = [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]
         message = {"type": "message", "id": f"msg_{number}", "status": "completed", "role": "assistant"}
-        output: list[JsonValue] = [{**message, "content": content}]
+        output: list[JsonObject] = [{**message, "content": content}]
         if "fake:tools" in str(last.get("content")):
             call = {"call_id": f"call_{number}", "name": "get_weather", "arguments": "{}", "status": "completed"}
             output = [{"type": "reasoning", "id": f"rs_{number}", "summary": [], "encrypted_content": "sealed"},

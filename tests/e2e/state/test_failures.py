@@ -215,7 +215,7 @@ async def test_a_store_that_cannot_be_opened(
     assert await asyncio.to_thread(server_process.run, config) == 2
     told = capsys.readouterr().err
     assert told.startswith(f"error: the store {path}")
-    assert "Set store.path to a file that can be written to, or store.kind " in told
+    assert "Set store.path to a file that can be written to, or set store.kind " in told
 
 
 async def test_a_secret_in_a_failure_is_not_kept(place: Place, client: AsyncOpenAI) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
+from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import RunningProxy, start
 
@@ -47,7 +48,7 @@ def model_of(speaker: Speaker, policy: str) -> str:
     return f"{provider_of(speaker)}-{policy}"
 
 
-def write_request(stream: TornStream) -> dict[str, Any]:
+def write_request(stream: TornStream) -> JsonObject:
     """The body of the request that the stream answers. Only OpenAI's clients can ask for usage."""
     client, provider = stream.pair
     body = {"model": model_of(provider, stream.policy), "stream": True, **_REQUESTS[client.protocol]}
@@ -114,7 +115,7 @@ class _Log(io.BytesIO):
         super().__init__()
         self.exchanges: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
-    def write(self, data: Any) -> int:
+    def write(self, data: JsonValue) -> int:
         line = json.loads(data)
         if line["event"] == "exchange":
             self.exchanges.put_nowait(line)
@@ -177,6 +178,6 @@ def _configuration(port: int) -> Config:
     )
 
 
-def _target(provider: Speaker, policy: str) -> dict[str, Any]:
+def _target(provider: Speaker, policy: str) -> JsonObject:
     choice = {"replies": policy, "emulate_completions": True}
     return {"provider": provider_of(provider), "model": model_of(provider, policy), "policy": choice}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dragoman.adapters import dialects
 from dragoman.adapters.pipeline import find_bridge
+from dragoman.contract.json_types import JsonValue
 
 __all__ = [
     "FRAMINGS",
@@ -99,7 +100,7 @@ _STREAMS = {provider: recorded_streams(provider) for _, provider in PAIRS}
 # Events
 
 
-def _event(body: Any, name: str = "") -> bytes:
+def _event(body: JsonValue, name: str = "") -> bytes:
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {json.dumps(body, ensure_ascii=False)}\n\n".encode()
 
@@ -138,19 +139,19 @@ def _split(data: bytes) -> list[bytes]:
     return [event + b"\n\n" for event in data.split(b"\n\n") if event]
 
 
-def _paths(value: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def _paths(value: JsonValue, before: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [path for key, one in items for path in ((*before, key), *_paths(one, (*before, key)))]
 
 
-def _body(event: bytes) -> Any:
+def _body(event: bytes) -> JsonValue:
     try:
         return json.loads(event.partition(b"data: ")[2])
     except ValueError:
         return None
 
 
-def _with_value(body: Any, path: tuple[Any, ...], value: Any) -> Any:
+def _with_value(body: JsonValue, path: tuple[str | int, ...], value: JsonValue) -> JsonValue:
     """A copy with another value, or without the key if the value is `...`."""
     changed = copy.deepcopy(body)
     parent = changed

@@ -25,6 +25,7 @@ async def told_at_the_last_moment(request: web.BaseRequest) -> web.StreamRespons
     await asyncio.sleep(HOLD)
     await down.write(b"data: 2\n\n")
     await down.end(broken=False)
+    assert down.response is not None
     return down.response
 
 

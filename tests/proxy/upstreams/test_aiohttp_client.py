@@ -11,7 +11,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from dragoman.proxy.upstreams.aiohttp_client import HttpClient, HttpResponse
-from tests.proxy.scripted_upstream import StartUpstream
+from tests.proxy.scripted_upstream import StartUpstream, Upstream
 
 HEAD = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -25,7 +25,7 @@ Connect = Callable[..., HttpClient]
 async def connect() -> AsyncIterator[Connect]:
     clients: list[HttpClient] = []
 
-    def make(upstream: StartUpstream, limit: int = 10) -> HttpClient:
+    def make(upstream: Upstream, limit: int = 10) -> HttpClient:
         connector = aiohttp.TCPConnector(limit=limit, keepalive_timeout=10)
         clients.append(HttpClient(URL(f"http://127.0.0.1:{upstream.port}/base"), connector, 5))
         return clients[-1]

@@ -6,10 +6,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import Result
+
+from dragoman.contract.json_types import JsonValue
 
 Run = Callable[..., Result]
 
@@ -22,7 +23,7 @@ CHAT = ("translate", "--from", "openai/chat", "--to", "openai/chat")
 
 @pytest.fixture
 def request_file(elsewhere: Path) -> Callable[..., Path]:
-    def write(**body: Any) -> Path:
+    def write(**body: JsonValue) -> Path:
         path = elsewhere / "request.json"
         path.write_text(json.dumps({"model": "m", **body}), "utf-8")
         return path
