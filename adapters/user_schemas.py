@@ -98,7 +98,7 @@ def _walk(schema: Any, nodes: int, depth: int) -> str | None:
     while level:
         seen += len(level)
         if seen > nodes:
-            return f"has too many values; the limit is {nodes}"
+            return f"has more than {nodes} values"
         holders = [one for one in level if isinstance(one, dict | list)]
         levels += 1
         if holders and levels > depth:

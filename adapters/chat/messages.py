@@ -146,7 +146,7 @@ def _record_merge(message: JsonObject, position: int, first: int, ctx: Context) 
     path: Path = ("messages", position)
     if position == first:
         if position:
-            ctx.receipt.record_move(path, ("messages", 0), "the target takes only one system message, at the head")
+            ctx.receipt.record_move(path, ("messages", 0), "the target takes one system message, first")
         return
     reason = "merged into the one system message that the target takes"
     ctx.receipt.record_conversion(path, reason, after=("messages", 0, "content"))

@@ -71,7 +71,7 @@ class Conversation:
             item_id for item in list_items(self._request) if (item_id := referenced_item_id(item)) is not None
         )
         if self._previous_id is not None and not self._has_store:
-            text = f"the previous response {self._previous_id[:80]!r} is not known: this proxy keeps no responses"
+            text = f"the previous response {self._previous_id[:80]!r} is not known: this proxy stores no responses"
             raise Fault("not_found", f"{text}; {INSTEAD}", PREVIOUS, code=_NOT_FOUND)
         needed = self._has_store and (wanted or self._previous_id is not None)
         return Recall(self._previous_id, wanted) if needed else None

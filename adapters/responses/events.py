@@ -44,8 +44,8 @@ class TextKind:
     """A kind of text that streams in deltas.
 
     `holder` is the type of the part or item that holds the whole text under `key`. `place` is the item's list that
-    holds the part, and `index` the events' key for its position in it; both are empty if the item itself holds the text. The
-    other fields are types of events.
+    holds the part, and `index` the events' key for its position in it; both are empty if the item itself holds the
+    text. The other fields are types of events.
     """
 
     holder: str

@@ -8,8 +8,8 @@ Theory of operation. The reader first *classifies* each item of the framer:
                                                              broken   anything else
 
 If an event has no `type`, its `event:` line names it. The table `_TABLE` maps the state and the class to a handler,
-which returns the outputs. The last event and `[DONE]` are signs of the stream's end: `completeness` decides the terminal.
-Nothing follows it.
+which returns the outputs. The last event and `[DONE]` are signs of the stream's end: `completeness` decides the
+terminal. Nothing follows it.
 
     empty    the response has not begun; the next event opens it. If that event is no opening, one is made
     open     the response is in progress

@@ -90,7 +90,7 @@ class _Reader(StreamReaderBase):
         try:
             body = json.loads(data)
         except ValueError:
-            return self._broken(data, None)
+            return self._handle_broken(data, None)
         if "defect" in body:
             raise RuntimeError("canary")
         if "error" in body:
