@@ -78,7 +78,7 @@ class Attempt:
         self._round: list[ReplyReader] = []  # those of the calls under way
         self._held: Answer = []
         self._ctx = client
-        self.answer = AnswerWriter(route.served, client)
+        self.answer: AnswerWriter  # made with the calls
         self.wants_stream = client.request.get("stream") is True
         self.outcome: Outcome = OPEN
         self.calls: tuple[PlannedCall, ...] = ()
@@ -91,11 +91,13 @@ class Attempt:
             may_keep = plan.bridge is None and self._target.dialect.keeps_responses
             ctx = conversation.continue_for(ctx, self._target.provider, may_keep)
         self._set_context(ctx)
-        parts = [ctx] if plan.batching is None else plan.batching.split(ctx)
-        if len(parts) > 1:
-            parts = [part._replace(target=self._target.canonical) for part in parts]
-        self.calls = tuple([self._write_call(part) for part in parts])
-        self._round = self._readers[-len(parts) :]
+        parts = None if plan.batching is None else plan.batching.split(ctx)
+        if parts is None or len(parts) == 1:
+            self.calls = (self._write_call(ctx if parts is None else parts[0]),)
+        else:
+            canonical = self._target.canonical
+            self.calls = tuple([self._write_call(part._replace(target=canonical)) for part in parts])
+        self._round = self._readers[-len(self.calls) :]
 
     def expect_reply(self) -> None:
         """Read one reply, number 0, without a call that asked for it."""
@@ -271,15 +273,14 @@ class Attempt:
 
     def _write(self, answer: Answer) -> Output:
         is_end = isinstance(answer, dict) or isinstance(answer[-1], End)
-        data = self.answer.write(self._with_store_fields(answer))
+        data = self.answer.write(answer if self._conversation is None else self._with_store_fields(answer))
         if is_end:
             self.outcome = COMPLETE
         return Output(data)
 
     def _with_store_fields(self, answer: Answer) -> Answer:
         conversation = self._conversation
-        if conversation is None:
-            return answer
+        assert conversation is not None
         if isinstance(answer, dict):
             return conversation.with_store_fields(answer)
         return [*map(conversation.replace_fields, answer)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from functools import partial
 
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
@@ -57,7 +58,8 @@ class Exchange:
         query = dict(request.query) if "?" in request.raw_path else {}
         call = Call(request.method, route.strip_prefix(path), {}, query, request.headers)
         record = ExchangeRecord(request_id, route.dialect.name, route.protocol)
-        pipeline = Pipeline(route, call, has_store=store is not None, report_defect=self._report_defect)
+        report_defect = partial(_report_defect, log, request_id)  # a bound method would be a cycle of references
+        pipeline = Pipeline(route, call, has_store=store is not None, report_defect=report_defect)
         self._ctx = RequestContext(request, pipeline, record, self.deadline, server, log, mask)
         self._downstream: DownstreamResponse | None = None
         self._state = state
@@ -147,10 +149,8 @@ class Exchange:
             ctx.record.status = response.status
         return response or Response(status=499)
 
-    def _report_defect(self, provider: str, error: Exception) -> None:
-        """Log where it happened, without the exception's text, which may quote the reply."""
-        place = "".join(traceback.format_tb(error.__traceback__))
-        request_id = self._ctx.record.request_id
-        self._ctx.log.error(
-            "defect", request_id=request_id, provider=provider, error=type(error).__name__, traceback=place
-        )
+
+def _report_defect(log: Log, request_id: str, provider: str, error: Exception) -> None:
+    """Log where it happened, without the exception's text, which may quote the reply."""
+    place = "".join(traceback.format_tb(error.__traceback__))
+    log.error("defect", request_id=request_id, provider=provider, error=type(error).__name__, traceback=place)

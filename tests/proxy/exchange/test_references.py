@@ -1,0 +1,29 @@
+"""An exchange is freed when it ends: garbage collection would cost more than the exchange."""
+
+from __future__ import annotations
+
+import gc
+
+from tests.proxy.running_proxy import StartProxy
+from tests.proxy.scripted_upstream import StartUpstream, Wire
+
+
+async def test_a_whole_reply_leaves_no_cycles_of_references(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
+    running = await proxy(await upstream(wire.ok))
+    await running.ask()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            assert (await running.ask()).status == 200
+        await running.exchanges(21)
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        left = [type(each).__name__ for each in gc.garbage]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert [name for name in left if name in ("Exchange", "Pipeline", "Attempt", "RequestContext", "Context")] == []
