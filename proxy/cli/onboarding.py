@@ -23,7 +23,7 @@ _MAX_NAMES = 12  # names of models in one line
 
 _WIDTH = 120
 _NO_ENGINE = f"""
-Or install the local engine, which serves a small model at once; in the checkout: {embedded.INSTALL}"""
+Or install the local engine, which serves a small model at once: {embedded.INSTALL}"""
 
 
 def explain_missing_configuration() -> str:

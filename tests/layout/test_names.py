@@ -7,7 +7,6 @@ cannot see whether a name is right, or whether a docstring is true.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
 
 import pytest
 from name_rules import find_participles, find_retired_names, find_test_ids, reads_as_participle
@@ -23,46 +22,31 @@ from sentence_rules import (
 )
 from source_tree import is_public, list_functions
 
-NOT_YET_CLEAN: Mapping[str, frozenset[str]] = {
-    "participles": frozenset(),
-    "retired names": frozenset(),
-    "ids of tests": frozenset(),
-    "docstrings": frozenset(),
-    "plain words": frozenset(),
-}
-"""Folders that still break a check: their tests must fail. Remove a folder from here as soon as it is clean."""
-
 FOLDERS = ("adapters", "contract", "local_engine", "proxy", "schemas", "tools")
 DOCUMENTED_FOLDERS = ("adapters", "schemas")
 
 
-def cases(check: str, folders: Iterable[str] = FOLDERS) -> list[object]:
-    """The folders of a check. One that is not yet clean must fail, since the settings make every xfail strict."""
-    expected = pytest.mark.xfail(reason=f"not yet clean of what `{check}` finds")
-    return [pytest.param(each, marks=expected if each in NOT_YET_CLEAN[check] else ()) for each in folders]
-
-
-@pytest.mark.parametrize("folder", cases("participles"))
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_functions_are_named_by_verbs_or_nouns(folder: str) -> None:
     assert list(find_participles(folder)) == []
 
 
-@pytest.mark.parametrize("folder", cases("retired names"))
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_retired_names_are_gone(folder: str) -> None:
     assert list(find_retired_names(folder)) == []
 
 
-@pytest.mark.parametrize("folder", cases("ids of tests", ["tests"]))
+@pytest.mark.parametrize("folder", ["tests"])
 def test_names_of_tests_say_what_they_show(folder: str) -> None:
     assert list(find_test_ids(folder)) == []
 
 
-@pytest.mark.parametrize("folder", cases("docstrings", DOCUMENTED_FOLDERS))
+@pytest.mark.parametrize("folder", DOCUMENTED_FOLDERS)
 def test_public_functions_have_docstrings_that_name_their_exceptions(folder: str) -> None:
     assert list(find_bad_docstrings(folder)) == []
 
 
-@pytest.mark.parametrize("folder", cases("plain words"))
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_sentences_use_plain_words(folder: str) -> None:
     assert list(find_stop_words(folder)) == []
 

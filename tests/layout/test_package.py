@@ -127,3 +127,30 @@ def test_machine_paths_are_recognised(path: str) -> None:
 @pytest.mark.parametrize("path", ["https://host/work/x", "docs/home/x.md", "/v1/models", "/models/qwen3", "../work/x"])
 def test_other_paths_are_not(path: str) -> None:
     assert not MACHINE_PATH.search(path)
+
+
+def test_the_library_exports_what_it_says() -> None:
+    for name in dragoman.__all__:
+        assert getattr(dragoman, name) is not None
+    assert {*dragoman.__all__} <= {*dir(dragoman)}
+    with pytest.raises(AttributeError, match="has no attribute 'Pipelin'"):
+        _ = dragoman.Pipelin
+
+
+def test_what_the_library_exports_is_documented() -> None:
+    """Functions and classes have docstrings of their own; docs/pipeline.md names the steps."""
+    page = (ROOT / "docs" / "pipeline.md").read_text("utf-8")
+    for name in dragoman.__all__:
+        exported = getattr(dragoman, name)
+        assert not callable(exported) or (exported.__doc__ and not exported.__doc__.startswith(f"{name}(")), name
+    for method in ("receive", "start_conversation", "supply", "prepare", "render_fault"):
+        assert f"pipeline.{method}(" in page
+    for method in ("start_reply", "feed", "resume", "close", "confirm_save", "reject_save", "fail", "is_reading"):
+        assert f"`{method}(" in page, method
+
+
+def test_importing_the_library_loads_nothing_heavy() -> None:
+    heavy = {"aiohttp", "pydantic", "jsonschema_rs", "orjson"}
+    code = f"import sys, dragoman; print(sorted({heavy} & sys.modules.keys()))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.stdout == "[]\n"
