@@ -140,7 +140,8 @@ class EventStreamResponse:
         await _send(self._get_response().write_eof(), self._deadline)
 
     def close(self) -> None:
-        """Stop the timers."""
+        """Stop the timers, and forget the function, which usually belongs to the owner: a cycle of references."""
+        self._get_headers = dict
         self._hold_timer.cancel()
         self._stop_pings()
         if self._committing is not None:
