@@ -13,6 +13,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.paths import Path
 
 __all__ = [
+    "are_plain",
     "convert_messages",
     "convert_refusals",
     "extract_text",
@@ -25,6 +26,16 @@ __all__ = [
 Messages = list[JsonObject]
 
 _INSTRUCTING = ("system", "developer")
+
+
+def are_plain(messages: Messages) -> bool:
+    """True if each message has nothing but a role, which is not `developer`, and a text: no rewrite of single messages
+    concerns them."""
+    return not [
+        message
+        for message in messages
+        if len(message) != 2 or type(message.get("content")) is not str or message.get("role") == "developer"
+    ]
 
 
 def merge_system_messages(messages: Messages, ctx: Context) -> Messages:

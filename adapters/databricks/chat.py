@@ -13,6 +13,7 @@ from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.changes import Weight
 from dragoman.adapters.chat.called import chat_called
 from dragoman.adapters.chat.messages import (
+    are_plain,
     convert_messages,
     convert_refusals,
     join_text_parts,
@@ -61,6 +62,8 @@ def _make_call(body: JsonObject, ctx: Context) -> Call:
 
 def _convert_messages(messages: list[JsonObject], ctx: Context) -> list[JsonObject]:
     messages = order_tool_results(merge_system_messages(messages, ctx), ctx)
+    if are_plain(messages):
+        return messages
     messages = join_text_parts(convert_refusals(rename_developer_role(messages, ctx), ctx), ctx)
     return convert_messages(
         messages, _is_from_earlier_reply, lambda message, path: _convert_message(message, path, ctx)

@@ -50,7 +50,7 @@ class Pipeline:
     """The request half of one exchange. `route` says which dialect and protocol the client speaks, `call` has its
     method, path, query and headers; its body is empty."""
 
-    __slots__ = ("_clock", "_conversation", "_ctx", "_has_store", "_new_id", "_receipt", "_report", "route")
+    __slots__ = ("_conversation", "_ctx", "_has_store", "_receipt", "_report", "route")
 
     def __init__(
         self,
@@ -65,9 +65,7 @@ class Pipeline:
         """`has_store`: the caller can save and recall responses. `clock` gives seconds since 1970."""
         self.route = route
         self._receipt = Receipt()
-        self._clock = clock
-        self._new_id = new_id
-        self._ctx = self._create_context(call, {})
+        self._ctx = Context(route.profile, call, self._receipt, _NO_TARGET, {}, clock, new_id)
         self._has_store = has_store
         self._conversation: Conversation | None = None
         self._report = report_defect
@@ -108,13 +106,16 @@ class Pipeline:
 
     def receive_object(self, body: JsonObject, task: Callable[[str], str | None] = _no_task) -> JsonObject:
         """As `receive`, for a body that is parsed already."""
-        method, path, _, query, headers = self._ctx.call
+        client, receipt = self._ctx, self._receipt
+        method, path, _, query, headers = client.call
         call = Call(method, path, body, query, headers)
         self.route = route = self.route.resolve(call, task)
-        ctx = self._ctx = self._create_context(call, {})
-        hub = route.served.read_request(call, ctx)
-        self._ctx = self._create_context(
-            call, hub, request_validator(route.dialect.name, route.protocol, route.profile)
+        profile = route.profile
+        self._ctx = Context(profile, call, receipt, _NO_TARGET, {}, client.clock, client.new_id)
+        hub = route.served.read_request(call, self._ctx)
+        accepted_by = request_validator(route.dialect.name, route.protocol, profile)
+        self._ctx = Context(
+            profile, call, receipt, _NO_TARGET, hub, client.clock, client.new_id, accepted_by=accepted_by
         )
         return hub
 
@@ -146,10 +147,6 @@ class Pipeline:
         attempt = self._create_attempt(plan)
         attempt.expect_reply()
         return attempt
-
-    def _create_context(self, call: Call, request: JsonObject, accepted_by: object = None) -> Context:
-        profile, receipt, clock, new_id = self.route.profile, self._receipt, self._clock, self._new_id
-        return Context(profile, call, receipt, _NO_TARGET, request, clock, new_id, accepted_by=accepted_by)
 
     def _create_attempt(self, plan: TargetPlan) -> Attempt:
         guard = UnexpectedErrorGuard(plan.provider, self._report)

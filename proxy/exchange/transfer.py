@@ -95,7 +95,7 @@ class Transfer:
                 output = attempt.resume(call)
                 further = await self._handle(output)
             if not attempt.answer.has_begun and response.is_at_end and attempt.is_reading(call):
-                further = await self._handle(attempt.close(call))
+                return await self._handle(attempt.close(call))
         return further
 
     async def _handle(self, output: Output) -> tuple[PlannedCall, ...]:

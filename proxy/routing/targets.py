@@ -29,17 +29,17 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        return f"{self.provider.name}/{self.target.model}"
+        return f"{self.provider.name}/{self.plan.target.model}"
 
     def adapt(self, model: str, extra: ExtraParameters | None) -> Candidate:
         """The candidate for one request: with the upstream's name of the model, and the client's policy on extra
         parameters if it sends one."""
-        target = self.target
+        given = target = self.plan.target
         if extra is not None and extra != target.policy.extra_parameters:
             target = replace(target, policy=replace(target.policy, extra_parameters=extra))
         if model != target.model:
             target = replace(target, model=model)
-        return self if target is self.target else replace(self, plan=self.plan.with_target(target))
+        return self if target is given else replace(self, plan=self.plan.with_target(target))
 
 
 def create_candidate(
