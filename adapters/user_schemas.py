@@ -23,8 +23,9 @@ def check_user_schemas(body: JsonObject) -> None:
 
     Raises Fault `invalid_request` with the path of the schema; the message has the place inside it.
     """
-    for i, tool in _list_objects(body, "tools"):
-        _check(tool, ("tools", i), ("function", "parameters"), _PARAMETERS)
+    if _may_exceed_limits(body.get("tools")):
+        for i, tool in _list_objects(body, "tools"):
+            _check(tool, ("tools", i), ("function", "parameters"), _PARAMETERS)
     for i, function in _list_objects(body, "functions"):
         _check(function, ("functions", i), ("parameters",), _PARAMETERS)
     _check(body, (), ("response_format", "json_schema", "schema"), _FORMAT)
@@ -35,7 +36,8 @@ def check_responses_schemas(body: JsonObject) -> None:
 
     Its tools and formats are flat, or nested as in chat; namespaces hold tools, and the input may add some.
     """
-    _check_tools(body, ())
+    if _may_exceed_limits(body.get("tools")):
+        _check_tools(body, ())
     for i, item in _list_objects(body, "input"):
         if item.get("type") == "additional_tools":
             _check_tools(item, ("input", i))
@@ -74,9 +76,23 @@ def _check(holder: JsonObject, above: Path, below: Path, code: str) -> None:
     raise Fault("invalid_request", text, path, found.value, code=code)
 
 
+def _may_exceed_limits(tools: Any) -> bool:
+    """False if no schema in these tools can break a rule: together they are small, and no key has a rule."""
+    if not tools:
+        return False
+    _, nodes, depth, keys = _limits(load_validator("hub/chat.user_schema"))
+    try:
+        text = orjson.dumps(tools)
+    except TypeError:
+        return True  # nested too deeply
+    if len(text) > nodes or text.count(b"{") + text.count(b"[") > depth:
+        return True
+    return any(key in text for key in keys)
+
+
 def _find_exceeded_limit(schema: Any, rules: Validator) -> str | None:
     """Describe the limit of the schema file that is exceeded; None if none is. A small schema is not walked."""
-    size, nodes, depth = _limits(rules)
+    size, nodes, depth, _ = _limits(rules)
     try:
         text = orjson.dumps(schema)
     except TypeError:
@@ -89,8 +105,11 @@ def _find_exceeded_limit(schema: Any, rules: Validator) -> str | None:
 
 
 @cache
-def _limits(rules: Validator) -> tuple[int, int, int]:
-    return rules.schema["x-max-bytes"], rules.schema["x-max-nodes"], rules.schema["x-max-depth"]
+def _limits(rules: Validator) -> tuple[int, int, int, list[bytes]]:
+    """The largest size in bytes, number of values and depth, and the keys that have rules, as JSON."""
+    schema = rules.schema
+    keys = [orjson.dumps(key) for key in schema["$defs"]["value"]["properties"]]
+    return schema["x-max-bytes"], schema["x-max-nodes"], schema["x-max-depth"], keys
 
 
 def _walk(schema: Any, nodes: int, depth: int) -> str | None:

@@ -67,6 +67,8 @@ def _normalize(body: JsonObject, choices: list[JsonObject], ctx: Context, normal
 
 
 def _set_envelope(body: JsonObject, envelope: JsonObject, ctx: Context) -> None:
+    if body.items() >= envelope.items() and type(body["created"]) is int:
+        return
     for name in ENVELOPE:
         given = body.get(name)
         if given == envelope[name] and type(given) is type(envelope[name]):

@@ -99,9 +99,13 @@ class UsageTally:
 
 
 def _is_hub_form(usage: JsonObject) -> bool:
-    complete = all(type(count := usage.get(name)) is int and count >= 0 for name in _COUNTS)
+    prompt, completion, total = map(usage.get, _COUNTS)
     return (
-        complete and "reasoning_tokens" not in usage and None not in usage.values() and not _list_invalid_details(usage)
+        type(prompt) is type(completion) is type(total) is int
+        and min(prompt, completion, total) >= 0
+        and "reasoning_tokens" not in usage
+        and None not in usage.values()
+        and not _list_invalid_details(usage)
     )
 
 

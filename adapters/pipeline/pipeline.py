@@ -110,13 +110,10 @@ class Pipeline:
         method, path, _, query, headers = client.call
         call = Call(method, path, body, query, headers)
         self.route = route = self.route.resolve(call, task)
-        profile = route.profile
-        self._ctx = Context(profile, call, receipt, _NO_TARGET, {}, client.clock, client.new_id)
-        hub = route.served.read_request(call, self._ctx)
-        accepted_by = request_validator(route.dialect.name, route.protocol, profile)
-        self._ctx = Context(
-            profile, call, receipt, _NO_TARGET, hub, client.clock, client.new_id, accepted_by=accepted_by
-        )
+        hub = route.served.read_request(call, client)
+        validator = request_validator(route.dialect.name, route.protocol, route.profile)
+        clock, new_id = client.clock, client.new_id
+        self._ctx = Context(route.profile, call, receipt, _NO_TARGET, hub, clock, new_id, accepted_by=validator)
         return hub
 
     def start_conversation(self) -> Recall | None:

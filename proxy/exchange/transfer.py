@@ -79,7 +79,8 @@ class Transfer:
         """Feed one reply to the attempt until the attempt has read all that it needs."""
         attempt, deadline = self._attempt, self._ctx.deadline
         inter_token = self._candidate.provider.timeouts.inter_token
-        further = await self._handle(attempt.start_reply(call, response.status, response.headers))
+        output = attempt.start_reply(call, response.status, response.headers)
+        further = output.calls if output is NOTHING else await self._handle(output)
         while attempt.is_reading(call):
             if attempt.answer.has_begun:
                 deadline.enter_phase("inter_token", inter_token)

@@ -14,7 +14,7 @@ __all__ = ["ExchangeRecord", "Outcome"]
 Outcome = Literal["ok", "fault", "client_left"]
 
 _OPTIONAL = ("key", "model", "target", "status", "upstream_status", "first_token_ms")
-_USAGE = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "total_tokens")
+_USAGE = frozenset({"prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "total_tokens"})
 _MAX_CAUSE = 300  # characters
 
 
@@ -68,7 +68,7 @@ class ExchangeRecord:
         if self.receipt is not None and self.receipt.violations:
             line["violations"] = self.receipt.violations
         if self.usage:
-            line["usage"] = {name: self.usage[name] for name in _USAGE if self.usage.get(name) is not None}
+            line["usage"] = {name: count for name, count in self.usage.items() if name in _USAGE and count is not None}
         if (fault := self.fault) is not None:
             line |= {"fault": fault.code or fault.kind, "fault_kind": fault.kind, "message": fault.message}
         if self.cause is not None:
