@@ -11,10 +11,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from .changes import Receipt
 
-__all__ = ["Call", "Context", "Headers", "JsonObject", "Policy", "Reply", "Target", "new_id"]
+__all__ = ["Call", "Context", "Headers", "JsonObject", "MaxTokensName", "Policy", "Reply", "Target", "new_id"]
 
 JsonObject: TypeAlias = dict[str, Any]
 Headers: TypeAlias = Mapping[str, str]
+MaxTokensName: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
 
 
 def new_id(prefix: str) -> str:
@@ -60,8 +61,10 @@ class Policy:
 class Target:
     """The upstream that a request goes to, as far as an adapter needs to know it.
 
-    `model` is the name that the upstream gives the model. `lacks` names hub fields that it does not support, `limits`
-    maps field names to their largest values. `kind` is the kind of a Databricks endpoint, `api_version` and
+    `model` is the name that the upstream gives the model. `lacks` names fields that it does not support, `takes` fields
+    that it accepts although its dialect's schema does not; both mean the names that the client's hub request has and
+    the names that are sent. `max_tokens_name` is its name for the limit on tokens; None means that the dialect decides.
+    `limits` maps field names to their largest values. `kind` is the kind of a Databricks endpoint, `api_version` and
     `deployment` are Azure's. `address` names one of the dialect's other forms of address; None means the usual form.
     `summarizes_reasoning` is true if replies hold a summary of the model's reasoning instead of the reasoning itself.
     """
@@ -70,6 +73,8 @@ class Target:
     profile: str = "actual"
     policy: Policy = Policy()
     lacks: frozenset[str] = frozenset()
+    takes: frozenset[str] = frozenset()
+    max_tokens_name: MaxTokensName | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     kind: str | None = None
     api_version: str | None = None

@@ -58,18 +58,34 @@ _ROUNDS = 4
 _STEPS = {"minimum": 0, "maximum": 0, "exclusiveMinimum": 1, "exclusiveMaximum": -1}
 
 
-def fit(body: JsonObject, validator: Validator, ctx: Context, extras: Extras = "keep", hub: str = HUB_CHAT) -> None:
+def fit(
+    body: JsonObject,
+    validator: Validator,
+    ctx: Context,
+    extras: Extras = "keep",
+    hub: str = HUB_CHAT,
+    named: str | None = None,
+) -> None:
     """Alter `body` until the validator accepts it: drop, clamp or refuse what it does not accept.
 
     `body` is the writer's own copy; nested values are copied, never altered. `hub` names the hub schema of the body's
-    protocol. Raises Fault `unsupported_parameter` or `extra_parameter`, with a path in the form being written.
+    protocol. Fields that the target is configured to take are sent as they are. So is the field `named` if the schema
+    does not have it: its name depends on the target's model. Raises Fault `unsupported_parameter` or `extra_parameter`,
+    with a path in the form being written.
     """
+    takes = ctx.target.takes if named is None or named in validator.known else ctx.target.takes | {named}
+    taken = {name: body.pop(name) for name in takes & body.keys()} if takes else None
+    _fit_rest(body, validator, ctx, extras, hub)
+    if taken:
+        _apply_limits(Edits(taken), ctx)
+        body.update(taken)
+
+
+def _fit_rest(body: JsonObject, validator: Validator, ctx: Context, extras: Extras, hub: str) -> None:
     edits = Edits(body)
     for name in [name for name in body if name not in validator.known]:
         _resolve_unknown(edits, (name,), ctx, extras, hub)
-    for name, most in ctx.target.limits.items():
-        if isinstance(body.get(name), int) and body[name] > most:
-            _resolve_range(edits, (name,), most, f"the target's limit is {most}", ctx)
+    _apply_limits(edits, ctx)
     if ctx.accepted_by is validator and validator.accepts_again(body, ctx.call.body):
         return
     for _ in range(_ROUNDS):
@@ -88,8 +104,14 @@ def fit(body: JsonObject, validator: Validator, ctx: Context, extras: Extras = "
         raise _rejection(violation)
 
 
+def _apply_limits(edits: Edits, ctx: Context) -> None:
+    for name, most in ctx.target.limits.items():
+        if isinstance(edits.body.get(name), int) and edits.body[name] > most:
+            _resolve_range(edits, (name,), most, f"the target's limit is {most}", ctx)
+
+
 def drop_lacking(body: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> None:
-    """Drop the hub fields that the target is configured to lack. Raises Fault if the policy refuses that."""
+    """Drop the fields of the body that the target is configured to lack. Raises Fault if the policy refuses that."""
     lacks = ctx.target.lacks
     for name in [name for name in body if name in lacks] if lacks else ():
         drop_or_reject(body, (name,), ctx, "the target is configured without it", hub)

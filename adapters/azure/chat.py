@@ -9,8 +9,9 @@ from __future__ import annotations
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.called import chat_called
 from dragoman.adapters.chat.messages import convert_refusals, join_text_parts, rename_developer_role
-from dragoman.adapters.common.parameters import clamp_effort, rename_token_limit
+from dragoman.adapters.common.parameters import clamp_effort
 from dragoman.adapters.common.reply_rules import ReplyRules
+from dragoman.adapters.common.token_limits import TokenLimitRule
 from dragoman.adapters.validation import load_validator
 
 from .calls import DEFAULT_API_VERSION, choose_extras, create_call_maker
@@ -24,7 +25,6 @@ REPLY_RULES = ReplyRules("azure", words=WORDS)
 
 
 def _rewrite(body: JsonObject, ctx: Context) -> None:
-    rename_token_limit(body, ctx)
     clamp_effort(body, load_validator("azure/chat.request", ctx.profile), ctx)
     if isinstance(body.get("stop"), str):
         ctx.receipt.record_conversion(("stop",), "a list of one", after=("stop", 0))
@@ -33,12 +33,14 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
     if (ctx.target.api_version or DEFAULT_API_VERSION) < _DEVELOPER_SINCE:
         body["messages"] = rename_developer_role(body["messages"], ctx)
     body["messages"] = join_text_parts(convert_refusals(body["messages"], ctx), ctx)
-    if "stream_options" not in ctx.call.body and body.pop("stream_options", None):
+    asked = "stream_options" in ctx.call.body or "stream_options" in ctx.target.takes
+    if not asked and body.pop("stream_options", None):
         ctx.receipt.record_drop(("stream_options",), "the client did not ask for it", "form")
 
 
 CALLED = chat_called(
     REPLY_RULES,
+    token_limit=TokenLimitRule(by_family=True),
     rewrite=_rewrite,
     extras=choose_extras,
     make_call=create_call_maker("/chat/completions", "azure/chat.request"),

@@ -7,6 +7,7 @@ from typing import Unpack
 from dragoman.adapters.call import Context, JsonObject, Reply
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.request_writer import RequestOptions, request_writer
+from dragoman.adapters.common.token_limits import TokenLimitRule
 from dragoman.adapters.dialect import Called
 from dragoman.adapters.fit import HUB_CHAT
 
@@ -18,8 +19,8 @@ __all__ = ["chat_called"]
 def chat_called(rules: ReplyRules, **options: Unpack[RequestOptions]) -> Called:
     """The verbs toward a provider that speaks chat.
 
-    Requests are fitted to the schema `<dialect>/chat.request`. Their path is `/chat/completions` unless the options
-    name another.
+    Requests are fitted to the schema `<dialect>/chat.request`. Unless the options say otherwise, their path is
+    `/chat/completions`, and the limit on tokens keeps its name.
     """
 
     def read_reply(reply: Reply, ctx: Context) -> JsonObject:
@@ -29,5 +30,6 @@ def chat_called(rules: ReplyRules, **options: Unpack[RequestOptions]) -> Called:
         return ChatStreamReader(rules, ctx)
 
     options.setdefault("path", "/chat/completions")
+    options.setdefault("token_limit", TokenLimitRule(default=None))
     write_request = request_writer(f"{rules.dialect}/chat.request", HUB_CHAT, **options)
     return Called(write_request, read_reply, read_stream, rules.read_fault)

@@ -8,7 +8,7 @@ from dragoman.adapters.fit import HUB_CHAT, drop_lacking, hub_annotations
 from dragoman.adapters.paths import lookup
 from dragoman.adapters.validation import Validator
 
-__all__ = ["clamp_effort", "copy_request", "drop_stream_options", "rename_token_limit", "wants_usage"]
+__all__ = ["clamp_effort", "copy_request", "drop_stream_options", "wants_usage"]
 
 
 def copy_request(request: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> JsonObject:
@@ -21,20 +21,9 @@ def copy_request(request: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> Json
     return body
 
 
-def rename_token_limit(body: JsonObject, ctx: Context) -> None:
-    """Rename `max_completion_tokens` to `max_tokens`, for targets that only know the older name."""
-    if "max_completion_tokens" not in body:
-        return
-    if "max_tokens" in body:
-        ctx.receipt.record_drop(("max_tokens",), "max_completion_tokens replaces it", "form")
-        remove(body, ("max_tokens",))
-    ctx.receipt.record_rename(("max_completion_tokens",), ("max_tokens",), "the target's name for it")
-    body["max_tokens"] = body.pop("max_completion_tokens")
-
-
 def drop_stream_options(body: JsonObject, ctx: Context) -> None:
     """Drop `stream_options`, for providers that always report usage in streams; the reader normalizes it."""
-    if "stream_options" in body:
+    if "stream_options" in body and "stream_options" not in ctx.target.takes:
         ctx.receipt.record_drop(("stream_options",), "dragoman sends the usage itself", "form")
         remove(body, ("stream_options",))
 
@@ -59,7 +48,7 @@ def clamp_effort(
     """
     effort = lookup(body, path)
     levels = _levels(_rule(validator.schema, path))
-    if effort is None or not levels or effort in levels:
+    if effort is None or not levels or effort in levels or path[0] in ctx.target.takes:
         return
     ladder = _levels(hub_annotations(hub)[path])
     if effort == "none" or effort not in ladder:

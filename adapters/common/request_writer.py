@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import TypeAlias, TypedDict, Unpack
 
 from dragoman.adapters.call import Call, Context, JsonObject
-from dragoman.adapters.fit import Extras, fit
+from dragoman.adapters.fit import Extras, drop_lacking, fit
 from dragoman.adapters.validation import load_validator
 
 from .parameters import copy_request
+from .token_limits import TokenLimitRule, rename_token_limit
 
 __all__ = ["RequestOptions", "Rewrite", "request_writer"]
 
@@ -20,13 +21,15 @@ Rewrite: TypeAlias = Callable[[JsonObject, Context], None]
 class RequestOptions(TypedDict, total=False):
     """How a dialect's requests differ from the hub's. All keys are optional.
 
-    `path` is appended to the provider's base address. `rewrite` alters the body before it is fitted to the dialect's
-    schema. `extras` decides what happens to extra parameters, for all requests or for each. `names_model` is false if
-    the address names the target's model, so that the body keeps the model of the hub request. `make_call` makes the
-    call from the fitted body; without it, the call is a POST of the body to `path`.
+    `path` is appended to the provider's base address. `token_limit` decides the name of a chat request's limit on
+    tokens. `rewrite` alters the body before it is fitted to the dialect's schema. `extras` decides what happens to
+    extra parameters, for all requests or for each. `names_model` is false if the address names the target's model, so
+    that the body keeps the model of the hub request. `make_call` makes the call from the fitted body; without it, the
+    call is a POST of the body to `path`.
     """
 
     path: str
+    token_limit: TokenLimitRule
     rewrite: Rewrite
     extras: Extras | Callable[[Context], Extras]
     names_model: bool
@@ -37,14 +40,17 @@ def request_writer(schema: str, hub: str, **options: Unpack[RequestOptions]) -> 
     """Make the `write_request` of a dialect; `schema` and `hub` name the dialect's and the hub's request schemas."""
     path, rewrite, extras = options.get("path", ""), options.get("rewrite"), options.get("extras", "keep")
     names_model, make_call = options.get("names_model", True), options.get("make_call")
+    token_limit = options.get("token_limit")
 
     def write_request(request: JsonObject, ctx: Context) -> Call:
         body = copy_request(request, ctx, hub)
         if names_model:
             body["model"] = ctx.target.model
+        limit = None if token_limit is None else rename_token_limit(body, ctx, token_limit)
         if rewrite is not None:
             rewrite(body, ctx)
-        fit(body, load_validator(schema, ctx.profile), ctx, extras(ctx) if callable(extras) else extras, hub)
+        drop_lacking(body, ctx, hub)
+        fit(body, load_validator(schema, ctx.profile), ctx, extras(ctx) if callable(extras) else extras, hub, limit)
         return Call("POST", path, body) if make_call is None else make_call(body, ctx)
 
     return write_request

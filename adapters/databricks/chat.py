@@ -21,8 +21,9 @@ from dragoman.adapters.chat.messages import (
     order_tool_results,
     rename_developer_role,
 )
-from dragoman.adapters.common.parameters import clamp_effort, drop_stream_options, rename_token_limit
+from dragoman.adapters.common.parameters import clamp_effort, drop_stream_options
 from dragoman.adapters.common.reply_rules import ReplyRules
+from dragoman.adapters.common.token_limits import TokenLimitRule
 from dragoman.adapters.edits import remove, replace
 from dragoman.adapters.fit import drop_or_reject
 from dragoman.adapters.paths import Path
@@ -46,10 +47,9 @@ _NO_PARAMETERS = {"type": "object", "properties": {}}
 
 def _rewrite(body: JsonObject, ctx: Context) -> None:
     remove_model(body, ctx)
-    rename_token_limit(body, ctx)
     drop_stream_options(body, ctx)
     clamp_effort(body, load_validator("databricks/chat.request", ctx.profile), ctx)
-    if "n" in body and ctx.target.kind != "provisioned-throughput":
+    if "n" in body and ctx.target.kind != "provisioned-throughput" and "n" not in ctx.target.takes:
         drop_or_reject(body, ("n",), ctx, "only provisioned throughput endpoints accept it")
     body["messages"] = _convert_messages(body["messages"], ctx)
     _write_tools(body, ctx)
@@ -125,4 +125,11 @@ def _write_function(body: JsonObject, function: JsonObject, path: Path, ctx: Con
         remove(body, (*path, "strict"))
 
 
-CALLED = chat_called(REPLY_RULES, rewrite=_rewrite, extras="drop", names_model=False, make_call=_make_call)
+CALLED = chat_called(
+    REPLY_RULES,
+    token_limit=TokenLimitRule(),
+    rewrite=_rewrite,
+    extras="drop",
+    names_model=False,
+    make_call=_make_call,
+)

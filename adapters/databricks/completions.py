@@ -62,7 +62,7 @@ def _make_call(body: JsonObject, ctx: Context) -> Call:
 
 
 def _drop_if_unsupported(body: JsonObject, name: str, ctx: Context, supported: bool, why: str) -> None:
-    if name in body and not supported:
+    if name in body and not supported and name not in ctx.target.takes:
         drop_or_reject(body, (name,), ctx, why, HUB_COMPLETIONS)
 
 

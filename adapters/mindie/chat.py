@@ -12,8 +12,9 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.changes import Weight
 from dragoman.adapters.chat.called import chat_called
 from dragoman.adapters.chat.messages import convert_refusals, join_text_parts, rename_developer_role
-from dragoman.adapters.common.parameters import drop_stream_options, rename_token_limit
+from dragoman.adapters.common.parameters import drop_stream_options
 from dragoman.adapters.common.reply_rules import ReplyRules
+from dragoman.adapters.common.token_limits import TokenLimitRule
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import load_validator
 
@@ -59,7 +60,6 @@ REPLY_RULES = ReplyRules(
 
 
 def _rewrite(body: JsonObject, ctx: Context) -> None:
-    rename_token_limit(body, ctx)
     drop_stream_options(body, ctx)
     if "chat_template_kwargs" in load_validator("mindie/chat.request", ctx.profile).known:
         _write_thinking(body, ctx)
@@ -69,7 +69,7 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
 def _write_thinking(body: JsonObject, ctx: Context) -> None:
     """Turn reasoning effort into thinking or not thinking, unless the client set that itself."""
     effort, given = body.get("reasoning_effort"), body.get("chat_template_kwargs") or {}
-    if effort is None or not isinstance(given, dict):
+    if effort is None or not isinstance(given, dict) or "reasoning_effort" in ctx.target.takes:
         return
     del body["reasoning_effort"]
     after = ("chat_template_kwargs", "enable_thinking")
@@ -78,4 +78,4 @@ def _write_thinking(body: JsonObject, ctx: Context) -> None:
     body["chat_template_kwargs"] = {"enable_thinking": effort != "none", **given}
 
 
-CALLED = chat_called(REPLY_RULES, rewrite=_rewrite, path="/v1/chat/completions")
+CALLED = chat_called(REPLY_RULES, token_limit=TokenLimitRule(), rewrite=_rewrite, path="/v1/chat/completions")

@@ -7,9 +7,11 @@ from dragoman.adapters.chat.called import chat_called
 from dragoman.adapters.chat.requests import check_request
 from dragoman.adapters.chat.writer import ChatStreamWriter
 from dragoman.adapters.common.reply_rules import ReplyRules
+from dragoman.adapters.common.token_limits import TokenLimitRule
 from dragoman.adapters.dialect import Served
 from dragoman.adapters.validation import load_validator
 
+from .azure_addresses import FORM
 from .faults import write_fault
 
 __all__ = ["CALLED", "SERVED"]
@@ -32,4 +34,8 @@ def write_stream(ctx: Context) -> ChatStreamWriter:
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)
-CALLED = chat_called(REPLY_RULES, extras="keep-extensions")
+CALLED = chat_called(
+    REPLY_RULES,
+    token_limit=TokenLimitRule(by_address={FORM: "max_completion_tokens"}, by_family=True, keeps_name=True),
+    extras="keep-extensions",
+)

@@ -8,6 +8,7 @@ Parameters that chat lacks follow the policy for unsupported fields (`adapters/f
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.common.parameters import copy_request
 from dragoman.adapters.completions.requests import drop_idle_best_of
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.fit import HUB_COMPLETIONS, drop_or_reject, resolve_extra
@@ -54,7 +55,7 @@ def prompt_to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     if not ctx.target.policy.emulate_completions:
         text = "the model's provider does not serve completions; the policy emulate_completions lets chat serve them"
         raise Fault("unsupported_parameter", text, ("model",), code="unsupported_protocol")
-    body = dict(request)
+    body = copy_request(request, ctx, HUB_COMPLETIONS)
     path, prompt = _only_prompt(body.pop("prompt", None))
     drop_idle_best_of(body, ctx)
     known = load(HUB_COMPLETIONS)["properties"]

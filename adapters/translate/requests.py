@@ -7,13 +7,15 @@ for extra parameters.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.common.parameters import copy_request
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.fit import HUB_CHAT, HUB_RESPONSES, drop_or_reject, resolve_extra
 from dragoman.adapters.paths import Path
-from dragoman.schemas import load
+from dragoman.schemas import Schema, load
 
 from .items import to_items
 from .messages import to_messages
@@ -50,8 +52,9 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
 
     `input` must already hold the items of the conversation that `previous_response_id` continues.
     """
-    left = dict(request)
-    made = _take_common(left)
+    left = copy_request(request, ctx, HUB_RESPONSES)
+    tools = list_tools(left)
+    made = _take_common(left, _SAME + _extensions_of_chat())
     instructions = left.pop("instructions", None)
     made["messages"] = to_messages(left.pop("input", None) or [], ctx)
     if instructions:
@@ -65,7 +68,7 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     _set_chat_logprobs(left, made, ctx)
     choice = left.pop("tool_choice", None)
     left.pop("tools", None)
-    if tools := list_tools(request):
+    if tools:
         made["tools"] = to_chat_tools(tools, choice, ctx)
     if choice is not None and made.get("tools"):
         made["tools"], made["tool_choice"] = to_chat_tool_choice(choice, made["tools"], ctx)
@@ -89,8 +92,8 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
 
 def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
     """Translate a chat request to Responses. Raises Fault, with the path as the client wrote it."""
-    left = dict(request)
-    made = _take_common(left)
+    left = copy_request(request, ctx, HUB_CHAT)
+    made = _take_common(left, _SAME)
     instructions, made["input"] = to_items(left.pop("messages"), ctx)
     if instructions is not None:
         made["instructions"] = instructions
@@ -116,8 +119,15 @@ def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
     return made
 
 
-def _take_common(left: JsonObject) -> JsonObject:
-    return {key: left.pop(key) for key in _SAME if left.get(key) is not None}
+def _take_common(left: JsonObject, names: tuple[str, ...]) -> JsonObject:
+    return {key: left.pop(key) for key in names if left.get(key) is not None}
+
+
+@cache
+def _extensions_of_chat() -> tuple[str, ...]:
+    """The parameters that providers of chat add to OpenAI's, as `top_k`; Responses clients send them too."""
+    hub: dict[str, Schema] = load(HUB_CHAT)["properties"]
+    return tuple(name for name, rule in hub.items() if rule.get("x-extension") and "x-dialect" not in rule)
 
 
 def _rename(left: JsonObject, made: JsonObject, before: Path, after: str, ctx: Context) -> None:

@@ -290,7 +290,14 @@ class TargetChoice(ConfigModel):
     """This target's share of the requests, relative to the other targets. A target with 0 is used only if no other is
     left."""
     lacks: list[str] = []
-    """Parameters that this target does not support."""
+    """Parameters that this target does not support, by the names that clients use or by those that are sent."""
+    takes: list[str] = []
+    """Parameters that this target accepts although its dialect's API lacks them. They are sent as they are; toward
+    Azure with the header `extra-parameters: pass-through`."""
+    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] | None = None
+    """The target's name for the limit on tokens in chat. Default: max_tokens; max_completion_tokens for OpenAI's
+    o-series and GPT-5 in the dialects openai and azure, and for Azure OpenAI; the client's own name for other servers
+    of the dialect openai."""
     deployment: HeaderValue | None = None
     """The deployment to ask for; {deployments} only."""
     policy: PolicyChoice = PolicyChoice()

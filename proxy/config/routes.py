@@ -50,12 +50,28 @@ def _check_target(document: Document, model: str, position: int) -> None:
         message = f"deployment is for the dialect {owners} only; {provider}'s is {dialect.name}"
         document.add_problem((*path, "deployment"), "wrong-dialect", message, hint="remove it", at_key=True)
     _check_strip(document, path, model)
-    fields = {field for name in names() if _HUB.fullmatch(name) for field in load(name)["properties"]}
-    for index, node in enumerate(document.items(*path, "lacks")):
-        if isinstance(node.value, str) and node.value not in fields and not node.broken:
-            hint = did_you_mean(node.value, fields)
-            message = f'there is no parameter "{node.source_text}"'
-            document.add_problem((*path, "lacks", index), "unknown-parameter", message, hint=hint)
+    _check_parameters(document, path)
+
+
+def _check_parameters(document: Document, path: tuple[str | int, ...]) -> None:
+    """Check that the parameters that a target lacks or takes exist, and do not contradict one another."""
+    known = {field for name in names() if _HUB.fullmatch(name) for field in load(name)["properties"]}
+    lacks = [node.value for node in document.items(*path, "lacks")]
+    for key in ("lacks", "takes"):
+        for index, node in enumerate(document.items(*path, key)):
+            place = (*path, key, index)
+            if not isinstance(node.value, str) or node.broken:
+                continue
+            if node.value not in known:
+                message = f'there is no parameter "{node.source_text}"'
+                document.add_problem(place, "unknown-parameter", message, hint=did_you_mean(node.value, known))
+            elif key == "takes" and node.value in lacks:
+                message, hint = f"the target lacks {node.source_text}", "remove it from lacks or from takes"
+                document.add_problem(place, "conflicting-parameters", message, hint=hint)
+    name = document.text(*path, "max_tokens_name")
+    if name is not None and name in lacks:
+        message = f"the target lacks {name}"
+        document.add_problem((*path, "max_tokens_name"), "conflicting-parameters", message, hint="remove it from lacks")
 
 
 def _check_strip(document: Document, path: tuple[str | int, ...], model: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from dragoman.adapters.call import Policy, Target
 from dragoman.adapters.extras import ExtraParameters
 from dragoman.adapters.pipeline import TargetPlan, plan_target
-from dragoman.proxy.config.models import Config, Model, PolicyChoice, TargetChoice
+from dragoman.proxy.config.models import Config, Limits, Model, PolicyChoice, TargetChoice
 from dragoman.proxy.config.names import upstream_name
 
 from .providers import ProviderState
@@ -52,7 +52,9 @@ def create_candidate(
         profile=provider.profile,
         policy=_merge_policies(config.policy, configured.policy, model.policy, choice.policy),
         lacks=frozenset(choice.lacks),
-        limits=configured.limits.model_dump(exclude_none=True),
+        takes=frozenset(choice.takes),
+        max_tokens_name=choice.max_tokens_name,
+        limits=_list_limits(configured.limits),
         kind=configured.kind,
         api_version=configured.api_version,
         deployment=choice.deployment,
@@ -60,6 +62,14 @@ def create_candidate(
         summarizes_reasoning=provider.dialect.summarizes_reasoning,
     )
     return Candidate(provider, plan_target(provider.name, provider.dialect, provider.protocols, target), choice)
+
+
+def _list_limits(limits: Limits) -> dict[str, int]:
+    """The limits by the names of fields. The limit on tokens applies to each of its names."""
+    made: dict[str, int] = limits.model_dump(exclude_none=True)
+    if limits.max_tokens is not None:
+        made |= dict.fromkeys(("max_completion_tokens", "max_output_tokens"), limits.max_tokens)
+    return made
 
 
 def _merge_policies(*choices: PolicyChoice) -> Policy:

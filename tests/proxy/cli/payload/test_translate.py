@@ -112,8 +112,8 @@ def test_receipt_and_call(run: Run) -> None:
     }
     assert result.stderr == (
         "POST /serving-endpoints/llama/invocations\n"
-        "form  moved      model: the address names the endpoint\n"
         "form  renamed    max_completion_tokens -> max_tokens: the target's name for it\n"
+        "form  moved      model: the address names the endpoint\n"
         "form  moved      messages[1] -> messages[0]: the target takes one system message, first\n"
         "loss  dropped    seed: the target's API does not have it\n"
         "loss  dropped    user: the target's API does not have it; it is advisory\n"

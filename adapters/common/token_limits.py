@@ -1,0 +1,87 @@
+"""The name of the limit on generated tokens in a chat request: `max_tokens`, or the newer `max_completion_tokens`.
+
+A target gets the first name that one of these decides:
+
+    the target's setting `max_tokens_name`
+    the name that the client wrote, if the target's setting `takes` lists it
+    the model's family, if the dialect decides by it: OpenAI's reasoning models refuse `max_tokens`
+    the name that the client wrote, if servers of the dialect differ in what they know
+    the dialect's default
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from dragoman.adapters.call import Context, JsonObject, MaxTokensName
+from dragoman.adapters.edits import remove
+
+__all__ = ["TokenLimitRule", "rename_token_limit"]
+
+_OTHER: Mapping[str, MaxTokensName] = {
+    "max_tokens": "max_completion_tokens",
+    "max_completion_tokens": "max_tokens",
+}
+
+_REASONING_MODELS = re.compile(r"(?:^|/)o\d(?![a-z0-9])|(?:^|[/._:-])gpt-(?:[5-9]|\d\d)(?![a-z0-9])", re.IGNORECASE)
+"""OpenAI's o-series and GPT-5 and later, with the prefixes and suffixes that vendors and deployments add.
+
+Source: OpenAI API reference, max_tokens ("not compatible with o-series models"); Azure AI Foundry, reasoning models.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLimitRule:
+    """How a dialect names the limit.
+
+    `default` is its name; None means that the name stays as it is. `by_address` maps other forms of address to theirs.
+    If `by_family`, models that are documented to know only one name get that. If `keeps_name`, the name that the client
+    wrote stays.
+    """
+
+    default: MaxTokensName | None = "max_tokens"
+    by_address: Mapping[str | None, MaxTokensName] = field(default_factory=dict)
+    by_family: bool = False
+    keeps_name: bool = False
+
+
+def rename_token_limit(body: JsonObject, ctx: Context, rule: TokenLimitRule) -> str | None:
+    """Rename the limit in the writer's own copy of a chat request. Return its name, None if there is no limit.
+
+    If the body has both names, the newer one counts.
+    """
+    given = next((name for name in ("max_completion_tokens", "max_tokens") if name in body), None)
+    if given is None:
+        return None
+    name = _choose_name(given, ctx, rule)
+    if _OTHER[given] in body:
+        ctx.receipt.record_drop((_OTHER[given],), f"{given} replaces it", "form")
+        remove(body, (_OTHER[given],))
+    if name != given and body[given] is None:
+        ctx.receipt.record_drop((given,), "null means no limit", "form")
+        del body[given]
+    elif name != given:
+        ctx.receipt.record_rename((given,), (name,), "the target's name for it")
+        body[name] = body.pop(given)
+    return name
+
+
+def _choose_name(given: str, ctx: Context, rule: TokenLimitRule) -> str:
+    target = ctx.target
+    if target.max_tokens_name is not None:
+        return target.max_tokens_name
+    if given in target.takes:
+        return given
+    if rule.by_family and _is_reasoning_model(target.model):
+        return "max_completion_tokens"
+    if rule.keeps_name and given in ctx.call.body:
+        return given
+    return rule.by_address.get(target.address, rule.default) or given
+
+
+@lru_cache(maxsize=256)
+def _is_reasoning_model(model: str) -> bool:
+    return _REASONING_MODELS.search(model) is not None
