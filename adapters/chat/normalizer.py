@@ -12,6 +12,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.annotations import filter_annotations
 from dragoman.adapters.common.choice_normalizer import ChoiceNormalizer
 from dragoman.adapters.common.completeness import check_finish_reason
+from dragoman.adapters.common.finish_words import has_finished
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.reply_validation import invalid_reply
 from dragoman.adapters.common.stream_changes import ChangeRecorder
@@ -74,6 +75,12 @@ class ChatNormalizer(ChoiceNormalizer):
         if "tool_calls" in delta:
             same &= self._set_call_pieces(delta, state)
         return self._finish_piece(body, choice, delta, state) and same
+
+    @staticmethod
+    def has_content(choice: JsonObject) -> bool:
+        """Whether the delta holds a text, a call or anything else but the role."""
+        delta = choice.get("delta")
+        return isinstance(delta, dict) and _holds_text(delta)
 
     def is_only_text(self, choice: JsonObject) -> bool:
         """Whether the delta has only `content`, and no finish reason comes with it."""
@@ -166,7 +173,7 @@ class ChatNormalizer(ChoiceNormalizer):
 
     def _finish_piece(self, body: JsonObject, choice: JsonObject, delta: JsonObject, state: _Choice) -> bool:
         native = choice.get("finish_reason")
-        if not native:
+        if not has_finished(native):
             same = native is None and "finish_reason" in choice
             choice["finish_reason"] = None
             return same

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.counts import is_time
+from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
 
 from .reply_rules import ReplyRules
@@ -53,6 +54,11 @@ class ChoiceNormalizer(ABC):
         Raises Fault if the choice cannot be normalized, or its finish reason reports a failure.
         """
 
+    @staticmethod
+    @abstractmethod
+    def has_content(choice: JsonObject) -> bool:
+        """Whether a piece holds anything but a role and a finish reason; it need not be normalized."""
+
     @abstractmethod
     def is_only_text(self, choice: JsonObject) -> bool:
         """Whether a normalized piece holds only text, so that the next piece differs from it only in its text."""
@@ -79,13 +85,23 @@ class ChoiceNormalizer(ABC):
     def set_finish_reason(self, body: JsonObject, choice: JsonObject, path: Path, *, called: bool = False) -> str:
         """Replace the provider's finish reason with the hub's, and return it; `called`: the choice has tool calls.
 
-        Raises Fault if the finish reason reports a failure.
+        Raises Fault if the finish reason reports a failure, or if nobody knows it and the policy is `strict`.
         """
         native = choice["finish_reason"]
         word = self._rules.finish_reason(body, choice, self._ctx)
+        path = (*path, "finish_reason")
+        if word is None:
+            self._report_unknown(str(native), path)
+            word = "stop"
         if word == "stop" and called:
             word = "tool_calls"
         if word != native:
             choice.update(finish_reason=word, native_finish_reason=native)
-            self._changes.record_conversion((*path, "finish_reason"), f"finish reason {native!r} reads {word!r}")
+            self._changes.record_conversion(path, f"finish reason {native!r} reads {word!r}")
         return word
+
+    def _report_unknown(self, native: str, path: Path) -> None:
+        if self._ctx.target.policy.replies == "strict":
+            text = f"the provider ended the answer with an unknown finish reason: {native[:100]!r}"
+            raise Fault("upstream_invalid_response", text, code="upstream_invalid_finish_reason", provider_code=native)
+        self._changes.record_conversion(path, f"nobody knows what the finish reason {native[:100]!r} means", "loss")

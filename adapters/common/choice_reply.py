@@ -27,13 +27,18 @@ def read_choices(reply: Reply, rules: ReplyRules, ctx: Context, protocol: type[C
     body, mode = reply.body, ctx.target.policy.replies
     if reports_error(body):
         raise read_error_object(body, reply.status, rules.words)
+    choices = _list_choices(body)
+    for choice in choices:
+        failure = rules.find_failure(body, choice, ctx)
+        if failure is not None:
+            raise failure
     if mode in ("strict", "report"):
         validate_natively(body, load_validator(f"{rules.dialect}/{protocol.protocol}.reply", ctx.profile), ctx)
-    choices = _list_choices(body)
     if mode in ("off", "report"):
         for choice in choices:
             check_finish_reason(choice)
-            rules.finish_reason(body, choice, ctx)
+            if rules.finish_reason(body, choice, ctx) is None:
+                ctx.receipt.violations += 1
         return body
     _normalize(body, choices, ctx, protocol(rules, ctx, ctx.receipt))
     hub = load_validator(f"hub/{protocol.protocol}.reply")

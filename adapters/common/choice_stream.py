@@ -88,6 +88,13 @@ class ChoiceStreamReader(StreamReaderBase):
     # Handlers
 
     def _handle_chunk(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+        failure = self._normalizer.take_failure(body)
+        if failure is None:
+            return self._read_chunk(body, raw)
+        says_more = any(self.protocol.has_content(choice) for choice in body["choices"])
+        return (self._read_chunk(body, None) if says_more else []) + self._fail(failure)
+
+    def _read_chunk(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         if self._validates_natively and not self._native.accepts(body):
             self._record_violation(body)
         normalizer = self._normalizer

@@ -16,6 +16,7 @@ from dragoman.adapters.validation import Validator
 from .choice_normalizer import ENVELOPE, ChoiceNormalizer
 from .chunk_template import ChunkTemplate
 from .completeness import ChoiceCompleteness
+from .finish_words import has_finished
 from .parameters import wants_usage
 from .repair import REPAIRED, repair_event
 from .reply_rules import ReplyRules
@@ -59,13 +60,27 @@ class ChunkNormalizer:
         self._wants_usage = wants_usage(ctx.request)
         self._templates_left = _MOST_TEMPLATES
 
+    def take_failure(self, body: JsonObject) -> Fault | None:
+        """Remove the failures that choices of a chunk report, so that what else they hold can be sent before the fault.
+
+        Returns the fault of the first one, None if there is none. Raises Fault if a choice is invalid.
+        """
+        failures = []
+        for choice in _check_choices(body):
+            failure = self._rules.find_failure(body, choice, self._ctx)
+            if failure is not None:
+                failures.append(failure)
+                choice["finish_reason"] = None
+                choice.pop("error", None)
+        return failures[0] if failures else None
+
     def normalize(self, body: JsonObject) -> bool:
         """Bring a chunk with choices into hub form.
 
         Raises Fault if a finish reason reports a failure, or if the chunk cannot be normalized.
         """
         same = self._set_envelope(body)
-        for choice in _check_choices(body):
+        for choice in body["choices"]:
             if "index" not in choice:
                 choice["index"], same = 0, False
             index = choice["index"]
@@ -88,13 +103,14 @@ class ChunkNormalizer:
     def track_choices(self, body: JsonObject) -> bool:
         """Record which choices have begun and finished, for policies that leave chunks unchanged.
 
-        Raises Fault if a choice is invalid, or its finish reason reports a failure.
+        Raises Fault if a finish reason reports a failure.
         """
-        for choice in _check_choices(body):
+        for choice in body["choices"]:
             index = choice.get("index", 0)
             self._completeness.add_choice(index)
-            if choice.get("finish_reason"):
-                self._rules.finish_reason(body, choice, self._ctx)
+            if has_finished(choice.get("finish_reason")):
+                if self._rules.finish_reason(body, choice, self._ctx) is None:
+                    self._ctx.receipt.violations += 1
                 self._completeness.finish_choice(index)
         return True
 

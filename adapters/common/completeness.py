@@ -31,6 +31,8 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, End, Output
 
+from .finish_words import has_finished
+
 __all__ = [
     "ChoiceCompleteness",
     "Completeness",
@@ -125,7 +127,7 @@ class ResponseCompleteness(Completeness):
 def check_finish_reason(choice: JsonObject) -> Any:
     """Return the provider's own finish reason of a choice in a whole reply. Raises Fault if there is none."""
     native = choice.get("finish_reason")
-    if not native:
+    if not has_finished(native):
         raise _truncated("the provider's answer has no finish reason: it may be incomplete")
     return native
 

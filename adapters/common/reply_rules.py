@@ -8,7 +8,9 @@ from typing import TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject, Reply
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.native_errors import Words, read_fault
+from dragoman.adapters.native_errors import Words, read_error_object, read_fault
+
+from .finish_words import Failure, find_ending, has_finished
 
 __all__ = ["CHAT_FINISH_REASONS", "FinishRule", "ReplyRules"]
 
@@ -21,11 +23,12 @@ CHAT_FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter
 class ReplyRules:
     """How to read a dialect's replies.
 
-    `words` are the dialect's error codes, for error objects sent instead of a reply. `finish` maps its finish reasons
-    to the hub's; a rule may be a function of (body, choice, ctx), which may raise Fault. `known` are the hub's own
-    finish reasons. `empty_arguments_come_first`: a tool call's first delta may carry `{}` before the real arguments.
-    `to_hub_forms` converts an event of Responses in place, or `{"response": ...}` for a whole response, if the
-    dialect's forms differ from the hub's; it returns True if it changed anything.
+    `words` are the dialect's error codes, for error objects sent instead of a reply. `finish` has the finish reasons
+    that mean something else than in `finish_words`; a rule may be a function of (body, choice, ctx), which may raise
+    Fault. `known` are the hub's own finish reasons for the protocol. `empty_arguments_come_first`: a tool call's first
+    delta may carry `{}` before the real arguments. `to_hub_forms` converts an event of Responses in place, or
+    `{"response": ...}` for a whole response, if the dialect's forms differ from the hub's; it returns True if it
+    changed anything.
     """
 
     dialect: str
@@ -35,16 +38,31 @@ class ReplyRules:
     empty_arguments_come_first: bool = False
     to_hub_forms: Callable[[JsonObject], bool] | None = None
 
-    def finish_reason(self, body: JsonObject, choice: JsonObject, ctx: Context) -> str:
-        """The hub's finish reason for the choice's; an unknown one becomes `stop`.
+    def finish_reason(self, body: JsonObject, choice: JsonObject, ctx: Context) -> str | None:
+        """The hub's finish reason for the choice's; None if nobody knows the word.
 
-        Raises Fault if the dialect's rule says that the finish reason reports a failure.
+        A finish reason that the protocol lacks becomes `stop`. Raises Fault if it reports a failure.
         """
         native = str(choice["finish_reason"])
         rule = self.finish.get(native)
         if callable(rule):
             return rule(body, choice, ctx)
-        return rule or (native if native in self.known else "stop")
+        ending = rule or find_ending(native)
+        if isinstance(ending, Failure):
+            raise ending.to_fault(native)
+        return ending if ending is None or ending in self.known else "stop"
+
+    def find_failure(self, body: JsonObject, choice: JsonObject, ctx: Context) -> Fault | None:
+        """The fault that a choice reports by its finish reason or its key `error`; None if it reports none."""
+        error = choice.get("error")
+        if error:
+            return read_error_object({"error": error}, 200, self.words)
+        if has_finished(choice.get("finish_reason")):
+            try:
+                self.finish_reason(body, choice, ctx)
+            except Fault as fault:
+                return fault
+        return None
 
     def read_fault(self, reply: Reply, ctx: Context) -> Fault:
         """Read an error reply of the provider, in any of its forms."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.common.choice_normalizer import ChoiceNormalizer
 from dragoman.adapters.common.completeness import check_finish_reason
+from dragoman.adapters.common.finish_words import has_finished
 from dragoman.adapters.common.reply_validation import invalid_reply
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
@@ -40,10 +41,15 @@ class TextNormalizer(ChoiceNormalizer):
         path: Path = ("choices", index)
         same &= self._set_text(choice, path)
         native = choice["finish_reason"]
-        if not native:
+        if not has_finished(native):
             choice["finish_reason"] = None
             return same and native is None
         return self.set_finish_reason(body, choice, path) == native and same
+
+    @staticmethod
+    def has_content(choice: JsonObject) -> bool:
+        """Whether the text is not empty."""
+        return bool(choice.get("text"))
 
     def is_only_text(self, choice: JsonObject) -> bool:
         """Whether no finish reason comes with the text."""
@@ -58,7 +64,7 @@ class TextNormalizer(ChoiceNormalizer):
 
 
 def _fill_keys(choice: JsonObject) -> None:
-    if "text" not in choice and not choice.get("finish_reason"):
+    if "text" not in choice and not has_finished(choice.get("finish_reason")):
         message = f"the provider sent an event without text in choice {choice['index']}"
         raise Fault("upstream_invalid_response", message, code="upstream_invalid_event")
     for name, nothing in (("text", ""), ("logprobs", None), ("finish_reason", None)):

@@ -31,14 +31,12 @@ from dragoman.adapters.validation import load_validator
 
 from .endpoint import fill_stream_flag, make_invocation, remove_model
 from .faults import WORDS
-from .finish import FINISH
 
 __all__ = ["CALLED"]
 
 REPLY_RULES = ReplyRules(
     "databricks",
     words=WORDS,
-    finish=FINISH,
     empty_arguments_come_first=True,
 )
 

@@ -28,11 +28,10 @@ from dragoman.adapters.validation import load_validator
 from .choice_serializer import ChoiceSerializer
 from .endpoint import fill_stream_defaults, fill_stream_flag, make_invocation, remove_model, set_model_from_path
 from .faults import WORDS, error_event, write_fault
-from .finish import FINISH
 
 __all__ = ["CALLED", "SERVED"]
 
-REPLY_RULES = ReplyRules("databricks", words=WORDS, finish=FINISH, known=FINISH_REASONS)
+REPLY_RULES = ReplyRules("databricks", words=WORDS, known=FINISH_REASONS)
 
 
 def _rewrite(body: JsonObject, ctx: Context) -> None:

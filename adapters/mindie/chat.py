@@ -36,27 +36,7 @@ def _read_stop_sequence(body: JsonObject, choice: JsonObject, ctx: Context) -> s
     )
 
 
-def _read_invalid_flag(body: JsonObject, choice: JsonObject, ctx: Context) -> str:
-    if ctx.target.policy.replies == "strict":
-        raise Fault(
-            "upstream_invalid_response",
-            "the server ended the request with an invalid finish reason",
-            code="upstream_invalid_finish_reason",
-            provider_code=str(choice.get("finish_reason")),
-        )
-    return "stop"
-
-
-REPLY_RULES = ReplyRules(
-    "mindie",
-    words=WORDS,
-    finish={
-        "eos_token": "stop",
-        "stop_sequence": _read_stop_sequence,
-        "invalid flag": _read_invalid_flag,
-        "invalid finishReason": _read_invalid_flag,
-    },
-)
+REPLY_RULES = ReplyRules("mindie", words=WORDS, finish={"stop_sequence": _read_stop_sequence})
 
 
 def _rewrite(body: JsonObject, ctx: Context) -> None:

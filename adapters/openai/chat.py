@@ -16,7 +16,7 @@ from .faults import write_fault
 
 __all__ = ["CALLED", "SERVED"]
 
-REPLY_RULES = ReplyRules("openai", finish={"end_turn": "stop", "max_tokens": "length", "tool_use": "tool_calls"})
+REPLY_RULES = ReplyRules("openai")
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:

@@ -15,7 +15,7 @@ from .faults import write_fault
 
 __all__ = ["CALLED", "SERVED"]
 
-REPLY_RULES = ReplyRules("openai", finish={"end_turn": "stop", "max_tokens": "length"}, known=FINISH_REASONS)
+REPLY_RULES = ReplyRules("openai", known=FINISH_REASONS)
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
