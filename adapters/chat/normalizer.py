@@ -18,7 +18,8 @@ from dragoman.adapters.common.reply_validation import invalid_reply
 from dragoman.adapters.common.stream_changes import ChangeRecorder
 from dragoman.adapters.paths import Path
 
-from .content import flatten_content, rename_reasoning
+from .content import flatten_content, read_details, rename_reasoning
+from .reasoning import ReasoningBlocks
 from .tool_calls import ToolCallNormalizer, fill_arguments, normalize_calls
 
 __all__ = ["ChatNormalizer"]
@@ -71,7 +72,7 @@ class ChatNormalizer(ChoiceNormalizer):
             delta = choice["delta"] = {}
             self._changes.record_conversion(_PIECE, "a choice without delta gets an empty one")
         same &= self._set_role(delta, state, _PIECE)
-        same &= self._set_content(delta, _PIECE)
+        same &= self._set_content(delta, _PIECE, state)
         if "tool_calls" in delta:
             same &= self._set_call_pieces(delta, state)
         return self._finish_piece(body, choice, delta, state) and same
@@ -118,14 +119,17 @@ class ChatNormalizer(ChoiceNormalizer):
         self._changes.record_fill((*path, "role"), "the role of a reply is assistant")
         return False
 
-    def _set_content(self, holder: JsonObject, path: Path) -> bool:
+    def _set_content(self, holder: JsonObject, path: Path, state: _Choice | None = None) -> bool:
         same = True
         if isinstance(holder.get("content"), list):
             same = False
             place = (*path, "content")
-            for kind in flatten_content(holder):
+            for kind in flatten_content(holder, None if state is None else state.blocks):
                 self._changes.record_drop(place, f"a chat message cannot hold content of type {kind}")
             self._changes.record_conversion(place, "content blocks become text and reasoning_content")
+        elif "reasoning_details" in holder and read_details(holder):
+            same = False
+            self._changes.record_conversion((*path, "reasoning_details"), "its text is in reasoning_content too")
         if "reasoning" in holder and rename_reasoning(holder):
             same = False
             after = (*path, "reasoning_content")
@@ -177,12 +181,13 @@ class ChatNormalizer(ChoiceNormalizer):
             same = native is None and "finish_reason" in choice
             choice["finish_reason"] = None
             return same
+        has_late_reasoning = state.blocks.finish(delta)
         word = self.set_finish_reason(body, choice, _PIECE[:-1], called=state.has_calls)
         leftovers = state.calls.make_missing_arguments() if word == "tool_calls" else []
         if leftovers:
             delta["tool_calls"] = [*delta.get("tool_calls", ()), *leftovers]
         self._has_finish_with_text |= _holds_text(delta)
-        return word == native and not leftovers
+        return word == native and not leftovers and not has_late_reasoning
 
 
 def _holds_text(delta: JsonObject) -> bool:
@@ -192,9 +197,10 @@ def _holds_text(delta: JsonObject) -> bool:
 class _Choice:
     """The state of one choice of a stream."""
 
-    __slots__ = ("calls", "has_calls", "has_role")
+    __slots__ = ("blocks", "calls", "has_calls", "has_role")
 
     def __init__(self, ctx: Context, rules: ReplyRules) -> None:
         self.has_role = False
         self.has_calls = False
+        self.blocks = ReasoningBlocks()
         self.calls = ToolCallNormalizer(ctx, rules.empty_arguments_come_first)

@@ -21,6 +21,7 @@ from dragoman.adapters.chat.messages import (
     order_tool_results,
     rename_developer_role,
 )
+from dragoman.adapters.chat.reasoning import is_sealed, list_blocks
 from dragoman.adapters.common.parameters import clamp_effort, drop_stream_options
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.token_limits import TokenLimitRule
@@ -31,6 +32,7 @@ from dragoman.adapters.validation import load_validator
 
 from .endpoint import fill_stream_flag, make_invocation, remove_model
 from .faults import WORDS
+from .reasoning_block import REASONING_KEYS, make_reasoning_block
 
 __all__ = ["CALLED"]
 
@@ -69,30 +71,31 @@ def _convert_messages(messages: list[JsonObject], ctx: Context) -> list[JsonObje
 
 
 def _is_from_earlier_reply(message: JsonObject) -> bool:
-    return "tool_calls" in message or "reasoning_signature" in message
+    return "tool_calls" in message or "reasoning_signature" in message or "reasoning_details" in message
 
 
 def _convert_message(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
     if message.get("tool_calls") and message.get("content") in (None, "") and "content" in message:
         ctx.receipt.record_drop((*path, "content"), "it is empty, and the message has tool calls", "form")
         message = {key: value for key, value in message.items() if key != "content"}
-    if message.get("reasoning_signature") and ctx.profile == "actual":
+    if ctx.profile == "actual" and _is_signed(message):
         message = _move_reasoning_into_content(message, path, ctx)
     return message
 
 
+def _is_signed(message: JsonObject) -> bool:
+    return any(is_sealed(block) or block.get("signature") for block in list_blocks(message))
+
+
 def _move_reasoning_into_content(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
     """Return the message with its signed reasoning in the content, where the model's provider verifies it."""
-    message = dict(message)
-    summary = {
-        "type": "summary_text",
-        "text": message.pop("reasoning_content", None) or "",
-        "signature": message.pop("reasoning_signature"),
-    }
+    thought = make_reasoning_block(message)
+    given = [name for name in REASONING_KEYS if name in message]
+    message = {key: value for key, value in message.items() if key not in given}
     content = message.get("content")
     blocks = content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
-    message["content"] = [{"type": "reasoning", "summary": [summary]}, *blocks]
-    for name in ("content", "reasoning_content", "reasoning_signature"):
+    message["content"] = [thought, *blocks]
+    for name in ("content", *given):
         ctx.receipt.record_conversion(
             (*path, name), "signed reasoning is a part of the content", after=(*path, "content")
         )

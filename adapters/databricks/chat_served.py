@@ -27,6 +27,7 @@ from dragoman.adapters.validation import load_validator
 
 from .endpoint import fill_stream_defaults, set_model_from_path
 from .faults import error_event, write_fault
+from .reasoning_block import REASONING_KEYS, make_delta_block, make_reasoning_block
 
 __all__ = ["SERVED"]
 
@@ -67,7 +68,7 @@ def _write_choices(body: JsonObject, part: str, ctx: Context) -> JsonObject:
         drop_nulls(choice, "logprobs")
         move_refusal_to_content(holder, (*path, part), ctx)
         drop_empty(holder)
-        _write_reasoning(holder, (*path, part), ctx)
+        _write_reasoning(holder, part, (*path, part), ctx)
 
     body = rewrite_choices(body, part, rewrite)
     if body.get("usage"):
@@ -75,18 +76,20 @@ def _write_choices(body: JsonObject, part: str, ctx: Context) -> JsonObject:
     return body
 
 
-def _write_reasoning(holder: JsonObject, path: Path, ctx: Context) -> None:
-    text, signature = holder.pop("reasoning_content", None), holder.pop("reasoning_signature", None)
-    if not text and not signature:
+def _write_reasoning(holder: JsonObject, part: str, path: Path, ctx: Context) -> None:
+    given = [name for name in REASONING_KEYS if name in holder]
+    if not given:
+        return
+    block = make_delta_block(holder) if part == "delta" else make_reasoning_block(holder)
+    for name in given:
+        del holder[name]
+    if block is None:
         return
     if ctx.profile == "documented":
-        for name in ("reasoning_content", "reasoning_signature"):
+        for name in given:
             ctx.receipt.record_drop((*path, name), "the documented message does not have it")
         return
-    summary: JsonObject = {"type": "summary_text", "text": text or ""}
-    if signature:
-        summary["signature"] = signature
-    blocks: list[Any] = [{"type": "reasoning", "summary": [summary]}]
+    blocks: list[Any] = [block]
     if holder.get("content"):
         blocks.append({"type": "text", "text": holder["content"]})
     holder["content"] = blocks

@@ -30,8 +30,8 @@ KNOWN_NOTES = {
 EXTENSIONS = {
     "top_k", "min_p", "repetition_penalty", "stop_token_ids", "ignore_eos", "skip_special_tokens",
     "include_stop_str_in_output", "best_of", "use_beam_search", "chat_template_kwargs", "thinking", "cache_control",
-    "reasoning_content", "reasoning_signature", "native_finish_reason", "extra_fields", "citations",
-    "client_request_id", "usage_context", "extra_params", "user_security_context",
+    "reasoning_content", "reasoning_details", "reasoning_signature", "native_finish_reason", "extra_fields",
+    "citations", "client_request_id", "usage_context", "extra_params", "user_security_context",
 }  # fmt: skip
 RESPONSES_EXTENSIONS = {
     "presence_penalty", "frequency_penalty", "include_usage", "encrypted_content", "client_metadata",

@@ -48,6 +48,12 @@ SAMPLES: Mapping[str, tuple[JsonObject, Path]] = {
         _message(reasoning_content="the reasoning", reasoning_signature="signed"),
         (*_MESSAGE, "reasoning_signature"),
     ),
+    "`reasoning_details`": (
+        _message(
+            reasoning_details=[{"type": "reasoning.encrypted", "data": "the sealed reasoning", "index": 0}],
+        ),
+        (*_MESSAGE, "reasoning_details"),
+    ),
     "`tool_calls`": (_message(content=None, tool_calls=[_CALL]), (*_MESSAGE, "tool_calls")),
     "`tool_calls`, custom": (_message(content=None, tool_calls=[_CUSTOM]), (*_MESSAGE, "tool_calls")),
     "`function_call`": (_message(content=None, function_call=_CALL["function"]), (*_MESSAGE, "function_call")),

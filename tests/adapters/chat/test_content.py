@@ -18,7 +18,7 @@ def thought(*parts: JsonObject) -> JsonObject:
         ([thought({"text": "a", "signature": "S1"})], "a", "S1"),
         ([thought({"text": "a"}, {"text": "", "signature": "S1"})], "a", "S1"),
         ([{"type": "thinking", "thinking": "a", "signature": "S1"}], "a", "S1"),
-        ([thought({"text": "a"}), thought({"text": "b"})], "ab", None),
+        ([thought({"text": "a"}), thought({"text": "b"})], "a\n\nb", None),
     ],
 )
 def test_a_signature_goes_with_its_text(blocks: list[JsonValue], text: str, signature: str | None) -> None:
@@ -29,14 +29,15 @@ def test_a_signature_goes_with_its_text(blocks: list[JsonValue], text: str, sign
 
 
 @pytest.mark.parametrize(
-    "blocks",
+    ("blocks", "signatures"),
     [
-        [thought({"text": "a", "signature": "S1"}), thought({"text": "b", "signature": "S2"})],
-        [thought({"text": "a", "signature": "S1"}, {"text": "b"})],
-        [thought({"text": "a", "signature": "S1"}, {"signature": "S2"})],
+        ([thought({"text": "a", "signature": "S1"}), thought({"text": "b", "signature": "S2"})], ["S1", "S2"]),
+        ([thought({"text": "a", "signature": "S1"}, {"text": "b"})], ["S1", None]),
+        ([thought({"text": "a", "signature": "S1"}, {"signature": "S2"})], ["S1", "S2"]),
     ],
 )
-def test_of_several_texts_that_became_one_the_signatures_are_left_out(blocks: list[JsonValue]) -> None:
+def test_of_several_texts_each_keeps_its_signature(blocks: list[JsonValue], signatures: list[str | None]) -> None:
     message: JsonObject = {"content": blocks}
-    assert flatten_content(message) == ["reasoning.signature"]
-    assert message["reasoning_content"].startswith("a") and "reasoning_signature" not in message
+    assert flatten_content(message) == []
+    assert [detail.get("signature") for detail in message["reasoning_details"]] == signatures
+    assert message["reasoning_content"] == "\n\n".join(text for text in ("a", "b") if text in str(blocks))

@@ -1,0 +1,196 @@
+"""Reads reasoning in the forms of all providers: one table of blocks, and the state of a choice that has them.
+
+In the hub, `reasoning_content` is the readable text and `reasoning_signature` its signature. If a message has more than
+one block and one of them is signed or sealed, `reasoning_details` lists all of them, because a provider accepts signed
+reasoning only as it made it. Its objects have OpenRouter's form: {type: reasoning.text, text, signature} for a text,
+{type: reasoning.encrypted, data} for a block that nobody but its maker can read. If a message has `reasoning_details`,
+it is complete, and counts more than the other two keys.
+
+In a stream, the text and the signatures come in their own keys as soon as they arrive, and a block also comes in
+`reasoning_details` as soon as it is clear that there are several.
+
+Sources: Databricks, Query reasoning models; Anthropic, Extended thinking; Mistral, Reasoning; OpenRouter, Reasoning
+tokens; OpenAI, Reasoning models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from dragoman.adapters.call import JsonObject
+
+__all__ = [
+    "SEPARATOR",
+    "ReasoningBlocks",
+    "is_reasoning",
+    "is_sealed",
+    "list_blocks",
+    "read_blocks",
+    "set_reasoning",
+]
+
+SEPARATOR = "\n\n"  # between the texts of two blocks
+_TEXT, _SEALED = "reasoning.text", "reasoning.encrypted"
+
+
+class _Form(NamedTuple):
+    """The keys of a block: one of `texts` holds a text, or a list of texts and blocks; `seals` hold what is sealed."""
+
+    texts: tuple[str, ...] = ()
+    seals: tuple[str, ...] = ()
+
+
+_TEXT_PART = _Form(("text",))
+_FORMS = {
+    "reasoning": _Form(("summary", "content", "text"), ("encrypted_content",)),  # Databricks; items of Responses
+    "summary_text": _TEXT_PART,
+    "summary_encrypted_text": _Form(seals=("data",)),
+    "reasoning_text": _TEXT_PART,
+    "thinking": _Form(("thinking", "text")),  # Anthropic: a text; Mistral: a list of texts
+    "redacted_thinking": _Form(seals=("data",)),
+    _TEXT: _TEXT_PART,  # OpenRouter
+    "reasoning.summary": _Form(("summary",)),
+    _SEALED: _Form(seals=("data",)),
+}
+_FRAGMENTS = ("text",)  # parts of one text, as in Mistral's lists
+
+
+def is_reasoning(kind: Any) -> bool:
+    """Whether a part of this type holds reasoning."""
+    return kind in _FORMS if isinstance(kind, str) else False
+
+
+def is_sealed(block: JsonObject) -> bool:
+    """Whether a block has no readable text."""
+    return bool(block["type"] == _SEALED)
+
+
+def read_blocks(parts: list[Any]) -> list[JsonObject]:
+    """Read parts of a content list, or of a provider's `reasoning_details`, into blocks in the hub's form.
+
+    Other values than reasoning are ignored. A signature without a text belongs to the unsigned text before it.
+    """
+    blocks: list[JsonObject] = []
+    for block in (one for part in parts for one in _read_part(part)):
+        last = blocks[-1] if blocks else None
+        if last is not None and block.get("text") == "" and not is_sealed(last) and "signature" not in last:
+            last.update(block, text=last["text"])
+        else:
+            blocks.append(block)
+    return blocks
+
+
+def _read_part(part: Any) -> Iterator[JsonObject]:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if not is_reasoning(kind):
+        return
+    form = _FORMS[str(kind)]
+    signature = part.get("signature")
+    nested = next((value for key in form.texts if (value := part.get(key))), "")
+    blocks = _read_list(nested) if isinstance(nested, list) else [_make_text(nested)]
+    if isinstance(signature, str) and signature:
+        blocks = blocks or [_make_text("")]
+        blocks[-1]["signature"] = signature
+    yield from (block for block in blocks if block.get("text") or block.get("signature") or block.get("data"))
+    for key in form.seals:
+        if isinstance(part.get(key), str) and part[key]:
+            yield {"type": _SEALED, "data": part[key]}
+
+
+def _read_list(parts: list[Any]) -> list[JsonObject]:
+    """The blocks of a list in which adjacent fragments are one text."""
+    blocks: list[JsonObject] = []
+    is_open = False
+    for part in parts:
+        text = _read_fragment(part)
+        if text is None:
+            blocks += _read_part(part)
+        elif is_open:
+            blocks[-1]["text"] += text
+        else:
+            blocks.append(_make_text(text))
+        is_open = text is not None
+    return blocks
+
+
+def _read_fragment(part: Any) -> str | None:
+    if isinstance(part, dict) and part.get("type") in _FRAGMENTS:
+        part = part.get("text") or ""
+    return part if isinstance(part, str) else None
+
+
+def _make_text(text: Any) -> JsonObject:
+    return {"type": _TEXT, "text": text if isinstance(text, str) else ""}
+
+
+def set_reasoning(holder: JsonObject, blocks: list[JsonObject]) -> None:
+    """Put the blocks of a whole message into it, in place."""
+    texts = [str(block["text"]) for block in blocks if block.get("text")]
+    signatures = [str(block["signature"]) for block in blocks if block.get("signature")]
+    if texts:
+        holder["reasoning_content"] = SEPARATOR.join(texts)
+    if len(signatures) == 1:
+        holder["reasoning_signature"] = signatures[0]
+    if any(map(is_sealed, blocks)) or (signatures and len(blocks) > 1):
+        holder["reasoning_details"] = [{**block, "index": i} for i, block in enumerate(blocks)]
+
+
+def list_blocks(message: JsonObject) -> list[JsonObject]:
+    """The blocks of a message in hub form: its `reasoning_details`, or one of its text and signature."""
+    details = message.get("reasoning_details")
+    if isinstance(details, list) and (blocks := read_blocks(details)):
+        return blocks
+    text, signature = message.get("reasoning_content"), message.get("reasoning_signature")
+    if not text and not signature:
+        return []
+    return [{**_make_text(text), "signature": signature} if signature else _make_text(text)]
+
+
+class ReasoningBlocks:
+    """The reasoning blocks of one choice of a stream. A signature ends a text, and a sealed block is always whole."""
+
+    def __init__(self) -> None:
+        self._blocks: list[JsonObject] = []
+        self._texts: list[str] = []  # of the open block
+        self._has_text = False
+        self._sent = 0
+
+    def add(self, delta: JsonObject, blocks: list[JsonObject]) -> None:
+        """Put the blocks of one chunk, which continue the open one, into its delta, in place."""
+        content = ""
+        for block in blocks:
+            if is_sealed(block):
+                self._close_text()
+                self._blocks.append(block)
+            if text := block.get("text"):
+                content += SEPARATOR + text if self._has_text and not self._texts else text
+                self._texts.append(text)
+                self._has_text = True
+            if signature := block.get("signature"):
+                delta["reasoning_signature"] = signature
+                self._close_text(signature)
+        if content:
+            delta["reasoning_content"] = content
+        if len(self._blocks) > 1 or any(map(is_sealed, self._blocks)):
+            self._send(delta)
+
+    def finish(self, delta: JsonObject) -> bool:
+        """Put the last block into the last delta, in place, if earlier ones were listed. Returns True if it did."""
+        if not self._sent or not self._texts:
+            return False
+        self._close_text()
+        self._send(delta)
+        return True
+
+    def _close_text(self, signature: str | None = None) -> None:
+        if self._texts or signature:
+            block = _make_text("".join(self._texts))
+            self._blocks.append(block if signature is None else {**block, "signature": signature})
+            self._texts = []
+
+    def _send(self, delta: JsonObject) -> None:
+        new = [{**block, "index": i} for i, block in enumerate(self._blocks[self._sent :], self._sent)]
+        self._sent += len(new)
+        if new:
+            delta["reasoning_details"] = new
