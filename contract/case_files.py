@@ -21,6 +21,8 @@ from .placeholders import fill_placeholders
 
 __all__ = ["BUILT_IN_CASES", "CaseFileError", "load_cases", "read_case_file"]
 
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
 BUILT_IN_CASES = Path(str(files(__package__).joinpath("cases")))
 """The folder of the built-in cases."""
 
@@ -147,11 +149,27 @@ def _build_case(text: JsonObject, defaults: JsonObject, protocol: str, dialect: 
         dialect=dialect.name,
         steps=tuple(_build_step(step, level, dialect) for step in text["steps"]),
         needs=frozenset(text.get("needs", ())),
-        max_tokens=text.get("max_tokens", 0),
+        max_tokens=text.get("max_tokens", sum(_count_tokens(step["request"]) for step in text["steps"])),
         upstreams=_list_upstreams(text.get("upstreams", ())),
         profiles=tuple(text.get("profiles", ())),
         probe=text.get("probe", False),
+        hostile=text.get("hostile", False) or any(_has_broken_limit(step["request"]) for step in text["steps"]),
     )
+
+
+def _read_limits(request: JsonObject) -> list[JsonValue]:
+    body = request.get("body")
+    return [body[name] for name in _LIMITS if name in body] if isinstance(body, dict) else []
+
+
+def _count_tokens(request: JsonObject) -> int:
+    """Count what the model may write although the request must be refused: a lenient server answers it."""
+    return sum(limit for limit in _read_limits(request) if isinstance(limit, int) and limit > 0)
+
+
+def _has_broken_limit(request: JsonObject) -> bool:
+    """A lenient server that ignores the limit of such a request generates without end."""
+    return any(not isinstance(limit, int) or limit < 0 for limit in _read_limits(request))
 
 
 def _list_upstreams(named: Sequence[str]) -> tuple[str, ...]:
@@ -187,7 +205,13 @@ def _build_expectation(text: JsonObject, level: Level, dialect: Dialect) -> Expe
 
 def _build_checks(texts: Sequence[JsonValue], level: Level) -> tuple[Check, ...]:
     pairs = [(text, None) if isinstance(text, str) else next(iter(text.items())) for text in texts]
-    return tuple(Check(name, arg, level) for name, arg in pairs)
+    return tuple(Check(name, arg, _limit_level(name, level)) for name, arg in pairs)
+
+
+def _limit_level(name: str, level: Level) -> Level:
+    """A check that no reference demands is at most a SHOULD."""
+    rule = REPLY_CHECKS.get(name) or UPSTREAM_CHECKS.get(name)
+    return "SHOULD" if level == "MUST" and rule is not None and rule.is_advice else level
 
 
 def _find_problems(case: Case) -> Iterator[str]:

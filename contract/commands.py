@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from . import options
-from .dialects import DEFAULT_DIALECT
+from .option_groups import expand_groups
 
 if TYPE_CHECKING:
     from .model import Case
     from .session import Session
+    from .target import Target
 
 __all__ = ["app"]
 
@@ -31,72 +32,82 @@ app = typer.Typer(
 @app.command(
     epilog="Example: dragoman contract run --base-url http://127.0.0.1:8080/v1 --model fast --html report.html"
 )
+@expand_groups
 def run(
-    base_url: options.BaseUrl,
-    model: options.Model,
-    dialect: options.Dialect = DEFAULT_DIALECT,
-    profile: options.Profile = "",
-    api_key: options.ApiKey = None,
-    header: options.Header = None,
-    only: options.Only = None,
-    protocol: options.Protocol = None,
-    level: options.Level = "MAY",
-    without: options.Without = None,
-    upstream: options.Upstream = None,
-    upstream_port: options.UpstreamPort = 9100,
-    concurrency: options.Concurrency = 1,
-    timeout: options.Timeout = 60.0,
-    budget_tokens: options.BudgetTokens = None,
-    insecure: options.Insecure = False,
-    dry_run: options.DryRun = False,
-    record: options.Record = None,
-    replay: options.Replay = None,
-    expect: options.Expect = None,
-    diff: options.Diff = None,
-    name: options.Name = None,
-    json_file: options.JsonFile = None,
-    junit: options.Junit = None,
-    markdown: options.Markdown = None,
-    html: options.Html = None,
-    badge: options.Badge = None,
-    cases: options.Cases = None,
+    endpoint: options.EndpointOptions,
+    selection: options.CaseOptions,
+    run: options.RunOptions,
+    reports: options.ReportOptions,
 ) -> None:
     """Run the cases of a dialect against an endpoint, and report its failures."""
-    from .session import ReportFiles, Session, SessionError
-    from .target import Target
+    from .session import ReportFiles, SessionError
 
-    loaded = _load_cases(cases)
-    target = Target(
-        base_url,
-        dialect,
-        model,
-        key=api_key,
-        profile=profile,
-        headers=_parse_headers(header or []),
-        without=_parse_words("--without", without, {"max_tokens", *(need for case in loaded for need in case.needs)}),
-        protocols=_parse_words("--protocol", protocol, {case.protocol for case in loaded}),
-        upstream=upstream,
-    )
-    session = Session(
-        target,
-        _select_cases(loaded, only, level, dialect),
-        name=name or base_url,
-        upstream_port=upstream_port,
-        concurrency=concurrency,
-        timeout=timeout,
-        budget=budget_tokens,
-        verify_tls=not insecure,
-        record=record,
-        replay=replay,
-    )
-    if dry_run:
+    session = _build_session(endpoint, selection, run, reports.name)
+    if run.dry_run:
         _print_forecast(session)
         return
+    names = ("junit", "markdown", "html", "badge", "expect", "diff")
     try:
-        status = session.run(ReportFiles(json_file, junit, markdown, html, badge, expect, diff))
+        status = session.run(ReportFiles(reports.json_file, **{name: getattr(reports, name) for name in names}))
     except SessionError as error:
         _fail(str(error))
     raise typer.Exit(status)
+
+
+def _build_session(
+    endpoint: options.EndpointOptions, selection: options.CaseOptions, run: options.RunOptions, name: str | None
+) -> Session:
+    from .session import Session
+
+    loaded = _load_cases(selection.cases)
+    return Session(
+        _build_target(endpoint, selection, loaded),
+        _select_cases(loaded, selection.only, selection.level, endpoint.dialect, selection.exclude),
+        name=name or endpoint.base_url,
+        upstream_port=selection.upstream_port,
+        concurrency=run.concurrency,
+        timeout=run.timeout,
+        delay=run.delay,
+        max_wait=run.max_wait,
+        budget=run.budget_tokens,
+        verify_tls=not endpoint.insecure,
+        record=run.record,
+        replay=run.replay,
+    )
+
+
+def _build_target(endpoint: options.EndpointOptions, selection: options.CaseOptions, cases: Sequence[Case]) -> Target:
+    from .target import Target
+
+    needs = {"max_tokens", *(need for case in cases for need in case.needs)}
+    return Target(
+        endpoint.base_url,
+        endpoint.dialect,
+        endpoint.model,
+        key=endpoint.api_key,
+        profile=endpoint.profile,
+        headers=_parse_headers(endpoint.header or []),
+        without=_parse_words("--without", selection.without, needs),
+        protocols=_parse_words("--protocol", selection.protocol, {case.protocol for case in cases}),
+        upstream=selection.upstream,
+    )
+
+
+@app.command(epilog="Example: dragoman contract expect report.json --reason 'known, to be fixed' > gaps.yaml")
+def expect(
+    file: Annotated[Path, typer.Argument(help="A JSON report.")],
+    reason: Annotated[str, typer.Option(help="Why these cases may fail; replace it case by case.")],
+) -> None:
+    """Write the first file of accepted failures: every case that fails in a report, with its cause and a reason."""
+    from .known_gaps import render_known_gaps
+    from .reports.json_report import InvalidReportError, read_report
+
+    if not reason.strip():
+        _fail("--reason must say why these cases may fail")
+    try:
+        print(render_known_gaps(read_report(file), reason), end="")
+    except InvalidReportError as error:
+        _fail(str(error))
 
 
 @app.command(name="list", epilog="Example: dragoman contract list --dialect mindie")
@@ -142,6 +153,7 @@ def faults(
     from .model import DIALECTS
     from .reports.faults import render_fault_json, render_fault_markdown
 
+    _check_outputs({"json": json_file})
     rows = asyncio.run(build_fault_table([dialect] if dialect else DIALECTS, _load_cases(cases), first=first))
     if json_file is not None:
         json_file.write_text(render_fault_json(rows), "utf-8")
@@ -167,6 +179,7 @@ def report(
         reports = [read_report(file) for file in files]
     except InvalidReportError as error:
         _fail(str(error))
+    _check_outputs({"html": html, "markdown": markdown})
     if html is not None:
         from .reports.html import render_page
 
@@ -187,11 +200,15 @@ def _load_cases(folder: Path | None) -> Sequence[Case]:
 
 
 def _select_cases(
-    cases: Sequence[Case], only: list[str] | None, level: options.LevelName, dialect: str | None
+    cases: Sequence[Case],
+    only: list[str] | None,
+    level: options.LevelName,
+    dialect: str | None,
+    exclude: list[str] | None = None,
 ) -> Sequence[Case]:
     from .session import select_cases
 
-    found = select_cases(cases, only or [], level)
+    found = select_cases(cases, only or [], level, exclude or [])
     if not any(dialect in (None, case.dialect) for case in found):
         filters = " ".join(f"--only {pattern}" for pattern in only or ()) or f"--level {level}"
         _fail(f"no case of {dialect or 'any dialect'} matches {filters}; dragoman contract list shows all")
@@ -215,15 +232,26 @@ def _parse_headers(texts: list[str]) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
+def _check_outputs(files: dict[str, Path | None]) -> None:
+    from .reports.output import OutputError, check_outputs
+
+    try:
+        check_outputs({name: file for name, file in files.items() if file is not None})
+    except OutputError as error:
+        _fail(str(error))
+
+
 def _print_forecast(session: Session) -> None:
     forecast = list(session.forecast_costs())
     for cost in forecast:
         print(f"{cost.case.id:<52} {cost.case.level:<6} {cost.requests} requests, at most {cost.tokens} tokens")
-    requests, tokens = sum(cost.requests for cost in forecast), sum(cost.tokens for cost in forecast)
-    written = sum(cost.requests for cost in forecast if cost.tokens)
+    answered = [cost for cost in forecast if cost.tokens and not cost.case.is_refusal]
+    tokens = sum(cost.tokens for cost in answered)
     print(
-        f"\n{len(forecast)} cases, {requests} requests; the model answers at most {written} of them,"
-        f" with at most {tokens} tokens.\nA case is retried once if the model does not cooperate."
+        f"\n{len(forecast)} cases, {sum(cost.requests for cost in forecast)} requests; the model answers at most"
+        f" {sum(cost.requests for cost in answered)} of them, with at most {tokens} tokens.\nAn endpoint that answers"
+        f" what it must refuse writes at most {sum(cost.tokens for cost in forecast) - tokens} tokens more. A case is"
+        " retried once if the model does not cooperate."
     )
 
 

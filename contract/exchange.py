@@ -8,16 +8,22 @@ from typing import Literal, Protocol, TypeAlias
 
 __all__ = [
     "CLIENT_CLOSED_REQUEST",
+    "NO_END",
+    "BusyError",
     "Chunk",
     "Exchange",
     "LeavePoint",
     "Request",
     "Response",
+    "SlowReplyError",
     "Transport",
     "UnreachableError",
 ]
 
 LeavePoint: TypeAlias = Literal["", "asked", "begun"]
+
+NO_END = "no end within"
+"""How the text begins that says that a body ran into the timeout."""
 
 CLIENT_CLOSED_REQUEST = 499
 """The status of an exchange whose client leaves before a status arrives, as nginx logs it."""
@@ -27,11 +33,28 @@ class UnreachableError(Exception):
     """There is no response: no connection, no response head in time, or no recording of the request."""
 
 
+class SlowReplyError(UnreachableError):
+    """No complete response arrived in time. `exchange` has what arrived, None if nothing did."""
+
+    def __init__(self, message: str, exchange: Exchange | None = None) -> None:
+        super().__init__(message)
+        self.exchange = exchange
+
+
+class BusyError(UnreachableError):
+    """The server is still busy after all retries. `exchange` is the last one."""
+
+    def __init__(self, message: str, exchange: Exchange) -> None:
+        super().__init__(message)
+        self.exchange = exchange
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A request. `url` is complete; `path` is its part after the base URL, with the query. `leave` says when the client
     disconnects before the end of the response: "asked", once the proxy has called its provider, or "begun", once the
-    response has begun as well. `wait_for_upstream` waits until the proxy has called its provider."""
+    response has begun as well. `wait_for_upstream` waits until the proxy has called its provider. `timeout` is the
+    timeout of this request in seconds, if it is shorter than the transport's."""
 
     method: str
     url: str
@@ -40,6 +63,7 @@ class Request:
     body: bytes
     leave: LeavePoint = ""
     wait_for_upstream: Callable[[], Awaitable[None]] | None = None
+    timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +87,11 @@ class Response:
     @property
     def body(self) -> bytes:
         return b"".join(chunk.data for chunk in self.chunks)
+
+    @property
+    def has_timed_out(self) -> bool:
+        """Whether the body ran into the timeout."""
+        return self.broken is not None and self.broken.startswith(NO_END)
 
     def header(self, name: str) -> str | None:
         return next((value for key, value in self.headers if key == name), None)

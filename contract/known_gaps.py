@@ -1,11 +1,12 @@
-"""Known gaps: a file of `case id: reason`, and how a run compares with it.
+"""Known gaps: a file of `case id: reason`, the failures that a team accepts, and how a run compares with it.
 
-A case in the file may fail without failing the run. A case that passes although it is in the file fails the run, so
-that the file only gets shorter. `*` in an id matches any text.
+A case in the file may fail without failing the run. A case that passes although it is in the file is reported, so that
+somebody removes its line. `*` in an id matches any text.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -24,6 +25,7 @@ __all__ = [
     "find_gap_reason",
     "find_regressions",
     "read_known_gaps",
+    "render_known_gaps",
 ]
 
 FAILED_VERDICTS = ("fail", "error")
@@ -53,10 +55,25 @@ def read_known_gaps(file: Path) -> dict[str, str]:
         raise InvalidGapsError(f"{file}: {error}") from None
     content = {} if content is None else content
     if not isinstance(content, dict) or not all(
-        isinstance(k, str) and isinstance(v, str) and v for k, v in content.items()
+        isinstance(k, str) and isinstance(v, str) and v.strip() for k, v in content.items()
     ):
         raise InvalidGapsError(f"{file}: write one line `case id: reason` for each known gap")
     return content
+
+
+def render_known_gaps(report: JsonObject, reason: str) -> str:
+    """Render the first file: a line for each case that fails in the report, with its cause in a comment above."""
+    target = report["target"]
+    lines = [f"# Accepted failures of {_one_line(target['name'])} as {target['dialect']} ({target['profile']})."]
+    for case in report["cases"]:
+        if case["verdict"] == "fail":
+            lines += [f"# {_one_line(case['reason'])}", f"{case['id']}: {json.dumps(_one_line(reason))}"]
+    return "\n".join(lines) + "\n"
+
+
+def _one_line(text: str, most: int = 160) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def compare_with_gaps(report: JsonObject, gaps: Mapping[str, str]) -> GapComparison:

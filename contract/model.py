@@ -77,8 +77,9 @@ class Case:
 
     `needs` lists the capabilities that the model or endpoint must have. `upstreams` lists the dialects of the fake
     provider that the case drives; a case with none runs against any endpoint. `profiles` lists the profiles in which
-    the case applies; empty means all. `max_tokens` is the most that the model writes in the whole case. If a
-    `probe` gets 404, 405 or 501, the endpoint does not serve the protocol.
+    the case applies; empty means all. `max_tokens` is the most that the model writes in the whole case. A `probe`
+    finds out whether the endpoint serves the protocol. A `hostile` case may stop a weak server: it runs last, with a
+    short timeout.
     """
 
     id: str
@@ -93,6 +94,12 @@ class Case:
     upstreams: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
     probe: bool = False
+    hostile: bool = False
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether a correct endpoint refuses every request of the case, so that the model writes nothing."""
+        return all(status >= 400 for step in self.steps for status in step.expect.status)
 
     @property
     def area(self) -> str:

@@ -14,9 +14,11 @@ from .json_path import ABSENT
 from .json_types import JsonObject, JsonValue
 from .reply_content import ReplyContent, read_reply_content
 
-__all__ = ["Outcome", "StreamEvent", "UpstreamRequest"]
+__all__ = ["DONE", "TERMINALS", "Outcome", "StreamEvent", "UpstreamRequest"]
 
 _MOST_EVENT_BYTES = 64 * 1024 * 1024
+DONE = "[DONE]"
+TERMINALS = ("response.completed", "response.incomplete", "response.failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +102,18 @@ class Outcome:
         return self.objects[-1] if self.objects else ABSENT
 
     @cached_property
+    def has_ended(self) -> bool:
+        """Whether the end of a stream has arrived: `[DONE]`, or the last event of a response."""
+        return any(event.data == DONE or _is_terminal(event.body) for event in self.events) if self.is_sse else False
+
+    @cached_property
     def content(self) -> ReplyContent:
         """What the model wrote, in the same shape for whole and streamed replies."""
         return read_reply_content(self.protocol, self.objects, stream=self.is_sse)
+
+
+def _is_terminal(body: JsonValue) -> bool:
+    return isinstance(body, dict) and body.get("type") in TERMINALS
 
 
 def _parse_event(item: Event) -> StreamEvent:
@@ -113,5 +124,5 @@ def _parse_event(item: Event) -> StreamEvent:
 def _parse_json(text: str) -> JsonValue:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ABSENT

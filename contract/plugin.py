@@ -73,7 +73,7 @@ def _collect_cases(session: pytest.Session, config: pytest.Config) -> Iterator[p
         if case.dialect == target.dialect and not case.upstreams:
             item = ContractItem.from_parent(session, name=f"contract::{case.id}", case=case, target=target)
             if (reason := find_gap_reason(case.id, gaps)) is not None:
-                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+                item.add_marker(pytest.mark.xfail(reason=reason, strict=False))
             yield item
 
 

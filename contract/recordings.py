@@ -27,9 +27,9 @@ def hash_request(method: str, path: str, body: bytes) -> str:
     """Hash a request, for the name of its file. `path` is the part of the URL after the base URL."""
     try:
         text = json.dumps(json.loads(body), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    except ValueError:
+    except (ValueError, RecursionError):
         text = body.decode("utf-8", "replace")
-    return hashlib.sha256(f"{method} {path}\n{text}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"{method} {path}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def find_takes(folder: Path, key: str) -> list[Path]:

@@ -1,77 +1,60 @@
 """The case runner: it runs cases against a target and returns one result for each.
 
-A case whose model did not cooperate is retried once. The first 401 or 403 ends the run, as every other case would get
-the same status; a 401 or 403 from the fake provider behind a proxy does not. If a case with `probe` finds nothing at
-the address of its protocol, it is skipped with the other cases of the protocol. Cases run one at a time unless
-`concurrency` allows more. A proxy that is driven through its fake provider always gets one case at a time, and its
-responses are never shared; other cases share the response to the same request (`response_cache.py`).
+A case whose model did not cooperate is retried once. The first 401 ends the run, and so does a 403 before any success,
+as every other case would get the same status; a 401 or 403 from the fake provider behind a proxy does not. If a case
+with `probe` finds that its protocol is not served, it is skipped with the other cases of the protocol. Hostile cases
+run last. Cases run one at a time unless `concurrency` allows more. A proxy that is driven through its fake provider
+always gets one case at a time, and its responses are never shared; other cases share the response to the same request
+(`response_cache.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from .dialects import load_dialect
-from .exchange import CLIENT_CLOSED_REQUEST, Exchange, Request, Response, Transport, UnreachableError
+from .exchange import BusyError, Exchange, Response, SlowReplyError, Transport, UnreachableError
 from .json_types import JsonValue
-from .model import Case, Step
-from .outcome import Outcome, UpstreamRequest
+from .model import Case
+from .pacing import Pacer
 from .placeholders import MissingValueError
-from .response_cache import RequestKey, ResponseCache, list_unsent_requests, request_key
-from .step_checks import list_unreached_steps, read_saved_values, run_checks
-from .target import Target, build_request
-from .verdicts import CaseResult, StepResult, UpstreamLog, decide_verdict
+from .response_cache import RequestKey, ResponseCache, list_unsent_requests
+from .served import is_not_served
+from .step_checks import list_unreached_steps
+from .step_runner import DrivenUpstream, StepRunner
+from .target import Target
+from .verdicts import CaseResult, StepResult, decide_verdict
 
-__all__ = ["CaseRunner", "DrivenUpstream", "find_skip_reason", "sort_probes_first"]
+__all__ = ["CaseRunner", "DrivenUpstream", "find_skip_reason", "sort_cases"]
 
 ATTEMPTS = 2
-_KEY_REFUSED = (401, 403)
-_NOT_SERVED = (404, 405, 501)
-_MOST_UNREACHABLE = 2
-
-
-class DrivenUpstream(Protocol):
-    """The provider behind a proxy under test, which the suite scripts and observes."""
-
-    dialect: str
-    profile: str
-
-    @property
-    def origin(self) -> str: ...
-
-    async def load_script(self, script: Sequence[str]) -> None:
-        """Forget earlier requests, and play these behaviours from now on."""
-
-    def received_requests(self) -> Sequence[UpstreamRequest]: ...
-
-    async def wait_for_request(self) -> None:
-        """Wait until a request arrives, with a timeout."""
-
-    async def wait_for_disconnects(self) -> bool:
-        """Wait until the proxy has closed every request before the end of its reply. Return False at the timeout."""
+_MOST_UNREACHABLE, _MOST_SLOW = 2, 4
+_MOST_CHARACTERS = 200
 
 
 @dataclass
 class CaseRunner:
-    """The state of one run. `stop_reason` says why no further request is sent; `unserved` maps a protocol without an
-    address to the reason."""
+    """The state of one run. `stop_reason` says why no further request is sent; `unserved` maps a protocol that is not
+    served to the reason."""
 
     target: Target
     transport: Transport
     upstream: DrivenUpstream | None = None
     budget: int | None = None
     concurrency: int = 1
+    pacer: Pacer = field(default_factory=Pacer)
     stop_reason: str = ""
     unserved: dict[str, str] = field(default_factory=dict)
     tokens: int = 0
-    unreachable: int = 0
 
     def __post_init__(self) -> None:
         self._cache = ResponseCache(self.transport)
+        self._steps = StepRunner(self.target, self._cache, self.pacer, self.upstream)
+        self._unanswered: list[type[UnreachableError]] = []
+        self._has_success = False
 
     @property
     def requests(self) -> int:
@@ -84,28 +67,25 @@ class CaseRunner:
         """Run the cases and return their results in the same order. `on_result` gets each result as soon as it is
         known."""
         found = {}
-        async for result in self._iterate_results(sort_probes_first(cases)):
+        async for result in self._iterate_results(sort_cases(cases)):
             found[result.case.id] = result
             on_result(result)
         return [found[case.id] for case in cases]
 
     async def _iterate_results(self, cases: Sequence[Case]) -> AsyncIterator[CaseResult]:
-        if self.concurrency <= 1 or self.upstream is not None:
-            for case in cases:
-                yield await self.run_case(case)
-            return
-        probes = [case for case in cases if case.probe]
-        for case in probes:
-            yield await self.run_case(case)
-        limit = asyncio.Semaphore(self.concurrency)
+        limit = asyncio.Semaphore(1 if self.upstream is not None else self.concurrency)
 
         async def run_one(case: Case) -> CaseResult:
             async with limit:
                 return await self.run_case(case)
 
-        tasks = [asyncio.ensure_future(run_one(case)) for case in cases if not case.probe]
-        for task in asyncio.as_completed(tasks):
-            yield await task
+        for alone, group in _group_cases(cases):
+            if alone or self.concurrency <= 1 or self.upstream is not None:
+                for case in group:
+                    yield await self.run_case(case)
+            else:
+                for task in asyncio.as_completed([asyncio.ensure_future(run_one(case)) for case in group]):
+                    yield await task
 
     async def run_case(self, case: Case) -> CaseResult:
         """Run one case, or skip it with the reason."""
@@ -117,7 +97,7 @@ class CaseRunner:
         tokens = self._tokens_due(case) if share else case.max_tokens
         result = replace(await self._attempt(case, share=share), tokens=tokens)
         for attempt in range(2, ATTEMPTS + 1):
-            if result.verdict != "inconclusive":
+            if result.verdict != "inconclusive" or self._exceeds_budget(result.tokens + case.max_tokens):
                 break
             result = replace(await self._attempt(case, share=False), attempts=attempt, tokens=tokens + case.max_tokens)
         self._record_result(case, result)
@@ -130,111 +110,97 @@ class CaseRunner:
             return self.stop_reason
         if case.protocol in self.unserved:
             return self.unserved[case.protocol]
-        if self.budget is not None and self.tokens + self._tokens_due(case) > self.budget:
-            return f"{self._tokens_due(case)} more tokens would exceed the budget of {self.budget} tokens"
+        tokens = self._tokens_due(case)
+        if tokens and self._exceeds_budget(tokens):
+            return f"{tokens} more tokens would exceed the budget of {self.budget} tokens"
         return ""
+
+    def _exceeds_budget(self, tokens: int) -> bool:
+        return self.budget is not None and self.tokens + tokens > self.budget
 
     def _tokens_due(self, case: Case) -> int:
         """The most tokens that the model writes if the case runs now."""
         return case.max_tokens if list_unsent_requests(case, self.target, self._cache.keys) else 0
 
     async def _attempt(self, case: Case, *, share: bool) -> CaseResult:
+        """Run the steps until one has a wrong status, or a model that does not do its part. A later step may show a
+        broken MUST although an earlier one has broken a check."""
         steps: list[StepResult] = []
         saved: dict[str, JsonValue] = {}
         seen: set[RequestKey] | None = set() if share else None
+        missing = ""
         for number, step in enumerate(case.steps):
             try:
-                result, more = await self._run_step(step, case, saved, seen)
+                result, more = await self._steps.run_step(step, case, saved, seen)
             except UnreachableError as error:
-                return CaseResult(case, "error", str(error), (*steps, *list_unreached_steps(case, number)))
+                self._unanswered.append(type(error))
+                left = _add_exchange(list_unreached_steps(case, number), getattr(error, "exchange", None))
+                return CaseResult(case, "error", str(error), (*steps, *left))
             except MissingValueError as error:
-                reason = f"step {number + 1}: {error}"
-                return CaseResult(case, "fail", reason, (*steps, *list_unreached_steps(case, number)))
+                missing = f"step {number + 1}: {error}"
+                steps += list_unreached_steps(case, number)
+                break
             steps.append(result)
             saved |= more
-            if any(check.state == "broken" for check in result.checks):
+            if _ends_case(result):
                 steps += list_unreached_steps(case, number + 1)
                 break
         verdict, reason = decide_verdict([check for step in steps for check in step.checks])
+        if missing and verdict not in ("fail", "inconclusive"):
+            verdict, reason = "fail", missing
         return CaseResult(case, verdict, reason, tuple(steps))
-
-    async def _run_step(
-        self, step: Step, case: Case, saved: Mapping[str, JsonValue], seen: set[RequestKey] | None
-    ) -> tuple[StepResult, dict[str, JsonValue]]:
-        """Run one step. `seen` has the requests that the case has sent so far; with None it shares no response."""
-        request, body = build_request(step, case, self.target, saved)
-        script = step.upstream.script if step.upstream else ()
-        if self.upstream is not None:
-            await self.upstream.load_script(script)
-        started = time.monotonic()
-        response = await self._send(request, seen)
-        exchange = Exchange(request, response, time.monotonic() - started)
-        log = self._log_upstream(script)
-        outcome = Outcome(
-            dialect=case.dialect,
-            profile=self.target.schema_profile,
-            protocol=step.request.get("protocol", case.protocol),
-            model=self.target.model,
-            key=self.target.key or "",
-            request=body,
-            response=response,
-            saved=saved,
-            sent=log.received if log else (),
-            upstream=self.upstream.dialect if self.upstream else None,
-            upstream_profile=self.upstream.profile if self.upstream else "actual",
-            upstream_released=bool(request.leave and self.upstream and await self.upstream.wait_for_disconnects()),
-        )
-        return StepResult(run_checks(step, outcome, case), exchange, log), read_saved_values(step, outcome)
-
-    async def _send(self, request: Request, seen: set[RequestKey] | None) -> Response:
-        if request.leave and self.upstream:
-            return await self._send_and_leave(request, self.upstream)
-        if seen is None or request_key(request) in seen:
-            return await self._cache.send(request)
-        seen.add(request_key(request))
-        return await self._cache.fetch(request)
-
-    async def _send_and_leave(self, request: Request, upstream: DrivenUpstream) -> Response:
-        """Send a request, disconnect early, and return what has arrived. Raises UnreachableError if the request could
-        not be sent."""
-        if request.leave == "begun":
-            return await self._cache.send(replace(request, wait_for_upstream=upstream.wait_for_request))
-        sending = asyncio.ensure_future(self._cache.send(request))
-        waiting = asyncio.ensure_future(upstream.wait_for_request())
-        await asyncio.wait((sending, waiting), return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        if sending.done():
-            return sending.result()
-        sending.cancel()
-        await asyncio.wait((sending,))
-        return Response(CLIENT_CLOSED_REQUEST, (), (), "the client left")
-
-    def _log_upstream(self, script: tuple[str, ...]) -> UpstreamLog | None:
-        if self.upstream is None:
-            return None
-        received = tuple(self.upstream.received_requests())
-        return UpstreamLog(self.upstream.dialect, self.upstream.origin, script, received)
 
     def _record_result(self, case: Case, result: CaseResult) -> None:
         """Count the tokens, and note whether later cases can run."""
         self.tokens += result.tokens
-        self.unreachable = self.unreachable + 1 if result.verdict == "error" else 0
-        if self.unreachable >= _MOST_UNREACHABLE:
-            self.stop_reason = f"the endpoint could not be reached {self.unreachable} times: {result.reason}"
+        if result.verdict == "error":
+            self._stop_if_unanswered(result)
+        else:
+            self._unanswered.clear()
         response = _last_response(result)
-        if response is None or result.verdict == "pass":
+        if response is None:
             return
-        if (
-            response.status in _KEY_REFUSED
-            and not case.upstreams
-            and response.status not in case.steps[-1].expect.status
-        ):
+        refused = response.status == 401 or (response.status == 403 and not self._has_success)
+        if refused and not case.upstreams and response.status not in case.steps[-1].expect.status:
             self.stop_reason = f"the endpoint answered {response.status} to {case.id}: is the key right?"
-        if case.probe and response.status in _NOT_SERVED:
-            root = load_dialect(case.dialect).root
-            no_root = root not in self.target.base_url
-            hint = f"; the base URL of an endpoint of {case.dialect} usually ends with {root}" if no_root else ""
-            self.unserved[case.protocol] = f"{case.protocol} is not served: {case.id} got {response.status}{hint}"
+        self._has_success |= response.status < 400
+        if case.probe and result.verdict != "pass" and is_not_served(response):
+            self.unserved[case.protocol] = _describe_unserved(case, response, self.target)
+
+    def _stop_if_unanswered(self, result: CaseResult) -> None:
+        """End the run if the endpoint is gone, still busy, or too slow for several cases in a row."""
+        most = _MOST_SLOW if self._unanswered[-1:] == [SlowReplyError] else _MOST_UNREACHABLE
+        if len(self._unanswered) >= most:
+            words = {SlowReplyError: "was too slow", BusyError: "was too busy"}
+            what = words.get(self._unanswered[-1], "could not be reached")
+            number = len(self._unanswered)
+            self.stop_reason = f"the endpoint {what} {number} times in a row, last in {result.case.id}: {result.reason}"
+
+
+def _group_cases(cases: Sequence[Case]) -> list[tuple[bool, list[Case]]]:
+    """Split sorted cases into probes, ordinary and hostile cases; True says that they run one at a time."""
+    return [
+        (True, [case for case in cases if case.probe]),
+        (False, [case for case in cases if not case.probe and not case.hostile]),
+        (True, [case for case in cases if case.hostile and not case.probe]),
+    ]
+
+
+def _ends_case(result: StepResult) -> bool:
+    return any(check.state == "broken" and (check.name == "status" or check.cooperation) for check in result.checks)
+
+
+def _add_exchange(steps: list[StepResult], exchange: Exchange | None) -> list[StepResult]:
+    """Keep an exchange without a judgement in the wire log."""
+    return [replace(steps[0], exchange=exchange), *steps[1:]] if exchange is not None and steps else steps
+
+
+def _describe_unserved(case: Case, response: Response, target: Target) -> str:
+    text = " ".join(response.body.decode("utf-8", "replace").split())[:_MOST_CHARACTERS]
+    root = load_dialect(case.dialect).root
+    no_root = root not in target.base_url
+    hint = f"; the base URL of an endpoint of {case.dialect} usually ends with {root}" if no_root else ""
+    return f"{case.protocol} is not served: {case.id} got {response.status}{f' {text}' if text else ''}{hint}"
 
 
 def find_skip_reason(case: Case, target: Target) -> str:
@@ -257,8 +223,9 @@ def find_skip_reason(case: Case, target: Target) -> str:
     return ""
 
 
-def sort_probes_first(cases: Sequence[Case]) -> list[Case]:
-    return sorted(cases, key=lambda case: not case.probe)
+def sort_cases(cases: Sequence[Case]) -> list[Case]:
+    """Sort the cases as they run: probes first, hostile ones last."""
+    return sorted(cases, key=lambda case: (not case.probe, case.hostile))
 
 
 def _last_response(result: CaseResult) -> Response | None:

@@ -76,11 +76,16 @@ def _validate_events(name: str, outcome: Outcome) -> SchemaFindings:
 def _run_check(
     check: Check, rules: Mapping[str, Rule], outcome: Outcome, prefix: str = "", *, cooperation: bool = False
 ) -> CheckResult:
-    values = {"model": outcome.model, "saved": outcome.saved, "key": outcome.key}
-    problems = tuple(rules[check.name].find_problems(outcome, fill_placeholders(check.arg, values)))
-    return CheckResult(
-        prefix + check.name, check.level, "broken" if problems else "held", problems, cooperation=cooperation
-    )
+    rule, values = rules[check.name], {"model": outcome.model, "saved": outcome.saved, "key": outcome.key}
+    arg = fill_placeholders(check.arg, values)
+    problems = tuple(rule.find_problems(outcome, arg))
+    result = CheckResult(prefix + check.name, check.level, "held", (), cooperation, rule.needs_model)
+    if not problems:
+        return result
+    excuse = rule.find_excuse(outcome, arg) if rule.find_excuse and outcome.upstream is None else ""
+    if excuse:
+        return replace(result, state="broken", problems=(*problems, excuse), cooperation=True)
+    return replace(result, state="broken", problems=problems)
 
 
 def list_unreached_steps(case: Case, first: int) -> list[StepResult]:

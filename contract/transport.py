@@ -6,7 +6,7 @@ import time
 
 import aiohttp
 
-from .exchange import Chunk, Request, Response, UnreachableError
+from .exchange import NO_END, Chunk, Request, Response, SlowReplyError, UnreachableError
 
 __all__ = ["HttpTransport"]
 
@@ -17,25 +17,37 @@ class HttpTransport:
     """Sends requests over HTTP, each on a connection of its own. A complete response may take `timeout` seconds."""
 
     def __init__(self, timeout: float = 60.0, *, verify_tls: bool = True) -> None:
-        self._timeout = aiohttp.ClientTimeout(total=timeout, connect=min(timeout, 10.0))
+        self._timeout = timeout
         self._verify = verify_tls
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, request: Request) -> Response:
-        """Send one request. Raises UnreachableError if no response head arrives."""
+        """Send one request. Raises UnreachableError without a response, SlowReplyError without one in time."""
         session = self._open_session()
         started = time.monotonic()
+        seconds = min(request.timeout or self._timeout, self._timeout)
+        timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, 10.0))
         try:
             reply = await session.request(
-                request.method, request.url, data=request.body or None, headers=request.headers, allow_redirects=False
+                request.method,
+                request.url,
+                data=request.body or None,
+                headers=request.headers,
+                allow_redirects=False,
+                timeout=timeout,
             )
-        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+        except aiohttp.ConnectionTimeoutError as error:
+            raise UnreachableError(f"{request.method} {request.url}: {error}") from None
+        except TimeoutError:
+            message = f"{request.method} {request.url}: no reply within {seconds:g} s"
+            raise SlowReplyError(message) from None
+        except (aiohttp.ClientError, ValueError) as error:
             message = f"{request.method} {request.url}: {str(error) or type(error).__name__}"
             raise UnreachableError(message) from None
         async with reply:
             headers = tuple((name.lower(), value) for name, value in reply.headers.items())
             chunks: list[Chunk] = []
-            broken = await self._read_body(reply, request, chunks, started)
+            broken = await self._read_body(reply, request, chunks, started, seconds)
             if broken:
                 reply.close()
             return Response(reply.status, headers, tuple(chunks), broken)
@@ -50,14 +62,13 @@ class HttpTransport:
             connector = aiohttp.TCPConnector(force_close=True, ssl=self._verify)
             self._session = aiohttp.ClientSession(
                 connector=connector,
-                timeout=self._timeout,
                 skip_auto_headers=("User-Agent", "Content-Type"),
                 headers={"Accept-Encoding": "identity", "User-Agent": "dragoman-contract"},
             )
         return self._session
 
     async def _read_body(
-        self, reply: aiohttp.ClientResponse, request: Request, chunks: list[Chunk], started: float
+        self, reply: aiohttp.ClientResponse, request: Request, chunks: list[Chunk], started: float, seconds: float
     ) -> str | None:
         """Append the body to `chunks`; return how it ended if it is incomplete."""
         size = 0
@@ -71,7 +82,7 @@ class HttpTransport:
                 if size > MOST_BYTES:
                     return f"given up after {MOST_BYTES} bytes"
         except TimeoutError:
-            return f"no end within {self._timeout.total:g} s"
+            return f"{NO_END} {seconds:g} s"
         except (aiohttp.ClientError, ConnectionError) as error:
             return f"the connection broke: {str(error) or type(error).__name__}"
         return None

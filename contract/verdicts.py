@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from .exchange import Exchange
 from .model import Case, Level
-from .outcome import UpstreamRequest
+from .outcome import Outcome, UpstreamRequest
 
 __all__ = [
     "VERDICTS",
@@ -32,13 +32,15 @@ VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "inconclusive", "skip",
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of one check. `cooperation` is True if the check depends on what the model decides."""
+    """The result of one check. If `cooperation` is True, a broken check says that the model did not do its part. If
+    `needs_model` is True, the check says nothing in that case."""
 
     name: str
     level: Level
     state: CheckState
     problems: tuple[str, ...] = ()
     cooperation: bool = False
+    needs_model: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +55,12 @@ class UpstreamLog:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """The results of the checks of one step, with its exchange if there is one."""
+    """The results of the checks of one step, with its exchange and outcome if there is one."""
 
     checks: tuple[CheckResult, ...]
     exchange: Exchange | None = None
     upstream: UpstreamLog | None = None
+    outcome: Outcome | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +85,26 @@ _VERDICT_LEVELS: Mapping[Verdict, tuple[Level, ...]] = {"fail": ("MUST",), "warn
 
 
 def decide_verdict(checks: Sequence[CheckResult]) -> tuple[Verdict, str]:
-    """Return the verdict and its reason: the first broken cooperation check, else the worst broken check."""
+    """Return the verdict and its reason, that of the worst broken check.
+
+    If the model did not do its part, the case is inconclusive, unless a MUST is broken that does not need the model.
+    """
     broken = [check for check in checks if check.state == "broken"]
-    for check in broken:
-        if check.cooperation:
-            return "inconclusive", _describe(check)
+    refusal = next((check for check in broken if check.cooperation), None)
+    if refusal is not None:
+        broken = [check for check in broken if not (check.cooperation or check.needs_model)]
+    verdict, worst = _find_worst(broken)
+    if refusal is not None and verdict != "fail":
+        return "inconclusive", _describe(refusal)
+    return verdict, _describe(worst) if worst else ""
+
+
+def _find_worst(broken: Sequence[CheckResult]) -> tuple[Verdict, CheckResult | None]:
     for verdict, levels in _VERDICT_LEVELS.items():
-        for check in broken:
-            if check.level in levels:
-                return verdict, _describe(check)
-    return "pass", ""
+        found = next((check for check in broken if check.level in levels), None)
+        if found is not None:
+            return verdict, found
+    return "pass", None
 
 
 def _describe(check: CheckResult) -> str:

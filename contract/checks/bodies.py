@@ -11,6 +11,7 @@ from dragoman.contract.json_types import JsonValue
 from dragoman.contract.outcome import Outcome
 from dragoman.contract.schema_validation import find_violations, validate_body
 
+from .excuses import excuse_odd_characters
 from .rule import FindProblems, Problems, Rule, shorten
 
 __all__ = ["BODY_CHECKS", "compare_paths", "find_schema_problems", "is_equal", "matches_pattern"]
@@ -108,7 +109,8 @@ def _check_status(outcome: Outcome, wanted: list[int]) -> Problems:
 
 
 def _check_without(outcome: Outcome, texts: list[str]) -> Problems:
-    return [f"the reply contains {text!r}" for text in texts if text in outcome.text]
+    whole = "".join([outcome.text, *outcome.content.texts])  # JSON may have a character as \\uXXXX
+    return [f"the reply contains {text!r}" for text in texts if text in whole]
 
 
 def _check_contains_any(outcome: Outcome, texts: list[str]) -> Problems:
@@ -122,37 +124,55 @@ def find_schema_problems(schema: str, profile: str, value: JsonValue) -> Problem
 
 
 BODY_CHECKS: Mapping[str, Rule] = {
-    "equals": Rule("the value at each path equals the given one", _check_paths(is_equal, "expected"), _VALUE_BY_PATH),
+    "equals": Rule(
+        "the value at each path equals the given one",
+        _check_paths(is_equal, "expected"),
+        _VALUE_BY_PATH,
+        needs_model=True,
+    ),
     "matches": Rule(
-        "the value at each path matches the pattern", _check_paths(matches_pattern, "expected to match"), _VALUE_BY_PATH
+        "the value at each path matches the pattern",
+        _check_paths(matches_pattern, "expected to match"),
+        _VALUE_BY_PATH,
+        needs_model=True,
     ),
     "one_of": Rule(
         "the value at each path is one of the given ones",
         _check_paths(lambda got, expected: any(is_equal(got, one) for one in expected), "expected one of"),
         _VALUE_BY_PATH,
+        needs_model=True,
     ),
-    "type": Rule("the value at each path has that JSON type", _check_paths(_is_of_type, "expected a"), _VALUE_BY_PATH),
+    "type": Rule(
+        "the value at each path has that JSON type",
+        _check_paths(_is_of_type, "expected a"),
+        _VALUE_BY_PATH,
+        needs_model=True,
+    ),
     "count": Rule(
         "the list at each path has that many items",
         _check_paths(
             lambda got, number: isinstance(got, list) and len(got) == number, "expected this number of items:"
         ),
         _VALUE_BY_PATH,
+        needs_model=True,
     ),
     "at_least": Rule(
         "the number at each path is at least that",
         _check_paths(lambda got, number: isinstance(got, int | float) and got >= number, "expected at least"),
         _VALUE_BY_PATH,
+        needs_model=True,
     ),
     "at_most": Rule(
         "the number at each path is at most that",
         _check_paths(lambda got, number: isinstance(got, int | float) and got <= number, "expected at most"),
         _VALUE_BY_PATH,
+        needs_model=True,
     ),
     "differs": Rule(
         "the value at each path is present and differs from the given one",
         _check_paths(lambda got, other: got is not ABSENT and not is_equal(got, other), "expected a value other than"),
         _VALUE_BY_PATH,
+        needs_model=True,
     ),
     "if_ok": Rule(
         "a success matches the schema of that side, a failure the schema of errors",
@@ -164,13 +184,19 @@ BODY_CHECKS: Mapping[str, Rule] = {
         _check_complete,
         {"enum": ["reply", "event"]},
     ),
-    "contains_any": Rule("the reply contains one of these texts", _check_contains_any, _PATH_LIST),
+    "contains_any": Rule("the reply contains one of these texts", _check_contains_any, _PATH_LIST, needs_model=True),
     "status": Rule(
         "the status is one of these", _check_status, {"type": "array", "items": {"type": "integer"}, "minItems": 1}
     ),
-    "present": Rule("each path leads to a value", _check_present, _PATH_LIST),
-    "absent": Rule("no path leads to a value other than null", _check_absent, _PATH_LIST),
+    "present": Rule("each path leads to a value", _check_present, _PATH_LIST, needs_model=True),
+    "absent": Rule("no path leads to a value other than null", _check_absent, _PATH_LIST, needs_model=True),
     "unique": Rule("the values at a path with [*] are distinct", _check_unique, {"type": "string"}),
     "header": Rule("each header matches its pattern; null: the header is absent", _check_headers, _VALUE_BY_PATH),
-    "without": Rule("the reply contains none of these texts", _check_without, _PATH_LIST),
+    "without": Rule(
+        "the reply contains none of these texts",
+        _check_without,
+        _PATH_LIST,
+        needs_model=True,
+        find_excuse=excuse_odd_characters,
+    ),
 }

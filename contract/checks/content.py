@@ -11,6 +11,7 @@ from dragoman.contract.dialects import load_dialect
 from dragoman.contract.json_types import JsonValue
 from dragoman.contract.outcome import Outcome
 
+from .excuses import excuse_cut_answer, excuse_finish_reason, excuse_silent_model
 from .rule import Problems, Rule, shorten
 
 __all__ = ["CONTENT_CHECKS"]
@@ -161,23 +162,49 @@ def _check_refusal(outcome: Outcome, _: JsonValue) -> Problems:
 
 CONTENT_CHECKS: Mapping[str, Rule] = {
     "finish_reason": Rule(
-        "every choice has one of these finish reasons (Responses: status or reason)", _check_finish_reason, _TEXT_LIST
+        "every choice has one of these finish reasons (Responses: status or reason)",
+        _check_finish_reason,
+        _TEXT_LIST,
+        needs_model=True,
+        find_excuse=excuse_finish_reason,
     ),
-    "has_text": Rule("every choice has a text, unless its token limit cut it off", _check_has_text),
-    "no_text": Rule("no choice has a text", _check_no_text),
-    "text_contains": Rule("the text contains these words, ignoring case", _check_contains, _TEXT_LIST),
-    "text_is": Rule("every text equals this one exactly", _check_text_is, {"type": "string"}),
+    "has_text": Rule(
+        "every choice has a text, unless its token limit cut it off",
+        _check_has_text,
+        needs_model=True,
+        find_excuse=excuse_silent_model,
+    ),
+    "no_text": Rule("no choice has a text", _check_no_text, needs_model=True),
+    "text_contains": Rule(
+        "the text contains these words, ignoring case",
+        _check_contains,
+        _TEXT_LIST,
+        needs_model=True,
+        find_excuse=excuse_cut_answer,
+    ),
+    "text_is": Rule("every text equals this one exactly", _check_text_is, {"type": "string"}, needs_model=True),
     "text_lacks": Rule("the text contains none of these words", _check_lacks, _TEXT_LIST),
     "usage_adds_up": Rule("the reply has a usage of whole numbers whose parts add up to the total", _check_usage),
-    "tools_called": Rule("these tools are called, in this order", _check_tools_called, _TEXT_LIST),
-    "tool_calls": Rule("there are at least that many tool calls", _check_call_count_at_least, _COUNT),
+    "tools_called": Rule("these tools are called, in this order", _check_tools_called, _TEXT_LIST, needs_model=True),
+    "tool_calls": Rule("there are at least that many tool calls", _check_call_count_at_least, _COUNT, needs_model=True),
     "tool_calls_at_most": Rule("there are at most that many tool calls", _check_call_count_at_most, _COUNT),
-    "no_tool_calls": Rule("no tool is called", _check_no_calls),
-    "tool_args_json": Rule("the arguments are JSON objects that match the tool's parameters", _check_arguments),
+    "no_tool_calls": Rule("no tool is called", _check_no_calls, needs_model=True),
+    "tool_args_json": Rule(
+        "the arguments are JSON objects that match the tool's parameters",
+        _check_arguments,
+        needs_model=True,
+        find_excuse=excuse_cut_answer,
+    ),
     "tool_ids_unique": Rule("every tool call has a unique id", _check_call_ids),
     "choices": Rule("there are that many choices, numbered from 0", _check_choices, _COUNT),
-    "text_is_json": Rule("every text is JSON and matches the given schema", _check_text_is_json, {"type": "object"}),
+    "text_is_json": Rule(
+        "every text is JSON and matches the given schema",
+        _check_text_is_json,
+        {"type": "object"},
+        needs_model=True,
+        find_excuse=excuse_cut_answer,
+    ),
     "has_logprobs": Rule("every choice has log probabilities", _check_logprobs),
-    "has_reasoning": Rule("the reply has reasoning", _check_reasoning),
-    "has_refusal": Rule("the reply has a refusal in its own field", _check_refusal),
+    "has_reasoning": Rule("the reply has reasoning", _check_reasoning, needs_model=True, find_excuse=excuse_cut_answer),
+    "has_refusal": Rule("the reply has a refusal in its own field", _check_refusal, needs_model=True),
 }

@@ -109,7 +109,10 @@ def _is_error(protocol: str, body: JsonObject) -> bool:
 ERROR_CHECKS: Mapping[str, Rule] = {
     "error_shape": Rule("the body is the dialect's own error, as JSON, with a message", _check_shape),
     "error_names": Rule(
-        "the error names the wrong field, in the dialect's field for it or in its message", _check_names_field, _TEXT
+        "the error names the wrong field, in the dialect's field for it or in its message",
+        _check_names_field,
+        _TEXT,
+        is_advice=True,
     ),
     "error_param": Rule("the dialect's field for the path of the wrong field has that path", _check_param, _TEXT),
     "error_code": Rule("one of the error's codes matches", _check_code, _TEXT),

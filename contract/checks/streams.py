@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from dragoman.contract.json_types import JsonObject, JsonValue
-from dragoman.contract.outcome import Outcome
+from dragoman.contract.outcome import DONE, TERMINALS, Outcome
 
+from .excuses import excuse_cut_answer
 from .rule import Problems, Rule, shorten
 
-__all__ = ["STREAM_CHECKS", "TERMINALS"]
+__all__ = ["STREAM_CHECKS"]
 
-DONE = "[DONE]"
-TERMINALS = ("response.completed", "response.incomplete", "response.failed")
 _TYPE_LIST = {"type": "array", "items": {"type": "string"}, "minItems": 1}
 
 
@@ -312,11 +311,20 @@ STREAM_CHECKS: Mapping[str, Rule] = {
     ),
     "ends_broken": Rule("the connection breaks before the end", _check_ends_broken),
     "one_terminal": Rule("each choice, or the response, ends exactly once, and nothing follows", _check_one_ending),
-    "terminal": Rule("the last event has one of these types", _check_last_event, _TYPE_LIST),
+    "terminal": Rule(
+        "the last event has one of these types",
+        _check_last_event,
+        _TYPE_LIST,
+        needs_model=True,
+        find_excuse=excuse_cut_answer,
+    ),
     "event_equals_type": Rule("the SSE event name equals the type of the object", _check_event_names),
     "sequence_contiguous": Rule("sequence_number has no gaps, from 0 or from 1", _check_sequence_numbers),
     "event_order": Rule(
-        "there are events of these types, the first of each in this order", _check_event_order, _TYPE_LIST
+        "there are events of these types, the first of each in this order",
+        _check_event_order,
+        _TYPE_LIST,
+        needs_model=True,
     ),
     "ids_stable": Rule("id, model and created do not change", _check_stable_ids),
     "role_first_only": Rule("only the first delta of a choice has the role", _check_role_first),

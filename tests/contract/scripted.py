@@ -31,7 +31,7 @@ cases:
     steps:
       - &step
         request: {{body: {{{body}}}}}
-        expect: {{status: 200, {expect}}}
+        expect: {{status: {status}, {expect}}}
 """
 
 
@@ -65,10 +65,13 @@ def write_case(
     more: str = "",
     body: str = "messages: []",
     end: str = "",
+    status: int = 200,
 ) -> Case:
     """Write a case file and read its case."""
     file = folder / f"{name}.yaml"
-    file.write_text(_FILE.format(name=name, level=level, expect=expect, more=more, body=body) + end, "utf-8")
+    file.write_text(
+        _FILE.format(name=name, level=level, expect=expect, more=more, body=body, status=status) + end, "utf-8"
+    )
     return read_case_file(file)[0]
 
 

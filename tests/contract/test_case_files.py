@@ -47,6 +47,23 @@ def test_each_makes_a_case_for_every_value_and_dialect(tmp_path: Path) -> None:
     assert cases[0].title == "top_p is refused"
 
 
+def test_check_that_no_reference_demands_is_at_most_a_recommendation(tmp_path: Path) -> None:
+    checks = read_case_file(write_file(tmp_path, GOOD))[0].steps[0].expect.checks
+    assert [(check.name, check.level) for check in checks] == [("error_shape", "MUST"), ("error_names", "SHOULD")]
+
+
+def test_tokens_of_a_request_that_must_be_refused_are_counted(tmp_path: Path) -> None:
+    limited = GOOD.replace("value: hot", "value: hot, limit: 1").replace("kept:", "max_tokens: 8, kept:")
+    case = read_case_file(write_file(tmp_path, limited))[0]
+    assert (case.max_tokens, case.hostile, case.is_refusal) == (8, False, True)
+
+
+@pytest.mark.parametrize("limit", ["-1", "1.5", "many", "null"])
+def test_request_with_a_broken_token_limit_is_hostile(tmp_path: Path, limit: str) -> None:
+    file = write_file(tmp_path, GOOD.replace("kept:", f"max_tokens: {limit}, kept:"))
+    assert all(case.hostile for case in read_case_file(file))
+
+
 @pytest.mark.parametrize(
     ("before", "after", "problem"),
     [

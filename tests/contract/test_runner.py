@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dragoman.contract.exchange import UnreachableError
+from dragoman.contract.exchange import Chunk, Response, UnreachableError
+from dragoman.contract.fake_upstream import FakeUpstream
+from dragoman.contract.json_types import JsonValue
 
-from .scripted import ScriptedTransport, make_response, run_cases, write_case
+from .scripted import SECOND_STEP, ScriptedTransport, make_response, run_cases, write_case
 
 
 @pytest.mark.parametrize(
@@ -28,6 +31,147 @@ async def test_level_decides_the_verdict(tmp_path: Path, level: str, expect: str
     )
     assert result.verdict == verdict
     assert ("gone" in result.reason) == (verdict != "pass")
+
+
+STREAM_HEADERS = (("content-type", "text/event-stream"),)
+
+
+def make_chat(finish: str, text: str = "hi", *, tokens: int | None = None, **message: JsonValue) -> Response:
+    choice = {"index": 0, "message": {"content": text, **message}, "finish_reason": finish}
+    usage = {} if tokens is None else {"usage": {"prompt_tokens": 1, "completion_tokens": tokens}}
+    return make_response(choices=[choice], **usage)
+
+
+def make_stream(finish: str, *texts: str) -> Response:
+    deltas: list[JsonValue] = [{"delta": {"content": text}, "finish_reason": None} for text in texts]
+    bodies = [{"choices": [choice]} for choice in [*deltas, {"delta": {}, "finish_reason": finish}]]
+    data = "".join(f"data: {json.dumps(body)}\n\n" for body in bodies)
+    return Response(200, STREAM_HEADERS, (Chunk(0.0, data.encode()),))
+
+
+async def judge(tmp_path: Path, response: Response, expect: str, *, body: str = "max_tokens: 8") -> tuple[str, str]:
+    (result,) = await run_cases(ScriptedTransport(response), [write_case(tmp_path, expect=expect, body=body)])
+    return result.verdict, result.reason
+
+
+async def test_broken_should_does_not_hide_a_later_must(tmp_path: Path) -> None:
+    """The later step is asked, whatever recommendation the first one breaks."""
+    one = write_case(tmp_path, expect="should: [{present: [gone]}], checks: [{present: [id]}]", end=SECOND_STEP)
+    transport = ScriptedTransport(make_response(id="x"), make_response())
+    (result,) = await run_cases(transport, [one])
+    assert (result.verdict, result.reason, len(transport.requests)) == ("fail", "present: id is missing", 2)
+
+
+async def test_wrong_status_ends_the_case(tmp_path: Path) -> None:
+    transport = ScriptedTransport(make_response(500))
+    (result,) = await run_cases(transport, [write_case(tmp_path, end=SECOND_STEP)])
+    assert (result.verdict, len(transport.requests)) == ("fail", 1)
+
+
+async def test_uncooperative_model_hides_no_broken_must(tmp_path: Path) -> None:
+    """The model calls no tool, and the usage is wrong whatever the model does."""
+    uncooperative = "cooperation: [{tool_calls: 1}], checks: [tool_args_json, usage_adds_up]"
+    verdict, reason = await judge(tmp_path, make_chat("stop", tokens=1), uncooperative)
+    assert (verdict, reason.split(":")[0]) == ("fail", "usage_adds_up")
+
+
+async def test_uncooperative_model_excuses_what_depends_on_it(tmp_path: Path) -> None:
+    expect = "cooperation: [{tool_calls: 1}], checks: [{finish_reason: [tool_calls]}]"
+    assert (await judge(tmp_path, make_chat("stop"), expect))[0] == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("response", "expect", "verdict"),
+    [
+        (make_chat("stop", tokens=5), "checks: [{finish_reason: [length]}]", "inconclusive"),
+        (make_chat("stop", tokens=8), "checks: [{finish_reason: [length]}]", "fail"),
+        (make_stream("stop", "one", "two"), "checks: [{finish_reason: [length]}]", "inconclusive"),
+        (make_stream("stop", *"abcdefgh"), "checks: [{finish_reason: [length]}]", "fail"),
+        (make_chat("length", tokens=8), "checks: [{finish_reason: [tool_calls]}]", "inconclusive"),
+        (make_chat("length", tokens=3), "checks: [{finish_reason: [tool_calls]}]", "fail"),
+        (make_chat("length", '{"a"'), "checks: [{text_is_json: {}}]", "inconclusive"),
+        (make_chat("stop", '{"a"'), "checks: [{text_is_json: {}}]", "fail"),
+        (make_chat("stop", "", tokens=1), "checks: [has_text]", "inconclusive"),
+        (make_chat("stop", "", tokens=7), "checks: [has_text]", "fail"),
+        (make_chat("stop", "caf\ufffd"), 'checks: [{without: ["\ufffd"]}]', "inconclusive"),
+        (make_chat("stop", "half"), "checks: [{without: [half]}]", "fail"),
+    ],
+)
+async def test_weak_model_is_told_from_a_wrong_server(
+    tmp_path: Path, response: Response, expect: str, verdict: str
+) -> None:
+    assert (await judge(tmp_path, response, expect))[0] == verdict
+
+
+async def test_fake_provider_behind_a_proxy_is_no_weak_model(tmp_path: Path) -> None:
+    case = write_case(tmp_path, expect="checks: [{finish_reason: [tool_calls]}]", body="max_tokens: 8")
+    async with FakeUpstream("openai") as fake:
+        (result,) = await run_cases(ScriptedTransport(make_chat("length")), [case], upstream=fake)
+    assert result.verdict == "fail"
+
+
+async def test_stream_that_runs_into_the_timeout_is_not_judged(tmp_path: Path) -> None:
+    cut = replace(make_stream("stop", "one"), broken="no end within 25 s")
+    verdict, reason = await judge(tmp_path, cut, "schema: event, checks: [has_text]")
+    assert (verdict, reason) == ("error", "the reply has no end within 25 s (--timeout); 2 events had arrived")
+
+
+async def test_stream_that_ends_but_stays_open_is_judged(tmp_path: Path) -> None:
+    body = make_stream("stop", "one").body + b"data: [DONE]\n\n"
+    open_ = Response(200, STREAM_HEADERS, (Chunk(0.0, body),), "no end within 25 s")
+    verdict, reason = await judge(tmp_path, open_, "checks: [sse.framing]")
+    assert (verdict, reason) == ("fail", "sse.framing: no end within 25 s")
+
+
+async def test_hostile_cases_run_last_with_a_short_timeout(tmp_path: Path) -> None:
+    cases = [
+        write_case(tmp_path, "wild", more="hostile: true", body="user: wild"),
+        write_case(tmp_path, "negative", body="max_tokens: -1"),
+        write_case(tmp_path, "tame", body="user: tame"),
+        write_case(tmp_path, "first", more="probe: true", body="user: first"),
+    ]
+    transport = ScriptedTransport(make_response())
+    await run_cases(transport, cases, concurrency=3)
+    sent = [json.loads(request.body) for request in transport.requests]
+    assert [body.get("user") for body in sent] == ["first", "tame", "wild", None]
+    assert [request.timeout for request in transport.requests] == [None, None, 20.0, 20.0]
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (404, "Not Found"),
+        (405, "Method Not Allowed"),
+        (501, "The responses route is not implemented for this provider"),
+        (400, "the model m does not serve embeddings (unsupported_protocol)"),
+        (400, "The model does not support Embeddings API"),
+        (400, "Endpoint type is 'llm/v1/chat', expected 'llm/v1/embeddings'"),
+    ],
+)
+async def test_gateway_that_says_so_does_not_serve_the_protocol(tmp_path: Path, status: int, message: str) -> None:
+    cases = [write_case(tmp_path, "one", more="probe: true"), write_case(tmp_path, "two")]
+    results = await run_cases(ScriptedTransport(make_response(status, error={"message": message})), cases)
+    assert [result.verdict for result in results] == ["skip", "skip"]
+    assert message in results[1].reason
+
+
+async def test_probe_that_is_refused_for_another_reason_fails(tmp_path: Path) -> None:
+    refused = make_response(400, error={"message": "max_tokens is too small"})
+    (result,) = await run_cases(ScriptedTransport(refused), [write_case(tmp_path, more="probe: true")])
+    assert result.verdict == "fail"
+
+
+async def test_one_forbidden_feature_does_not_end_the_run(tmp_path: Path) -> None:
+    cases = [write_case(tmp_path, name, body=f"user: {name}") for name in ("one", "two", "three")]
+    transport = ScriptedTransport(make_response(), make_response(403), make_response())
+    assert [result.verdict for result in await run_cases(transport, cases)] == ["pass", "fail", "pass"]
+
+
+async def test_retry_stays_within_the_budget(tmp_path: Path) -> None:
+    transport = ScriptedTransport(make_response())
+    case = write_case(tmp_path, expect="cooperation: [{present: [id]}]")
+    (result,) = await run_cases(transport, [case], budget=15)
+    assert (result.verdict, result.attempts, len(transport.requests)) == ("inconclusive", 1, 1)
 
 
 async def test_uncooperative_model_is_asked_again(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import math
 import re
 from collections import Counter
 
@@ -55,13 +58,44 @@ def test_run_of_a_dialect_costs_few_tokens() -> None:
     """Every request that a model answers has a token limit, and a run of a dialect costs less than 3500 tokens."""
     for dialect in DIALECTS:
         costs = list(Session(Target("http://x", dialect, "m", key="k"), CASES).forecast_costs())
-        assert sum(cost.tokens for cost in costs) < 3500
-        assert sum(cost.requests for cost in costs if cost.tokens) < 100
+        answered = [cost for cost in costs if cost.tokens and not cost.case.is_refusal]
+        assert sum(cost.tokens for cost in answered) < 3500
+        assert sum(cost.requests for cost in answered) < 100
+        assert sum(cost.tokens for cost in costs) < 5500
         assert max(cost.tokens for cost in costs) <= 256
     for case in CASES:
         written = case.protocol in ("chat", "responses", "completions") and not case.upstreams
         if written and all(step.expect.status == (200,) for step in case.steps) and case.steps[0].request.get("body"):
             assert case.max_tokens > 0, case.id
+
+
+def test_no_request_can_make_a_lenient_server_write_more_than_its_case_says() -> None:
+    """A request has a token limit, or its case is hostile: it runs last, with a short timeout."""
+    written = [case for case in CASES if case.protocol in LIMITS and not case.upstreams]
+    assert {case.id for case in written if not case.hostile and sum(list_limits(case)) > case.max_tokens} == set()
+    assert "chat/refuse/max-tokens-negative" in {case.id for case in written if case.hostile}
+
+
+LIMITS = {
+    "chat": ("max_tokens", "max_completion_tokens"),
+    "completions": ("max_tokens",),
+    "responses": ("max_output_tokens",),
+}
+
+
+def list_limits(case: Case) -> list[float]:
+    """The token limits of the requests that a model might answer, infinity for a request without one."""
+    found = []
+    for step in case.steps:
+        raw, body = step.request.get("raw"), step.request.get("body")
+        if isinstance(raw, str):
+            with contextlib.suppress(ValueError):
+                body = json.loads(raw)
+        if isinstance(body, dict) and not {"messages", "input", "prompt"}.isdisjoint(body):
+            limit = next((body[name] for name in LIMITS[case.protocol] if name in body), None)
+            number = body.get("n") if isinstance(body.get("n"), int) else 1
+            found.append(limit * number if isinstance(limit, int) and limit >= 0 else math.inf)
+    return found
 
 
 def test_each_protocol_has_one_probe() -> None:
