@@ -26,6 +26,8 @@ __all__ = [
     "is_reasoning",
     "is_sealed",
     "list_blocks",
+    "make_sealed_block",
+    "make_text_block",
     "read_blocks",
     "set_reasoning",
 ]
@@ -66,13 +68,14 @@ def is_sealed(block: JsonObject) -> bool:
     return bool(block["type"] == _SEALED)
 
 
-def read_blocks(parts: list[Any]) -> list[JsonObject]:
-    """Read parts of a content list, or of a provider's `reasoning_details`, into blocks in the hub's form.
+def read_blocks(parts: Any) -> list[JsonObject]:
+    """Read the parts of a content list, or of a provider's `reasoning_details`, into blocks in the hub's form.
 
-    Other values than reasoning are ignored. A signature without a text belongs to the unsigned text before it.
+    Other values than a list, and other parts than reasoning, are ignored. A signature without a text belongs to the
+    unsigned text before it.
     """
     blocks: list[JsonObject] = []
-    for block in (one for part in parts for one in _read_part(part)):
+    for block in (one for part in (parts if isinstance(parts, list) else ()) for one in _read_part(part)):
         last = blocks[-1] if blocks else None
         if last is not None and block.get("text") == "" and not is_sealed(last) and "signature" not in last:
             last.update(block, text=last["text"])
@@ -88,14 +91,14 @@ def _read_part(part: Any) -> Iterator[JsonObject]:
     form = _FORMS[str(kind)]
     signature = part.get("signature")
     nested = next((value for key in form.texts if (value := part.get(key))), "")
-    blocks = _read_list(nested) if isinstance(nested, list) else [_make_text(nested)]
+    blocks = _read_list(nested) if isinstance(nested, list) else [make_text_block(nested)]
     if isinstance(signature, str) and signature:
-        blocks = blocks or [_make_text("")]
+        blocks = blocks or [make_text_block("")]
         blocks[-1]["signature"] = signature
     yield from (block for block in blocks if block.get("text") or block.get("signature") or block.get("data"))
     for key in form.seals:
         if isinstance(part.get(key), str) and part[key]:
-            yield {"type": _SEALED, "data": part[key]}
+            yield make_sealed_block(part[key])
 
 
 def _read_list(parts: list[Any]) -> list[JsonObject]:
@@ -109,7 +112,7 @@ def _read_list(parts: list[Any]) -> list[JsonObject]:
         elif is_open:
             blocks[-1]["text"] += text
         else:
-            blocks.append(_make_text(text))
+            blocks.append(make_text_block(text))
         is_open = text is not None
     return blocks
 
@@ -120,7 +123,15 @@ def _read_fragment(part: Any) -> str | None:
     return part if isinstance(part, str) else None
 
 
-def _make_text(text: Any) -> JsonObject:
+def make_sealed_block(data: str) -> JsonObject:
+    """A block that only its maker can read."""
+    return {"type": _SEALED, "data": data}
+
+
+def make_text_block(text: Any, signature: str | None = None) -> JsonObject:
+    """A block of text; anything but a text counts as empty."""
+    if signature:
+        return {**make_text_block(text), "signature": signature}
     return {"type": _TEXT, "text": text if isinstance(text, str) else ""}
 
 
@@ -132,19 +143,23 @@ def set_reasoning(holder: JsonObject, blocks: list[JsonObject]) -> None:
         holder["reasoning_content"] = SEPARATOR.join(texts)
     if len(signatures) == 1:
         holder["reasoning_signature"] = signatures[0]
-    if any(map(is_sealed, blocks)) or (signatures and len(blocks) > 1):
+    if _need_details(blocks):
         holder["reasoning_details"] = [{**block, "index": i} for i, block in enumerate(blocks)]
+
+
+def _need_details(blocks: list[JsonObject]) -> bool:
+    """Whether text and signature cannot hold the blocks."""
+    return any(is_sealed(block) or (len(blocks) > 1 and block.get("signature")) for block in blocks)
 
 
 def list_blocks(message: JsonObject) -> list[JsonObject]:
     """The blocks of a message in hub form: its `reasoning_details`, or one of its text and signature."""
-    details = message.get("reasoning_details")
-    if isinstance(details, list) and (blocks := read_blocks(details)):
+    if blocks := read_blocks(message.get("reasoning_details")):
         return blocks
     text, signature = message.get("reasoning_content"), message.get("reasoning_signature")
     if not text and not signature:
         return []
-    return [{**_make_text(text), "signature": signature} if signature else _make_text(text)]
+    return [make_text_block(text, signature)]
 
 
 class ReasoningBlocks:
@@ -161,7 +176,7 @@ class ReasoningBlocks:
         content = ""
         for block in blocks:
             if is_sealed(block):
-                self._close_text()
+                self.end_text()
                 self._blocks.append(block)
             if text := block.get("text"):
                 content += SEPARATOR + text if self._has_text and not self._texts else text
@@ -169,28 +184,26 @@ class ReasoningBlocks:
                 self._has_text = True
             if signature := block.get("signature"):
                 delta["reasoning_signature"] = signature
-                self._close_text(signature)
+                self.end_text(signature)
         if content:
             delta["reasoning_content"] = content
-        if len(self._blocks) > 1 or any(map(is_sealed, self._blocks)):
-            self._send(delta)
+        self._send(delta)
+
+    def end_text(self, signature: str | None = None) -> None:
+        """End the open block."""
+        if self._texts or signature:
+            self._blocks.append(make_text_block("".join(self._texts), signature))
+            self._texts = []
 
     def finish(self, delta: JsonObject) -> bool:
         """Put the last block into the last delta, in place, if earlier ones were listed. Returns True if it did."""
         if not self._sent or not self._texts:
             return False
-        self._close_text()
+        self.end_text()
         self._send(delta)
         return True
 
-    def _close_text(self, signature: str | None = None) -> None:
-        if self._texts or signature:
-            block = _make_text("".join(self._texts))
-            self._blocks.append(block if signature is None else {**block, "signature": signature})
-            self._texts = []
-
     def _send(self, delta: JsonObject) -> None:
-        new = [{**block, "index": i} for i, block in enumerate(self._blocks[self._sent :], self._sent)]
-        self._sent += len(new)
-        if new:
-            delta["reasoning_details"] = new
+        if self._sent < len(self._blocks) and _need_details(self._blocks):
+            start, self._sent = self._sent, len(self._blocks)
+            delta["reasoning_details"] = [{**block, "index": i} for i, block in enumerate(self._blocks[start:], start)]

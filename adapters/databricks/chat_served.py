@@ -7,7 +7,8 @@ content in `actual`; the documented message does not have it.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.chat.content import flatten_content
@@ -27,9 +28,12 @@ from dragoman.adapters.validation import load_validator
 
 from .endpoint import fill_stream_defaults, set_model_from_path
 from .faults import error_event, write_fault
-from .reasoning_block import REASONING_KEYS, make_delta_block, make_reasoning_block
+from .reasoning_block import REASONING_KEYS, DeltaBlocks, make_reasoning_block
 
 __all__ = ["SERVED"]
+
+MakeBlock: TypeAlias = Callable[[JsonObject, JsonObject], JsonObject | None]
+"""Makes the reasoning block of a choice's message or delta."""
 
 _FINISH = {"function_call": "tool_calls"}
 
@@ -56,19 +60,19 @@ def _convert_message(message: JsonObject, path: Path, ctx: Context) -> JsonObjec
 
 
 def write_reply(reply: JsonObject, ctx: Context) -> Reply:
-    body = _write_choices(reply, "message", ctx)
+    body = _write_choices(reply, "message", lambda _choice, message: make_reasoning_block(message), ctx)
     if ctx.profile == "documented":
         body["object"] = "chat.completions"
     return Reply(200, body)
 
 
-def _write_choices(body: JsonObject, part: str, ctx: Context) -> JsonObject:
+def _write_choices(body: JsonObject, part: str, make_block: MakeBlock, ctx: Context) -> JsonObject:
     def rewrite(choice: JsonObject, holder: JsonObject, path: Path) -> None:
         write_finish_reason(choice, _FINISH, path, ctx)
         drop_nulls(choice, "logprobs")
         move_refusal_to_content(holder, (*path, part), ctx)
         drop_empty(holder)
-        _write_reasoning(holder, part, (*path, part), ctx)
+        _write_reasoning(holder, make_block(choice, holder), (*path, part), ctx)
 
     body = rewrite_choices(body, part, rewrite)
     if body.get("usage"):
@@ -76,11 +80,8 @@ def _write_choices(body: JsonObject, part: str, ctx: Context) -> JsonObject:
     return body
 
 
-def _write_reasoning(holder: JsonObject, part: str, path: Path, ctx: Context) -> None:
+def _write_reasoning(holder: JsonObject, block: JsonObject | None, path: Path, ctx: Context) -> None:
     given = [name for name in REASONING_KEYS if name in holder]
-    if not given:
-        return
-    block = make_delta_block(holder) if part == "delta" else make_reasoning_block(holder)
     for name in given:
         del holder[name]
     if block is None:
@@ -96,8 +97,10 @@ def _write_reasoning(holder: JsonObject, part: str, path: Path, ctx: Context) ->
 
 
 def write_stream(ctx: Context) -> RenderingStreamWriter:
+    blocks = DeltaBlocks()
+
     def render(chunk: JsonObject) -> JsonObject:
-        return _write_choices(chunk, "delta", ctx)
+        return _write_choices(chunk, "delta", lambda choice, delta: blocks.make(choice.get("index", 0), delta), ctx)
 
     return RenderingStreamWriter(error_event, render, "with the finish")
 

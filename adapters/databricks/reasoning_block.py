@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.chat.reasoning import is_sealed, list_blocks
+from dragoman.adapters.chat.reasoning import SEPARATOR, is_sealed, list_blocks, read_blocks
 
-__all__ = ["REASONING_KEYS", "make_delta_block", "make_reasoning_block"]
+__all__ = ["REASONING_KEYS", "DeltaBlocks", "make_reasoning_block"]
 
 REASONING_KEYS = ("reasoning_content", "reasoning_signature", "reasoning_details")
 """The hub's keys of reasoning."""
@@ -17,12 +17,23 @@ def make_reasoning_block(message: JsonObject) -> JsonObject | None:
     return {"type": "reasoning", "summary": [_make_summary(block) for block in blocks]} if blocks else None
 
 
-def make_delta_block(delta: JsonObject) -> JsonObject | None:
-    """The reasoning of a delta, whose text and signature are pieces; None if it has none."""
-    details = list_blocks({"reasoning_details": delta.get("reasoning_details")})
-    pieces = {key: value for key, value in delta.items() if key != "reasoning_details"}
-    blocks = [*list_blocks(pieces), *(block for block in details if is_sealed(block))]
-    return {"type": "reasoning", "summary": [_make_summary(block) for block in blocks]} if blocks else None
+class DeltaBlocks:
+    """Makes the reasoning blocks of one stream's deltas, whose texts and signatures are pieces."""
+
+    def __init__(self) -> None:
+        self._ended: dict[int, bool] = {}  # choice -> whether the block of its last text has ended
+
+    def make(self, index: int, delta: JsonObject) -> JsonObject | None:
+        """The reasoning of a delta of the choice `index`; None if it has none."""
+        text = delta.get("reasoning_content")
+        if isinstance(text, str) and self._ended.get(index):
+            text = text.removeprefix(SEPARATOR)  # which the reader puts between two blocks
+        pieces = {"reasoning_content": text, "reasoning_signature": delta.get("reasoning_signature")}
+        sealed = [block for block in read_blocks(delta.get("reasoning_details")) if is_sealed(block)]
+        blocks = [*list_blocks(pieces), *sealed]
+        if text or (blocks and index in self._ended):
+            self._ended[index] = bool(sealed or pieces["reasoning_signature"])
+        return {"type": "reasoning", "summary": [_make_summary(block) for block in blocks]} if blocks else None
 
 
 def _make_summary(block: JsonObject) -> JsonObject:

@@ -12,7 +12,8 @@ written to the open item, or opens the item that it needs:
     known tool call     is written          is written              is written              is written
     finish reason       what is open is closed, in the order of the output
 
-A signature ends the reasoning that it belongs to: further reasoning opens a new item. An item gets the next free
+A signature ends the reasoning that it belongs to: further reasoning opens a new item. Sealed reasoning is an item of
+its own, without a part. An item gets the next free
 `output_index` when it opens, so text after a call becomes a new message after it. Parallel calls stay open until the
 finish. Empty texts open nothing. The End produces the last event, with the usage that came with the finish or after it.
 Only choice 0 is translated; the reader guarantees that a complete stream has one.
@@ -24,6 +25,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.chat.reasoning import SEPARATOR, is_sealed, read_blocks
 from dragoman.adapters.common.annotations import filter_annotations
 from dragoman.adapters.common.stream_translator import StreamTranslatorBase
 from dragoman.adapters.responses.events import (
@@ -73,6 +75,7 @@ class ChatToResponses(StreamTranslatorBase):
         self._reasoning_kind = SUMMARY_TEXT if summary else REASONING_TEXT
         self._names = names
         self._has_begun = False
+        self._has_reasoned = False
         self._content: OpenContent | None = None
         self._run_body: JsonObject | None = None  # runs with this body continue the open text
         self._calls: dict[int, OpenCall] = {}
@@ -126,10 +129,21 @@ class ChatToResponses(StreamTranslatorBase):
             self._close_all(out)
 
     def _write_reasoning(self, delta: JsonObject, out: list[Output]) -> None:
-        if delta.get("reasoning_content"):
-            self._open_reasoning(out).write(self._reasoning_kind, delta["reasoning_content"], [], out)
+        if text := delta.get("reasoning_content"):
+            before = self._content
+            reasoning = self._open_reasoning(out)
+            if self._has_reasoned and reasoning is not before:
+                text = text.removeprefix(SEPARATOR)  # the text of another block
+            self._has_reasoned = True
+            if text:
+                reasoning.write(self._reasoning_kind, text, [], out)
         if delta.get("reasoning_signature"):
-            self._open_reasoning(out).signature = delta["reasoning_signature"]
+            reasoning = self._open_reasoning(out)
+            reasoning.open_part(self._reasoning_kind, out)
+            reasoning.signature = delta["reasoning_signature"]
+        for block in read_blocks(delta.get("reasoning_details")):
+            if is_sealed(block):
+                self._open_new_reasoning(out).signature = block["data"]
 
     def _write_tokens(self, text: str, tokens: list[JsonObject], out: list[Output]) -> None:
         writes_on = self._content is not None and self._content.has_text
@@ -197,6 +211,9 @@ class ChatToResponses(StreamTranslatorBase):
     def _open_reasoning(self, out: list[Output]) -> OpenContent:
         if self._content is not None and self._content.type == "reasoning" and self._content.signature is None:
             return self._content
+        return self._open_new_reasoning(out)
+
+    def _open_new_reasoning(self, out: list[Output]) -> OpenContent:
         return self._open_content({"type": "reasoning", "id": self._ctx.new_id("rs"), "summary": []}, out)
 
     def _open_message(self, out: list[Output]) -> OpenContent:

@@ -14,15 +14,17 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
 
 from .parts import to_responses_parts
+from .reasoning import list_reasoning
 from .unused_keys import record_unused_keys
 
 __all__ = ["to_items"]
 
 _PROTOCOL = "Responses"
 _SAID = ("role", "content")
+_REASONING = ("reasoning_content", "reasoning_signature", "reasoning_details")
 _USED = {
     "tool": (*_SAID, "tool_call_id"),
-    "assistant": (*_SAID, "reasoning_content", "reasoning_signature", "refusal", "tool_calls"),
+    "assistant": (*_SAID, *_REASONING, "refusal", "tool_calls"),
 }
 
 
@@ -90,15 +92,7 @@ def _convert_message(message: JsonObject, path: Path, ctx: Context) -> list[Json
 
 
 def _convert_assistant_message(message: JsonObject, path: Path, ctx: Context) -> list[JsonObject]:
-    items: list[JsonObject] = []
-    reasoning, signature = message.get("reasoning_content"), message.get("reasoning_signature")
-    if reasoning or signature:
-        item: JsonObject = {"type": "reasoning", "summary": []}
-        if reasoning:
-            item["content"] = [{"type": "reasoning_text", "text": reasoning}]
-        if signature:
-            item["encrypted_content"] = signature
-        items.append(item)
+    items = list(list_reasoning(message))
     parts = _to_assistant_parts(message.get("content"), (*path, "content"), ctx)
     if message.get("refusal"):
         parts.append({"type": "refusal", "refusal": message["refusal"]})

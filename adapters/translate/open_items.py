@@ -65,17 +65,21 @@ class OpenContent:
 
     def write(self, kind: TextKind, text: str, logprobs: list[Any], out: list[Output]) -> None:
         """Write a piece of text, and open a part for it unless one of its kind is open. Appends the events to `out`."""
-        if self._kind is not kind:
-            self._close_part(out)
-            self._kind = kind
-            out.append(Chunk(part_added(kind, self._id, self.index, self._position, new_part(kind))))
-            self._delta = text_delta(kind, self._id, self.index, self._position, "")
+        self.open_part(kind, out)
         self._buffer.add(text)
         delta = {**self._delta, "delta": text}
         if logprobs:
             self._logprobs += logprobs
             delta["logprobs"] = logprobs
         out.append(Chunk(delta))
+
+    def open_part(self, kind: TextKind, out: list[Output]) -> None:
+        """Open a part unless one of its kind is open. Appends the events to `out`."""
+        if self._kind is not kind:
+            self._close_part(out)
+            self._kind = kind
+            out.append(Chunk(part_added(kind, self._id, self.index, self._position, new_part(kind))))
+            self._delta = text_delta(kind, self._id, self.index, self._position, "")
 
     def write_run(self, run: DeltaRun) -> list[Output]:
         """Write a run of texts, without log probabilities, to the open part. Empty texts are ignored."""

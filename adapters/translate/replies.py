@@ -14,7 +14,7 @@ from dragoman.adapters.responses.events import add_token_bytes
 from dragoman.adapters.responses.response_object import new_response, to_responses_usage
 
 from .annotations import NO_ANNOTATION, to_chat_annotation, to_responses_annotation
-from .reasoning import join_reasoning
+from .reasoning import join_reasoning, list_reasoning
 from .tools import OriginalTool, decode_free_text, map_tool_names
 
 __all__ = [
@@ -67,9 +67,10 @@ def to_output(choice: JsonObject, names: Mapping[str, OriginalTool], ctx: Contex
     `names` maps names of functions to the tools that they replace.
     """
     message = choice["message"]
-    items: list[JsonObject] = []
-    if message.get("reasoning_content") or message.get("reasoning_signature"):
-        items.append(_to_reasoning_item(message, ctx))
+    items = [
+        {**item, "id": ctx.new_id("rs"), "status": "completed"}
+        for item in list_reasoning(message, summary=ctx.target.summarizes_reasoning)
+    ]
     parts = _to_responses_parts(message, choice.get("logprobs"))
     if parts:
         items.append(
@@ -80,18 +81,6 @@ def to_output(choice: JsonObject, names: Mapping[str, OriginalTool], ctx: Contex
     return items + [
         _to_responses_call(call, names, ctx) for call in message.get("tool_calls") or _list_legacy_call(message, ctx)
     ]
-
-
-def _to_reasoning_item(message: JsonObject, ctx: Context) -> JsonObject:
-    text = message.get("reasoning_content")
-    summarised = ctx.target.summarizes_reasoning
-    kind, place = ("summary_text", "summary") if summarised else ("reasoning_text", "content")
-    item: JsonObject = {"type": "reasoning", "id": ctx.new_id("rs"), "summary": [], "status": "completed"}
-    if text:
-        item[place] = [{"type": kind, "text": text}]
-    if message.get("reasoning_signature"):
-        item["encrypted_content"] = message["reasoning_signature"]
-    return item
 
 
 def _to_responses_parts(message: JsonObject, logprobs: Any) -> list[JsonObject]:

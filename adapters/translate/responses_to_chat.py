@@ -11,8 +11,9 @@ chat does not have are ignored:
                                                    usage if the client asked for it
     failed, cancelled                              a fault
 
-An item may have reasoning text or summaries: if it has both, the kind that came first is used. A failed response is an
-error in chat, so its last event ends the stream with a fault, and the End after it is dropped.
+The texts of reasoning are separated by an empty line. An item may have reasoning text or summaries: if it has both, the
+kind that came first is used. A failed response is an error in chat, so its last event ends the stream with a fault, and
+the End after it is dropped.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.chat.reasoning import SEPARATOR, ReasoningBlocks, make_sealed_block, make_text_block
 from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.common.stream_translator import StreamTranslatorBase
 from dragoman.adapters.responses.events import (
@@ -38,6 +40,7 @@ from dragoman.adapters.responses.events import (
 from dragoman.adapters.streams import Chunk, Output
 
 from .annotations import NO_ANNOTATION, to_chat_annotation
+from .reasoning import has_parts
 from .replies import read_failure, to_chat_usage
 
 __all__ = ["ResponsesToChat"]
@@ -63,6 +66,8 @@ class ResponsesToChat(StreamTranslatorBase):
         self._envelope: JsonObject = {}
         self._calls: dict[int, int] = {}  # output index -> index among the calls
         self._thoughts: dict[int, TextKind] = {}
+        self._thought: tuple[int, int] | None = None  # output index and position of the last reasoning
+        self._blocks = ReasoningBlocks()
         self._texts_sent: set[tuple[int, TextKind, int]] = set()
         self._annotation_counts: Counter[tuple[int, int]] = Counter()  # annotations per part
         self._with_signature: set[int] = set()
@@ -104,6 +109,9 @@ class ResponsesToChat(StreamTranslatorBase):
                 return
             if text:
                 self._texts_sent.add((index, kind, event.get(kind.index, 0)))
+            if _KEYS[kind] == "reasoning_content":
+                self._write_reasoning((index, event.get(kind.index, 0)), text, out)
+                return
             logprobs = event.get("logprobs") if kind is OUTPUT_TEXT else None
             if text or logprobs:
                 out.append(self._make_delta({_KEYS[kind]: text}, logprobs=_to_chat_logprobs(logprobs)))
@@ -113,6 +121,30 @@ class ResponsesToChat(StreamTranslatorBase):
             out.append(
                 self._make_delta({"tool_calls": [{"index": self._calls[index], **_make_call_delta(kind, text)}]})
             )
+
+    def _write_reasoning(self, place: tuple[int, int], text: str, out: list[Output]) -> None:
+        """Write a piece of reasoning. `place` is its output index and its position: each is a text of its own."""
+        if not text:
+            return
+        last, self._thought = self._thought, place
+        if last is not None and last[0] != place[0]:
+            self._blocks.end_text()
+        is_next_part = last is not None and last[0] == place[0] and last != place
+        self._add_blocks([make_text_block(SEPARATOR + text if is_next_part else text)], out)
+
+    def _write_seal(self, index: int, item: JsonObject, out: list[Output]) -> None:
+        sealed, has_text = item["encrypted_content"], self._thought is not None and self._thought[0] == index
+        signs = has_text or has_parts(item)
+        if not has_text:
+            self._blocks.end_text()
+        self._add_blocks([make_text_block("", sealed) if signs else make_sealed_block(sealed)], out)
+        self._thought = None
+
+    def _add_blocks(self, blocks: list[JsonObject], out: list[Output]) -> None:
+        delta: JsonObject = {}
+        self._blocks.add(delta, blocks)
+        if delta:
+            out.append(self._make_delta(delta))
 
     def _write_whole(self, kind: TextKind, event: JsonObject, out: list[Output]) -> None:
         at = (event["output_index"], kind, event.get(kind.index, 0))
@@ -143,7 +175,7 @@ class ResponsesToChat(StreamTranslatorBase):
                     self._handle_part_done(index, position, part, out)
             if item.get("encrypted_content") and index not in self._with_signature:
                 self._with_signature.add(index)
-                out.append(self._make_delta({"reasoning_signature": item["encrypted_content"]}))
+                self._write_seal(index, item, out)
         else:
             self._ctx.receipt.record_drop(("output", index), f"chat has no place for {item['type']} items")
 
@@ -175,6 +207,9 @@ class ResponsesToChat(StreamTranslatorBase):
             word = _FINISH.get(str(reason), "length")
         else:
             word = "tool_calls" if self._calls else "stop"
+        late: JsonObject = {}
+        if self._blocks.finish(late):
+            out.append(self._make_delta(late))
         out.append(self._make_delta({}, finish=word))
         usage = to_chat_usage(response.get("usage"))
         if self._wants_usage and usage is not None:

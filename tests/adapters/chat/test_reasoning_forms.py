@@ -10,7 +10,11 @@ import pytest
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply
+from dragoman.adapters.responses.response_object import new_response
 from dragoman.adapters.streams import Chunk, End, expand
+from dragoman.adapters.translate.chat_to_responses import ChatToResponses
+from dragoman.adapters.translate.replies import to_output
+from dragoman.adapters.translate.requests import to_chat_request
 from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.adapters.conftest import MakeContext
 
@@ -202,3 +206,46 @@ def test_a_stream_of_redacted_thinking_goes_through_databricks_ends_unchanged(co
     written = b"".join(writer.write(one) for one in reader.receive(encode(*deltas)))
     events = [orjson.loads(line[6:]) for line in written.split(b"\n\n") if line[6:7] == b"{"]
     assert [event["choices"][0]["delta"] for event in events] == [*deltas, {}]
+
+
+# Through Responses, and back to the provider that made it
+
+
+BLOCKS: list[JsonValue] = [
+    {"type": "summary_text", "text": "so", "signature": "S1"},
+    {"type": "summary_encrypted_text", "data": "EvAFCoYBGAIiQL7asS"},
+    {"type": "summary_text", "text": "", "signature": "S2"},
+    {"type": "summary_text", "text": "then", "signature": "S3"},
+]
+
+
+def replay_items(output: list[JsonObject], ctx: Context) -> JsonValue:
+    """The assistant's content that Databricks gets if a client of Responses sends the output of a response back."""
+    user = {"role": "user", "content": "go on"}
+    kept = [{key: value for key, value in item.items() if key not in ("id", "status")} for item in output]
+    hub = to_chat_request({"model": "m", "input": [user, *kept, user]}, ctx)
+    return dialects["databricks"].called["chat"].write_request(hub, ctx._replace(request=hub)).body["messages"][1]
+
+
+def test_every_block_goes_through_responses_and_back_to_databricks(context: MakeContext) -> None:
+    content: list[JsonValue] = [{"type": "reasoning", "summary": BLOCKS}, ANSWER]
+    ctx = context(model="databricks-claude-sonnet-4-5", summarizes_reasoning=True)
+    message = read("databricks", ctx, {"content": content})
+    output = to_output({"message": message}, {}, ctx)
+    assert [item["type"] for item in output] == ["reasoning"] * 4 + ["message"]
+    assert replay_items(output, ctx) == {"role": "assistant", "content": content}
+    assert not ctx.receipt.losses
+
+
+def test_every_block_of_a_stream_goes_through_responses_and_back_to_databricks(context: MakeContext) -> None:
+    pieces = [{"type": "summary_text", "text": "so"}, {"type": "summary_text", "text": "", "signature": "S1"}]
+    raw = encode(*map(thought, [*pieces, *BLOCKS[1:]]), {"content": "yes"})
+    ctx = context(model="databricks-claude-sonnet-4-5", summarizes_reasoning=True)
+    reader = dialects["databricks"].called["chat"].read_stream(ctx)
+    translator = ChatToResponses(new_response({"model": "m"}, "resp_1", "m", 1), ctx, summary=True)
+    outputs = expand([made for one in reader.receive(raw) for made in translator.feed(one)])
+    completed = [one.body for one in outputs if isinstance(one, Chunk)][-1]
+    assert completed["type"] == "response.completed"
+    content = [{"type": "reasoning", "summary": BLOCKS}, ANSWER]
+    assert replay_items(completed["response"]["output"], ctx) == {"role": "assistant", "content": content}
+    assert not ctx.receipt.losses

@@ -202,16 +202,22 @@ def test_calls_and_reasoning_come_back() -> None:
     assert made["choices"][0]["finish_reason"] == "tool_calls"
 
 
-def test_of_reasoning_in_several_items_the_texts_are_joined_and_the_seals_a_loss() -> None:
+def test_of_reasoning_in_several_items_the_texts_are_separated_and_the_seals_listed() -> None:
+    parts = [{"type": "summary_text", "text": text} for text in ("a", "b")]
     thoughts = [
-        {"type": "reasoning", "summary": [{"type": "summary_text", "text": text}], "encrypted_content": text.upper()}
-        for text in ("a", "b")
+        {"type": "reasoning", "summary": parts, "encrypted_content": "A"},
+        {"type": "reasoning", "summary": [], "encrypted_content": "B"},
+        {"type": "reasoning", "summary": parts[1:], "encrypted_content": "C"},
     ]
     ctx = context()
-    message = to_chat_reply(response([thoughts[0], said("x"), thoughts[1]]), ctx)["choices"][0]["message"]
-    assert (message["reasoning_content"], "reasoning_signature" in message) == ("ab", False)
-    lost = [change.public()["before"] for change in ctx.receipt.losses]
-    assert lost == ["output[0].encrypted_content", "output[2].encrypted_content"]
+    message = to_chat_reply(response([thoughts[0], said("x"), *thoughts[1:]]), ctx)["choices"][0]["message"]
+    assert (message["reasoning_content"], "reasoning_signature" in message) == ("a\n\nb\n\nb", False)
+    assert message["reasoning_details"] == [
+        {"type": "reasoning.text", "text": "a\n\nb", "signature": "A", "index": 0},
+        {"type": "reasoning.encrypted", "data": "B", "index": 1},
+        {"type": "reasoning.text", "text": "b", "signature": "C", "index": 2},
+    ]
+    assert ctx.receipt.losses == []
 
 
 @pytest.mark.parametrize(("reason", "finish"), [("max_output_tokens", "length"), ("content_filter", "content_filter")])

@@ -461,9 +461,14 @@ def test_of_several_seals_none_is_put_to_a_text_that_it_does_not_belong_to() -> 
     second = {"type": "reasoning", "summary": [], "encrypted_content": "E2"}
     said = {"role": "assistant", "content": "a"}
     made, ctx = to_chat(input=[ASK, first, second, said])
-    assert made["messages"][1] == {**said, "reasoning_content": "t"}
-    assert lost(ctx) == ["input[1].summary", "input[1].encrypted_content", "input[2].encrypted_content"]
+    details = [
+        {"type": "reasoning.text", "text": "t", "signature": "E1", "index": 0},
+        {"type": "reasoning.encrypted", "data": "E2", "index": 1},
+    ]
+    thoughts = {"reasoning_content": "t", "reasoning_signature": "E1", "reasoning_details": details}
+    assert made["messages"][1] == {**said, **thoughts}
+    assert lost(ctx) == ["input[1].summary"]
     empty = {"type": "reasoning", "summary": []}
     made, ctx = to_chat(input=[ASK, empty, second, said])
-    assert made["messages"][1] == {**said, "reasoning_signature": "E2"}
+    assert made["messages"][1] == {**said, "reasoning_details": [{**details[1], "index": 0}]}
     assert lost(ctx) == []

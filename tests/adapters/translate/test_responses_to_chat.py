@@ -26,6 +26,7 @@ from dragoman.adapters.responses.events import (
 from dragoman.adapters.responses.response_object import new_response
 from dragoman.adapters.responses.stream import ResponsesStreamReader
 from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.adapters.translate.replies import to_chat_reply
 from dragoman.adapters.translate.responses_to_chat import ResponsesToChat
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject
@@ -89,7 +90,8 @@ def test_each_kind_of_text_has_its_key() -> None:
         text_delta(OUTPUT_TEXT, "m", 2, 0, "a"),
         text_delta(REFUSAL, "m", 2, 1, "no"),
     )
-    assert found == [{"reasoning_content": "hm"}, {"reasoning_content": "so"}, {"content": "a"}, {"refusal": "no"}]
+    said = [{"reasoning_content": "hm"}, {"reasoning_content": "\n\nso"}, {"content": "a"}, {"refusal": "no"}]
+    assert found == said
 
 
 def test_of_an_item_that_reasons_twice_the_first_kind_counts() -> None:
@@ -99,6 +101,29 @@ def test_of_an_item_that_reasons_twice_the_first_kind_counts() -> None:
         item_done(0, {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "sig"}),
     )
     assert found == [{"reasoning_content": "a"}, {"reasoning_signature": "sig"}]
+
+
+def test_parts_and_items_of_reasoning_are_separated_as_in_a_whole_reply() -> None:
+    found = deltas(
+        text_delta(SUMMARY_TEXT, "r", 0, 0, "a"),
+        text_delta(SUMMARY_TEXT, "r", 0, 0, "b"),
+        text_delta(SUMMARY_TEXT, "r", 0, 1, "c"),
+        text_delta(SUMMARY_TEXT, "s", 1, 0, "d"),
+        item_done(1, {"type": "reasoning", "id": "s", "summary": [], "encrypted_content": "sig"}),
+        text_done(SUMMARY_TEXT, "t", 2, 0, "e"),
+    )
+    text = "".join(delta.get("reasoning_content", "") for delta in found)
+    items = [(("a", "b"), ("c",)), (("d",),), (("e",),)]
+    thoughts = [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "".join(pieces)} for pieces in parts]}
+        for parts in items
+    ]
+    thoughts[1]["encrypted_content"] = "sig"
+    last = {**BASE, "status": "completed", "output": thoughts}
+    message = to_chat_reply(last, make_context())["choices"][0]["message"]
+    assert text == message["reasoning_content"] == "ab\n\nc\n\nd\n\ne"
+    details = [detail for delta in found for detail in delta.get("reasoning_details", ())]
+    assert details == message["reasoning_details"]
 
 
 def test_calls_are_counted_from_0_whatever_their_place_in_the_output() -> None:
@@ -152,7 +177,7 @@ def test_what_only_the_last_event_tells_comes_after_what_was_told_before() -> No
         ["annotations"],
         ["tool_calls"],
         ["tool_calls"],
-        ["reasoning_signature"],
+        ["reasoning_details"],
         [],
     ]
     assert found[-1]["finish_reason"] == "tool_calls"
@@ -174,7 +199,7 @@ def test_what_came_before_is_not_told_again_at_the_end() -> None:
     for output in ([thought, message, CALL], [message, CALL], [{**message, "id": "another"}, CALL]):
         last = lifecycle_event("completed", {**BASE, "status": "completed", "output": output})
         keys = [key for body in chunks(*events, last) for key in body["choices"][0]["delta"]]
-        assert keys[2:] == ["reasoning_signature", "content", "annotations", "tool_calls", "tool_calls"]
+        assert keys[2:] == ["reasoning_details", "content", "annotations", "tool_calls", "tool_calls"]
 
 
 def test_an_empty_piece_does_not_stand_for_the_whole() -> None:

@@ -94,7 +94,8 @@ def first_of(body: JsonObject) -> list[JsonObject]:
 
 
 def heard(chunks: list[JsonObject]) -> JsonObject:
-    """What a chat client makes of a stream. Thoughts are pairs of a text and the signature that ended it."""
+    """What a chat client makes of a stream. Thoughts are pairs of a text and the signature that ended it, without line
+    ends: texts of several items are separated by an empty line."""
     said: JsonObject = {"content": "", "refusal": "", "thoughts": [["", ""]], "calls": {}, "finish": []}
     for body in chunks:
         said["usage"] = body["usage"]["total_tokens"] if body.get("usage") else None
@@ -102,10 +103,10 @@ def heard(chunks: list[JsonObject]) -> JsonObject:
             for key in ("content", "refusal"):
                 said[key] += choice["delta"].get(key) or ""
             for place, key in enumerate(("reasoning_content", "reasoning_signature")):
-                text = choice["delta"].get(key)
+                text = (choice["delta"].get(key) or "").replace("\n", "")
                 if text and said["thoughts"][-1][1]:
                     said["thoughts"].append(["", ""])
-                said["thoughts"][-1][place] += text or ""
+                said["thoughts"][-1][place] += text
             for piece in choice["delta"].get("tool_calls", ()):
                 call = said["calls"].setdefault(piece["index"], ["", "", ""])
                 call[0] += piece.get("id", "")
