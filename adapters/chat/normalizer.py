@@ -69,8 +69,9 @@ class ChatNormalizer(ChoiceNormalizer):
         delta = choice.get("delta")
         same = isinstance(delta, dict)
         if not isinstance(delta, dict):
-            delta = choice["delta"] = {}
-            self._changes.record_conversion(_PIECE, "a choice without delta gets an empty one")
+            message = None if state.has_role else choice.pop("message", None)  # a whole reply as one event
+            delta = choice["delta"] = message if isinstance(message, dict) else {}
+            self._changes.record_conversion(_PIECE, "a choice without delta gets its message, or an empty one")
         same &= self._set_role(delta, state, _PIECE)
         same &= self._set_content(delta, _PIECE, state)
         if "tool_calls" in delta:

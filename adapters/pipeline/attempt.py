@@ -141,8 +141,10 @@ class Attempt:
             outputs = reader.receive(data)
             if len(outputs) == 1 and self._state == "streaming" and type(outputs[0]) is DeltaRun:
                 output = Output(self.answer.write_run(outputs[0]))  # the table's most frequent row
+            elif outputs:
+                output = self._take(outputs)
             else:
-                output = self._take(outputs) if outputs else NOTHING
+                output = self.close(call) if reader.is_assembled else NOTHING
         except Exception as error:  # noqa: BLE001 - as above
             return self._fail_with(error)
         return output._replace(more=True) if reader.is_pending else output

@@ -13,13 +13,15 @@ from dragoman.adapters.dialect import Batching, Called, Dialect
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.translate.bridge import BRIDGES, Bridge
 
-__all__ = ["ProtocolPlan", "TargetPlan", "find_bridge", "plan_target"]
+__all__ = ["ProtocolPlan", "TargetPlan", "find_bridge", "plan_target", "to_canonical"]
 
 
 @dataclass(frozen=True, slots=True)
 class ProtocolPlan:
-    """How a target serves one client protocol: the provider's verbs, and the bridge if the protocols differ."""
+    """How a target serves one client protocol: the provider's protocol and verbs, and the bridge if the protocols
+    differ."""
 
+    protocol: str
     called: Called
     bridge: Bridge | None = None
     batching: Batching | None = None
@@ -50,18 +52,18 @@ class TargetPlan:
 
     def with_target(self, target: Target) -> TargetPlan:
         """The same plan for another upstream model or policy of this provider."""
-        return replace(self, target=target, canonical=_canonical(target))
+        return replace(self, target=target, canonical=to_canonical(target))
 
 
 def plan_target(provider: str, dialect: Dialect, protocols: Collection[str], target: Target) -> TargetPlan:
     """The plan for a target of a provider that is called with these protocols."""
     called = {protocol: verbs for protocol, verbs in dialect.called.items() if protocol in protocols}
-    plans = {protocol: ProtocolPlan(verbs, batching=verbs.batching) for protocol, verbs in called.items()}
+    plans = {protocol: ProtocolPlan(protocol, verbs, batching=verbs.batching) for protocol, verbs in called.items()}
     for protocol in BRIDGES:
         bridge = None if protocol in plans else find_bridge(protocol, called)
         if bridge is not None:
-            plans[protocol] = ProtocolPlan(called[bridge.called], bridge, bridge.batching)
-    return TargetPlan(provider, dialect, target, _canonical(target), plans, tuple(called))
+            plans[protocol] = ProtocolPlan(bridge.called, called[bridge.called], bridge, bridge.batching)
+    return TargetPlan(provider, dialect, target, to_canonical(target), plans, tuple(called))
 
 
 def find_bridge(protocol: str, called: Collection[str]) -> Bridge | None:
@@ -69,7 +71,8 @@ def find_bridge(protocol: str, called: Collection[str]) -> Bridge | None:
     return next((bridge for bridge in BRIDGES.get(protocol, ()) if bridge.called in called), None)
 
 
-def _canonical(target: Target) -> Target:
+def to_canonical(target: Target) -> Target:
+    """The same target under a policy whose replies come in canonical form."""
     if target.policy.replies in ("repair", "strict"):
         return target
     return replace(target, policy=replace(target.policy, replies="repair"))

@@ -1,8 +1,12 @@
 """Reading the reply to one call: from status, headers and bytes to canonical form in the client's protocol.
 
-A reply is read in one of two ways, decided by its head. A *stream* gives outputs as its bytes come, if the client asked
-for a stream and the provider answers with one. A *body* is collected, bounded, and parsed at its end: whole replies and
-errors. Both may be compressed.
+An error is a body, which is collected, bounded, and parsed at its end. Of any other reply the first bytes decide what
+it is (`body_form`); until they do, they are collected too. Everything may be compressed.
+
+    form      the client asked for a stream             it did not
+    --------  ----------------------------------------  ---------------------------------------------
+    events    outputs, as the bytes come                the stream is assembled into one reply
+    json      a body: one reply                         a body: one reply
 """
 
 from __future__ import annotations
@@ -10,10 +14,13 @@ from __future__ import annotations
 from dragoman.adapters.call import Context, Headers, JsonObject, Reply
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.decompression import BadEncoding, DecompressedTooLarge, Decompressor, create_decompressor
+from dragoman.adapters.error_texts import extract_text
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any
 from dragoman.adapters.streams import Output, StreamReader, StreamTranslator
 
+from .assembly import StreamAssembler
+from .body_form import BodyForm, detect_form
 from .plan import ProtocolPlan
 
 __all__ = ["REPLY_LIMIT", "SSE", "ReplyReader"]
@@ -23,14 +30,21 @@ REPLY_LIMIT = 64 * 1024 * 1024
 
 SSE = "text/event-stream"
 
+_READ, _SHOWN = 4096, 100
+"""Of a reply that is no JSON: the bytes that its fault looks at, and the characters that it shows."""
+
 
 class ReplyReader:
     """Reads one reply. `request` is the client's request in canonical form, `ctx` the context of the call."""
 
     __slots__ = (
+        "_assembler",
         "_ctx",
         "_decompressor",
+        "_form",
         "_is_error",
+        "_is_labelled",
+        "_media_type",
         "_parts",
         "_plan",
         "_provider",
@@ -38,6 +52,7 @@ class ReplyReader:
         "_size",
         "_stream",
         "_translator",
+        "_wants_stream",
         "has_ended",
         "headers",
         "is_pending",
@@ -52,6 +67,11 @@ class ReplyReader:
         self._ctx = ctx
         self._request = request
         self._decompressor: Decompressor | None = None
+        self._form: BodyForm | None = None
+        self._media_type = ""
+        self._is_labelled = False  # its type says that it is a stream
+        self._wants_stream = False
+        self._assembler: StreamAssembler | None = None
         self._stream: StreamReader | None = None
         self._translator: StreamTranslator | None = None
         self._parts: list[bytes] = []
@@ -65,6 +85,11 @@ class ReplyReader:
         self.is_pending = False  # there is more to decompress in what was received
 
     @property
+    def is_assembled(self) -> bool:
+        """True once a stream that was not asked for has ended: `close` makes a reply of it."""
+        return self._assembler is not None and self._assembler.is_complete
+
+    @property
     def receipt(self) -> Receipt:
         return self._ctx.receipt
 
@@ -74,18 +99,14 @@ class ReplyReader:
         self._is_error = not 200 <= status < 300  # a status of 0 is an error's that is not known
         if 300 <= status < 400:
             raise self._invalid("it redirects, which is not followed", "upstream_redirect")
-        try:
-            self._decompressor = create_decompressor(headers.get("content-encoding"), REPLY_LIMIT)
-        except BadEncoding as error:
-            raise self._invalid(str(error), "upstream_invalid_encoding") from None
-        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if (encoding := headers.get("content-encoding")) is not None:
+            self._decompressor = self._create_decompressor(encoding)
+        self._media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        self._wants_stream = wants_stream
+        self._is_labelled = self._media_type == SSE or (wants_stream and not self._media_type)
         if self._is_error:
-            pass  # an error is a body, whatever its type
-        elif wants_stream and media_type in (SSE, ""):
-            self._open_stream()
-        elif media_type == SSE:
-            raise self._invalid("it sent a stream, which was not asked for", "upstream_unexpected_stream")
-        if self._stream is None and int(headers.get("content-length") or 0) > REPLY_LIMIT:
+            self._form = "json"
+        if not self._is_labelled and int(headers.get("content-length") or 0) > REPLY_LIMIT:
             raise self._too_large()
 
     def receive(self, data: bytes) -> list[Output]:
@@ -95,7 +116,8 @@ class ReplyReader:
             data = self._decompress(self._decompressor, data)
             self.is_pending = self._decompressor.pending
         if self._stream is None:
-            self._collect(data)
+            data = self._receive_whole(data)
+        if self._stream is None:
             return []
         outputs = self._stream.receive(data) if data else []
         self.has_ended = self._stream.has_ended
@@ -107,18 +129,42 @@ class ReplyReader:
         self.has_ended = True
         if cut is None and self._decompressor is not None:
             cut = self._close_decompressor(self._decompressor)
+        data = self._decide_form(ended=True) if self._form is None else b""
         if self._stream is not None:
-            outputs = self._stream.close(cut)
+            outputs = self._stream.receive(data) if data else []
+            outputs += self._stream.close(cut)
             return outputs if self._translator is None else self._translate(outputs)
-        if cut is not None:
-            raise cut
         try:
-            self.reply = self._read_body(b"".join(self._parts))
+            self.reply = self._close_whole(cut)
         except Fault as fault:
-            raise fault.locate(self._ctx.receipt) from None
+            raise (fault if self._assembler is not None else fault.locate(self._ctx.receipt)) from None
         finally:
             self._parts = []
         return []
+
+    # The form of the reply
+
+    def _receive_whole(self, data: bytes) -> bytes:
+        """Take bytes of what is no stream of the client's, or not yet. Returns the bytes of a stream that they open."""
+        if self._assembler is not None:
+            self._assembler.receive(data)
+            return b""
+        self._collect(data)
+        return self._decide_form() if self._form is None else b""
+
+    def _decide_form(self, *, ended: bool = False) -> bytes:
+        """Decide the form by the bytes so far, if they suffice. Returns the bytes of a stream that they open."""
+        data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._form = detect_form(data, labelled_events=self._is_labelled, ended=ended)
+        if self._form != "events":
+            return b""
+        self._parts = []
+        if self._wants_stream:
+            self._open_stream()
+            return data
+        self._assembler = StreamAssembler(self._plan, self._ctx)
+        self._assembler.receive(data)
+        return b""
 
     def _open_stream(self) -> None:
         self._stream, self.is_stream = self._plan.called.read_stream(self._ctx), True
@@ -138,6 +184,16 @@ class ReplyReader:
         if self._size > REPLY_LIMIT:
             raise self._too_large()
 
+    def _close_whole(self, cut: Fault | None) -> JsonObject:
+        """The whole reply in the client's protocol. Raises Fault."""
+        if self._assembler is not None:
+            hub = self._assembler.close(cut)
+        elif cut is not None:
+            raise cut
+        else:
+            hub = self._read_body(b"".join(self._parts))
+        return hub if self._plan.bridge is None else self._plan.bridge.reply(hub, self._request, self._ctx)
+
     def _read_body(self, raw: bytes) -> JsonObject:
         body = _parse_object(raw)
         reply = Reply(self.status, body or {}, self.headers, raw)
@@ -145,13 +201,25 @@ class ReplyReader:
             raise self._plan.called.read_fault(reply, self._ctx)
         if body is None:
             code = "upstream_invalid_json" if self._has_known_end() else "upstream_truncated"
-            raise self._invalid("its reply is not a JSON object", code)
-        hub = self._plan.called.read_reply(reply, self._ctx)
-        return hub if self._plan.bridge is None else self._plan.bridge.reply(hub, self._request, self._ctx)
+            raise self._invalid(f"its reply is not a JSON object: {self._describe(raw)}", code)
+        return self._plan.called.read_reply(reply, self._ctx)
+
+    def _describe(self, raw: bytes) -> str:
+        label = f"its type is {self._media_type}" if self._media_type else "it has no type"
+        text = extract_text(raw[:_READ].decode("utf-8", "replace"))[:_SHOWN]
+        return f"{label}, and it begins with {text!r}" if text else f"{label}, and it has {len(raw)} bytes without text"
 
     def _has_known_end(self) -> bool:
         """False if only the end of the connection shows where the body ends."""
         return "content-length" in self.headers or "transfer-encoding" in self.headers
+
+    # Compression and size
+
+    def _create_decompressor(self, encoding: str) -> Decompressor | None:
+        try:
+            return create_decompressor(encoding, REPLY_LIMIT)
+        except BadEncoding as error:
+            raise self._invalid(str(error), "upstream_invalid_encoding") from None
 
     def _decompress(self, decompressor: Decompressor, data: bytes) -> bytes:
         try:

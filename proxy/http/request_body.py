@@ -27,7 +27,15 @@ _CHARSET = re.compile(r'charset\s*=\s*"?([^";\s]+)', re.IGNORECASE)
 def choose_request_id(headers: Mapping[str, str]) -> str:
     """The client's x-request-id if it is safe to log and return, otherwise a new id."""
     given = headers.get("x-request-id")
-    return given if given is not None and _ID.fullmatch(given) else f"req-{_random.getrandbits(128):032x}"
+    return given if given is not None and _ID.fullmatch(given) else _make_uuid()
+
+
+def _make_uuid() -> str:
+    """A random UUID: some servers refuse any other id."""
+    digits = f"{_random.getrandbits(128):032x}"
+    return (
+        f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{'89ab'[int(digits[16], 16) % 4]}{digits[17:20]}-{digits[20:]}"
+    )
 
 
 def get_path(request: BaseRequest) -> str:
