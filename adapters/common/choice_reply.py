@@ -12,7 +12,7 @@ from .choice_normalizer import ENVELOPE, ChoiceNormalizer
 from .completeness import check_finish_reason, check_first_choice
 from .repair import REPAIRED, repair
 from .reply_rules import ReplyRules
-from .reply_validation import invalid_reply, reports_error, validate_natively
+from .reply_validation import find_error, invalid_reply, validate_natively
 from .usage import normalize_usage
 
 __all__ = ["read_choices"]
@@ -25,8 +25,9 @@ def read_choices(reply: Reply, rules: ReplyRules, ctx: Context, protocol: type[C
     normalized.
     """
     body, mode = reply.body, ctx.target.policy.replies
-    if reports_error(body):
-        raise read_error_object(body, reply.status, rules.words)
+    error = find_error(body)
+    if error is not None:
+        raise read_error_object(error, reply.status, rules.words)
     choices = _list_choices(body)
     for choice in choices:
         failure = rules.find_failure(body, choice, ctx)

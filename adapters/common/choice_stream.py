@@ -7,10 +7,13 @@ handler, which returns the outputs:
     ------  -------------------------------------  ----------------------------------------------------------------
     chunk   a JSON object with choices             the chunk in hub form
     note    a JSON object without choices          none: its usage is kept for the end, other keys for the next chunk
+    idle    a heartbeat                            none
     done    `[DONE]`                               the terminal that `completeness` decides
-    error   an object that reports an error        a fault
+    error   an object that reports an error        a fault; before it, what else a chunk holds
     text    a bare line that is not JSON           a fault
     broken  anything else                          a fault
+
+`stream_items` decides the last five.
 
 While a choice has begun and not finished, a chunk of text may be recognized by its bytes (`chunk_template`). Nothing
 follows a terminal.
@@ -24,8 +27,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal, TypeAlias
 
-import orjson
-
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import Event, Item
@@ -36,20 +37,22 @@ from .choice_normalizer import ChoiceNormalizer
 from .chunk_normalizer import ChunkNormalizer
 from .completeness import ChoiceCompleteness
 from .reply_rules import ReplyRules
-from .reply_validation import reports_error
+from .stream_items import ItemClass, classify_item
 from .stream_reader import StreamReaderBase
 
 __all__ = ["ChoiceStreamReader"]
 
-Class: TypeAlias = Literal["chunk", "note", "done", "error", "text", "broken"]
+Class: TypeAlias = ItemClass | Literal["chunk", "note"]
 
-_DONE = b"[DONE]"
+_NOTES = frozenset({"choices", "usage", "object"})
+"""An event without choices is a note if it has one of these keys."""
 
 
 class ChoiceStreamReader(StreamReaderBase):
     """`read_stream` of a protocol whose chunks have choices. A subclass sets `protocol`, its choice normalizer."""
 
     wrong_event = "a stream event that is not a JSON object"
+    place = ("choices",)
     protocol: ClassVar[type[ChoiceNormalizer]]
 
     def __init__(self, rules: ReplyRules, ctx: Context) -> None:
@@ -66,20 +69,14 @@ class ChoiceStreamReader(StreamReaderBase):
         return None
 
     def _process_item(self, item: Item) -> list[Output]:
-        is_event = isinstance(item, Event)
         if isinstance(item, Event):
-            data = item.data
+            data, name = item.data, item.event
             if self._template is not None and (chunk := self._template.match(data)) is not None:
                 return [chunk]
         else:
-            data = item.text.strip()
-        try:
-            body = orjson.loads(data)
-        except orjson.JSONDecodeError:
-            body = None
-        # If a payload spans several data lines, its line ends would split the event when its bytes are written.
-        raw = data if is_event and b"\n" not in data else None
-        kind, payload = _classify(data, body, is_event)
+            data, name = item.text.strip(), None
+        body, raw = self._parse(data, name)
+        kind, payload = _classify(data, body, name)
         try:
             return _HANDLERS[kind](self, payload, raw)
         except Fault as fault:
@@ -126,20 +123,15 @@ class ChoiceStreamReader(StreamReaderBase):
         return [Chunk(usage), *outputs] if usage else outputs
 
 
-def _classify(data: bytes, body: Any, is_event: bool) -> tuple[Class, Any]:
-    """The class of an item, and the argument of its handler; `body` is its parsed JSON, None if it is not JSON."""
-    if data == _DONE:
-        return "done", None
-    if body is None:
-        return ("broken" if is_event else "text"), data
-    if not isinstance(body, dict):
-        return "broken", data
-    if reports_error(body):
-        return "error", body
-    choices = body.get("choices")
-    if isinstance(choices, list):
-        return ("chunk" if choices else "note"), body
-    return ("note", body) if choices is None and "usage" in body else ("broken", data)
+def _classify(data: bytes, body: Any, name: bytes | None) -> tuple[Class, Any]:
+    """The class of an item, and the argument of its handler; `body` and `name` are those of `classify_item`."""
+    if name != b"error" and type(body) is dict and type(body.get("choices")) is list and body["choices"]:
+        return "chunk", body
+    kind, payload = classify_item(data, body, name)
+    if kind is not None:
+        return kind, payload
+    is_note = isinstance(body, dict) and body.get("choices") in (None, []) and body.keys() & _NOTES
+    return ("note", body) if is_note else ("broken", data)
 
 
 _Handler: TypeAlias = Callable[[ChoiceStreamReader, Any, bytes | None], list[Output]]
@@ -147,6 +139,7 @@ _Handler: TypeAlias = Callable[[ChoiceStreamReader, Any, bytes | None], list[Out
 _HANDLERS: dict[Class, _Handler] = {
     "chunk": ChoiceStreamReader._handle_chunk,
     "note": ChoiceStreamReader._handle_note,
+    "idle": ChoiceStreamReader._handle_idle,
     "done": ChoiceStreamReader._handle_done,
     "error": ChoiceStreamReader._handle_error,
     "text": ChoiceStreamReader._handle_text,

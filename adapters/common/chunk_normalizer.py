@@ -11,6 +11,7 @@ from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.validation import Validator
 
 from .choice_normalizer import ENVELOPE, ChoiceNormalizer
@@ -66,6 +67,9 @@ class ChunkNormalizer:
         Returns the fault of the first one, None if there is none. Raises Fault if a choice is invalid.
         """
         failures = []
+        if body.get("error"):
+            failures.append(read_error_object(body, 200, self._rules.words))
+            del body["error"]
         for choice in _check_choices(body):
             failure = self._rules.find_failure(body, choice, self._ctx)
             if failure is not None:

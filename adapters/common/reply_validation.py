@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import Validator
 
-__all__ = ["invalid_reply", "reports_error", "validate_natively"]
+__all__ = ["find_error", "invalid_reply", "validate_natively"]
 
-_ERROR_KEYS = ("error_code", "error_type", "detail", "err_msg", "external_model_message")
+_ANSWERS = ("choices", "output", "data", "response")
+_ERROR_KEYS = (
+    "error_code", "error_type", "error_message", "err_msg", "errors", "fault", "detail", "message", "msg",
+    "external_model_message",
+)  # fmt: skip
 
 
-def reports_error(body: JsonObject) -> bool:
-    """Whether the body reports an error, whatever the HTTP status was."""
-    if body.get("error"):
-        return True
-    return "choices" not in body and any(key in body for key in _ERROR_KEYS)
+def find_error(body: Any) -> JsonObject | None:
+    """The error object that a parsed body or event is, whatever the HTTP status was; None if it reports no error.
+
+    It decides for whole replies and for streams. Shapes: an `error` next to anything; without an answer, a message or a
+    code of an error, or a label that says `error`; a list that holds such an object, as Gemini sends it; MiniMax's
+    `base_resp` with a status that is not 0.
+    """
+    if isinstance(body, list):
+        return next((found for found in map(find_error, body) if found is not None), None)
+    if not isinstance(body, dict):
+        return None
+    if body.get("error") or "error" in (body.get("object"), body.get("type")) or _has_failed_status(body):
+        return body
+    if any(body.get(key) is not None for key in _ANSWERS):
+        return None
+    return body if body.get("status") == "error" or any(_is_said(body.get(key)) for key in _ERROR_KEYS) else None
+
+
+def _has_failed_status(body: JsonObject) -> bool:
+    status = body.get("base_resp")
+    return isinstance(status, dict) and bool(status.get("status_code"))
+
+
+def _is_said(value: Any) -> bool:
+    """Whether a key of an error says something. A number is no message, and Ollama's `message` is no error."""
+    if isinstance(value, dict):
+        return "role" not in value and bool(value)
+    return bool(value) and isinstance(value, str | list)
 
 
 def validate_natively(body: JsonObject, native: Validator, ctx: Context) -> None:

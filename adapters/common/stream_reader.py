@@ -13,17 +13,21 @@ counts if it can be read. If it cannot, the fault says that the stream was trunc
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
+
+import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object, read_stray_text
+from dragoman.adapters.paths import Path
 from dragoman.adapters.sse import FIELDS, Framer, Item, Stray, TooLong
 from dragoman.adapters.streams import Chunk, DeltaRun, Output
 from dragoman.adapters.validation import load_validator
 
 from .completeness import Completeness
 from .reply_rules import ReplyRules
+from .stream_items import parse_item
 
 __all__ = ["StreamReaderBase"]
 
@@ -43,6 +47,8 @@ class StreamReaderBase(ABC):
     """A StreamReader. `wrong_event` describes an event that cannot be read, for the message of its fault."""
 
     wrong_event: ClassVar[str]
+    place: ClassVar[Path]
+    """The path of the changes of a stream."""
 
     def __init__(self, rules: ReplyRules, ctx: Context, events: str, completeness: Completeness) -> None:
         """`events` names the schema of the provider's own events."""
@@ -112,6 +118,21 @@ class StreamReaderBase(ABC):
     @abstractmethod
     def _process_item(self, item: Item) -> list[Output]:
         """The outputs of one item of the framer. Only `_conclude` and `_fail` make a terminal."""
+
+    def _parse(self, data: bytes, name: bytes | None) -> tuple[Any, bytes | None]:
+        """The value of an item's data, NOT_JSON if it has none, and the bytes that may be forwarded as they are."""
+        try:
+            body = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            body, reasons = parse_item(data)
+            for reason in reasons:
+                self._ctx.receipt.record_conversion(self.place, reason, "loss")
+            return body, None
+        # If a payload spans several data lines, its line ends would split the event when its bytes are written.
+        return body, data if name is not None and b"\n" not in data else None
+
+    def _handle_idle(self, _body: None, _raw: bytes | None) -> list[Output]:
+        return []
 
     # What ends a stream
 

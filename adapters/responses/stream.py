@@ -5,7 +5,9 @@ Theory of operation. The reader first *classifies* each item of the framer:
     opening  response.created, queued or in_progress         done     `[DONE]`
     event    any other event that has a name                 error    an `error` event, an object that reports an error
     last     one of the four that end a response             text     a bare line that is not JSON
-                                                             broken   anything else
+    idle     a heartbeat                                     broken   anything else
+
+`stream_items` decides idle and those on the right.
 
 If an event has no `type`, its `event:` line names it. The table `_TABLE` maps the state and the class to a handler,
 which returns the outputs. The last event and `[DONE]` are signs of the stream's end: `completeness` decides the
@@ -22,12 +24,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
-import orjson
-
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.completeness import ResponseCompleteness
 from dragoman.adapters.common.reply_rules import ReplyRules
-from dragoman.adapters.common.reply_validation import reports_error
+from dragoman.adapters.common.stream_items import ItemClass, classify_item
 from dragoman.adapters.common.stream_reader import StreamReaderBase
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import Event, Item
@@ -40,15 +40,14 @@ from .events import BEGINNINGS, TERMINALS
 __all__ = ["ResponsesStreamReader"]
 
 State: TypeAlias = Literal["empty", "open"]
-Class: TypeAlias = Literal["opening", "event", "last", "done", "error", "text", "broken"]
-
-_DONE = b"[DONE]"
+Class: TypeAlias = ItemClass | Literal["opening", "event", "last"]
 
 
 class ResponsesStreamReader(StreamReaderBase):
     """`read_stream` of Responses, for every dialect."""
 
     wrong_event = "something that is not a Responses event"
+    place = ("output",)
     _completeness: ResponseCompleteness
 
     def __init__(self, rules: ReplyRules, ctx: Context) -> None:
@@ -58,15 +57,10 @@ class ResponsesStreamReader(StreamReaderBase):
 
     def _process_item(self, item: Item) -> list[Output]:
         data, name = (item.data, item.event) if isinstance(item, Event) else (item.text.strip(), None)
-        try:
-            body = orjson.loads(data)
-        except orjson.JSONDecodeError:
-            body = None
-        # If a payload spans several data lines, its line ends would split the event when its bytes are written.
-        raw = data if name is not None and b"\n" not in data else None
+        body, raw = self._parse(data, name)
         if raw is not None and self._state == "open" and self._normalizer.accept_repeat(body):
             return [Chunk(body, raw)]
-        if name and isinstance(body, dict) and body.get("type") is None:
+        if name and isinstance(body, dict) and body and body.get("type") is None:
             body["type"], raw = name.decode("utf-8", "replace"), None
         kind, payload = _classify(data, body, name)
         try:
@@ -103,21 +97,13 @@ class ResponsesStreamReader(StreamReaderBase):
 
 
 def _classify(data: bytes, body: Any, name: bytes | None) -> tuple[Class, Any]:
-    """The class of an item, and the argument of its handler.
-
-    `body` is the parsed JSON, None if the data is not JSON. `name` is the event's name, None for a bare line.
-    """
-    if data == _DONE:
-        return "done", None
-    if body is None:
-        return ("text" if name is None else "broken"), data
-    if not isinstance(body, dict):
-        return "broken", data
-    word = body.get("type")
+    """The class of an item, and the argument of its handler; `body` and `name` are those of `classify_item`."""
+    word = body.get("type") if isinstance(body, dict) else None
     if isinstance(word, str) and word.startswith("response."):
         return ("opening" if word in BEGINNINGS else "last" if word in TERMINALS else "event"), body
-    if word == "error" or name == b"error" or reports_error(body):
-        return "error", body
+    kind, payload = classify_item(data, body, name)
+    if kind is not None:
+        return kind, payload
     return ("event", body) if isinstance(word, str) and word else ("broken", data)
 
 
@@ -127,6 +113,7 @@ _OPEN: dict[Class, _Handler] = {
     "opening": ResponsesStreamReader._handle_opening,
     "event": ResponsesStreamReader._handle_event,
     "last": ResponsesStreamReader._handle_last,
+    "idle": ResponsesStreamReader._handle_idle,
     "done": ResponsesStreamReader._handle_done,
     "error": ResponsesStreamReader._handle_error,
     "text": ResponsesStreamReader._handle_text,
