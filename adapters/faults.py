@@ -2,12 +2,12 @@
 
     Fault
      |- client    the request is wrong             invalid_request 400, unsupported_parameter 400, extra_parameter 400,
-     |                                             unprocessable 422, auth 401, permission 403, not_found 404,
+     |                                             unprocessable 422, auth 401, not_found 404,
      |                                             model_not_found 404, method_not_allowed 405, request_timeout 408,
      |                                             too_large 413, unsupported_media_type 415, content_filter 400
      |- provider  the upstream failed              rate_limit 429, upstream_timeout 504, upstream_unavailable 503,
      |                                             upstream_unreachable 502, upstream_invalid_response 502,
-     |                                             upstream_auth_failed 502, upstream_error 500
+     |                                             upstream_auth_failed 502, permission 502, upstream_error 500
      '- proxy     dragoman failed, or is stopping     overloaded 503, internal 500
 
 The client's dialect renders a fault (`write_fault`); a provider's dialect recognizes one (`read_fault`). `path` is the
@@ -31,7 +31,6 @@ Kind: TypeAlias = Literal[
     "extra_parameter",
     "unprocessable",
     "auth",
-    "permission",
     "not_found",
     "model_not_found",
     "method_not_allowed",
@@ -45,6 +44,7 @@ Kind: TypeAlias = Literal[
     "upstream_unreachable",
     "upstream_invalid_response",
     "upstream_auth_failed",
+    "permission",
     "upstream_error",
     "overloaded",
     "internal",
@@ -56,7 +56,6 @@ KINDS: dict[Kind, tuple[Owner, int]] = {
     "extra_parameter": ("client", 400),
     "unprocessable": ("client", 422),
     "auth": ("client", 401),
-    "permission": ("client", 403),
     "not_found": ("client", 404),
     "model_not_found": ("client", 404),
     "method_not_allowed": ("client", 405),
@@ -70,6 +69,7 @@ KINDS: dict[Kind, tuple[Owner, int]] = {
     "upstream_unreachable": ("provider", 502),
     "upstream_invalid_response": ("provider", 502),
     "upstream_auth_failed": ("provider", 502),
+    "permission": ("provider", 502),
     "upstream_error": ("provider", 500),
     "overloaded": ("proxy", 503),
     "internal": ("proxy", 500),
@@ -105,6 +105,11 @@ class Fault(Exception):
     def owner(self) -> Owner:
         """Who has to act: the client, the provider, or whoever runs the proxy."""
         return KINDS[self.kind][0]
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the same request fails at this provider until somebody changes an account or a configuration."""
+        return self.kind in ("upstream_auth_failed", "permission") or self.code == "insufficient_quota"
 
     @property
     def param(self) -> str | None:

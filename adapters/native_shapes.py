@@ -1,20 +1,28 @@
 """Read the many shapes of providers' errors into one.
 
-A JSON body is read from the inside out. An error inside another one, as an object or as JSON in a string, takes
-precedence over the outer one:
+A JSON body is read from the inside out. An error inside another one, as an object, in a list or as JSON in a string,
+takes precedence over the outer one:
 
-    error: {...}                          OpenAI, Azure
+    error: {...}                          OpenAI, Azure, Anthropic, Google, also in a list
+    errors: [...]                         Cloudflare, JSON:API
     external_model_message: {...}         Databricks; the message of the outer error is put before its own
     message: {...}, detail: {...}         gateways that wrap another's error
+    metadata: {raw: ...}                  OpenRouter: what the provider behind it sent
+    fault: {faultstring, detail}          Apigee
+    base_resp: {status_code, status_msg}  MiniMax
+    ResponseMetadata: {Error: {...}}      Volcengine
 
 In one object each fact can be in several places; the first one that is not empty counts:
 
-    message   message, detail, error as strings; the sentences inside detail
+    message   the keys of _MESSAGES as strings or lists of strings; the sentences inside detail
     code      code; the type of the first entry in detail
     path      loc of the first entry in detail; param; target
     value     value or input of the first entry in detail
-    words     code, error_code, error_type, type, and the codes down the chain of innererror
-    status    status, code
+    words     code, the keys of _LABELS, a status that is a word (Google), the reasons in details, and the codes down
+              the chain of innererror
+    status    the keys of _STATUSES: a status of HTTP as an integer, a float or a string
+    wait      the keys of `retry_after.read_wait`, there and in details and metadata
+    headers   metadata.headers (OpenRouter)
 
 A text that is no JSON is a message, possibly after a code.
 """
@@ -29,11 +37,20 @@ from typing import Any
 from .error_texts import extract_text, parse_provider_path, read_word, split_code, truncate
 from .jsontext import read_any
 from .paths import Path, format_path
+from .retry_after import read_wait
 
 __all__ = ["MAX_RAW", "NativeError", "parse_body", "recognize", "recognize_text"]
 
 MAX_RAW = 65536
-_NESTED = ("error", "external_model_message", "message", "detail")
+_NESTED = (
+    "error", "Error", "errors", "external_model_message", "message", "detail", "fault", "base_resp", "ResponseMetadata"
+)  # fmt: skip
+_MESSAGES = (
+    "message", "Message", "detail", "error_description", "error_message", "errorMessage", "error_msg", "err_msg",
+    "msg", "status_msg", "faultstring", "title", "reason",
+)  # fmt: skip
+_LABELS = ("error_code", "error_type", "type", "Code", "errorCode", "errorType", "errorcode", "__type")
+_STATUSES = ("status", "status_code", "statusCode", "code")
 _DEPTH = 4
 
 
@@ -47,6 +64,8 @@ class NativeError:
     value: Any = None
     words: list[str] = field(default_factory=list)
     status: int = 0
+    wait: float | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def merge_inner(self, inner: NativeError) -> NativeError:
         """Return the facts of `inner`, an error inside this one, completed by the facts of this one."""
@@ -57,6 +76,8 @@ class NativeError:
             self.value if inner.value is None else inner.value,
             inner.words + self.words,
             self.status or inner.status,
+            self.wait if inner.wait is None else inner.wait,
+            {**self.headers, **inner.headers},
         )
 
 
@@ -65,10 +86,7 @@ def recognize(body: Any, depth: int = 0) -> NativeError:
     if isinstance(body, list):
         body = next((one for one in body if isinstance(one, dict)), {})
     own = _read_object(body)
-    for key in _NESTED:
-        inside = _find_object(body.get(key))
-        if depth == _DEPTH or inside is None or (key == "detail" and inside.keys() & {"loc", "msg"}):
-            continue
+    for key, inside in _list_inner_errors(body) if depth < _DEPTH else ():
         inner = recognize(inside, depth + 1)
         if key == "external_model_message" and own.message and inner.message:
             inner.message = truncate(f"{own.message}: {inner.message}")
@@ -76,26 +94,53 @@ def recognize(body: Any, depth: int = 0) -> NativeError:
     return own
 
 
+def _list_inner_errors(body: Mapping[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:
+    for key in _NESTED:
+        inside = _find_object(body.get(key))
+        if inside is not None and not (key == "detail" and inside.keys() & {"loc", "msg"}):
+            yield key, inside
+    raw = _read_metadata(body).get("raw")
+    inside = _find_object(raw)
+    if inside is not None or (isinstance(raw, str) and raw.strip()):
+        yield "raw", {"message": raw} if inside is None else inside
+
+
 def _read_object(body: Mapping[str, Any]) -> NativeError:
     """Read the facts in one object, without those of errors inside it."""
     entries = _list_entries(body)
     path, value, sentence, first_label = _read_entries(entries)
-    texts = [_read_text(body.get(key)) for key in ("message", "detail", "error")]
     path = path or next(
         (parse_provider_path(name) for name in _list_names(body, entries) if parse_provider_path(name)), ()
     )
-    labels = [read_word(body.get(key)) for key in ("code", "error_code", "error_type", "type")]
-    if texts[0] and texts[2]:
-        labels.append(read_word(body["error"]))
-    inner_codes = list(_list_inner_codes(body.get("innererror")))
+    message = next((text for text in map(_read_text, map(body.get, _MESSAGES)) if text), "")
+    title = _read_text(body.get("error"))
+    code = read_word(body.get("code"))
+    reasons = (read_word(entry.get("reason")) for entry in entries)
+    labels = [code, first_label, *(read_word(body.get(key)) for key in _LABELS), _read_status_name(body)]
+    labels += [title if message else None, *reasons, *_list_inner_codes(body.get("innererror"))]
+    metadata = _read_metadata(body)
+    waits = (read_wait(place) for place in (body, metadata, *entries))
+    headers = metadata.get("headers")
     return NativeError(
-        message=next((text for text in texts if text), "") or sentence,
-        code=labels[0] or first_label,
+        message=message or title or sentence,
+        code=code or first_label,
         path=path,
         value=value,
-        words=[label for label in [labels[0], first_label, *labels[1:], *inner_codes] if label],
+        words=[label for label in labels if label and _is_label(label)],
         status=_read_status(body),
+        wait=next((wait for wait in waits if wait is not None), None),
+        headers={name.lower(): str(text) for name, text in headers.items()} if isinstance(headers, dict) else {},
     )
+
+
+def _is_label(text: str) -> bool:
+    """False for the address that is the type of a problem (RFC 9457)."""
+    return "://" not in text and text != "about:blank"
+
+
+def _read_metadata(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = body.get("metadata")
+    return found if isinstance(found, dict) else {}
 
 
 def _list_entries(body: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -151,22 +196,31 @@ def _list_inner_codes(inner: Any) -> Iterable[str]:
 
 
 def _read_status(body: Mapping[str, Any]) -> int:
-    for key in ("status", "status_code", "code"):
-        text = read_word(body.get(key))
+    for key in _STATUSES:
+        value = body.get(key)
+        text = read_word(int(value) if isinstance(value, float) and value.is_integer() else value)
         if text and re.fullmatch("[45][0-9][0-9]", text):
             return int(text)
     return 0
 
 
+def _read_status_name(body: Mapping[str, Any]) -> str | None:
+    """Return Google's name of a status, `RESOURCE_EXHAUSTED`; None for a number."""
+    text = read_word(body.get("status"))
+    return None if text is None or text.isdecimal() else text
+
+
 def _read_text(value: Any) -> str:
+    if isinstance(value, list):
+        value = "; ".join(one for one in value[:20] if isinstance(one, str))
     return extract_text(value[:MAX_RAW]) if isinstance(value, str) else ""
 
 
 def _find_object(value: Any) -> dict[str, Any] | None:
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         value = parse_body(value.encode("utf-8", "replace"))
-        if isinstance(value, list):
-            value = next((one for one in value if isinstance(one, dict)), None)
+    if isinstance(value, list):
+        value = next((one for one in value if isinstance(one, dict)), None)
     return value if isinstance(value, dict) else None
 
 

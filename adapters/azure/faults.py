@@ -16,15 +16,12 @@ __all__ = ["WORDS", "error_body", "error_event", "write_fault"]
 
 WORDS: Words = {
     "parameter_not_supported": "unsupported_parameter",
-    "responsible_aipolicy_violation": "content_filter",
     "deployment_not_found": "model_not_found",
     "unknown_model": "model_not_found",
     "not_found_error": "not_found",
     "unauthorized_error": "upstream_auth_failed",
-    "access_denied": "upstream_auth_failed",
-    "permission_denied": "upstream_auth_failed",
+    "access_denied": "permission",
     "too_many_requests_error": "rate_limit",
-    "tokens_limit_reached": "too_large",
     "internal_server_error": "upstream_error",
 }
 
@@ -35,7 +32,6 @@ _STATUS_AND_CODE: dict[Kind, tuple[int, str]] = {
     "extra_parameter": (400, "extra_parameter"),
     "unprocessable": (422, "unprocessable_content"),
     "auth": (401, "unauthorized"),
-    "permission": (403, "forbidden"),
     "not_found": (404, "not_found"),
     "model_not_found": (404, "model_not_found"),
     "method_not_allowed": (405, "method_not_allowed"),
@@ -49,6 +45,7 @@ _STATUS_AND_CODE: dict[Kind, tuple[int, str]] = {
     "upstream_unreachable": (502, "upstream_unreachable"),
     "upstream_invalid_response": (502, "bad_upstream"),
     "upstream_auth_failed": (502, "upstream_auth_failed"),
+    "permission": (502, "permission_denied"),
     "upstream_error": (0, "upstream_error"),
     "overloaded": (503, "overloaded"),
     "internal": (500, "internal_error"),

@@ -27,7 +27,7 @@ def read_choices(reply: Reply, rules: ReplyRules, ctx: Context, protocol: type[C
     body, mode = reply.body, ctx.target.policy.replies
     error = find_error(body)
     if error is not None:
-        raise read_error_object(error, reply.status, rules.words)
+        raise read_error_object(error, reply.status, rules.words, ctx.clock())
     choices = _list_choices(body)
     for choice in choices:
         failure = rules.find_failure(body, choice, ctx)

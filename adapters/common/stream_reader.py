@@ -156,7 +156,7 @@ class StreamReaderBase(ABC):
         return self._fail(read_stray_text(text))
 
     def _handle_error(self, body: JsonObject, raw: bytes | None) -> list[Output]:
-        return self._fail(read_error_object(body, 200, self._rules.words))
+        return self._fail(read_error_object(body, 200, self._rules.words, self._ctx.clock()))
 
     def _handle_broken(self, text: bytes, raw: bytes | None) -> list[Output]:
         shown = text[:200].decode("utf-8", "replace")

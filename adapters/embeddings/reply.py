@@ -31,7 +31,7 @@ def read_embeddings(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject
     """
     body, mode = reply.body, ctx.target.policy.replies
     if body.get("error") or body.get("data") is None:
-        raise read_error_object(body, reply.status, rules.words)
+        raise read_error_object(body, reply.status, rules.words, ctx.clock())
     if mode in ("strict", "report"):
         validate_natively(_make_outline(body), load_validator(f"{rules.dialect}/embeddings.reply", ctx.profile), ctx)
     if mode in ("off", "report") and _has_requested_format(body, ctx.request):

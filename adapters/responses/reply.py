@@ -24,7 +24,7 @@ def read_response(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject:
     """
     body, mode = reply.body, ctx.target.policy.replies
     if "output" not in body and "status" not in body:
-        raise read_error_object(body, reply.status, rules.words)
+        raise read_error_object(body, reply.status, rules.words, ctx.clock())
     check_status(body)
     if mode in ("strict", "report"):
         validate_natively(body, load_validator(f"{rules.dialect}/responses.reply", ctx.profile), ctx)

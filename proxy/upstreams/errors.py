@@ -128,6 +128,8 @@ _RETRIES: dict[tuple[Kind, str | None], RetryDecision] = {
     ("upstream_timeout", None): _NEXT,
     ("upstream_invalid_response", None): _NEXT,
     ("upstream_auth_failed", None): _NEXT,
+    ("permission", None): _NEXT,
+    ("content_filter", None): _NEXT,
     ("upstream_error", None): _NEXT,
     ("rate_limit", None): _NEXT,
     ("request_timeout", None): _NEXT,

@@ -171,7 +171,7 @@ def test_every_dialect_reads_every_shape(read: Read, owner: Read, name: str, rec
     [
         (400, "invalid_request", 400),
         (401, "upstream_auth_failed", 502),
-        (402, "invalid_request", 402),
+        (402, "rate_limit", 429),
         (403, "upstream_auth_failed", 502),
         (404, "not_found", 404),
         (408, "upstream_timeout", 504),
@@ -227,7 +227,7 @@ def test_redirects_are_never_followed(status: int) -> None:
         ({"error": "m"}, None, "upstream_error", 502),
         ({"error": None}, None, "upstream_error", 502),
         ({"error_code": "REQUEST_LIMIT_EXCEEDED", "message": "m"}, DATABRICKS_WORDS, "rate_limit", 429),
-        ({"error_code": "PERMISSION_DENIED", "message": "m"}, DATABRICKS_WORDS, "upstream_auth_failed", 502),
+        ({"error_code": "PERMISSION_DENIED", "message": "m"}, DATABRICKS_WORDS, "permission", 502),
         ({"error_code": "DEADLINE_EXCEEDED", "message": "m"}, DATABRICKS_WORDS, "upstream_timeout", 504),
         ({"error": "m", "error_type": "Input Validation Error"}, MINDIE_WORDS, "unprocessable", 422),
         ({"error": "m", "error_type": "Service Unavailable"}, MINDIE_WORDS, "upstream_unavailable", 503),

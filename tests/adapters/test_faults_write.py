@@ -41,7 +41,8 @@ TABLE: dict[Kind, tuple[int, str, str | None, int, str, int, str, int, str]] = {
         401, "invalid_request_error", "invalid_api_key", 401, "UNAUTHENTICATED", 401, "unauthorized",
         401, "Unauthorized"),
     "permission": (
-        403, "permission_error", "permission_denied", 403, "PERMISSION_DENIED", 403, "forbidden", 403, "Unauthorized"),
+        502, "permission_error", "permission_denied", 502, "PERMISSION_DENIED", 502, "permission_denied",
+        502, "Incomplete Generation"),
     "not_found": (
         404, "invalid_request_error", "not_found", 404, "RESOURCE_DOES_NOT_EXIST", 404, "not_found",
         404, "NotFoundError"),
@@ -102,7 +103,8 @@ def test_openai(kind: Kind) -> None:
     written = openai.write_fault(Fault(kind, "Said so", ("messages", 0)), CTX)
     assert written.status == status
     assert written.body == {"error": {"message": "Said so", "type": label, "param": "messages[0]", "code": code}}
-    assert written.headers == {"content-type": "application/json"}
+    final = {"x-should-retry": "false"} if kind in ("upstream_auth_failed", "permission") else {}
+    assert written.headers == {"content-type": "application/json"} | final
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -259,6 +261,19 @@ def test_details() -> None:
 def test_retry_after(dialect: str, seconds: float | None, header: str | None) -> None:
     written = DIALECTS[dialect].write_fault(Fault("rate_limit", "Wait", retry_after=seconds), CTX)
     assert written.headers.get("retry-after") == header
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_client_does_not_repeat_what_fails_until_somebody_acts(dialect: str) -> None:
+    final = [
+        Fault("permission", "The endpoint is disabled"),
+        Fault("upstream_auth_failed", "No"),
+        Fault("rate_limit", "No credit", code="insufficient_quota"),
+    ]
+    for fault in final:
+        assert DIALECTS[dialect].write_fault(fault, CTX).headers["x-should-retry"] == "false"
+    for fault in (Fault("rate_limit", "Wait"), Fault("upstream_error", "No"), Fault("content_filter", "No")):
+        assert "x-should-retry" not in DIALECTS[dialect].write_fault(fault, CTX).headers
 
 
 def test_events() -> None:

@@ -53,7 +53,7 @@ ROWS = {
     "folded-header": Outcome(INVALID, "upstream_invalid_response"),
     "extra-bytes": Outcome(INVALID, "upstream_invalid_response"),
     "status-401": Outcome("upstream_auth_failed", "upstream_auth_failed"),
-    "status-403": Outcome("upstream_auth_failed", "upstream_auth_failed"),
+    "status-403": Outcome("permission", "permission_denied"),
 }
 SILENT = {
     "hang": Outcome(TIMEOUT, "upstream_timeout"),

@@ -47,7 +47,7 @@ STREAMS_USAGE = {("databricks", "documented"), ("databricks", "actual"), ("mindi
 EARLY = {
     "status-400": "invalid_request",
     "status-401": "upstream_auth_failed",
-    "status-403": "upstream_auth_failed",
+    "status-403": "permission",
     "status-404": "not_found",
     "status-408": "upstream_timeout",
     "status-413": "too_large",

@@ -55,8 +55,14 @@ def test_a_host_that_has_no_address_is_named() -> None:
 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_only_what_another_target_may_answer_is_asked_elsewhere(kind: Kind) -> None:
-    wanted = KINDS[kind][0] == "provider" or kind == "request_timeout"
+    wanted = KINDS[kind][0] == "provider" or kind in ("request_timeout", "content_filter")
     assert retry_decision(Fault(kind, "")).next_target is wanted
+
+
+@pytest.mark.parametrize("kind", ["rate_limit", "permission", "content_filter", "upstream_auth_failed"])
+def test_a_provider_that_lacks_credit_or_rights_is_not_asked_again(kind: Kind) -> None:
+    for code in (None, "insufficient_quota", "unsupported_country_region_territory"):
+        assert retry_decision(Fault(kind, "", code=code)) == (False, True)
 
 
 def test_only_a_connection_that_failed_is_tried_again() -> None:
