@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from .changes import Receipt
-from .paths import Path, format_path
+from .paths import Path, format_path, trim_path
 
 __all__ = ["KINDS", "Fault", "Kind", "Owner"]
 
@@ -116,9 +116,17 @@ class Fault(Exception):
         """The path as OpenAI writes it, `messages[0].content`; None if there is none."""
         return format_path(self.path) or None
 
-    def locate(self, receipt: Receipt) -> Fault:
-        """Turn the path into the one that the client wrote, and return the fault itself."""
-        self.path = receipt.unmap(self.path)
+    def locate(self, receipt: Receipt, written: dict[str, Any] | None = None) -> Fault:
+        """Turn the path into the one that the client wrote, and return the fault itself.
+
+        A message that begins with the path gets the client's path too. `written` is the client's body, if its protocol
+        is another one: what the path names there may not exist in it, and then the path ends before that.
+        """
+        shown, self.path = format_path(self.path), receipt.unmap(self.path)
+        if written is not None:
+            self.path = trim_path(written, self.path)
+        if shown and self.message.startswith(f"{shown} "):
+            self.message = f"{format_path(self.path) or 'The request'}{self.message[len(shown) :]}"
         return self
 
     def __str__(self) -> str:

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-__all__ = ["Path", "format_path", "lookup", "parse_path"]
+__all__ = ["Path", "Places", "format_path", "lookup", "nest_places", "parse_path", "trim_path"]
 
 Path: TypeAlias = tuple[str | int, ...]
+Places: TypeAlias = list[tuple[Path, Path]]
+"""Pairs of a path before a conversion and the path of the same value after it."""
 
 _PART = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
@@ -40,3 +42,17 @@ def lookup(body: Any, path: Path) -> Any:
         except (KeyError, IndexError, TypeError):
             return None
     return body
+
+
+def trim_path(body: Any, path: Path) -> Path:
+    """Cut the path before the first key or position that the body does not have."""
+    for length, part in enumerate(path):
+        if part not in (body if isinstance(body, dict) else range(len(body)) if isinstance(body, list) else ()):
+            return path[:length]
+        body = body[part]
+    return path
+
+
+def nest_places(places: Places, before: Path, after: Path) -> Places:
+    """Put `before` in front of the first path of each pair, and `after` in front of the second."""
+    return [((*before, *one), (*after, *other)) for one, other in places]

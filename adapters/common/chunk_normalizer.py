@@ -22,7 +22,7 @@ from .parameters import wants_usage
 from .repair import REPAIRED, repair_event
 from .reply_rules import ReplyRules
 from .stream_changes import StreamChanges
-from .usage import UsageTally
+from .usage import UNASKED_USAGE, UsageTally
 
 __all__ = ["ChunkNormalizer"]
 
@@ -150,7 +150,10 @@ class ChunkNormalizer:
     def make_usage_chunk(self) -> JsonObject | None:
         """Make the last chunk, with the usage; None if the client did not ask for it or the provider reported none."""
         usage = self._usage.total()
-        if usage is None or not self._wants_usage:
+        if usage is None:
+            return None
+        if not self._wants_usage:
+            self._ctx.receipt.record_drop(("usage",), UNASKED_USAGE, "form")
             return None
         return {**self._envelope, "choices": [], "usage": usage}
 

@@ -7,7 +7,9 @@ from typing import Any
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.counts import is_count
 
-__all__ = ["UsageTally", "normalize_usage", "sum_usage"]
+__all__ = ["UNASKED_USAGE", "UsageTally", "normalize_usage", "sum_usage"]
+
+UNASKED_USAGE = "the client did not ask for the usage of a stream"
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _DETAILS = ("prompt_tokens_details", "completion_tokens_details")

@@ -212,7 +212,7 @@ class Attempt:
                 ctx = ctx._replace(request=plan.bridge.request(ctx.request, ctx))
             call = plan.called.write_request(ctx.request, ctx)
         except Fault as fault:
-            raise fault.locate(ctx.receipt) from None
+            raise fault.locate(ctx.receipt, None if plan.bridge is None else ctx.call.body) from None
         self._add_reader(ctx)
         return PlannedCall(len(self._readers) - 1, call, call.body.get("stream") is True, ctx.receipt)
 

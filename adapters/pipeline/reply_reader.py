@@ -93,6 +93,11 @@ class ReplyReader:
     def receipt(self) -> Receipt:
         return self._ctx.receipt
 
+    @property
+    def _written(self) -> JsonObject | None:
+        """The client's body, if a bridge translated it."""
+        return None if self._plan.bridge is None else self._ctx.call.body
+
     def start(self, status: int, headers: Headers, *, wants_stream: bool) -> None:
         """Take the head. Header names are looked up in lower case. Raises Fault."""
         self.status, self.headers = status, headers
@@ -137,7 +142,8 @@ class ReplyReader:
         try:
             self.reply = self._close_whole(cut)
         except Fault as fault:
-            raise (fault if self._assembler is not None else fault.locate(self._ctx.receipt)) from None
+            located = fault if self._assembler is not None else fault.locate(self._ctx.receipt, self._written)
+            raise located from None
         finally:
             self._parts = []
         return []

@@ -33,6 +33,8 @@ _ECHOED: JsonObject = {
 }
 """The settings that a response repeats, with the values for those that the request omits."""
 
+_CHAT_USAGE = frozenset({"prompt_tokens", "completion_tokens", "prompt_tokens_details", "completion_tokens_details"})
+
 
 def new_response(request: JsonObject, response_id: str, model: str, created_at: int) -> JsonObject:
     """Make the object of a response that has just begun, for a Responses request in hub form.
@@ -82,18 +84,23 @@ def _complete_tool(tool: Any) -> Any:
 
 
 def to_responses_usage(usage: JsonObject | None) -> JsonObject | None:
-    """Convert chat's usage to the names of Responses; unknown details are 0."""
+    """Convert chat's usage to the names of Responses; unknown details are 0. A provider's own keys are kept."""
     if usage is None:
         return None
     prompt = usage.get("prompt_tokens_details") or {}
     completion = usage.get("completion_tokens_details") or {}
     return {
+        **{key: value for key, value in usage.items() if key not in _CHAT_USAGE},
         "input_tokens": usage["prompt_tokens"],
         "input_tokens_details": {
+            **prompt,
             "cached_tokens": prompt.get("cached_tokens") or 0,
             "cache_write_tokens": prompt.get("cache_write_tokens") or 0,
         },
         "output_tokens": usage["completion_tokens"],
-        "output_tokens_details": {"reasoning_tokens": completion.get("reasoning_tokens") or 0},
+        "output_tokens_details": {
+            **completion,
+            "reasoning_tokens": completion.get("reasoning_tokens") or 0,
+        },
         "total_tokens": usage["total_tokens"],
     }

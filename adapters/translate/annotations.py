@@ -7,6 +7,8 @@ from dragoman.adapters.common.annotations import filter_annotations
 
 __all__ = ["NO_ANNOTATION", "to_chat_annotation", "to_responses_annotation"]
 
+_POSITIONS = ("start_index", "end_index")
+
 NO_ANNOTATION = "the other protocol does not support this annotation, or it has no position"
 
 
@@ -16,8 +18,14 @@ def to_responses_annotation(annotation: JsonObject) -> JsonObject:
     return {**annotation[kind], "type": kind}
 
 
-def to_chat_annotation(annotation: JsonObject) -> JsonObject | None:
-    """Convert an annotation of Responses to chat; None if chat does not support it."""
+def to_chat_annotation(annotation: JsonObject, offset: int = 0) -> JsonObject | None:
+    """Convert an annotation of Responses to chat; None if chat does not support it.
+
+    `offset` is the number of characters in the content before the annotated text.
+    """
     kind = annotation.get("type")
     inner = {key: value for key, value in annotation.items() if key != "type"}
-    return next(iter(filter_annotations([{"type": kind, str(kind): inner}])), None)
+    found = next(iter(filter_annotations([{"type": kind, str(kind): inner}])), None)
+    for key in _POSITIONS if found is not None else ():
+        inner[key] += offset
+    return found

@@ -11,7 +11,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.stream_translator import StreamTranslatorBase
 from dragoman.adapters.streams import Chunk, Output
 
-from .prompts import to_text_choice
+from .prompts import to_text_choice, to_text_envelope
 
 __all__ = ["ChatToCompletions"]
 
@@ -24,8 +24,7 @@ class ChatToCompletions(StreamTranslatorBase):
         self._ctx = ctx
 
     def _translate_chunk(self, body: JsonObject) -> list[Output]:
-        body = {key: value for key, value in body.items() if key != "service_tier"}
         choices = [to_text_choice(choice, "delta", self._ctx) for choice in body["choices"]]
-        body["object"] = "text_completion"
-        body["choices"] = [choice for choice in choices if choice["text"] or choice["finish_reason"]]
-        return [Chunk(body)] if body["choices"] or body.get("usage") else []
+        said = [choice for choice in choices if choice["text"] or choice["finish_reason"]]
+        made = {**to_text_envelope(body, self._ctx), "choices": said}
+        return [Chunk(made)] if said or made.get("usage") else []

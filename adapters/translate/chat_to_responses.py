@@ -43,11 +43,14 @@ from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 
 from .annotations import NO_ANNOTATION, to_responses_annotation
 from .open_items import OpenCall, OpenContent
-from .replies import MORE_CHOICES, NO_AUDIO
+from .replies import CALL_KEYS, CHOICE_KEYS, MESSAGE_KEYS, MORE_CHOICES, NO_AUDIO, NO_TEXT, complete_response
 from .tools import OriginalTool
+from .unused_keys import record_unused_keys
 
 __all__ = ["ChatToResponses"]
 
+_CHUNK_KEYS = frozenset({"id", "object", "created", "model", "choices"})
+_USUAL_KEYS = 4  # index, delta, finish_reason, logprobs
 _TEXT_PATH = ("choices", 0, "delta", "content")
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _NO_NAMES: Mapping[str, OriginalTool] = {}
@@ -82,7 +85,7 @@ class ChatToResponses(StreamTranslatorBase):
         self._next = 0
         self._output: dict[int, JsonObject] = {}
         self._finish: str | None = None
-        self._usage: JsonObject | None = None
+        self._rest: JsonObject = {}  # what the chunks say outside of the choices
 
     def _translate_run(self, run: DeltaRun) -> list[Output]:
         """Translate a run to one run if it continues the open text, else chunk by chunk."""
@@ -99,8 +102,9 @@ class ChatToResponses(StreamTranslatorBase):
     def _translate_chunk(self, body: JsonObject) -> list[Output]:
         self._run_body = None
         out: list[Output] = [] if self._has_begun else self._begin()
-        if body.get("usage"):
-            self._usage = body["usage"]
+        for key in body.keys() - _CHUNK_KEYS:
+            if body[key] is not None:
+                self._rest[key] = body[key]
         for choice in body["choices"]:
             if choice["index"] == 0:
                 self._translate_choice(choice, out)
@@ -115,6 +119,8 @@ class ChatToResponses(StreamTranslatorBase):
     def _translate_choice(self, choice: JsonObject, out: list[Output]) -> None:
         delta = choice["delta"]
         only_text = len(delta) == 1 and "content" in delta
+        if len(choice) > _USUAL_KEYS:
+            record_unused_keys(choice, CHOICE_KEYS, ("choices", 0), self._ctx, "Responses")
         if not only_text:
             self._write_reasoning(delta, out)
         text = delta.get("content")
@@ -151,6 +157,7 @@ class ChatToResponses(StreamTranslatorBase):
             self._open_message(out).write(OUTPUT_TEXT, text, add_token_bytes(tokens), out)
 
     def _write_rest(self, delta: JsonObject, out: list[Output]) -> None:
+        record_unused_keys(delta, MESSAGE_KEYS, ("choices", 0, "delta"), self._ctx, "Responses")
         if delta.get("refusal"):
             self._open_message(out).write(REFUSAL, delta["refusal"], [], out)
         if delta.get("audio"):
@@ -166,13 +173,14 @@ class ChatToResponses(StreamTranslatorBase):
             self._ctx.receipt.record_drop(("choices", 0, "delta", "annotations"), NO_ANNOTATION)
         for annotation in whole:
             if self._content is None or not self._content.has_text:
-                self._ctx.receipt.record_drop(("choices", 0), "the annotation belongs to no text")
+                self._ctx.receipt.record_drop(("choices", 0), NO_TEXT)
             else:
                 self._content.annotate(to_responses_annotation(annotation), out)
 
     def _write_call(self, piece: JsonObject, out: list[Output]) -> None:
         custom = piece.get("custom")
         said: JsonObject = custom or piece.get("function") or {}
+        record_unused_keys(piece, CALL_KEYS, ("choices", 0, "delta", "tool_calls"), self._ctx, "Responses")
         position = piece.get("index", 0)
         if position in self._calls:
             call = self._calls[position]
@@ -250,12 +258,12 @@ class ChatToResponses(StreamTranslatorBase):
         reason = _INCOMPLETE.get(self._finish or "")
         status = "incomplete" if reason else "completed"
         response: JsonObject = {
-            **self._base,
+            **complete_response(self._base, self._rest, self._ctx),
             "status": status,
             "completed_at": None if reason else int(self._ctx.clock()),
             "incomplete_details": {"reason": reason} if reason else None,
             "output": [self._output[index] for index in range(self._next)],
-            "usage": to_responses_usage(self._usage),
+            "usage": to_responses_usage(self._rest.get("usage")),
         }
         return [*out, Chunk(lifecycle_event(status, response)), end]
 

@@ -6,51 +6,64 @@ An assistant's message becomes several items: its reasoning, its text, its calls
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.messages import extract_text
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.paths import Path
+from dragoman.adapters.paths import Path, Places, nest_places
 
-from .parts import to_responses_parts
+from .parts import list_part_places, to_responses_parts
 from .reasoning import list_reasoning
 from .unused_keys import record_unused_keys
 
 __all__ = ["to_items"]
 
 _PROTOCOL = "Responses"
+_INSTRUCTING = ("system", "developer")
 _SAID = ("role", "content")
 _REASONING = ("reasoning_content", "reasoning_signature", "reasoning_details")
 _USED = {
     "tool": (*_SAID, "tool_call_id"),
     "assistant": (*_SAID, *_REASONING, "refusal", "tool_calls"),
 }
+_REASONING_PLACES: Places = [
+    (("reasoning_content",), ("content",)),
+    (("reasoning_content",), ("content", 0, "text")),
+    (("reasoning_signature",), ("encrypted_content",)),
+]
+_Placed: TypeAlias = tuple[JsonObject, Places]
+"""An item, and pairs of a path in its message and the path in the item."""
 
 
 def to_items(messages: list[JsonObject], ctx: Context) -> tuple[str | None, list[JsonObject]]:
     """Convert chat messages to instructions, from a first system or developer message, and Responses items.
 
-    Raises Fault, with the path as the client wrote it.
+    If no other message has anything to say, the first one becomes an item: OpenAI refuses an empty input. Raises Fault,
+    with the path as the client wrote it.
     """
     instructions: str | None = None
     items: list[JsonObject] = []
-    places: list[tuple[Path, Path]] = []
+    places: Places = [(("messages",), ("input",))]
     for i, message in enumerate(_add_call_ids(messages, ctx)):
         path: Path = ("messages", i)
         record_unused_keys(message, _USED.get(str(message.get("role")), _SAID), path, ctx, _PROTOCOL)
-        if i == 0 and message.get("role") in ("system", "developer"):
+        if i == 0 and message.get("role") in _INSTRUCTING:
             instructions = _read_instructions(message.get("content"), (*path, "content"), ctx)
-            places.append((path, ("instructions",)))
             continue
-        for item in _convert_message(message, path, ctx):
-            places.append((path, ("input", len(items))))
+        for item, inner in _convert_message(message, path, ctx):
+            places += nest_places([*inner, ((), ())], path, ("input", len(items)))
             items.append(item)
     ctx.receipt.record_conversion(("messages",), "messages become items", after=("input",))
-    if instructions is not None:
+    if instructions is not None and items:
+        places.append((("messages", 0, "content"), ("instructions",)))
         ctx.receipt.record_conversion(
             ("messages", 0), "the first system message becomes the parameter instructions", after=("instructions",)
         )
+    elif instructions is not None:
+        items = [{"type": "message", "role": messages[0]["role"], "content": instructions}]
+        places.append((("messages", 0), ("input", 0)))
+        instructions = None
     ctx.receipt.map_paths(places)
     return instructions, items
 
@@ -64,12 +77,16 @@ def _add_call_ids(messages: list[JsonObject], ctx: Context) -> Iterator[JsonObje
             call_id = ctx.new_id("call")
             call = {"id": call_id, "type": "function", "function": message["function_call"]}
             ctx.receipt.record_conversion(("messages", i, "function_call"), "it becomes a tool call with an id")
-            yield {**kept, "tool_calls": [*(message.get("tool_calls") or ()), call]}
+            calls = [*(message.get("tool_calls") or ()), call]
+            old, new = ("messages", i, "function_call"), ("messages", i, "tool_calls", len(calls) - 1)
+            ctx.receipt.map_paths([(old, new), (old, (*new, "function"))])
+            yield {**kept, "tool_calls": calls}
         elif message.get("role") == "function":
             if call_id is None:
                 text = f"messages[{i}] answers no earlier function call"
                 raise Fault("invalid_request", text, ("messages", i, "name"), message.get("name"), code="invalid_value")
             del kept["name"]
+            ctx.receipt.map_paths([(("messages", i, "name"), ("messages", i, "tool_call_id"))])
             yield {**kept, "role": "tool", "tool_call_id": call_id, "content": message.get("content") or ""}
         else:
             yield message
@@ -81,46 +98,63 @@ def _read_instructions(content: Any, path: Path, ctx: Context) -> str:
     return extract_text(content)
 
 
-def _convert_message(message: JsonObject, path: Path, ctx: Context) -> list[JsonObject]:
+def _convert_message(message: JsonObject, path: Path, ctx: Context) -> list[_Placed]:
+    """Convert a message to items, each with pairs of a path in the message and its path in the item."""
     role, content = message.get("role"), message.get("content")
     if role == "assistant":
         return _convert_assistant_message(message, path, ctx)
-    parts = to_responses_parts(content, (*path, "content"), ctx) if isinstance(content, list) else content
+    parts, name = content, "output" if role == "tool" else "content"
+    places: Places = [(("content",), (name,))]
+    if isinstance(content, list):
+        parts = to_responses_parts(content, (*path, "content"), ctx)
+        places += nest_places(list_part_places(content), ("content",), (name,))
     if role == "tool":
-        return [{"type": "function_call_output", "call_id": message.get("tool_call_id"), "output": parts}]
-    return [{"type": "message", "role": role, "content": parts}]
+        item = {"type": "function_call_output", "call_id": message.get("tool_call_id"), "output": parts}
+        return [(item, [*places, (("tool_call_id",), ("call_id",))])]
+    return [({"type": "message", "role": role, "content": parts}, places)]
 
 
-def _convert_assistant_message(message: JsonObject, path: Path, ctx: Context) -> list[JsonObject]:
-    items = list(list_reasoning(message))
-    parts = _to_assistant_parts(message.get("content"), (*path, "content"), ctx)
+def _convert_assistant_message(message: JsonObject, path: Path, ctx: Context) -> list[_Placed]:
+    items: list[_Placed] = [
+        (item, [(("reasoning_details", k), ())] if message.get("reasoning_details") else _REASONING_PLACES)
+        for k, item in enumerate(list_reasoning(message))
+    ]
+    parts, places = _to_assistant_parts(message.get("content"), (*path, "content"), ctx)
     if message.get("refusal"):
+        places.append((("refusal",), ("content", len(parts))))
         parts.append({"type": "refusal", "refusal": message["refusal"]})
     if parts:
-        items.append({"type": "message", "role": "assistant", "content": parts})
-    calls = enumerate(message.get("tool_calls") or ())
-    return items + [_to_responses_call(call, (*path, "tool_calls", k), ctx) for k, call in calls]
+        items.append(({"type": "message", "role": "assistant", "content": parts}, places))
+    for k, call in enumerate(message.get("tool_calls") or ()):
+        items.append(_to_responses_call(call, ("tool_calls", k), path, ctx))
+    if not items:
+        ctx.receipt.record_drop(path, "the message says nothing", "form")
+    return items
 
 
-def _to_assistant_parts(content: Any, path: Path, ctx: Context) -> list[JsonObject]:
+def _to_assistant_parts(content: Any, path: Path, ctx: Context) -> tuple[list[JsonObject], Places]:
     """Convert an assistant's content to parts, without empty texts."""
-    given = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    is_list = isinstance(content, list)
     parts: list[JsonObject] = []
-    for i, part in enumerate(given):
+    places: Places = []
+    for i, part in enumerate(content if is_list else [{"type": "text", "text": content}]):
         key = "refusal" if part.get("type") == "refusal" else "text"
         record_unused_keys(part, ("type", key), (*path, i), ctx, _PROTOCOL)
-        if part.get(key) and key == "refusal":
-            parts.append({"type": key, key: part[key]})
-        elif part.get(key):
-            parts.append({"type": "output_text", "text": part[key], "annotations": []})
-    return parts
+        if part.get(key):
+            places.append((("content", i) if is_list else ("content",), ("content", len(parts))))
+            made = {"type": key} if key == "refusal" else {"type": "output_text", "annotations": []}
+            parts.append({**made, key: part[key]})
+    return parts, places
 
 
-def _to_responses_call(call: JsonObject, path: Path, ctx: Context) -> JsonObject:
+def _to_responses_call(call: JsonObject, place: Path, path: Path, ctx: Context) -> _Placed:
+    """Convert the call at `place` in the message at `path`."""
     kind = "custom" if call.get("type") == "custom" else "function"
     key = "input" if kind == "custom" else "arguments"
     said = call[kind]
-    record_unused_keys(call, ("id", "type", "index", kind), path, ctx, _PROTOCOL)
-    record_unused_keys(said, ("name", key), (*path, kind), ctx, _PROTOCOL)
+    record_unused_keys(call, ("id", "type", "index", kind), (*path, *place), ctx, _PROTOCOL)
+    record_unused_keys(said, ("name", key), (*path, *place, kind), ctx, _PROTOCOL)
     item_type = "custom_tool_call" if kind == "custom" else "function_call"
-    return {"type": item_type, "call_id": call["id"], "name": said["name"], key: said[key]}
+    item = {"type": item_type, "call_id": call["id"], "name": said["name"], key: said[key]}
+    places: Places = [(("id",), ("call_id",)), ((kind, "name"), ("name",)), ((kind, key), (key,)), ((), ())]
+    return item, nest_places(places, place, ())

@@ -13,12 +13,12 @@ import orjson
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.messages import extract_text, order_tool_results
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.paths import Path, format_path
+from dragoman.adapters.paths import Path, Places, format_path, nest_places
 
-from .parts import to_chat_parts
+from .parts import list_chat_places, to_chat_parts
 from .reasoning import join_reasoning
 from .tools import ADDITIONAL_TOOLS, encode_free_text, flatten_name
-from .unused_keys import record_unused_keys
+from .unused_keys import ITEM_KEYS, record_unused_keys
 
 __all__ = ["to_messages"]
 
@@ -26,15 +26,6 @@ _CALLS = {"function_call", "custom_tool_call"}
 _OUTPUTS = {"function_call_output", "custom_tool_call_output"}
 _LISTINGS = {"mcp_list_tools"}  # the tools that a provider's own server offered
 _SEE_NEXT_MESSAGE = "The result is shown in the next message."
-_ITEM_KEYS = ("type", "id", "status")  # keys of every item
-_CALL_KEYS = (*_ITEM_KEYS, "call_id", "name", "namespace")
-_USED = {
-    "message": (*_ITEM_KEYS, "role", "content"),
-    "reasoning": (*_ITEM_KEYS, "summary", "content", "encrypted_content"),
-    "function_call": (*_CALL_KEYS, "arguments"),
-    "custom_tool_call": (*_CALL_KEYS, "input"),
-    **dict.fromkeys(_OUTPUTS, (*_ITEM_KEYS, "call_id", "output")),
-}
 _SEPARATOR = "\n\n"  # between two messages of one turn
 
 
@@ -58,7 +49,7 @@ class _Conversation:
 
     def __init__(self, ctx: Context) -> None:
         self.messages: list[JsonObject] = []
-        self.places: list[tuple[Path, Path]] = []
+        self.places: Places = []
         self._ctx = ctx
         self._turn: JsonObject | None = None  # the assistant's message that further items may join
         self._thoughts: list[tuple[JsonObject, Path]] = []  # reasoning that waits for its message
@@ -67,15 +58,16 @@ class _Conversation:
     def add(self, item: JsonObject, path: Path) -> None:
         """Add the item at `path`. Raises Fault if chat cannot express it."""
         kind = item.get("type") or ("message" if "role" in item else "item_reference")
-        if kind in _USED:
-            record_unused_keys(item, _USED[kind], path, self._ctx, "chat")
+        if kind in ITEM_KEYS:
+            record_unused_keys(item, ITEM_KEYS[kind], path, self._ctx, "chat")
         if kind == "reasoning":
             self._turn = None
             self._thoughts.append((item, path))
         elif kind in _CALLS or (kind == "message" and item.get("role") == "assistant"):
             self._join_turn(str(kind), item, path)
         elif kind == "message":
-            self._push({"role": item.get("role"), "content": self._convert_content(item, path)}, path)
+            content = self._convert_content(item, path)
+            self._push({"role": item.get("role"), "content": content}, path, _place_parts(item, content))
         elif kind in _OUTPUTS:
             self._add_result(item, path)
         elif kind == ADDITIONAL_TOOLS:
@@ -95,15 +87,16 @@ class _Conversation:
             self._ctx.receipt.record_drop(path, "chat has no place for reasoning without an answer or a call")
         self._thoughts = []
 
-    def _push(self, message: JsonObject, path: Path) -> None:
+    def _push(self, message: JsonObject, path: Path, inner: Places | None = None) -> None:
         self._turn = message if message["role"] == "assistant" else None
         if self._turn is None:
             self.close()
         self.messages.append(message)
-        self._record_place(path)
+        self._record_places(path, [*(inner or ()), ((), ())])
 
-    def _record_place(self, path: Path) -> None:
-        self.places.append((path, ("messages", len(self.messages) - 1)))
+    def _record_places(self, path: Path, inner: Places) -> None:
+        """Map paths in the item at `path` to paths in the last message."""
+        self.places += nest_places(inner, path, ("messages", len(self.messages) - 1))
 
     def _convert_content(self, item: JsonObject, path: Path) -> Any:
         content = item.get("content")
@@ -113,12 +106,13 @@ class _Conversation:
         turn = self._turn
         if turn is None or (kind == "message" and turn.get("tool_calls")):
             turn = self._begin_turn(path)
-        else:
-            self._record_place(path)
         if kind == "message":
+            self._record_places(path, _place_assistant_parts(item))
             self._join_text(turn, item, path)
         else:
-            turn.setdefault("tool_calls", []).append(_to_chat_call(item))
+            calls = turn.setdefault("tool_calls", [])
+            self._record_places(path, _place_call(item, ("tool_calls", len(calls))))
+            calls.append(_to_chat_call(item))
             self._calls.add(str(item.get("call_id")))
 
     def _join_text(self, turn: JsonObject, item: JsonObject, path: Path) -> None:
@@ -137,8 +131,8 @@ class _Conversation:
         turn: JsonObject = {"role": "assistant", "content": None}
         self._push(turn, path)
         join_reasoning(turn, self._thoughts, self._ctx)
-        for _, its_path in self._thoughts:
-            self._record_place(its_path)
+        for thought, its_path in self._thoughts:
+            self._record_places(its_path, _place_reasoning(thought))
         self._thoughts = []
         return turn
 
@@ -154,12 +148,42 @@ class _Conversation:
             content = output if isinstance(output, str) else orjson.dumps(output).decode()
         shown = [part for part in content if part["type"] != "text"] if isinstance(content, list) else []
         text = (extract_text(content) or _SEE_NEXT_MESSAGE) if shown else content
-        self._push({"role": "tool", "tool_call_id": call_id, "content": text}, path)
+        places: Places = [(("call_id",), ("tool_call_id",)), (("output",), ("content",))]
+        self._push({"role": "tool", "tool_call_id": call_id, "content": text}, path, places)
         if shown:
             self._ctx.receipt.record_conversion(
                 (*path, "output"), "a tool result is only text in chat: its images and files follow in a user message"
             )
-            self._push({"role": "user", "content": shown}, path)
+            self._push({"role": "user", "content": shown}, path, [(("output",), ("content",))])
+
+
+def _place_parts(item: JsonObject, content: Any) -> Places:
+    """Pair the paths inside the parts of a message item with those inside the parts of the message."""
+    places: Places = [(("content",), ("content",))]
+    for i, part in enumerate(item["content"] if isinstance(content, list) else ()):
+        places += nest_places(list_chat_places(part), ("content", i), ("content", i))
+    return places
+
+
+def _place_assistant_parts(item: JsonObject) -> Places:
+    """Pair a text and a refusal among the parts with the message's content and refusal; the first of each counts."""
+    content = item.get("content")
+    if not isinstance(content, list):
+        return [(("content",), ("content",))]
+    keys = ["refusal" if part.get("type") == "refusal" else "content" for part in content]
+    return [(("content", i), (key,)) for i, key in enumerate(keys)]
+
+
+def _place_reasoning(item: JsonObject) -> Places:
+    text = "content" if item.get("content") else "summary"
+    return [((text,), ("reasoning_content",)), (("encrypted_content",), ("reasoning_signature",))]
+
+
+def _place_call(item: JsonObject, place: Path) -> Places:
+    """Pair the keys of a call item with those of the call at `place` in the message."""
+    said = "input" if item.get("type") == "custom_tool_call" else "arguments"
+    inner: Places = [(("name",), ("function", "name")), ((said,), ("function", "arguments")), (("call_id",), ("id",))]
+    return nest_places([*inner, ((), ())], (), place)
 
 
 def _to_chat_call(item: JsonObject) -> JsonObject:

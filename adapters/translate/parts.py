@@ -6,11 +6,11 @@ from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.paths import Path, format_path
+from dragoman.adapters.paths import Path, Places, format_path
 
 from .unused_keys import record_unused_keys
 
-__all__ = ["to_chat_parts", "to_responses_parts"]
+__all__ = ["list_chat_places", "list_part_places", "to_chat_parts", "to_responses_parts"]
 
 _FILE_KEYS = ("file_id", "file_data", "filename")
 _TEXTS = ("input_text", "output_text", "text")
@@ -37,6 +37,24 @@ def to_chat_parts(parts: list[JsonObject], path: Path, ctx: Context) -> str | li
 def to_responses_parts(parts: list[JsonObject], path: Path, ctx: Context) -> list[JsonObject]:
     """Convert the parts of a chat message to Responses. Raises Fault if Responses does not support a part."""
     return [_to_responses_part(part, (*path, i), ctx) for i, part in enumerate(parts)]
+
+
+def list_part_places(parts: list[JsonObject]) -> Places:
+    """Pair the paths inside the parts of a chat message with those inside the same parts in Responses."""
+    places: Places = []
+    for i, part in enumerate(parts):
+        kind = str(part.get("type"))
+        inner = part.get(kind)
+        for key in inner if isinstance(inner, dict) else ():
+            places.append(((i, kind, key), (i, "image_url" if key == "url" else key)))
+    return places
+
+
+def list_chat_places(part: JsonObject) -> Places:
+    """Pair the keys of a part in Responses with those of the same part in chat."""
+    if part.get("type") == "input_image":
+        return [(("image_url",), ("image_url", "url")), (("detail",), ("image_url", "detail"))]
+    return [((key,), ("file", key)) for key in part if key in _FILE_KEYS]
 
 
 def _to_chat_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:

@@ -15,7 +15,9 @@ from dragoman.adapters.fit import HUB_COMPLETIONS, drop_or_reject, resolve_extra
 from dragoman.adapters.paths import Path
 from dragoman.schemas import load
 
-__all__ = ["prompt_to_chat_request", "to_text_choice", "to_text_reply"]
+from .unused_keys import carry_reply_keys, record_unused_keys
+
+__all__ = ["prompt_to_chat_request", "to_text_choice", "to_text_envelope", "to_text_reply"]
 
 _SAME = frozenset(
     {
@@ -45,7 +47,10 @@ _SAME = frozenset(
     }
 )
 _ENVELOPE = ("id", "created", "model", "system_fingerprint", "usage")
-_NOT_TEXT = ("reasoning_content", "tool_calls", "function_call", "audio", "annotations")
+_TEXTS = ("role", "content", "refusal")
+_CHOICE_KEYS = ("index", "message", "delta", "finish_reason", "native_finish_reason")
+_HUBS = ("hub/chat.reply", "hub/completions.reply")
+_COMPLETIONS = "completions"
 _MESSAGE = ("messages", 0, "content")
 _FINISH = {"tool_calls": "stop", "function_call": "stop"}  # finish reasons that completions do not have
 
@@ -66,7 +71,7 @@ def prompt_to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
             resolve_extra(body, (name,), ctx, hub=HUB_COMPLETIONS)
     body["messages"] = [{"role": "user", "content": prompt}]
     ctx.receipt.record_conversion(path, "a chat model answers the prompt instead of continuing it", "loss", _MESSAGE)
-    ctx.receipt.map_paths([(path, _MESSAGE)])
+    ctx.receipt.map_paths([(path, _MESSAGE), (path, ("messages",))])
     return body
 
 
@@ -83,19 +88,29 @@ def _only_prompt(prompt: object) -> tuple[Path, str]:
 
 def to_text_reply(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
     """Translate a chat reply to completions."""
-    kept: JsonObject = {key: reply[key] for key in _ENVELOPE if key in reply}
     choices = [to_text_choice(choice, "message", ctx) for choice in reply["choices"]]
-    return {**kept, "object": "text_completion", "choices": choices}
+    ctx.receipt.record_conversion(("choices",), "the content of a message becomes the text")
+    return {**to_text_envelope(reply, ctx), "choices": choices}
+
+
+def to_text_envelope(reply: JsonObject, ctx: Context) -> JsonObject:
+    """What a chat reply or chunk says outside of the choices, in completions."""
+    kept = {key: reply[key] for key in _ENVELOPE if key in reply}
+    return {**kept, **carry_reply_keys(reply, kept, _HUBS, ("choices", "object"), ctx), "object": "text_completion"}
 
 
 def to_text_choice(choice: JsonObject, part: str, ctx: Context) -> JsonObject:
     """Translate a choice of a chat reply or chunk to completions; `part` is 'message' or 'delta'."""
-    said, finish = choice[part], choice.get("finish_reason")
-    for name in _NOT_TEXT:
-        if said.get(name):
-            ctx.receipt.record_drop(("choices", part, name), "completions have no place for it")
+    said, finish, index = choice[part], choice.get("finish_reason"), choice["index"]
+    path: Path = ("choices", index, part)
+    record_unused_keys(choice, _CHOICE_KEYS, path[:2], ctx, _COMPLETIONS)
+    record_unused_keys(said, _TEXTS, path, ctx, _COMPLETIONS)
+    if said.get("refusal"):
+        ctx.receipt.record_conversion((*path, "refusal"), "the refusal becomes part of the text")
+    if finish in _FINISH:
+        ctx.receipt.record_conversion((*path[:2], "finish_reason"), f"{finish!r} is {_FINISH[finish]!r} in completions")
     return {
-        "index": choice["index"],
+        "index": index,
         "text": (said.get("content") or "") + (said.get("refusal") or ""),
         "logprobs": None,
         "finish_reason": finish and _FINISH.get(finish, finish),

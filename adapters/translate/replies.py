@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.chat.reasoning import SEPARATOR
 from dragoman.adapters.common.usage import normalize_usage
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.fit import HUB_RESPONSES
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.paths import Path
 from dragoman.adapters.responses.events import add_token_bytes
 from dragoman.adapters.responses.response_object import new_response, to_responses_usage
+from dragoman.schemas import load
 
 from .annotations import NO_ANNOTATION, to_chat_annotation, to_responses_annotation
 from .reasoning import join_reasoning, list_reasoning
 from .tools import OriginalTool, decode_free_text, map_tool_names
+from .unused_keys import ITEM_KEYS, PART_KEYS, carry_reply_keys, record_unused_keys
 
 __all__ = [
+    "CALL_KEYS",
+    "CHAT_COUNTS",
+    "CHOICE_KEYS",
+    "MESSAGE_KEYS",
     "MORE_CHOICES",
     "NO_AUDIO",
+    "NO_TEXT",
+    "complete_response",
+    "read_envelope",
     "read_failure",
     "to_chat_reply",
     "to_chat_usage",
@@ -27,9 +39,31 @@ __all__ = [
     "to_responses_reply",
 ]
 
+CALL_KEYS = ("index", "id", "type", "function", "custom")
+CHOICE_KEYS = ("index", "message", "delta", "logprobs", "finish_reason", "native_finish_reason")
+MESSAGE_KEYS = (
+    "role",
+    "content",
+    "refusal",
+    "annotations",
+    "audio",
+    "tool_calls",
+    "function_call",
+    "reasoning_content",
+    "reasoning_signature",
+    "reasoning_details",
+)
+"""The keys of a tool call, a choice, and a message or delta of chat that Responses can express."""
+
 MORE_CHOICES = "a response has only one choice"
 NO_AUDIO = "Responses has no place for audio"
 
+CHAT_COUNTS = "counts get the names of chat"
+NO_TEXT = "the annotations belong to no text"
+
+_CHAT_REPLY, _RESPONSE = "hub/chat.reply", "hub/responses.reply"
+_CHAT_USED = ("id", "object", "created", "model", "choices", "usage", "service_tier")
+_DEFAULT_TIER = "default"
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _FINISH = {reason: finish for finish, reason in _INCOMPLETE.items()}
 
@@ -42,14 +76,28 @@ def to_responses_reply(reply: JsonObject, request: JsonObject, response_id: str,
     output = to_output(choice, map_tool_names(request), ctx)
     if output and status == "incomplete":
         output[-1]["status"] = "incomplete"
-    return {
-        **new_response(request, response_id, reply["model"], reply["created"]),
+    base = new_response(request, response_id, reply["model"], reply["created"])
+    return complete_response(base, reply, ctx) | {
         "status": status,
         "completed_at": int(ctx.clock()) if status == "completed" else None,
         "incomplete_details": {"reason": _INCOMPLETE[finish]} if finish in _INCOMPLETE else None,
         "output": output,
         "usage": to_responses_usage(reply.get("usage")),
     }
+
+
+def complete_response(base: JsonObject, reply: JsonObject, ctx: Context) -> JsonObject:
+    """Add to a response object what a chat reply, or all chunks of a stream together, says outside of the choices.
+
+    `base` repeats the settings of the request.
+    """
+    ctx.receipt.record_conversion(("choices",), "a choice becomes items", after=("output",))
+    ctx.receipt.record_fill((), "a response repeats the settings of the request, and defaults for the others")
+    if reply.get("usage"):
+        ctx.receipt.record_conversion(("usage",), "counts get the names of Responses; a missing detail is 0")
+    carried = carry_reply_keys(reply, base, (_CHAT_REPLY, _RESPONSE), _CHAT_USED, ctx)
+    tier = reply.get("service_tier")
+    return {**base, **carried, **({"service_tier": tier} if tier else {})}
 
 
 def _take_first_choice(choices: list[JsonObject], ctx: Context) -> JsonObject:
@@ -66,7 +114,9 @@ def to_output(choice: JsonObject, names: Mapping[str, OriginalTool], ctx: Contex
 
     `names` maps names of functions to the tools that they replace.
     """
-    message = choice["message"]
+    message, path = choice["message"], ("choices", 0, "message")
+    record_unused_keys(choice, CHOICE_KEYS, path[:2], ctx, "Responses")
+    record_unused_keys(message, MESSAGE_KEYS, path, ctx, "Responses")
     items = [
         {**item, "id": ctx.new_id("rs"), "status": "completed"}
         for item in list_reasoning(message, summary=ctx.target.summarizes_reasoning)
@@ -77,10 +127,24 @@ def to_output(choice: JsonObject, names: Mapping[str, OriginalTool], ctx: Contex
             {"type": "message", "id": ctx.new_id("msg"), "status": "completed", "role": "assistant", "content": parts}
         )
     if message.get("audio"):
-        ctx.receipt.record_drop(("choices", 0, "message", "audio"), NO_AUDIO)
-    return items + [
-        _to_responses_call(call, names, ctx) for call in message.get("tool_calls") or _list_legacy_call(message, ctx)
-    ]
+        ctx.receipt.record_drop((*path, "audio"), NO_AUDIO)
+    _record_unused_extent(choice, ctx)
+    calls = message.get("tool_calls") or _list_legacy_call(message, ctx)
+    return items + [_to_responses_call(call, names, (*path, "tool_calls", k), ctx) for k, call in enumerate(calls)]
+
+
+def _record_unused_extent(choice: JsonObject, ctx: Context) -> None:
+    """Record as losses annotations and log probabilities that belong to no text, and a second form of a call."""
+    message, path = choice["message"], ("choices", 0, "message")
+    logprobs = choice.get("logprobs") or {}
+    if message.get("annotations") and not message.get("content"):
+        ctx.receipt.record_drop((*path, "annotations"), NO_TEXT)
+    if logprobs.get("content") and not message.get("content"):
+        ctx.receipt.record_drop(("choices", 0, "logprobs", "content"), "the log probabilities belong to no text")
+    if logprobs.get("refusal"):
+        ctx.receipt.record_drop(("choices", 0, "logprobs", "refusal"), "a refusal has no log probabilities there")
+    if message.get("function_call") and message.get("tool_calls"):
+        ctx.receipt.record_drop((*path, "function_call"), "the calls in tool_calls are used")
 
 
 def _to_responses_parts(message: JsonObject, logprobs: Any) -> list[JsonObject]:
@@ -100,8 +164,11 @@ def _list_legacy_call(message: JsonObject, ctx: Context) -> list[JsonObject]:
     return [{"id": ctx.new_id("call"), "function": function}] if function else []
 
 
-def _to_responses_call(call: JsonObject, names: Mapping[str, OriginalTool], ctx: Context) -> JsonObject:
-    said = call["custom"] if call.get("type") == "custom" else call["function"]
+def _to_responses_call(call: JsonObject, names: Mapping[str, OriginalTool], path: Path, ctx: Context) -> JsonObject:
+    kind = "custom" if call.get("type") == "custom" else "function"
+    said = call[kind]
+    record_unused_keys(call, CALL_KEYS, path, ctx, "Responses")
+    record_unused_keys(said, ("name", "arguments", "input"), (*path, kind), ctx, "Responses")
     original = names.get(said["name"]) or OriginalTool(said["name"])
     if "input" in said or original.takes_free_text:
         text = said["input"] if "input" in said else decode_free_text(said["arguments"])
@@ -129,8 +196,29 @@ def to_chat_reply(response: JsonObject, ctx: Context) -> JsonObject:
         "model": response["model"],
         "choices": [{"index": 0, "message": message, "logprobs": logprobs, "finish_reason": finish}],
     }
+    reply |= read_envelope(response, ctx)
     usage = to_chat_usage(response.get("usage"))
+    if response.get("usage"):
+        ctx.receipt.record_conversion(("usage",), CHAT_COUNTS)
     return reply if usage is None else {**reply, "usage": usage}
+
+
+def read_envelope(response: JsonObject, ctx: Context) -> JsonObject:
+    """The keys that a complete response adds to a chat reply, or to the last chunks of a stream."""
+    ctx.receipt.record_conversion(("output",), "items become a message", after=("choices",))
+    ctx.receipt.record_conversion((), "chat does not repeat the settings of a request")
+    carried = carry_reply_keys(response, {}, (_RESPONSE, _CHAT_REPLY), _list_response_keys(), ctx)
+    own = {key: response[key] for key in ("service_tier", "metadata") if response.get(key)}
+    if own.get("service_tier") == _DEFAULT_TIER and not ctx.request.get("service_tier"):
+        del own["service_tier"]  # in a response it may be a default of dragoman's
+        ctx.receipt.record_drop(("service_tier",), "leaving it out means the same", "form")
+    return own | carried
+
+
+@cache
+def _list_response_keys() -> frozenset[str]:
+    """The keys of a response that are translated, or repeat the request."""
+    return frozenset(load(_RESPONSE)["properties"]).union(load(HUB_RESPONSES)["properties"])
 
 
 def read_failure(response: JsonObject) -> Fault:
@@ -158,6 +246,8 @@ def _to_chat_message(output: list[JsonObject], ctx: Context) -> JsonObject:
     thoughts: list[tuple[JsonObject, Path]] = []
     for i, item in enumerate(output):
         kind = item.get("type")
+        if kind in ITEM_KEYS:
+            record_unused_keys(item, ITEM_KEYS[kind], ("output", i), ctx, "chat")
         if kind == "message":
             _add_parts(message, item.get("content") or [], ("output", i, "content"), ctx)
         elif kind == "reasoning":
@@ -171,13 +261,18 @@ def _to_chat_message(output: list[JsonObject], ctx: Context) -> JsonObject:
 
 
 def _add_parts(message: JsonObject, parts: list[JsonObject], path: Path, ctx: Context) -> None:
+    """Append the parts of one message item; the texts of two items are separated."""
+    separators = {key: SEPARATOR if message[key] else "" for key in ("content", "refusal")}
     for k, part in enumerate(parts):
-        if part.get("type") == "refusal":
-            message["refusal"] = (message["refusal"] or "") + str(part.get("refusal", ""))
-            continue
-        message["content"] = (message["content"] or "") + str(part.get("text", ""))
+        record_unused_keys(part, PART_KEYS, (*path, k), ctx, "chat")
+        key = "refusal" if part.get("type") == "refusal" else "content"
+        text = str(part.get("refusal" if key == "refusal" else "text") or "")
+        before = (message[key] or "") + (separators[key] if text else "")
+        message[key] = before + text
+        if text:
+            separators[key] = ""
         for annotation in part.get("annotations") or ():
-            if (found := to_chat_annotation(annotation)) is None:
+            if (found := to_chat_annotation(annotation, len(before))) is None:
                 ctx.receipt.record_drop((*path, k, "annotations"), NO_ANNOTATION)
             else:
                 message.setdefault("annotations", []).append(found)

@@ -14,7 +14,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.parameters import copy_request
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.fit import HUB_CHAT, HUB_RESPONSES, drop_or_reject, resolve_extra
-from dragoman.adapters.paths import Path
+from dragoman.adapters.paths import Path, Places, nest_places
 from dragoman.schemas import Schema, load
 
 from .items import to_items
@@ -59,7 +59,7 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     made["messages"] = to_messages(left.pop("input", None) or [], ctx)
     if instructions:
         ctx.receipt.record_conversion(("instructions",), "instructions become the first message", after=("messages", 0))
-        _shift_messages(made["messages"], ctx)
+        _shift_messages(len(made["messages"]), ctx)
         made["messages"] = [{"role": "system", "content": instructions}, *made["messages"]]
     _rename(left, made, ("max_output_tokens",), "max_completion_tokens", ctx)
     _move(left, made, ("reasoning", "effort"), "reasoning_effort", ctx)
@@ -95,6 +95,9 @@ def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
     left = copy_request(request, ctx, HUB_CHAT)
     made = _take_common(left, _SAME)
     instructions, made["input"] = to_items(left.pop("messages"), ctx)
+    if not made["input"]:
+        text = "messages say nothing, and the model's provider needs at least one item"
+        raise Fault("invalid_request", text, ("messages",), code="empty_input")
     if instructions is not None:
         made["instructions"] = instructions
     if "max_completion_tokens" in left:
@@ -163,9 +166,10 @@ def _set_chat_format(left: JsonObject, made: JsonObject, ctx: Context) -> None:
     if form.get("type") == "json_schema":
         described = {key: value for key, value in form.items() if key != "type"}
         made["response_format"] = {"type": "json_schema", "json_schema": described}
-        ctx.receipt.map_paths([(("text", "format"), ("response_format", "json_schema"))])
     else:
         made["response_format"] = form
+    places = [("response_format",), ("response_format", "json_schema")]
+    ctx.receipt.map_paths([(("text", "format"), place) for place in places])
     ctx.receipt.record_conversion(("text", "format"), "the other protocol's place for it", after=("response_format",))
 
 
@@ -177,7 +181,9 @@ def _set_responses_format(left: JsonObject, made: JsonObject, ctx: Context) -> N
     flat = {"type": form["type"], **(form.get("json_schema") or {})}
     made.setdefault("text", {})["format"] = flat
     ctx.receipt.record_conversion(("response_format",), "the other protocol's place for it", after=("text", "format"))
-    ctx.receipt.map_paths([(("response_format", "json_schema"), ("text", "format"))])
+    schema: Places = [((key,), (key,)) for key in form.get("json_schema") or ()]
+    places = [*nest_places(schema, ("json_schema",), ()), ((), ())]
+    ctx.receipt.map_paths(nest_places(places, ("response_format",), ("text", "format")))
 
 
 def _set_chat_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> None:
@@ -190,7 +196,9 @@ def _set_chat_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> None
             ctx.receipt.record_drop(("include", i), "chat cannot include this")
     if _LOGPROBS in include or top:
         made["logprobs"] = True
-        ctx.receipt.record_conversion(("include",), "chat requests log probabilities with a flag", after=("logprobs",))
+        asked = "include" if _LOGPROBS in include else "top_logprobs"
+        ctx.receipt.record_conversion((asked,), "chat requests log probabilities with a flag", after=("logprobs",))
+        ctx.receipt.map_paths([((asked,), ("logprobs",))])
         if top is not None:
             made["top_logprobs"] = top
 
@@ -203,11 +211,13 @@ def _set_responses_logprobs(left: JsonObject, made: JsonObject, ctx: Context) ->
         ctx.receipt.record_conversion(
             ("logprobs",), "Responses requests log probabilities with include", after=("include",)
         )
+        ctx.receipt.map_paths([(("logprobs",), ("include",))])
 
 
-def _shift_messages(messages: list[JsonObject], ctx: Context) -> None:
-    ctx.receipt.map_paths([(("messages", i), ("messages", i + 1)) for i in range(len(messages))])
-    ctx.receipt.map_paths([(("instructions",), ("messages", 0, "content"))])
+def _shift_messages(count: int, ctx: Context) -> None:
+    """Map the paths of `count` messages, and of the instructions that go before them."""
+    first: Places = [(("instructions",), ("messages", 0)), (("instructions",), ("messages", 0, "content"))]
+    ctx.receipt.map_paths([*first, *((("messages", i), ("messages", i + 1)) for i in range(count))])
 
 
 def _resolve_rest(left: JsonObject, hub: str, protocol: str, ctx: Context) -> None:

@@ -11,9 +11,10 @@ chat does not have are ignored:
                                                    usage if the client asked for it
     failed, cancelled                              a fault
 
-The texts of reasoning are separated by an empty line. An item may have reasoning text or summaries: if it has both, the
-kind that came first is used. A failed response is an error in chat, so its last event ends the stream with a fault, and
-the End after it is dropped.
+The texts of two messages are separated by an empty line, and positions in a text become positions in the content. So
+are the texts of reasoning. An item may have reasoning text or summaries: if it has both, the kind that came first is
+used. A failed response is an error in chat, so its last event ends the stream with a fault, and the End after it is
+dropped.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.reasoning import SEPARATOR, ReasoningBlocks, make_sealed_block, make_text_block
 from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.common.stream_translator import StreamTranslatorBase
+from dragoman.adapters.common.usage import UNASKED_USAGE
 from dragoman.adapters.responses.events import (
     ARGUMENTS,
     BY_DELTA,
@@ -41,7 +43,8 @@ from dragoman.adapters.streams import Chunk, Output
 
 from .annotations import NO_ANNOTATION, to_chat_annotation
 from .reasoning import has_parts
-from .replies import read_failure, to_chat_usage
+from .replies import CHAT_COUNTS, read_envelope, read_failure, to_chat_usage
+from .unused_keys import ITEM_KEYS, PART_KEYS, record_unused_keys
 
 __all__ = ["ResponsesToChat"]
 
@@ -52,6 +55,7 @@ _KEYS = {
     REASONING_TEXT: "reasoning_content",
     SUMMARY_TEXT: "reasoning_content",
 }
+_SPOKEN = frozenset({OUTPUT_TEXT, REFUSAL})
 _BY_PART = {kind.holder: kind for kind in _KEYS}
 _CALLS = {"function_call": ARGUMENTS, "custom_tool_call": INPUT}
 
@@ -70,6 +74,9 @@ class ResponsesToChat(StreamTranslatorBase):
         self._blocks = ReasoningBlocks()
         self._texts_sent: set[tuple[int, TextKind, int]] = set()
         self._annotation_counts: Counter[tuple[int, int]] = Counter()  # annotations per part
+        self._speaker: dict[TextKind, int] = {}  # kind of text -> output index of the message that it came from
+        self._length = 0  # characters of the content
+        self._starts: dict[tuple[int, int], int] = {}  # part -> where its text begins in the content
         self._with_signature: set[int] = set()
         self._places: dict[str | None, int] = {}  # id of an item -> output index
         self._has_finished = False
@@ -107,6 +114,8 @@ class ResponsesToChat(StreamTranslatorBase):
         if kind in _KEYS:
             if self._is_other_kind(kind, index):
                 return
+            if text and kind in _SPOKEN:
+                text = self._place_text(kind, index, event.get(kind.index, 0), text)
             if text:
                 self._texts_sent.add((index, kind, event.get(kind.index, 0)))
             if _KEYS[kind] == "reasoning_content":
@@ -146,6 +155,16 @@ class ResponsesToChat(StreamTranslatorBase):
         if delta:
             out.append(self._make_delta(delta))
 
+    def _place_text(self, kind: TextKind, index: int, part: int, text: str) -> str:
+        """The text, behind a separator if it begins another message; where its part begins in the content is kept."""
+        last = self._speaker.get(kind, index)
+        self._speaker[kind] = index
+        before = SEPARATOR if last != index else ""
+        if kind is OUTPUT_TEXT:
+            self._starts.setdefault((index, part), self._length + len(before))
+            self._length += len(before) + len(text)
+        return before + text
+
     def _write_whole(self, kind: TextKind, event: JsonObject, out: list[Output]) -> None:
         at = (event["output_index"], kind, event.get(kind.index, 0))
         if at not in self._texts_sent and event.get(kind.key):
@@ -167,6 +186,8 @@ class ResponsesToChat(StreamTranslatorBase):
         item, index = event["item"], event["output_index"]
         self._handle_item_added(event, out)
         kind = _CALLS.get(item["type"])
+        if item["type"] in ITEM_KEYS:
+            record_unused_keys(item, ITEM_KEYS[item["type"]], ("output", index), self._ctx, "chat")
         if kind is not None:
             self._write_whole(kind, {"output_index": index, kind.key: item[kind.key]}, out)
         elif item["type"] in ("message", "reasoning"):
@@ -181,6 +202,7 @@ class ResponsesToChat(StreamTranslatorBase):
 
     def _handle_part_done(self, index: int, position: int, part: JsonObject, out: list[Output]) -> None:
         kind = _BY_PART.get(part["type"])
+        record_unused_keys(part, PART_KEYS, ("output", index, "content", position), self._ctx, "chat")
         if kind is not None:
             whole = {"output_index": index, kind.index: position, kind.key: part.get(kind.key)}
             self._write_whole(kind, {**whole, "logprobs": part.get("logprobs")}, out)
@@ -192,8 +214,9 @@ class ResponsesToChat(StreamTranslatorBase):
         annotation = event.get("annotation")
         if not isinstance(annotation, dict):
             return
-        self._annotation_counts[event["output_index"], event.get("content_index", 0)] += 1
-        if (made := to_chat_annotation(annotation)) is None:
+        part = event["output_index"], event.get("content_index", 0)
+        self._annotation_counts[part] += 1
+        if (made := to_chat_annotation(annotation, self._starts.get(part, self._length))) is None:
             self._ctx.receipt.record_drop(("output", event["output_index"]), NO_ANNOTATION)
         else:
             out.append(self._make_delta({"annotations": [made]}))
@@ -210,9 +233,13 @@ class ResponsesToChat(StreamTranslatorBase):
         late: JsonObject = {}
         if self._blocks.finish(late):
             out.append(self._make_delta(late))
+        self._envelope |= read_envelope(response, self._ctx)
         out.append(self._make_delta({}, finish=word))
         usage = to_chat_usage(response.get("usage"))
-        if self._wants_usage and usage is not None:
+        if usage is not None and not self._wants_usage:
+            self._ctx.receipt.record_drop(("usage",), UNASKED_USAGE, "form")
+        elif usage is not None:
+            self._ctx.receipt.record_conversion(("usage",), CHAT_COUNTS)
             out.append(Chunk({**self._envelope, "choices": [], "usage": usage}))
         self._has_finished = True
 

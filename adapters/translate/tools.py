@@ -20,7 +20,7 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.paths import Path, format_path
+from dragoman.adapters.paths import Path, Places, format_path, nest_places
 
 from .unused_keys import record_unused_keys
 
@@ -117,7 +117,7 @@ def to_chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Contex
     Raises Fault if names collide, or if a tool that the provider runs cannot be dropped.
     """
     made: list[JsonObject] = []
-    places: list[tuple[Path, Path]] = []
+    places: Places = []
     hosted: list[tuple[Path, Any]] = []
     _check_names(tools)
     for path, tool in tools:
@@ -125,13 +125,14 @@ def to_chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Contex
             _to_chat_function(one, flatten_name(space, one["name"]), (*path, *inside), ctx)
             for inside, space, one in _list_client_tools(tool)
         ]
+        for k, (inside, _, one) in enumerate(_list_client_tools(tool), len(made)):
+            places += nest_places([((), ()), *_list_function_places(one)], (*path, *inside), ("tools", k))
         if tool.get("type") == "namespace":
             record_unused_keys(tool, ("type", "name", "tools"), path, ctx, "chat")
             ctx.receipt.record_conversion(path, "the namespace becomes part of the names", after=("tools", len(made)))
             hosted += [((*path, "tools", k), one.get("type")) for k, one in _list_hosted_members(tool)]
         elif not own:
             hosted.append((path, tool.get("type")))
-        places += [(path, ("tools", len(made) + k)) for k in range(len(own))]
         made += own
     _drop_hosted(hosted, made, choice, ctx)
     ctx.receipt.record_conversion(("tools",), "tools are converted to chat's form")
@@ -142,7 +143,12 @@ def to_chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Contex
 def to_responses_tools(tools: list[JsonObject], ctx: Context) -> list[JsonObject]:
     """Convert tools of a chat request to Responses, where `strict` is required."""
     ctx.receipt.record_conversion(("tools",), "tools are converted to the form of Responses")
-    return [_to_responses_tool(tool, ("tools", i), ctx) for i, tool in enumerate(tools)]
+    made = [_to_responses_tool(tool, ("tools", i), ctx) for i, tool in enumerate(tools)]
+    for i, tool in enumerate(tools):
+        kind = tool["type"]
+        inner: Places = [((key,), (key,)) for key in tool[kind]]
+        ctx.receipt.map_paths(nest_places(inner, ("tools", i, kind), ("tools", i)))
+    return made
 
 
 def to_chat_tool_choice(choice: Any, tools: list[JsonObject], ctx: Context) -> tuple[list[JsonObject], Any]:
@@ -155,6 +161,7 @@ def to_chat_tool_choice(choice: Any, tools: list[JsonObject], ctx: Context) -> t
     if choice.get("type") == "allowed_tools":
         return _restrict_tools(choice, tools, ctx)
     ctx.receipt.record_conversion(("tool_choice",), "it is converted to chat's form")
+    ctx.receipt.map_paths([(("tool_choice",), ("tool_choice", "function"))])
     return tools, {"type": "function", "function": {"name": _read_chosen_name(choice)}}
 
 
@@ -184,6 +191,8 @@ def to_responses_tool_choice(choice: Any, ctx: Context) -> Any:
         return choice
     kind = choice.get("type")
     ctx.receipt.record_conversion(("tool_choice",), "it is converted to the form of Responses")
+    inner: Places = [((key,), (key,)) for key in choice.get(str(kind), ())]
+    ctx.receipt.map_paths(nest_places(inner, ("tool_choice", str(kind)), ("tool_choice",)))
     if kind == "allowed_tools":
         allowed = choice["allowed_tools"]
         return {
@@ -230,6 +239,12 @@ def _to_chat_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> 
     record_unused_keys(tool, ("type", *_FUNCTION_KEYS), path, ctx, "chat")
     function = {key: tool[key] for key in _FUNCTION_KEYS if tool.get(key) is not None}
     return {"type": "function", "function": {**function, "name": name}}
+
+
+def _list_function_places(tool: JsonObject) -> Places:
+    """Pair the keys of a tool of Responses with those of the function in chat."""
+    places: Places = [((key,), ("function", key)) for key in tool if key != "type"]
+    return [*places, (("format",), ("function", "description"))] if tool.get("format") else places
 
 
 def _to_free_text_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> JsonObject:

@@ -98,14 +98,15 @@ USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 
 def test_a_reply() -> None:
     ctx = context()
-    made = BRIDGE.reply(chat({}, {"content": "ho"}, usage=USAGE, service_tier="default"), asked(n=2), ctx)
+    made = BRIDGE.reply(chat({}, {"content": "ho"}, usage=USAGE, service_tier="flex", cost=0.1), asked(n=2), ctx)
     assert [(one["index"], one["text"], one["finish_reason"]) for one in made["choices"]] == [
         (0, "hi", "stop"),
         (1, "ho", "stop"),
     ]
     assert made["usage"] == USAGE
     assert load_validator("hub/completions.reply").accepts(made)
-    assert ctx.receipt.changes == []
+    assert made["cost"] == 0.1
+    assert [change.public()["before"] for change in ctx.receipt.losses] == ["service_tier"]
 
 
 @pytest.mark.parametrize(("message", "text", "lost"), [

@@ -184,7 +184,7 @@ def test_parts_are_concatenated_and_usage_renamed() -> None:
     made = to_chat_reply(response([said("a", "b"), said("c")]), context())
     assert [v.message for v in load_validator("hub/chat.reply").violations(made)] == []
     choice = made["choices"][0]
-    assert (choice["message"]["content"], choice["finish_reason"], made["id"]) == ("abc", "stop", "resp_9")
+    assert (choice["message"]["content"], choice["finish_reason"], made["id"]) == ("ab\n\nc", "stop", "resp_9")
     assert made["usage"] == {
         **USAGE,
         "prompt_tokens_details": {"cached_tokens": 2},

@@ -172,8 +172,8 @@ def test_there_and_back_again_a_client_hears_the_same(chunks: list[JsonObject]) 
     raw = b"".join(map(writer.write, as_responses([*(Chunk(body) for body in chunks), End()])))
     ctx = context()
     after = heard_again(raw, ctx)
-    assert ctx.receipt.changes == []
-    assert after == heard(chunks)
+    assert ctx.receipt.losses == []
+    assert joined(after) == joined(heard(chunks))
 
 
 @settings(max_examples=300, deadline=None)
@@ -183,7 +183,12 @@ def test_what_only_the_last_event_tells_a_client_hears_too(chunks: list[JsonObje
     writer = ResponsesStreamWriter(error_body)
     raw = b"".join(map(writer.write, as_responses([*(Chunk(body) for body in chunks), End()])))
     events = [body for body in parsed(raw) if body.get("output_index", -1) < first]
-    assert heard_again(sse(events), context()) == heard(chunks)
+    assert joined(heard_again(sse(events), context())) == joined(heard(chunks))
+
+
+def joined(said: JsonObject) -> JsonObject:
+    """Without the empty lines between the texts of two messages: a text behind reasoning is a message of its own."""
+    return {**said, **{key: said[key].replace("\n\n", "") for key in ("content", "refusal")}}
 
 
 def heard_again(raw: bytes, ctx: Context) -> JsonObject:
