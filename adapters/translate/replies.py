@@ -91,8 +91,8 @@ def complete_response(base: JsonObject, reply: JsonObject, ctx: Context) -> Json
 
     `base` repeats the settings of the request.
     """
-    ctx.receipt.record_conversion(("choices",), "a choice becomes items", after=("output",))
-    ctx.receipt.record_fill((), "a response repeats the settings of the request, and defaults for the others")
+    reason = "a choice becomes items; a response also repeats the settings of the request"
+    ctx.receipt.record_conversion(("choices",), reason, after=("output",))
     if reply.get("usage"):
         ctx.receipt.record_conversion(("usage",), "counts get the names of Responses; a missing detail is 0")
     carried = carry_reply_keys(reply, base, (_CHAT_REPLY, _RESPONSE), _CHAT_USED, ctx)
@@ -205,8 +205,8 @@ def to_chat_reply(response: JsonObject, ctx: Context) -> JsonObject:
 
 def read_envelope(response: JsonObject, ctx: Context) -> JsonObject:
     """The keys that a complete response adds to a chat reply, or to the last chunks of a stream."""
-    ctx.receipt.record_conversion(("output",), "items become a message", after=("choices",))
-    ctx.receipt.record_conversion((), "chat does not repeat the settings of a request")
+    reason = "items become a message; chat does not repeat the settings of a request"
+    ctx.receipt.record_conversion(("output",), reason, after=("choices",))
     carried = carry_reply_keys(response, {}, (_RESPONSE, _CHAT_REPLY), _list_response_keys(), ctx)
     own = {key: response[key] for key in ("service_tier", "metadata") if response.get(key)}
     if own.get("service_tier") == _DEFAULT_TIER and not ctx.request.get("service_tier"):
