@@ -20,7 +20,8 @@ from dragoman.adapters.paths import Path
 
 from .content import flatten_content, read_details, rename_reasoning
 from .reasoning import ReasoningBlocks
-from .tool_calls import ToolCallNormalizer, fill_arguments, normalize_calls
+from .tool_call_assembler import ToolCallAssembler
+from .tool_calls import fill_arguments, move_calls, move_function_call, normalize_calls
 
 __all__ = ["ChatNormalizer"]
 
@@ -49,7 +50,7 @@ class ChatNormalizer(ChoiceNormalizer):
         if not isinstance(message, dict):
             raise invalid_reply(f"choices[{position}] has no message")
         path: Path = ("choices", position, "message")
-        self._set_role(message, _Choice(self._ctx, self._rules), path)
+        self._set_role(message, _Choice(self._ctx, self._changes), path)
         self._set_content(message, path)
         message.setdefault("content", None)
         message.setdefault("refusal", None)
@@ -65,7 +66,7 @@ class ChatNormalizer(ChoiceNormalizer):
         """Normalize `delta` and the finish reason; True if nothing changed. Raises Fault if the reason reports one."""
         state = self._choices.get(index)
         if state is None:
-            state = self._choices[index] = _Choice(self._ctx, self._rules)
+            state = self._choices[index] = _Choice(self._ctx, self._changes)
         delta = choice.get("delta")
         same = isinstance(delta, dict)
         if not isinstance(delta, dict):
@@ -74,6 +75,11 @@ class ChatNormalizer(ChoiceNormalizer):
             self._changes.record_conversion(_PIECE, "a choice without delta gets its message, or an empty one")
         same &= self._set_role(delta, state, _PIECE)
         same &= self._set_content(delta, _PIECE, state)
+        if "message" in choice:
+            same = False
+            self._take_message(choice, delta, state)
+        if "function_call" in delta:
+            same &= not self._move_function_call(delta, _PIECE)
         if "tool_calls" in delta:
             same &= self._set_call_pieces(delta, state)
         return self._finish_piece(body, choice, delta, state) and same
@@ -148,16 +154,25 @@ class ChatNormalizer(ChoiceNormalizer):
 
     def _set_whole_calls(self, message: JsonObject, path: Path) -> bool:
         """Normalize the calls of a message. Returns True if it has any."""
+        self._move_function_call(message, path)
         calls: Any = message.get("tool_calls")
         if calls:
-            if isinstance(calls, list) and normalize_calls(calls, self._ctx):
-                self._changes.record_conversion(
-                    (*path, "tool_calls"), "each call has an id and a type, and its arguments are text"
-                )
+            message["tool_calls"] = normalize_calls(calls, self._ctx)
+            if message["tool_calls"] is not calls:
+                reason = "each call has a type and an id of its own, and its arguments are text"
+                self._changes.record_conversion((*path, "tool_calls"), reason)
             return True
         if "tool_calls" in message:
             self._drop_empty_calls(message, path)
         return False
+
+    def _move_function_call(self, holder: JsonObject, path: Path) -> bool:
+        if not move_function_call(holder, self._ctx.request):
+            return False
+        after = (*path, "tool_calls")
+        reason = "the deprecated function_call becomes a tool call, because the request offers tools"
+        self._changes.record_conversion((*path, "function_call"), reason, after=after)
+        return True
 
     def _drop_empty_calls(self, holder: JsonObject, path: Path) -> None:
         del holder["tool_calls"]
@@ -170,11 +185,23 @@ class ChatNormalizer(ChoiceNormalizer):
         if not pieces:
             self._drop_empty_calls(delta, _PIECE)
             return False
-        state.has_calls = True
-        if not isinstance(pieces, list) or not state.calls.normalize(pieces):
+        made = state.calls.add(pieces)
+        if made is pieces:
             return True
+        del delta["tool_calls"]
+        if made:
+            delta["tool_calls"] = made
         self._changes.record_conversion(_PIECE, "each tool call has one index; its id, type and name come once")
         return False
+
+    def _take_message(self, choice: JsonObject, delta: JsonObject, state: _Choice) -> None:
+        """Take the calls of a whole message in a chunk, unless they came in pieces."""
+        message = choice.pop("message")
+        if not state.calls.has_calls and move_calls(message, delta):
+            reason = "the calls of a message in a chunk become pieces"
+            self._changes.record_conversion(_PIECE, reason)
+        else:
+            self._changes.record_drop(_PIECE, "a message in a chunk repeats what came in pieces", "form")
 
     def _finish_piece(self, body: JsonObject, choice: JsonObject, delta: JsonObject, state: _Choice) -> bool:
         native = choice.get("finish_reason")
@@ -183,8 +210,8 @@ class ChatNormalizer(ChoiceNormalizer):
             choice["finish_reason"] = None
             return same
         has_late_reasoning = state.blocks.finish(delta)
-        word = self.set_finish_reason(body, choice, _PIECE[:-1], called=state.has_calls)
-        leftovers = state.calls.make_missing_arguments() if word == "tool_calls" else []
+        word = self.set_finish_reason(body, choice, _PIECE[:-1], called=state.calls.has_calls)
+        leftovers = state.calls.finish(word)
         if leftovers:
             delta["tool_calls"] = [*delta.get("tool_calls", ()), *leftovers]
         self._has_finish_with_text |= _holds_text(delta)
@@ -198,10 +225,9 @@ def _holds_text(delta: JsonObject) -> bool:
 class _Choice:
     """The state of one choice of a stream."""
 
-    __slots__ = ("blocks", "calls", "has_calls", "has_role")
+    __slots__ = ("blocks", "calls", "has_role")
 
-    def __init__(self, ctx: Context, rules: ReplyRules) -> None:
+    def __init__(self, ctx: Context, changes: ChangeRecorder) -> None:
         self.has_role = False
-        self.has_calls = False
         self.blocks = ReasoningBlocks()
-        self.calls = ToolCallNormalizer(ctx, rules.empty_arguments_come_first)
+        self.calls = ToolCallAssembler(ctx, changes)

@@ -1,8 +1,7 @@
-"""Brings tool calls into hub form: whole calls, and the pieces of a stream.
+"""Brings whole tool calls into hub form, and reads the forms that calls and their pieces have in the world.
 
-Clients join the pieces of a streamed call by `index`, and concatenate every string. So each call has one index, counted
-from 0 without gaps, and its id, type and name come once, with the first piece. Clients parse the arguments as JSON, so
-a complete call without arguments gets `{}`.
+Clients parse the arguments as JSON, and give results by id. So each call has an id of its own, a type, and arguments as
+text; a complete call without arguments gets `{}`.
 """
 
 from __future__ import annotations
@@ -13,138 +12,109 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 
-__all__ = ["ToolCallNormalizer", "fill_arguments", "normalize_calls"]
+__all__ = [
+    "encode_arguments",
+    "fill_arguments",
+    "list_tool_names",
+    "move_calls",
+    "move_function_call",
+    "normalize_calls",
+    "read_id",
+    "split_call",
+]
 
 _NONE = "{}"
+_OWN_KEYS = frozenset({"index", "id", "type", "function", "custom"})
+_CALL_KEYS = ("tool_calls", "function_call")
+_FLAT_KEYS = ("name", "arguments")
 
 
-def normalize_calls(calls: list[JsonObject], ctx: Context) -> bool:
-    """Normalize whole calls in place: an id, a type, text arguments, and no index. Returns True if anything changed."""
-    changed = False
-    for call in calls:
-        if not isinstance(call, dict):
-            continue  # the schema refuses it
-        changed |= _set_head(call, call.get("id") or ctx.new_id("call"))
-        changed |= call.pop("index", None) is not None
-        function = call.get("function")
-        if isinstance(function, dict) and not isinstance(function.get("arguments"), str):
-            function["arguments"] = _encode(function.get("arguments"))
-            changed = True
-    return changed
+def normalize_calls(given: Any, ctx: Context) -> Any:
+    """Bring the calls of a message into hub form: a list of calls, each with a type, text arguments and its own id.
+
+    Returns the same object if nothing changes; values that are not calls stay, and the schema refuses them.
+    """
+    if isinstance(given, dict):
+        given = [given]
+    elif not isinstance(given, list):
+        return given
+    ids: set[str] = set()
+    made = [_normalize_call(call, ids, ctx) if isinstance(call, dict) else call for call in given]
+    return given if made == given else made
 
 
 def fill_arguments(calls: Any) -> bool:
     """Give `{}` to whole calls without arguments, in place. Returns True if anything changed."""
-    functions = [_function(call) for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
-    bare = [function for function in functions if function.get("arguments") == ""]
+    functions = [call.get("function") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    bare = [one for one in functions if isinstance(one, dict) and one.get("arguments") == ""]
     for function in bare:
         function["arguments"] = _NONE
     return bool(bare)
 
 
-class ToolCallNormalizer:
-    """The normalizer of the streamed calls of one choice. `placeholder`: a first `{}` may not be the arguments."""
-
-    def __init__(self, ctx: Context, placeholder: bool) -> None:
-        self._ctx = ctx
-        self._placeholder = placeholder
-        self._open: list[_OpenCall] = []
-        self._by_index: dict[int, _OpenCall] = {}
-
-    def normalize(self, pieces: list[JsonObject]) -> bool:
-        """Normalize the pieces of one delta in place. Returns True if anything changed."""
-        changed = False
-        for piece in pieces:
-            changed |= isinstance(piece, dict) and self._normalize(piece)
-        return changed
-
-    def make_missing_arguments(self) -> list[JsonObject]:
-        """Make `{}` pieces for the calls without arguments, when the choice finishes."""
-        bare = [call for call in self._open if call.needs_arguments]
-        for call in bare:
-            call.needs_arguments = False
-        return [{"index": call.index, "function": {"arguments": _NONE}} for call in bare]
-
-    def _normalize(self, piece: JsonObject) -> bool:
-        call, new = self._find(piece)
-        changed = piece.get("index") != call.index
-        piece["index"] = call.index
-        changed |= _set_head(piece, call.id) if new else _drop_repeated_keys(piece, call)
-        function = piece.get("function")
-        if isinstance(function, dict):
-            call.needs_arguments |= new
-            changed |= self._normalize_arguments(function, call, new)
-        return changed
-
-    def _find(self, piece: JsonObject) -> tuple[_OpenCall, bool]:
-        index, call_id = piece.get("index"), piece.get("id") or None
-        known = self._by_index.get(index) if isinstance(index, int) else self._by_id(call_id)
-        if known is not None and call_id is not None and call_id != known.id:
-            known = self._by_id(call_id)  # calls that share an index differ in their ids
-        if known is not None:
-            if isinstance(index, int):
-                self._by_index[index] = known
-            return known, False
-        call = _OpenCall(len(self._open), call_id or self._ctx.new_id("call"), str(_function(piece).get("name") or ""))
-        self._open.append(call)
-        if isinstance(index, int):
-            self._by_index[index] = call
-        return call, True
-
-    def _by_id(self, call_id: str | None) -> _OpenCall | None:
-        if call_id is None:
-            return self._open[-1] if self._open else None
-        return next((call for call in self._open if call.id == call_id), None)
-
-    def _normalize_arguments(self, function: JsonObject, call: _OpenCall, new: bool) -> bool:
-        given = function.get("arguments")
-        if given is None:
-            return False
-        text = given if isinstance(given, str) else _encode(given)
-        if new and self._placeholder and text == _NONE:
-            text = ""
-        elif text:
-            call.needs_arguments = False
-        function["arguments"] = text
-        return bool(text != given)
+def list_tool_names(request: JsonObject) -> frozenset[str]:
+    """The names of the tools that a chat request offers."""
+    tools = request.get("tools")
+    said = [split_call(tool)[1] for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    return frozenset(one["name"] for one in said if isinstance(one.get("name"), str))
 
 
-class _OpenCall:
-    __slots__ = ("id", "index", "name", "needs_arguments")
+def move_function_call(holder: JsonObject, request: JsonObject) -> bool:
+    """Make the deprecated `function_call` of a message or delta a tool call, if the request offers tools.
 
-    def __init__(self, index: int, call_id: str, name: str) -> None:
-        self.index = index
-        self.id = call_id
-        self.name = name
-        self.needs_arguments = False  # a function call whose arguments have not come yet
-
-
-def _set_head(call: JsonObject, call_id: Any) -> bool:
-    """Set the id and the type of a call in place. Returns True if anything changed."""
-    changed = bool(call.get("id") != call_id or not call.get("type"))
-    call["id"] = call_id
-    call["type"] = call.get("type") or "function"
-    return changed
+    Returns True if anything changed. If there are tool calls too, they are the same call.
+    """
+    if not (request.get("tools") and isinstance(holder.get("function_call"), dict)):
+        return False
+    function = holder.pop("function_call")
+    if not holder.get("tool_calls"):
+        holder["tool_calls"] = [{"function": function}]
+    return True
 
 
-def _drop_repeated_keys(piece: JsonObject, call: _OpenCall) -> bool:
-    """Remove the id, type and name from a later piece of a call. Returns True if anything changed."""
-    changed = False
-    for key in ("id", "type"):
-        if key in piece:
-            del piece[key]
-            changed = True
-    function = _function(piece)
-    if "name" in function and function["name"] in (None, "", call.name):
-        del function["name"]
-        changed = True
-    return changed
+def move_calls(message: Any, delta: JsonObject) -> bool:
+    """Move the calls of a message to a delta without calls. Returns True if there were any."""
+    found = {key: message[key] for key in _CALL_KEYS if message.get(key)} if isinstance(message, dict) else {}
+    if not found or any(delta.get(key) for key in _CALL_KEYS):
+        return False
+    delta.update(found)
+    return True
 
 
-def _function(piece: JsonObject) -> JsonObject:
-    function = piece.get("function")
-    return function if isinstance(function, dict) else {}
+def read_id(call: JsonObject) -> str | None:
+    """The id of a call or a piece as text; None if it has none."""
+    found = call.get("id")
+    if type(found) is int:
+        return str(found)
+    return found if type(found) is str and found else None
 
 
-def _encode(arguments: Any) -> str:
+def split_call(call: JsonObject) -> tuple[str, JsonObject, JsonObject]:
+    """(kind, name and arguments, other keys) of a call or a piece. The kind is 'function' or 'custom'.
+
+    Some servers leave the type out, or write the name and the arguments next to the id.
+    """
+    rest = {key: value for key, value in call.items() if key not in _OWN_KEYS}
+    for kind in ("function", "custom"):
+        said = call.get(kind)
+        if isinstance(said, dict):
+            return kind, said, rest
+    return "function", {key: rest.pop(key) for key in _FLAT_KEYS if key in rest}, rest
+
+
+def encode_arguments(arguments: Any) -> str:
+    """Write arguments that came as a JSON value; null has none."""
     return "" if arguments is None else orjson.dumps(arguments).decode()
+
+
+def _normalize_call(call: JsonObject, ids: set[str], ctx: Context) -> JsonObject:
+    kind, said, rest = split_call(call)
+    key = "arguments" if kind == "function" else "input"
+    if said and type(said.get(key)) is not str:
+        said = {**said, key: encode_arguments(said.get(key))}
+    call_id = read_id(call)
+    if call_id is None or call_id in ids:
+        call_id = ctx.new_id("call")
+    ids.add(call_id)
+    made = {"id": call_id, "type": kind, kind: said} if said else {"id": call_id, "type": kind}
+    return {**made, **rest}

@@ -93,7 +93,7 @@ class ChoiceNormalizer(ABC):
         if word is None:
             self._report_unknown(str(native), path)
             word = "stop"
-        if word == "stop" and called:
+        if called and word in ("stop", "function_call"):
             word = "tool_calls"
         if word != native:
             choice.update(finish_reason=word, native_finish_reason=native)

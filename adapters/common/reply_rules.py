@@ -25,17 +25,15 @@ class ReplyRules:
 
     `words` are the dialect's error codes, for error objects sent instead of a reply. `finish` has the finish reasons
     that mean something else than in `finish_words`; a rule may be a function of (body, choice, ctx), which may raise
-    Fault. `known` are the hub's own finish reasons for the protocol. `empty_arguments_come_first`: a tool call's first
-    delta may carry `{}` before the real arguments. `to_hub_forms` converts an event of Responses in place, or
-    `{"response": ...}` for a whole response, if the dialect's forms differ from the hub's; it returns True if it
-    changed anything.
+    Fault. `known` are the hub's own finish reasons for the protocol. `to_hub_forms` converts an event of Responses in
+    place, or `{"response": ...}` for a whole response, if the dialect's forms differ from the hub's; it returns True if
+    it changed anything.
     """
 
     dialect: str
     words: Words = field(default_factory=dict)
     finish: Mapping[str, FinishRule] = field(default_factory=dict)
     known: frozenset[str] = CHAT_FINISH_REASONS
-    empty_arguments_come_first: bool = False
     to_hub_forms: Callable[[JsonObject], bool] | None = None
 
     def finish_reason(self, body: JsonObject, choice: JsonObject, ctx: Context) -> str | None:

@@ -36,11 +36,7 @@ from .reasoning_block import REASONING_KEYS, make_reasoning_block
 
 __all__ = ["CALLED"]
 
-REPLY_RULES = ReplyRules(
-    "databricks",
-    words=WORDS,
-    empty_arguments_come_first=True,
-)
+REPLY_RULES = ReplyRules("databricks", words=WORDS)
 
 _NO_PARAMETERS = {"type": "object", "properties": {}}
 

@@ -5,7 +5,9 @@ import pytest
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Reply
-from dragoman.adapters.chat.tool_calls import ToolCallNormalizer, normalize_calls
+from dragoman.adapters.changes import Receipt
+from dragoman.adapters.chat.tool_call_assembler import ToolCallAssembler
+from dragoman.adapters.chat.tool_calls import normalize_calls
 from dragoman.adapters.sse import encode
 from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.adapters.conftest import MakeContext
@@ -35,13 +37,11 @@ def added_up(deltas: list[list[JsonObject]]) -> list[JsonObject]:
     return [calls[index] for index in sorted(calls)]
 
 
-def stream(
-    context: MakeContext, deltas: list[list[JsonObject]], placeholder: bool = False
-) -> tuple[list[JsonObject], bool]:
-    calls = ToolCallNormalizer(context(), placeholder)
-    changed = [calls.normalize(delta) for delta in deltas]
-    leftovers = calls.make_missing_arguments()
-    return added_up([*deltas, *([leftovers] if leftovers else [])]), any(changed)
+def stream(context: MakeContext, deltas: list[list[JsonObject]]) -> tuple[list[JsonObject], bool]:
+    calls = ToolCallAssembler(context(), Receipt())
+    made = [calls.add(delta) for delta in deltas]
+    changed = any(one is not delta for one, delta in zip(made, deltas, strict=True))
+    return added_up([*made, calls.finish("tool_calls")]), changed
 
 
 def test_pieces_in_order_are_left_alone(context: MakeContext) -> None:
@@ -81,8 +81,9 @@ def test_a_missing_index_is_found_by_id_or_by_order(context: MakeContext) -> Non
 
 def test_indexes_start_at_zero_and_have_no_gaps(context: MakeContext) -> None:
     deltas = [[piece(1, "a", "f", "1")], [piece(4, "b", "g", "2")], [piece(1, arguments="3")]]
+    assembler = ToolCallAssembler(context(), Receipt())
+    assert [one["index"] for delta in deltas for one in assembler.add(delta)] == [0, 1, 0]
     calls, _ = stream(context, deltas)
-    assert [one["index"] for delta in deltas for one in delta] == [0, 1, 0]
     assert [call["arguments"] for call in calls] == ["13", "2"]
 
 
@@ -110,12 +111,12 @@ def test_arguments_as_an_object_become_text(context: MakeContext) -> None:
 
 
 def test_a_placeholder_gives_way_to_the_real_arguments(context: MakeContext) -> None:
-    calls, _ = stream(context, [[piece(0, "a", "f", "{}")], [piece(0, arguments='{"x":1}')]], placeholder=True)
+    calls, _ = stream(context, [[piece(0, "a", "f", "{}")], [piece(0, arguments='{"x":1}')]])
     assert calls[0]["arguments"] == '{"x":1}'
 
 
 def test_a_placeholder_that_was_all_comes_back_at_the_finish(context: MakeContext) -> None:
-    calls, _ = stream(context, [[piece(0, "a", "f", "{}")]], placeholder=True)
+    calls, _ = stream(context, [[piece(0, "a", "f", "{}")]])
     assert calls[0]["arguments"] == "{}"
 
 
@@ -124,9 +125,10 @@ def test_a_call_that_told_no_arguments_has_an_empty_object(context: MakeContext)
     calls, _ = stream(context, deltas)
     assert [call["arguments"] for call in calls] == ["{}", "{}", "[]"]
     custom = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "f", "input": ""}}
-    tools = ToolCallNormalizer(context(), False)
-    tools.normalize([custom])
-    assert tools.make_missing_arguments() == []
+    tools = ToolCallAssembler(context(), Receipt())
+    given = [custom]
+    assert tools.add(given) is given
+    assert tools.finish("tool_calls") == []
 
 
 @pytest.mark.parametrize(("finish", "arguments"), [("tool_calls", "{}"), ("stop", "{}"), ("length", "")])
@@ -151,6 +153,7 @@ def test_whole_calls_get_what_they_lack(context: MakeContext) -> None:
         {"function": {"name": "f", "arguments": {"x": 1}}, "index": 0},
         {"id": "b", "type": "function", "function": {"name": "g", "arguments": "{}"}},
     ]
-    assert normalize_calls(calls, context())
-    assert calls[0] == {"id": "call-1", "type": "function", "function": {"name": "f", "arguments": '{"x":1}'}}
-    assert not normalize_calls(calls, context())
+    made = normalize_calls(calls, context())
+    assert made[0] == {"id": "call-1", "type": "function", "function": {"name": "f", "arguments": '{"x":1}'}}
+    assert made[1] == calls[1]
+    assert normalize_calls(made, context()) is made
