@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Codex speaks only Responses. Here it finishes a task with a shell tool over a provider that speaks only chat.
+# Codex speaks only Responses. Here it finishes a task with a shell tool over a provider that speaks only chat, or over the
+# Responses API of openai or databricks.
 #
-#   npm install @openai/codex && PATH="$PWD/node_modules/.bin:$PATH" bash examples/codex.sh [openai|mindie|databricks|azure]
+#   npm install @openai/codex
+#   PATH="$PWD/node_modules/.bin:$PATH" bash examples/codex.sh [openai|mindie|databricks|azure] [chat|responses]
 #
 # The script starts a fake provider and dragoman on loopback ports, asks `codex exec` to read a file in a new folder, and
 # stops both. It fails if Codex fails, or if Codex's answer does not contain the text of the file.
 # The message makes the fake call Codex's shell tool; the fake then repeats the tool's output.
 set -euo pipefail
 
-dialect=${1:-openai}
+dialect=${1:-openai} protocol=${2:-chat}
 fake_port=${FAKE_PORT:-9101} port=${PORT:-9100}
 folder=$(mktemp -d)
 case $dialect in
@@ -17,7 +19,7 @@ case $dialect in
 esac
 cat > "$folder/dragoman.yaml" <<YAML
 server: {port: $port}
-providers: {fake: {dialect: $dialect, base_url: "$base"}}
+providers: {fake: {dialect: $dialect, base_url: "$base", protocols: [$protocol]}}
 models: {fake-model: {targets: [{provider: fake}]}}
 YAML
 mkdir "$folder/codex" "$folder/work"
@@ -47,7 +49,7 @@ task='fake:tools(name=exec_command, arguments={"cmd": "cat note.txt"}) What does
   codex exec --skip-git-repo-check -s read-only -o "$folder/answer.txt" "$task" < /dev/null)
 echo "what dragoman did: $folder/dragoman.log"
 if grep -qF "$said" "$folder/answer.txt"; then
-  echo "Codex has read the file, over $dialect."
+  echo "Codex has read the file, over $dialect's $protocol."
 else
   echo "Codex has not read the file; its last message: $(cat "$folder/answer.txt")" >&2
   exit 1

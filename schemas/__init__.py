@@ -3,7 +3,9 @@
 A schema's name is `<dialect>/<protocol>.<side>`, as in `databricks/chat.request`; sides are `request`, `reply`, `event`
 and `error`. The file `chat.request.json` is the `documented` profile. Another profile is an RFC 7396 merge patch in the
 same folder (`chat.request.actual.json`), which only this module applies: to the documented profile, or to the one in
-`_BASES`. A profile without a patch equals its base. `load("config")` is the schema of the configuration file.
+`_BASES`. A patch with `x-base` applies to the schema that it names, in the same profile, because the service passes
+requests on to another vendor. A profile without a patch equals its base. `load("config")` is the schema of the
+configuration file.
 """
 
 from __future__ import annotations
@@ -51,8 +53,10 @@ def load(name: str, profile: str = DOCUMENTED) -> Schema:
     alter it. Raises SchemaNotFound for an unknown name.
     """
     if profile != DOCUMENTED:
-        base, patch = load(name, _base(name.partition("/")[0], profile)), _read(f"{name}.{profile}.json")
-        return base if patch is None else merge_patch(base, patch)
+        patch = _read(f"{name}.{profile}.json") or {}
+        other = patch.pop("x-base", None)
+        base = load(name, _base(name.partition("/")[0], profile)) if other is None else load(other, profile)
+        return merge_patch(base, patch) if patch else base
     schema = _read(f"{name}.json")
     if schema is None:
         raise _not_found(name)

@@ -7,7 +7,7 @@ import re
 from dragoman.adapters.dialect import Dialect, prefix
 from dragoman.adapters.providers import BaseAddress, EnvironmentProvider, Vendor
 
-from . import chat, chat_served, completions, embeddings, responses, responses_served
+from . import chat, chat_served, completions, embeddings, responses
 from .endpoints import INFORMATION
 from .invocations import choose_protocol
 
@@ -18,7 +18,7 @@ DIALECT = Dialect(
     auth={"bearer": {"Authorization": "Bearer {}"}},
     served={
         "chat": chat_served.SERVED,
-        "responses": responses_served.SERVED,
+        "responses": responses.SERVED,
         "completions": completions.SERVED,
         "embeddings": embeddings.SERVED,
     },

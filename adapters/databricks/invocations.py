@@ -45,7 +45,7 @@ def choose_protocol(call: Call, task: Callable[[str], str | None]) -> str:
 
 @cache
 def _keys_of_responses_only() -> frozenset[str]:
-    known = load("databricks/responses.request")["properties"].keys()
+    known = load("databricks/responses.request", "actual")["properties"].keys()
     return frozenset(known - _SHARED_WITH_EMBEDDINGS | {"previous_response_id"})
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dialects import DIALECTS
+from tests.dialects import called
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "codex.sh"
 
@@ -29,12 +29,14 @@ def free_ports(count: int) -> list[str]:
         return [str(one.getsockname()[1]) for one in sockets]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_codex_reads_a_file(dialect: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("dialect", "protocol"), [(dialect, protocol) for protocol in ("chat", "responses") for dialect in called(protocol)]
+)
+def test_codex_reads_a_file(dialect: str, protocol: str, tmp_path: Path) -> None:
     port, fake_port = free_ports(2)
     environment = {**os.environ, "DRAGOMAN": "dragoman", "PORT": port, "FAKE_PORT": fake_port, "TMPDIR": str(tmp_path)}
     done = subprocess.run(
-        ["bash", SCRIPT, dialect], env=environment, capture_output=True, text=True, timeout=120, check=False
+        ["bash", SCRIPT, dialect, protocol], env=environment, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"Codex has read the file, over {dialect}." in done.stdout
+    assert f"Codex has read the file, over {dialect}'s {protocol}." in done.stdout

@@ -63,9 +63,14 @@ def test_the_databricks_reply_has_the_documents_fields_only() -> None:
     assert schema["properties"]["error"]["required"] == ["code", "message", "type"]
 
 
-def test_the_actual_request_of_databricks_adds_fields_only() -> None:
+def test_actual_databricks_has_openais_shapes() -> None:
     added = {"client_request_id", "usage_context", "extra_params"}
-    assert load("databricks/responses.request", "actual")["properties"].keys() == REQUEST | REFUSED | added
+    openai = load("openai/responses.request")["properties"]
+    assert load("databricks/responses.request", "actual")["properties"].keys() == openai.keys() | added
+    for side in ("reply", "event"):
+        passed, made = load(f"databricks/responses.{side}", "actual"), load(f"openai/responses.{side}", "actual")
+        assert passed["properties"] == made["properties"]
+        assert passed.get("$defs") == made.get("$defs")
 
 
 def test_the_hub_and_openai_know_every_parameter_of_the_sdk() -> None:
@@ -149,7 +154,7 @@ REPLIES: list[tuple[str, Schema, str]] = [
     ("databricks", databricks(status="done"), "actual"),
     ("databricks", databricks(error={"code": "c", "message": "m", "type": "t"}), "documented actual"),
     ("databricks", databricks(error={"code": "c", "message": "m"}), "actual"),
-    ("databricks", databricks(error="m"), ""),
+    ("databricks", databricks(error="m"), "actual"),
     ("databricks", databricks(output=[{**MESSAGE, "content": [{"type": "output_text"}]}]), ""),
 ]
 

@@ -42,7 +42,41 @@ def test_what_a_target_lacks(dialect: str) -> None:
         write(dialect, ctx._replace(request={**request, "truncation": "auto"}))
 
 
-def test_databricks_gets_what_an_openai_client_asked_in_its_own_form() -> None:
+def test_databricks_gets_what_an_openai_client_wrote() -> None:
+    request = {
+        "model": "public",
+        "input": [
+            {"role": "system", "content": "in French"},
+            {"role": "user", "content": "x"},
+            {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "*** Begin"},
+            {"type": "custom_tool_call_output", "call_id": "c", "output": "done"},
+        ],
+        "text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA, "strict": True}, "verbosity": "low"},
+        "tools": [
+            {"type": "function", "name": "f", "parameters": SCHEMA, "strict": True},
+            {
+                "type": "custom",
+                "name": "patch",
+                "format": {"type": "grammar", "syntax": "lark", "definition": "start: /x/"},
+            },
+            {"type": "web_search"},
+        ],
+        "tool_choice": {"type": "function", "name": "f"},
+        "reasoning": {"effort": "minimal", "summary": "auto"},
+        "include": ["reasoning.encrypted_content"],
+        "parallel_tool_calls": False,
+        "service_tier": "flex",
+        "store": False,
+        "stream": True,
+    }
+    ctx = context(request)
+    call = write("databricks", ctx)
+    assert call.path == "/serving-endpoints/responses"
+    assert call.body == {**request, "model": "gpt"}
+    assert not ctx.receipt.changes
+
+
+def test_documented_databricks_gets_what_an_openai_client_asked_in_its_own_form() -> None:
     ctx = context(
         {
             "model": "public",
@@ -54,8 +88,8 @@ def test_databricks_gets_what_an_openai_client_asked_in_its_own_form() -> None:
             "store": False,
         }
     )
-    call = write("databricks", ctx)
-    assert call.path == "/serving-endpoints/responses"
+    call = write("databricks", ctx._replace(profile="documented"))
+    assert call.path == "/serving-endpoints/gpt/invocations"
     assert call.body["instructions"] == "be brief\n\nin French"
     assert call.body["input"] == [{"role": "user", "content": "x"}]
     described = {"name": "n", "schema": SCHEMA, "strict": True}
@@ -64,7 +98,7 @@ def test_databricks_gets_what_an_openai_client_asked_in_its_own_form() -> None:
     assert call.body["tools"] == [{"type": "function", "function": function}]
     assert call.body["tool_choice"] == {"type": "function", "function": {"name": "f"}}
     assert call.body.keys().isdisjoint({"store", "background", "conversation", "service_tier"})
-    assert load_validator("databricks/responses.request", "actual").accepts(call.body)
+    assert load_validator("databricks/responses.request").accepts(call.body)
     assert ctx.receipt.unmap(("input", 0, "content")) == ("input", 1, "content")
     assert ctx.receipt.header() is None
 
@@ -216,22 +250,24 @@ def test_settings_that_a_provider_repeats_in_part_become_whole() -> None:
 @pytest.mark.parametrize(
     ("effort", "sent"), [("low", "low"), ("minimal", "low"), ("xhigh", "high"), ("max", "high"), ("none", None)]
 )
-def test_effort_moves_to_the_nearest_rung_that_databricks_has(effort: str, sent: str | None) -> None:
-    ctx = context({"model": "m", "input": "x", "reasoning": {"effort": effort}})
+def test_effort_moves_to_the_nearest_rung_that_documented_databricks_has(effort: str, sent: str | None) -> None:
+    ctx = context({"model": "m", "input": "x", "reasoning": {"effort": effort}})._replace(profile="documented")
     assert write("databricks", ctx).body["reasoning"].get("effort") == sent
     assert (ctx.receipt.header() is None) == (effort == sent)
 
 
 @pytest.mark.parametrize("name", ["conversation", "background"])
-def test_what_databricks_has_not_is_named_before_what_is_missing(name: str) -> None:
+def test_what_documented_databricks_has_not_is_named_before_what_is_missing(name: str) -> None:
+    ctx = context({"model": "m", name: "x" if name == "conversation" else True})._replace(profile="documented")
     with pytest.raises(Fault) as caught:
-        write("databricks", context({"model": "m", name: "x" if name == "conversation" else True}))
+        write("databricks", ctx)
     assert caught.value.path == (name,)
 
 
 def test_paths_lead_back_through_databricks_nesting() -> None:
     wide = {"type": "object", "properties": {f"p{i}": {} for i in range(16)}}
     ctx = context({"model": "m", "input": "x", "tools": [{"type": "function", "name": "f", "parameters": wide}]})
+    ctx = ctx._replace(profile="documented")
     with pytest.raises(Fault) as caught:
         write("databricks", ctx)
     assert caught.value.locate(ctx.receipt).path == ("tools", 0, "parameters", "properties")

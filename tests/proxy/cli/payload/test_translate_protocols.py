@@ -34,8 +34,8 @@ def done(result: Result) -> JsonValue:
 
 @pytest.mark.parametrize(("client", "provider"), PAIRS)
 def test_a_responses_request_for_a_chat_provider(client: str, provider: str, run: Run) -> None:
-    tool = {"type": "function", "function": FUNCTION} if client == "databricks" else {"type": "function", **FUNCTION}
-    request = {"model": "m", "instructions": "Be brief.", "input": "Hello", "tools": [tool], "max_output_tokens": 50}
+    tools = [{"type": "function", **FUNCTION}]
+    request = {"model": "m", "instructions": "Be brief.", "input": "Hello", "tools": tools, "max_output_tokens": 50}
     result = to(run, f"{client}/responses", f"{provider}/chat", stdin=json.dumps(request))
     body = done(result)
     assert load_validator(f"{provider}/chat.request", "actual").accepts(body)
@@ -123,8 +123,7 @@ def test_a_fault_has_the_clients_path_and_error(run: Run) -> None:
 @pytest.mark.parametrize("client", RESPONSES)
 def test_requests_are_judged_beyond_their_schema(client: str, run: Run) -> None:
     function = {**FUNCTION, "parameters": {"type": "object", "$ref": "http://example.com/x"}}
-    tool = {"type": "function", "function": function} if client == "databricks" else {"type": "function", **function}
-    request = json.dumps({"model": "m", "input": "x", "tools": [tool]})
+    request = json.dumps({"model": "m", "input": "x", "tools": [{"type": "function", **function}]})
     result = run("validate", f"{client}/responses/request", "--profile", "actual", stdin=request)
     assert result.exit_code == 1
     assert "$ref" in result.stdout

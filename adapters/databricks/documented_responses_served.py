@@ -1,9 +1,7 @@
-"""The databricks dialect of Responses, served.
+"""The databricks dialect of Responses as its reference describes it, served.
 
-Tools, tool choice and formats are nested as in chat; the flat forms that OpenAI's client sends are accepted too. The
-response repeats them as the client wrote them. The `actual` profile reports usage under Databricks' names and OpenAI's,
-because clients derived from OpenAI's look for the latter. The `documented` profile reports it under Databricks' names,
-and its output has only messages.
+Tools, tool choice and formats are nested as in chat. The response repeats them as the client wrote them, reports usage
+under Databricks' names, and its output has only messages.
 """
 
 from __future__ import annotations
@@ -12,23 +10,23 @@ from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.common.parameters import wants_usage
-from dragoman.adapters.dialect import Served
 from dragoman.adapters.responses.requests import check_request
 from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.validation import load_validator
 from dragoman.schemas import load
 
 from .encrypted_reasoning import move_reasoning_into_input
-from .faults import error_event, write_fault
+from .faults import error_event
 from .function_blocks import pack_output_items, unpack_input_items
 from .invocations import parse_endpoint_name
 from .rendering import DocumentedEvents
 from .shapes import flatten_choice, flatten_format, flatten_tool, nest_choice, nest_tool
 
-__all__ = ["SERVED"]
+__all__ = ["read_request", "write_reply", "write_stream"]
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
+    """Read a request in the reference's form. Raises Fault."""
     body = _set_model(call, ctx)
     check_request(body, load_validator("databricks/responses.request", ctx.profile))
     _flatten(body, ctx)
@@ -42,10 +40,9 @@ def read_request(call: Call, ctx: Context) -> JsonObject:
 def _set_model(call: Call, ctx: Context) -> JsonObject:
     """Return the body with the model that the address names. The documented API requires one in the body too."""
     body, endpoint = dict(call.body), parse_endpoint_name(call.path)
-    if endpoint is None or (ctx.profile == "documented" and "model" not in body):
+    if endpoint is None or "model" not in body:
         return body
-    if "model" in body:
-        ctx.receipt.record_drop(("model",), "the address names the endpoint", "form")
+    ctx.receipt.record_drop(("model",), "the address names the endpoint", "form")
     body["model"] = endpoint
     return body
 
@@ -76,10 +73,11 @@ def _drop_usage_option(body: JsonObject, ctx: Context) -> None:
     options = body.get("stream_options")
     if isinstance(options, dict) and "include_usage" in options:
         ctx.receipt.record_drop(("stream_options", "include_usage"), "a hub stream always reports usage", "form")
-        body["stream_options"] = {key: value for key, value in options.items() if key != "include_usage"} or None
+        body["stream_options"] = None
 
 
 def write_reply(reply: JsonObject, ctx: Context) -> Reply:
+    """Write a response in the reference's form."""
     return Reply(200, _write_response(reply, ctx))
 
 
@@ -91,9 +89,7 @@ def _write_response(reply: JsonObject, ctx: Context) -> JsonObject:
         body["error"] = {"param": None, "type": kind, **error}
     counted = isinstance(usage, dict) and {"input_tokens", "output_tokens", "total_tokens"} <= usage.keys()
     if usage is not None and counted:  # replies that were not normalized may lack anything
-        body["usage"] = _usage_counts(usage) if ctx.profile == "documented" else {**usage, **_usage_counts(usage)}
-    if ctx.profile != "documented":
-        return body
+        body["usage"] = _usage_counts(usage)
     body["output"] = pack_output_items(reply.get("output") or [], ctx)
     documented, known = load("databricks/responses.reply")["properties"], load("hub/responses.reply")["properties"]
     return {key: value for key, value in body.items() if key in documented or key not in known}
@@ -126,18 +122,15 @@ def _usage_counts(usage: JsonObject) -> JsonObject:
 
 
 def write_stream(ctx: Context) -> ResponsesStreamWriter:
-    documented = DocumentedEvents(ctx) if ctx.profile == "documented" else None
-    reports_usage = documented is None or wants_usage(ctx.call.body)
+    """Make the writer of a stream's events. They report usage if the client asked for that."""
+    documented, reports_usage = DocumentedEvents(ctx), wants_usage(ctx.call.body)
 
     def render(event: JsonObject) -> JsonObject | None:
-        if isinstance(event.get("response"), dict):
-            response = _write_response(event["response"], ctx)
-            if not reports_usage:
-                response["usage"] = None
-            return {**event, "response": response}
-        return event if documented is None else documented.render(event)
+        if not isinstance(event.get("response"), dict):
+            return documented.render(event)
+        response = _write_response(event["response"], ctx)
+        if not reports_usage:
+            response["usage"] = None
+        return {**event, "response": response}
 
     return ResponsesStreamWriter(error_event, render)
-
-
-SERVED = Served(read_request, write_reply, write_stream, write_fault)
