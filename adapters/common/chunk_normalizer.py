@@ -68,7 +68,7 @@ class ChunkNormalizer:
         """
         failures = []
         if body.get("error"):
-            failures.append(read_error_object(body, 200, self._rules.words))
+            failures.append(read_error_object(body, 200, self._rules.words, self._ctx.clock()))
             del body["error"]
         for choice in _check_choices(body):
             failure = self._rules.find_failure(body, choice, self._ctx)

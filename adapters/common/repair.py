@@ -44,7 +44,8 @@ def _repair_violation(body: JsonObject, violation: Violation) -> bool:
             return False
         replace(body, path, None)
         return True
-    if violation.value is not None or not path or path[-1] not in (lookup(body, path[:-1]) or ()):
+    if violation.value is not None or not path:
         return False
-    remove(body, path)
+    if path[-1] in (lookup(body, path[:-1]) or ()):  # one null may violate several rules
+        remove(body, path)
     return True

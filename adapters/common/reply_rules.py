@@ -54,7 +54,7 @@ class ReplyRules:
         """The fault that a choice reports by its finish reason or its key `error`; None if it reports none."""
         error = choice.get("error")
         if error:
-            return read_error_object({"error": error}, 200, self.words)
+            return read_error_object({"error": error}, 200, self.words, ctx.clock())
         if has_finished(choice.get("finish_reason")):
             try:
                 self.finish_reason(body, choice, ctx)

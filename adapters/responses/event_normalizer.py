@@ -18,6 +18,7 @@ from dragoman.adapters.streams import Chunk
 from dragoman.adapters.validation import Validator
 
 from .accumulator import Accumulator
+from .endings import STATUSES, has_known_reason, normalize_status
 from .events import (
     BEGINNINGS,
     BY_DELTA,
@@ -40,6 +41,7 @@ _RENAMED = {  # Open Responses' names
     "response.reasoning.done": "response.reasoning_text.done",
 }
 _LIFECYCLE = BEGINNINGS | TERMINALS
+_CUT_SHORT = ("incomplete", "response.completed")
 _CONSTANT = ("id", "created_at", "model")
 _VARYING = ("delta", "sequence_number", "obfuscation")
 
@@ -136,15 +138,19 @@ class ResponsesEventNormalizer:
         given = body.get("response")
         if self._is_unchanged(body, given):
             return True
-        known = given if isinstance(given, dict) else {}
+        known = {**given} if isinstance(given, dict) else {}
         if body["type"] == "response.failed":
-            known = {**known, "status": "failed"}
+            known["status"] = "failed"
+        elif body["type"] in TERMINALS:
+            normalize_status(known, self._ctx)
+        elif known.get("status") not in STATUSES:
+            known["status"] = "in_progress"
         response = normalize_response(known, self._ctx)
         self._envelope = self._envelope or {key: response[key] for key in _CONSTANT}
         response.update(self._envelope)
         if body["type"] in TERMINALS:
-            if response["status"] == "failed":
-                body["type"] = "response.failed"
+            if response["status"] == "failed" or (response["status"], body["type"]) == _CUT_SHORT:
+                body["type"] = f"response.{response['status']}"
             response["status"] = body["type"].removeprefix("response.")
             self._set_output(response)
         body["response"] = response
@@ -160,6 +166,8 @@ class ResponsesEventNormalizer:
         if body["type"] in BEGINNINGS:
             return True
         if bool(response.get("error")) != (str(response["status"]) in FAILURES) and response["status"] != "cancelled":
+            return False
+        if not has_known_reason(response):
             return False
         has_output = response["output"] or not self._accumulator.output()
         return bool(has_output) and body["type"] == f"response.{response['status']}"

@@ -8,6 +8,7 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 
+from .endings import fill_item_status
 from .events import BY_DELTA, BY_DONE, OUTPUT_TEXT, add_token_bytes
 
 __all__ = ["fill_event", "fill_output", "new_item_id"]
@@ -41,7 +42,7 @@ def fill_output(response: JsonObject, ctx: Context) -> None:
 
 
 def fill_item(item: Any, ctx: Context, status: str = "completed") -> None:
-    """Fill the keys of an output item, in place; `status` is its status if it has none.
+    """Fill the keys of an output item, in place; `status` is its status if it has none, or one that nobody knows.
 
     Arguments that are an object become text, and content that is text becomes a part.
     """
@@ -50,7 +51,7 @@ def fill_item(item: Any, ctx: Context, status: str = "completed") -> None:
         return
     if not item.get("id"):
         item["id"] = new_item_id(item, ctx)
-    _set_defaults(item, {"status": status})
+    fill_item_status(item, status, ctx)
     if kind == "message":
         _set_defaults(item, {"role": "assistant", "content": []})
         if isinstance(item["content"], str):

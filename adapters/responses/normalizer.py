@@ -8,6 +8,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.counts import is_count, is_time
 from dragoman.schemas import load
 
+from .endings import normalize_reason
 from .response_object import FAILURES, fill_settings, new_response
 
 __all__ = ["normalize_response", "normalize_responses_usage"]
@@ -32,6 +33,7 @@ def normalize_response(body: JsonObject, ctx: Context) -> JsonObject:
         ctx.receipt.record_fill(("output",), f"the provider left out {', '.join(sorted(missing))}")
     made = {**base, **{key: value for key, value in body.items() if value is not None}}
     fill_settings(made)
+    normalize_reason(made, ctx)
     made["created_at"] = base["created_at"]
     made["usage"] = normalize_responses_usage(body.get("usage"))
     failed = str(made["status"]) in FAILURES

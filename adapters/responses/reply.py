@@ -6,11 +6,12 @@ from dragoman.adapters.call import Context, JsonObject, Reply
 from dragoman.adapters.common.completeness import check_status
 from dragoman.adapters.common.repair import repair
 from dragoman.adapters.common.reply_rules import ReplyRules
-from dragoman.adapters.common.reply_validation import validate_natively
+from dragoman.adapters.common.reply_validation import find_error, validate_natively
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.validation import load_validator
 
+from .endings import normalize_status
 from .filling import fill_output
 from .normalizer import normalize_response
 
@@ -23,8 +24,10 @@ def read_response(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject:
     Raises Fault if the body reports an error, if the response has not ended, or if it cannot be normalized.
     """
     body, mode = reply.body, ctx.target.policy.replies
-    if "output" not in body and "status" not in body:
-        raise read_error_object(body, reply.status, rules.words, ctx.clock())
+    if "output" not in body and body.get("object") != "response":
+        error = find_error(body)
+        if error is not None or "status" not in body:
+            raise read_error_object(error or body, reply.status, rules.words, ctx.clock())
     check_status(body)
     if mode in ("strict", "report"):
         validate_natively(body, load_validator(f"{rules.dialect}/responses.reply", ctx.profile), ctx)
@@ -41,10 +44,14 @@ def read_response(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject:
 
 
 def _fill_status(body: JsonObject, ctx: Context) -> None:
-    """Fill a missing status, which agents on Databricks omit from complete responses."""
+    """Fill a missing status, which agents on Databricks omit from complete responses, and convert an unknown one.
+
+    Raises Fault for an unknown one if the policy is `strict`.
+    """
     if not body.get("status"):
         body["status"] = "incomplete" if body.get("incomplete_details") else "completed"
         ctx.receipt.record_fill(("status",), "the provider gave none")
+    normalize_status(body, ctx)
 
 
 def _repair(body: JsonObject, ctx: Context) -> None:
