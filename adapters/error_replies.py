@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from .call import JsonObject, Reply
+from .error_meanings import CONTEXT_LENGTH
 from .error_texts import truncate
 from .faults import Fault
 
@@ -42,9 +43,16 @@ def describe(fault: Fault) -> str:
 
 
 def describe_with_parameter(fault: Fault) -> str:
-    """Return the message of `describe` with the parameter's name, for dialects that have no field for the name."""
+    """Return the message of `describe` with the parameter's name, for dialects that have no field for the name.
+
+    They have none for the code either, so the message ends with the one that agents look for.
+    """
     message = describe(fault)
-    return message if not fault.param or fault.param in message else f"{fault.param}: {message}"
+    if fault.param and fault.param not in message:
+        message = f"{fault.param}: {message}"
+    if fault.code == CONTEXT_LENGTH and CONTEXT_LENGTH not in message:
+        message = f"{message} ({CONTEXT_LENGTH})"
+    return message
 
 
 def format_value(value: Any) -> str:

@@ -1,6 +1,6 @@
 """Faults in the forms of the Azure AI model inference REST reference. All carry the header `x-ms-error-code`.
 
-401 404 429    {error, message, status}
+401 404 429    {error, message, status}; 404 also if the model does not support the modality
 422            {code, detail: {loc: ["body", ...], value}, error, message, status}: valid, but the model cannot do it
 all others     {code, error, message, param, status}; extra parameters also have the service's `detail` text
 """
@@ -74,7 +74,7 @@ def write_fault(fault: Fault, ctx: Context) -> Reply:
 
 def error_body(fault: Fault, profile: str = "actual") -> JsonObject:
     """Return the body of an error reply; its `status` is the HTTP status."""
-    status = _STATUS_AND_CODE[fault.kind][0] or fault.status
+    status = _find_row(fault)[0] or fault.status
     title = _TITLES.get(status, "Internal Server Error" if status >= 500 else "Bad Request")
     body: JsonObject = {"status": status, "error": title, "message": describe(fault)}
     if status in (401, 404, 429):
@@ -96,5 +96,10 @@ def error_event(fault: Fault) -> JsonObject:
 
 
 def _code(fault: Fault) -> str:
-    word = _STATUS_AND_CODE[fault.kind][1]
-    return word if fault.kind in ("unsupported_parameter", "content_filter") else fault.code or word
+    word = _find_row(fault)[1]
+    return word if word in ("parameter_not_supported", "content_filter") else fault.code or word
+
+
+def _find_row(fault: Fault) -> tuple[int, str]:
+    """Return the row of the fault's kind. A modality that a model does not serve has no route there: 404."""
+    return _STATUS_AND_CODE["not_found" if fault.code == "unsupported_protocol" else fault.kind]

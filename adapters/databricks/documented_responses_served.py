@@ -95,7 +95,13 @@ def _write_response(reply: JsonObject, ctx: Context) -> JsonObject:
     return {key: value for key, value in body.items() if key in documented or key not in known}
 
 
-_ERROR_TYPES = {"server_error": "server_error", "rate_limit_exceeded": "rate_limit_error"}
+_ERROR_TYPES = {
+    "server_error": "server_error",
+    "server_is_overloaded": "server_error",
+    "slow_down": "server_error",
+    "rate_limit_exceeded": "rate_limit_error",
+    "insufficient_quota": "rate_limit_error",
+}
 
 
 def _repeat_settings(reply: JsonObject, request: JsonObject) -> JsonObject:

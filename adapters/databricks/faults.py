@@ -7,6 +7,7 @@ SCIM error. Only the error event of a stream has `error`, because OpenAI's clien
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject, Reply
+from dragoman.adapters.error_meanings import CONTEXT_LENGTH
 from dragoman.adapters.error_replies import describe_with_parameter, make_reply
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.jsontext import SYNTAX_CODES
@@ -86,5 +87,6 @@ def _unknown_field_prefix(fault: Fault) -> str:
 def error_event(fault: Fault) -> JsonObject:
     """Return the error event of a stream: the body, and the error object that OpenAI's client looks for."""
     body = error_body(fault)
-    error = {"message": body["message"], "type": fault.kind, "param": fault.param, "code": body["error_code"]}
+    code = fault.code if fault.code == CONTEXT_LENGTH else body["error_code"]
+    error = {"message": body["message"], "type": fault.kind, "param": fault.param, "code": code}
     return {"error": error, **body}

@@ -34,6 +34,10 @@ _DONE = b"data: [DONE]\n\n"
 Render: TypeAlias = Callable[[JsonObject], JsonObject | None]
 
 
+_TELLING_CODES = frozenset({"context_length_exceeded", "insufficient_quota", "server_is_overloaded"})
+"""The codes of faults that Codex looks for in `response.failed`."""
+
+
 class ResponsesStreamWriter(StreamWriterBase):
     """`write_stream` of Responses.
 
@@ -109,6 +113,8 @@ def _encode_head(name: str) -> bytes:
 
 def _name_failure(fault: Fault) -> str:
     """The error code of a failed response for a fault."""
+    if fault.code in _TELLING_CODES:
+        return fault.code
     if fault.kind == "rate_limit":
         return "rate_limit_exceeded"
     return "invalid_prompt" if fault.owner == "client" else "server_error"

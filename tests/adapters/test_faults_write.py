@@ -276,6 +276,31 @@ def test_a_client_does_not_repeat_what_fails_until_somebody_acts(dialect: str) -
         assert "x-should-retry" not in DIALECTS[dialect].write_fault(fault, CTX).headers
 
 
+def test_every_dialect_shows_that_the_context_is_too_long() -> None:
+    fault = Fault("invalid_request", "The prompt is too long", code="context_length_exceeded")
+    code, message = fault.code, f"The prompt is too long ({fault.code})"
+    assert openai.write_fault(fault, CTX).body["error"]["code"] == code
+    written = azure.write_fault(fault, CTX)
+    assert (written.body["code"], written.headers["x-ms-error-code"]) == (code, code)
+    assert azure.error_event(fault)["error"]["code"] == code
+    assert databricks.write_fault(fault, CTX).body == {"error_code": "INVALID_PARAMETER_VALUE", "message": message}
+    assert databricks.error_event(fault)["error"]["code"] == code
+    assert mindie.write_fault(fault, CTX).body == {"error": message, "error_type": "Input Validation Error"}
+    said = Fault("invalid_request", "context_length_exceeded: 9 > 4", code="context_length_exceeded")
+    assert databricks.error_body(said)["message"] == said.message
+
+
+@pytest.mark.parametrize("ctx", [CTX, DOCUMENTED], ids=["actual", "documented"])
+def test_azure_answers_404_if_the_model_does_not_support_the_modality(ctx: Context) -> None:
+    message = "the provider p is not used for embeddings: its protocols are chat"
+    written = azure.write_fault(
+        Fault("unsupported_parameter", message, ("model",), code="unsupported_protocol"), ctx
+    )  # fmt: skip
+    assert (written.status, written.headers["x-ms-error-code"]) == (404, "unsupported_protocol")
+    assert written.body == {"status": 404, "error": "Not Found", "message": message}
+    assert list(load_validator("azure/chat.error").violations(written.body)) == []
+
+
 def test_events() -> None:
     fault = Fault("upstream_timeout", "Too slow")
     assert azure.error_event(fault) == {"error": {"code": "upstream_timeout", "message": "Too slow", "status": 504}}

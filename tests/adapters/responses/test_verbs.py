@@ -169,6 +169,7 @@ def test_items_are_filled() -> None:
     [
         ({"code": "server_error", "message": "m"}, "server_error", None),
         ({"code": "invalid_prompt", "message": "m"}, "invalid_prompt", None),
+        ({"code": "context_length_exceeded", "message": "m"}, "context_length_exceeded", None),
         ({"code": "InternalServerError", "message": "m"}, "server_error", "InternalServerError"),
         ({"code": 500, "message": None}, "server_error", "500"),
         ({"code": None, "message": "m"}, "server_error", None),

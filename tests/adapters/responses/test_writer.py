@@ -91,6 +91,13 @@ def test_failed_responses_have_words_of_their_own(kind: Kind, code: str) -> None
     assert events(written(*BEGUN, Fault(kind, "m"))[1])[-1]["response"]["error"]["code"] == code
 
 
+@pytest.mark.parametrize("code", ["context_length_exceeded", "insufficient_quota", "server_is_overloaded"])
+def test_a_failed_response_shows_the_code_that_agents_look_for(code: str) -> None:
+    raw = written(*BEGUN, Fault("invalid_request", "m", code=code))[1]  # OpenAI sends them, its SDK's types lack them
+    error, failed = (orjson.loads(event.partition(b"data: ")[2]) for event in raw.split(b"\n\n")[-4:-2])
+    assert (error["code"], error["error"]["code"], failed["response"]["error"]["code"]) == (code, code, code)
+
+
 @pytest.mark.parametrize("terminal", [End(), BROKEN])
 def test_the_first_terminal_closes_the_writer(terminal: Output) -> None:
     writer, raw = written(*BEGUN, terminal)
