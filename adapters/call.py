@@ -15,6 +15,8 @@ __all__ = ["Call", "Context", "Headers", "JsonObject", "MaxTokensName", "Policy"
 
 JsonObject: TypeAlias = dict[str, Any]
 Headers: TypeAlias = Mapping[str, str]
+Replay: TypeAlias = Literal["keep", "rename", "drop"]
+ReasoningTags: TypeAlias = bool | Literal["implied"]
 MaxTokensName: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
 
 
@@ -67,6 +69,8 @@ class Target:
     `limits` maps field names to their largest values. `kind` is the kind of a Databricks endpoint, `api_version` and
     `deployment` are Azure's. `address` names one of the dialect's other forms of address; None means the usual form.
     `summarizes_reasoning` is true if replies hold a summary of the model's reasoning instead of the reasoning itself.
+    `reasoning_replay` says how the reasoning of earlier turns goes back to it; None means that `host`, the name of its
+    address, the model's name or the dialect decides. `reasoning_tags` says whether replies have tags around reasoning.
     """
 
     model: str
@@ -81,6 +85,9 @@ class Target:
     deployment: str | None = None
     address: str | None = None
     summarizes_reasoning: bool = False
+    reasoning_replay: Replay | None = None
+    reasoning_tags: ReasoningTags = False
+    host: str = ""
 
 
 _NO_TARGET = Target("")

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from dragoman.adapters.call import Context, JsonObject, Reply
+from dragoman.adapters.call import Context, JsonObject, Replay, Reply
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.request_writer import RequestOptions, request_writer
 from dragoman.adapters.common.token_limits import TokenLimitRule
 from dragoman.adapters.dialect import Called
 from dragoman.adapters.fit import HUB_CHAT
 
+from .replay import replay_reasoning
 from .reply import ChatStreamReader, read_chat_reply
 
 __all__ = ["chat_called"]
 
 
-def chat_called(rules: ReplyRules, **options: Unpack[RequestOptions]) -> Called:
+def chat_called(rules: ReplyRules, *, replay: Replay = "keep", **options: Unpack[RequestOptions]) -> Called:
     """The verbs toward a provider that speaks chat.
 
     Requests are fitted to the schema `<dialect>/chat.request`. Unless the options say otherwise, their path is
-    `/chat/completions`, and the limit on tokens keeps its name.
+    `/chat/completions`, and the limit on tokens keeps its name. `replay` is what the dialect does with the reasoning of
+    earlier turns unless something else is known of the target.
     """
+    rewrite_rest = options.get("rewrite")
+
+    def rewrite(body: JsonObject, ctx: Context) -> None:
+        body["messages"] = replay_reasoning(body["messages"], ctx, replay)
+        if rewrite_rest is not None:
+            rewrite_rest(body, ctx)
 
     def read_reply(reply: Reply, ctx: Context) -> JsonObject:
         return read_chat_reply(reply, rules, ctx)
@@ -29,6 +37,7 @@ def chat_called(rules: ReplyRules, **options: Unpack[RequestOptions]) -> Called:
     def read_stream(ctx: Context) -> ChatStreamReader:
         return ChatStreamReader(rules, ctx)
 
+    options["rewrite"] = rewrite
     options.setdefault("path", "/chat/completions")
     options.setdefault("token_limit", TokenLimitRule(default=None))
     write_request = request_writer(f"{rules.dialect}/chat.request", HUB_CHAT, **options)

@@ -14,6 +14,7 @@ from dragoman.adapters.chat.messages import extract_text
 from dragoman.adapters.common.parameters import clamp_effort, copy_request
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.fit import HUB_RESPONSES, fit
+from dragoman.adapters.responses.foreign_reasoning import drop_foreign_reasoning
 from dragoman.adapters.validation import load_validator
 
 from .encrypted_reasoning import move_reasoning_out_of_input
@@ -35,6 +36,7 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     """Return the call of the target's endpoint with the request in the reference's form. Raises Fault."""
     body = copy_request(request, ctx, HUB_RESPONSES)
     body["model"] = ctx.target.model
+    drop_foreign_reasoning(body, ctx)
     for name in _HANDLED_BY_DRAGOMAN:
         if body.pop(name, None) is not None:
             ctx.receipt.record_drop((name,), "dragoman keeps responses itself", "form")

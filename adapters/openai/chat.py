@@ -36,6 +36,7 @@ def write_stream(ctx: Context) -> ChatStreamWriter:
 SERVED = Served(read_request, write_reply, write_stream, write_fault)
 CALLED = chat_called(
     REPLY_RULES,
+    replay="drop",
     token_limit=TokenLimitRule(by_address={FORM: "max_completion_tokens"}, by_family=True, keeps_name=True),
     extras="keep-extensions",
 )

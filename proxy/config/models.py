@@ -263,6 +263,9 @@ class Provider(ConfigModel):
     environment's proxies are not used; write `${HTTPS_PROXY}` to name one."""
     tls: Tls = Tls()
     """Certificates for https addresses."""
+    reasoning_tags: bool | Literal["implied"] = False
+    """Whether chat replies have the model's reasoning in the content, between tags such as `<think>` and `</think>`: it
+    becomes `reasoning_content`. implied: the reply begins inside the reasoning, without the opening tag."""
     limits: Limits = Limits()
     """Limits in addition to those of the dialect."""
     pool: Pool = Pool()
@@ -298,6 +301,10 @@ class TargetChoice(ConfigModel):
     """The target's name for the limit on tokens in chat. Default: max_tokens; max_completion_tokens for OpenAI's
     o-series and GPT-5 in the dialects openai and azure, and for Azure OpenAI; the client's own name for other servers
     of the dialect openai."""
+    reasoning_replay: Literal["keep", "rename", "drop"] | None = None
+    """What the target gets of the model's reasoning in earlier turns: keep, as `reasoning_content`; rename, as
+    `reasoning`; drop, nothing. Default: what the provider's address or the model's family is known to accept; drop for
+    other servers of the dialect openai, keep for the other dialects."""
     deployment: HeaderValue | None = None
     """The deployment to ask for; {deployments} only."""
     policy: PolicyChoice = PolicyChoice()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 from dragoman.adapters.call import Policy, Target
 from dragoman.adapters.extras import ExtraParameters
@@ -60,6 +61,9 @@ def create_candidate(
         deployment=choice.deployment,
         address=configured.address,
         summarizes_reasoning=provider.dialect.summarizes_reasoning,
+        reasoning_replay=choice.reasoning_replay or ("keep" if configured.engine else None),
+        reasoning_tags=configured.reasoning_tags,
+        host=urlsplit(configured.base_address).hostname or "",
     )
     return Candidate(provider, plan_target(provider.name, provider.dialect, provider.protocols, target), choice)
 

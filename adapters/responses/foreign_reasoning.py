@@ -1,0 +1,38 @@
+"""Leaves the reasoning of earlier turns out of a request of Responses if the target cannot use it."""
+
+from __future__ import annotations
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.common.seals import Maker, is_foreign_seal
+
+__all__ = ["drop_foreign_reasoning"]
+
+
+def drop_foreign_reasoning(body: JsonObject, ctx: Context, default: Maker | None = None) -> None:
+    """Remove reasoning items whose encrypted content another vendor's model made, in the writer's own copy; all of them
+    if the target's `reasoning_replay` is `drop`.
+
+    `default` is the maker of the target's seals if its model's name says nothing.
+    """
+    items = body.get("input")
+    if not isinstance(items, list) or not any(item.get("type") == "reasoning" for item in items):
+        return
+    reasons = {i: reason for i, item in enumerate(items) if (reason := _find_reason(item, ctx, default))}
+    for i, reason in reasons.items():
+        ctx.receipt.record_drop(("input", i), reason)
+    if reasons:
+        kept = [i for i in range(len(items)) if i not in reasons]
+        ctx.receipt.map_paths([(("input", i), ("input", new)) for new, i in enumerate(kept)])
+        body["input"] = [items[i] for i in kept]
+
+
+def _find_reason(item: JsonObject, ctx: Context, default: Maker | None) -> str | None:
+    """Why the item is removed; None if it is not."""
+    if item.get("type") != "reasoning":
+        return None
+    if ctx.target.reasoning_replay == "drop":
+        return "the provider may refuse the reasoning of earlier turns"
+    sealed = item.get("encrypted_content")
+    if isinstance(sealed, str) and sealed and is_foreign_seal(sealed, ctx.target.model, default):
+        return "only the vendor of the model that made it can read it"
+    return None
