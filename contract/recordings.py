@@ -2,7 +2,8 @@
 
 There is one file for each exchange. Its name is the hash of the request: method, path and query after the base URL, and
 the body as canonical JSON. The hash leaves out headers, so that a recording serves any API key. If a request is sent
-again, the next take has the next number: `HASH.json`, `HASH-2.json`, ... Secrets are masked before a file is written.
+again, the next take has the next number: `HASH.json`, `HASH-2.json`, ... A label can precede the hash:
+`chat-streamed.HASH.json`. Secrets are masked before a file is written.
 """
 
 from __future__ import annotations
@@ -33,12 +34,20 @@ def hash_request(method: str, path: str, body: bytes) -> str:
 
 
 def find_takes(folder: Path, key: str) -> list[Path]:
-    """Find the recordings of one request, in order."""
-    first = folder / f"{key}.json"
-    found = [first] if first.exists() else []
-    while (more := folder / f"{key}-{len(found) + 1}.json").exists() and found:
+    """Find the recordings of one request, in order, whatever their labels."""
+    found: list[Path] = []
+    while more := _find_file(folder, _name_take(key, len(found) + 1)):
         found.append(more)
     return found
+
+
+def _find_file(folder: Path, name: str) -> Path | None:
+    file = folder / name
+    return file if file.exists() else next(folder.glob(f"*.{name}"), None)
+
+
+def _name_take(key: str, number: int) -> str:
+    return f"{key}.json" if number == 1 else f"{key}-{number}.json"
 
 
 def read_take(file: Path) -> Response:
@@ -56,20 +65,21 @@ def read_take(file: Path) -> Response:
 
 
 class RecordingTransport:
-    """A transport that records every exchange of another transport."""
+    """A transport that records every exchange of another transport. `label` begins the names of the next files."""
 
     def __init__(self, inner: Transport, folder: Path, mask: Mask) -> None:
         self._inner, self._folder, self._mask = inner, folder, mask
         self._seen: Counter[str] = Counter()
+        self.label = ""
 
     async def send(self, request: Request) -> Response:
         response = await self._inner.send(request)
         key = hash_request(request.method, request.path, request.body)
         self._seen[key] += 1
-        take = "" if self._seen[key] == 1 else f"-{self._seen[key]}"
+        name = f"{self.label}." * bool(self.label) + _name_take(key, self._seen[key])
         self._folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self._serialize(request, response), indent=1, ensure_ascii=False)
-        (self._folder / f"{key}{take}.json").write_text(self._mask(text), "utf-8")
+        (self._folder / name).write_text(self._mask(text), "utf-8")
         return response
 
     async def close(self) -> None:
