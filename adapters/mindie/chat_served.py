@@ -88,7 +88,7 @@ def _write_choice(choice: JsonObject, holder: JsonObject, path: Path, ctx: Conte
 def write_stream(ctx: Context) -> RenderingStreamWriter:
     def rewrite(choice: JsonObject, delta: JsonObject, path: Path) -> None:
         _write_choice(choice, delta, (*path, "delta"), ctx)
-        if delta or choice["finish_reason"] is None:
+        if delta or choice.get("finish_reason") is None:
             delta.setdefault("role", "assistant")
             delta["content"] = delta.get("content") or ""
 

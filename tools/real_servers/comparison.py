@@ -26,7 +26,7 @@ POLICIES = ("off", "report", "repair", "strict")
 _BY_PROTOCOL = ("chat", "completions", "embeddings")
 
 State: TypeAlias = Literal["right", "wrong", "refused", "broken"]
-Verdict: TypeAlias = Literal["same", "mended", "recorded", "wrong", "as direct", "refused", "BREAKS", "DIFFERS"]
+Verdict: TypeAlias = Literal["same", "repaired", "recorded", "wrong", "as direct", "refused", "BREAKS", "DIFFERS"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def judge(direct: Outcome, through: Outcome, policy: str, ignored: tuple[str, ..
             return "DIFFERS" if set(different) - set(ignored) else "same"
         return "refused" if through.state == "refused" and policy == "strict" else "BREAKS"
     if through.state == "right":
-        return "mended"
+        return "repaired"
     if through.state == "refused":
         return "as direct" if direct.state == "refused" else "refused"
     if through.losses:

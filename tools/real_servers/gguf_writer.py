@@ -16,6 +16,8 @@ from typing import Any
 import gguf
 import numpy as np
 
+__all__ = ["main"]
+
 _LAYER_PARTS = {
     "input_layernorm": "attn_norm",
     "self_attn.q_proj": "attn_q",

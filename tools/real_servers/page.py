@@ -37,7 +37,7 @@ CPU builds of torch instead of CUDA's. `list` shows what is installed, `run SERV
 |---|---|
 | right, wrong, refused, broken | directly: the SDK got what it asked for; something else; an error; failed itself |
 | same | it works directly, and through dragoman with the same texts, calls, endings and numbers |
-| mended | it does not work directly, and works through dragoman |
+| repaired | it does not work directly, and works through dragoman |
 | recorded | the answer is as wrong as directly, and the receipt says so |
 | refused | dragoman refuses the answer, and names why. Only `strict` may do so with an answer that works directly |
 | wrong | directly it is refused, and dragoman gets an answer from the server, but not what was asked for |
@@ -128,7 +128,7 @@ def _write_reasons(rows: Sequence[Comparison]) -> list[str]:
         for policy, verdict in _judge_row(row).items():
             outcome = row.through[policy]
             reason = "; ".join(outcome.losses) if verdict == "recorded" else outcome.text
-            if verdict not in ("same", "mended", "as direct") or (verdict == "mended" and outcome.losses):
+            if verdict not in ("same", "repaired", "as direct") or (verdict == "repaired" and outcome.losses):
                 said[f"{_SHOWN.get(verdict, verdict)}: {_shorten(reason)}"] += 1
         lines += [f"- {row.question}, {reason}" for reason in said]
     return lines

@@ -42,7 +42,7 @@ class Question:
         return re.sub(r"[^a-z0-9_]+", "-", self.name.lower()).strip("-")
 
     def check(self, facts: Facts) -> None:
-        """Raise WrongAnswer if the facts lack something expected. `...` stands for any value that is not empty."""
+        """Raise WrongAnswer if the facts lack something expected. `...` means any value that is not empty."""
         for key, value in self.expected.items():
             if facts[key] != value and (value is not ... or not facts[key]):
                 raise WrongAnswer(f"{key}: {json.dumps(facts[key], ensure_ascii=False)}"[:200])
