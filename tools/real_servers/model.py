@@ -18,7 +18,7 @@ from onnx import numpy_helper
 from dragoman.local_engine.export.weights import Tensor, write_safetensors
 from dragoman.local_engine.mini import FOLDER
 
-__all__ = ["read_weights", "write_model"]
+__all__ = ["dequantize", "read_weights", "write_model"]
 
 _MIDDLE = 128
 _PARTS = {
@@ -71,12 +71,12 @@ def read_weights(config: dict[str, int]) -> dict[str, Tensor]:
         if name.endswith("norm.weight"):
             found[name] = tensor.astype(np.float32)
         elif name.endswith(".codes"):
-            matrix = _dequantize(tensor, stored[name.replace(".codes", ".scales")])
+            matrix = dequantize(tensor, stored[name.replace(".codes", ".scales")])
             found |= _name_parts(name.removesuffix(".codes"), matrix, config)
     return found
 
 
-def _dequantize(codes: NDArray[np.uint8], scales: NDArray[np.float32]) -> NDArray[np.float32]:
+def dequantize(codes: NDArray[np.uint8], scales: NDArray[np.float32]) -> NDArray[np.float32]:
     """Turn codes (out, blocks, block) and scales (out, blocks) into a matrix (out, in)."""
     values = (codes.astype(np.float32) - _MIDDLE) * scales[..., None]
     return np.ascontiguousarray(values.reshape(len(codes), -1), np.float32)
