@@ -138,7 +138,8 @@ class _Modules:
 
     def _file(self, module: str) -> Path:
         path = self._folder.joinpath(*module.split(".")[1:])
-        return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        package = path / "__init__.py"
+        return package if package.exists() else path.with_suffix(".py")
 
 
 def _find_folder(package: str) -> Path:
