@@ -64,4 +64,4 @@ class Arguments:
                 self._in_string = not self._in_string
             elif not self._in_string:
                 self._depth += _STEPS[mark]
-                self._is_closed |= self._depth <= 0
+                self._is_closed |= self._depth == 0 and mark in "}]"

@@ -1,28 +1,27 @@
-"""Serializes the pieces of parallel tool calls: one call after the other, as OpenAI streams them.
+"""Puts the pieces of parallel tool calls in order: one call after the other, as OpenAI streams them.
 
 Some providers interleave the pieces of several calls. A client that treats a call as complete when the next one begins,
 such as OpenAI's streaming helper, would then read half of its arguments. So if a call begins while the arguments of the
-previous one are not yet complete JSON, its pieces are held until they are, or until the choice finishes. Nothing is
-lost.
+previous one are not yet whole, its pieces are held until they are, or until the choice finishes. Nothing is lost.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.streams import Chunk
 
-__all__ = ["ToolCallSerializer"]
+from .arguments import Arguments
+
+__all__ = ["CallOrder", "ToolCallSerializer"]
 
 
 class ToolCallSerializer:
     """The serializer of one stream. Takes and returns chunks in hub form."""
 
     def __init__(self) -> None:
-        self._choices: dict[int, _ChoiceCalls] = {}
+        self._choices: dict[int, CallOrder] = {}
 
     def serialize(self, chunk: Chunk) -> Chunk | None:
         """The chunk with the pieces that may be sent now: the same object if none is held, None if nothing is left."""
@@ -31,35 +30,47 @@ class ToolCallSerializer:
             pieces = _delta(choice).get("tool_calls") or []
             calls = self._choices.get(choice.get("index"))
             if pieces and calls is None:
-                calls = self._choices[choice.get("index")] = _ChoiceCalls()
+                calls = self._choices[choice.get("index")] = CallOrder()
             if calls is not None:
                 now = calls.release(pieces, last=choice.get("finish_reason") is not None)
                 made = made if now == pieces else Chunk(_replace_pieces(made.body, position, now))
         return chunk if made is chunk else made if _is_meaningful(made.body) else None
 
 
-class _ChoiceCalls:
+class CallOrder:
     """The calls of one choice: the arguments of the current one so far, and the held pieces of the others."""
 
     def __init__(self) -> None:
         self._current: int | None = None
-        self._arguments = ""
+        self._arguments = Arguments()
         self._held: dict[int, list[JsonObject]] = {}
+        self._ended: set[int] = set()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a call has begun whose arguments are not whole."""
+        return self._current is not None and not self._arguments.is_closed
 
     def release(self, pieces: list[JsonObject], last: bool) -> list[JsonObject]:
         """The pieces that may be sent now, of these and of the held ones; all of them if `last` is true."""
-        for piece in pieces:
-            self._held.setdefault(piece.get("index", 0), []).append(piece)
         now: list[JsonObject] = []
-        while self._held:
+        for piece in pieces:
+            if (index := piece.get("index", 0)) in self._ended:
+                now.append(piece)
+            else:
+                self._held.setdefault(index, []).append(piece)
+        while self._held and (self._current in self._held or last or not self.is_open):
             if self._current not in self._held:
-                if not (last or self._current is None or _is_json(self._arguments)):
-                    break
-                self._current, self._arguments = next(iter(self._held)), ""
-            for piece in self._held.pop(self._current):
-                self._arguments += _arguments(piece)
+                self._begin(next(iter(self._held)))
+            for piece in self._held.pop(self._current):  # type: ignore[arg-type]
+                self._arguments.add(_arguments(piece))
                 now.append(piece)
         return now
+
+    def _begin(self, index: int) -> None:
+        if self._current is not None:
+            self._ended.add(self._current)
+        self._current, self._arguments = index, Arguments()
 
 
 def _replace_pieces(body: JsonObject, position: int, pieces: list[JsonObject]) -> JsonObject:
@@ -83,11 +94,3 @@ def _is_meaningful(body: JsonObject) -> bool:
 def _arguments(piece: JsonObject) -> str:
     said: Any = piece.get("function") or piece.get("custom") or {}
     return said.get("arguments") or said.get("input") or ""
-
-
-def _is_json(text: str) -> bool:
-    try:
-        orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return False
-    return True

@@ -1,22 +1,25 @@
 """Translates a chat stream to a Responses stream, in hub form.
 
-Theory of operation. The first chunk begins the response: `response.created`, `response.in_progress`. Then each delta is
-written to the open item, or opens the item that it needs:
+Theory of operation. The first chunk begins the response: `response.created`, `response.in_progress`. At most one item
+is open: an item ends before the next begins, as OpenAI streams them, because clients rely on it. Each delta is written
+to the open item, or opens the item that it needs:
 
-    delta               nothing is open     with reasoning open     with a message open     tool calls
-    ------------------  ------------------  ----------------------  ----------------------  ----------------------
-    reasoning           opens reasoning     is written              closes it, opens anew   stay open
-    content, refusal    opens a message     closes it, opens one    is written              stay open
-    annotation          is dropped          is dropped              is written              stay open
-    new tool call       opens a call        closes it, opens one    closes it, opens one    stay open, one more
-    known tool call     is written          is written              is written              is written
-    finish reason       what is open is closed, in the order of the output
+    delta               nothing is open     with reasoning open     with a message open     with a call open
+    ------------------  ------------------  ----------------------  ----------------------  --------------------------
+    reasoning           opens reasoning     is written              closes it, opens anew   closes it, opens reasoning
+    content, refusal    opens a message     closes it, opens one    is written              closes it, opens one
+    annotation          is dropped          is dropped              is written              is dropped
+    new tool call       opens a call        closes it, opens one    closes it, opens one    closes it, opens one
+    known tool call                                                                         is written
+    finish reason       what is open is closed
+
+A call is not closed before its arguments are whole: until then, or until the finish, the pieces of other calls are held
+(`CallOrder`), and so is everything else.
 
 A signature ends the reasoning that it belongs to: further reasoning opens a new item. Sealed reasoning is an item of
-its own, without a part. An item gets the next free
-`output_index` when it opens, so text after a call becomes a new message after it. Parallel calls stay open until the
-finish. Empty texts open nothing. The End produces the last event, with the usage that came with the finish or after it.
-Only choice 0 is translated; the reader guarantees that a complete stream has one.
+its own, without a part. An item gets the next free `output_index` when it opens, so text after a call becomes a new
+message after it. Empty texts open nothing. The End produces the last event, with the usage that came with the finish
+or after it. Only choice 0 is translated; the reader guarantees that a complete stream has one.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.reasoning import SEPARATOR, is_sealed, read_blocks
+from dragoman.adapters.chat.tool_call_serializer import CallOrder
 from dragoman.adapters.common.annotations import filter_annotations
 from dragoman.adapters.common.stream_translator import StreamTranslatorBase
 from dragoman.adapters.responses.events import (
@@ -51,6 +55,8 @@ __all__ = ["ChatToResponses"]
 
 _CHUNK_KEYS = frozenset({"id", "object", "created", "model", "choices"})
 _USUAL_KEYS = 4  # index, delta, finish_reason, logprobs
+_CALLS = frozenset({"role", "tool_calls", "function_call"})
+_CALL_PATH = ("choices", 0, "delta", "tool_calls")
 _TEXT_PATH = ("choices", 0, "delta", "content")
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _NO_NAMES: Mapping[str, OriginalTool] = {}
@@ -81,9 +87,11 @@ class ChatToResponses(StreamTranslatorBase):
         self._has_reasoned = False
         self._content: OpenContent | None = None
         self._run_body: JsonObject | None = None  # runs with this body continue the open text
-        self._calls: dict[int, OpenCall] = {}
-        self._next = 0
-        self._output: dict[int, JsonObject] = {}
+        self._call: OpenCall | None = None
+        self._positions: dict[int, OpenCall] = {}  # the calls, by their indexes in chat
+        self._order = CallOrder()
+        self._waiting: list[JsonObject] = []  # choices with something that comes after the open call
+        self._output: list[JsonObject] = []
         self._finish: str | None = None
         self._rest: JsonObject = {}  # what the chunks say outside of the choices
 
@@ -118,9 +126,23 @@ class ChatToResponses(StreamTranslatorBase):
 
     def _translate_choice(self, choice: JsonObject, out: list[Output]) -> None:
         delta = choice["delta"]
-        only_text = len(delta) == 1 and "content" in delta
         if len(choice) > _USUAL_KEYS:
             record_unused_keys(choice, CHOICE_KEYS, ("choices", 0), self._ctx, "Responses")
+        if self._order.is_open and (choice.get("logprobs") or any(delta[key] for key in delta.keys() - _CALLS)):
+            self._waiting.append(choice)
+        else:
+            self._write_content(choice, out)
+        if choice.get("finish_reason"):
+            self._finish = choice["finish_reason"]
+        pieces = delta.get("tool_calls") or _list_legacy_call(delta)
+        if pieces or self._finish:
+            self._write_calls(pieces, out)
+        if self._finish:
+            self._close_open(out, last=True)
+
+    def _write_content(self, choice: JsonObject, out: list[Output]) -> None:
+        delta = choice["delta"]
+        only_text = len(delta) == 1 and "content" in delta
         if not only_text:
             self._write_reasoning(delta, out)
         text = delta.get("content")
@@ -130,9 +152,6 @@ class ChatToResponses(StreamTranslatorBase):
             self._open_message(out).write(OUTPUT_TEXT, text, [], out)
         if not only_text:
             self._write_rest(delta, out)
-        if choice.get("finish_reason"):
-            self._finish = choice["finish_reason"]
-            self._close_all(out)
 
     def _write_reasoning(self, delta: JsonObject, out: list[Output]) -> None:
         if text := delta.get("reasoning_content"):
@@ -164,8 +183,6 @@ class ChatToResponses(StreamTranslatorBase):
             self._ctx.receipt.record_drop(("choices", 0, "delta", "audio"), NO_AUDIO)
         if delta.get("annotations"):
             self._write_annotations(delta["annotations"], out)
-        for piece in delta.get("tool_calls") or _list_legacy_call(delta):
-            self._write_call(piece, out)
 
     def _write_annotations(self, given: Any, out: list[Output]) -> None:
         whole = filter_annotations(given)
@@ -177,26 +194,32 @@ class ChatToResponses(StreamTranslatorBase):
             else:
                 self._content.annotate(to_responses_annotation(annotation), out)
 
+    def _write_calls(self, pieces: list[JsonObject], out: list[Output]) -> None:
+        for piece in self._order.release(pieces, last=self._finish is not None):
+            self._write_call(piece, out)
+        if self._waiting and (self._finish or not self._order.is_open):
+            waiting, self._waiting = self._waiting, []
+            for choice in waiting:
+                self._write_content(choice, out)
+
     def _write_call(self, piece: JsonObject, out: list[Output]) -> None:
         custom = piece.get("custom")
         said: JsonObject = custom or piece.get("function") or {}
-        record_unused_keys(piece, CALL_KEYS, ("choices", 0, "delta", "tool_calls"), self._ctx, "Responses")
-        position = piece.get("index", 0)
-        if position in self._calls:
-            call = self._calls[position]
-            if said.get("name"):
-                call.chat_name += said["name"]
-                call.set_name(self._find_tool(call.chat_name).name_keys())
-        else:
-            call = self._open_call(position, piece, said, custom is not None, out)
+        record_unused_keys(piece, CALL_KEYS, _CALL_PATH, self._ctx, "Responses")
+        call = self._positions.get(piece.get("index", 0))
+        if call is None:
+            call = self._open_call(piece, said, custom is not None, out)
+        elif said.get("name"):
+            call.chat_name += said["name"]
+            call.set_name(self._find_tool(call.chat_name).name_keys())
         text = said.get("input") if custom else said.get("arguments")
-        if text:
+        if text and call is self._call:
             call.write(text, out)
+        elif text and text.strip():
+            self._ctx.receipt.record_drop(_CALL_PATH, "text after the whole arguments of a call")
 
-    def _open_call(
-        self, position: int, piece: JsonObject, said: JsonObject, custom: bool, out: list[Output]
-    ) -> OpenCall:
-        self._close_content(out)
+    def _open_call(self, piece: JsonObject, said: JsonObject, custom: bool, out: list[Output]) -> OpenCall:
+        self._close_open(out)
         new_id, name = self._ctx.new_id, said.get("name") or ""
         original = self._find_tool(name)
         free = custom or original.takes_free_text
@@ -206,11 +229,9 @@ class ChatToResponses(StreamTranslatorBase):
             "call_id": piece.get("id") or new_id("call"),
             **original.name_keys(),
         }
-        kind = INPUT if free else ARGUMENTS
-        call = self._calls[position] = OpenCall(
-            item, kind, self._next, out, name, holds_free_text=original.takes_free_text and not custom
-        )
-        self._next += 1
+        kind, holds = INPUT if free else ARGUMENTS, original.takes_free_text and not custom
+        call = OpenCall(item, kind, len(self._output), out, name, holds_free_text=holds)
+        self._call = self._positions[piece.get("index", 0)] = call
         return call
 
     def _find_tool(self, name: str) -> OriginalTool:
@@ -231,30 +252,21 @@ class ChatToResponses(StreamTranslatorBase):
         return self._open_content(item, out)
 
     def _open_content(self, item: JsonObject, out: list[Output]) -> OpenContent:
-        self._close_content(out)
-        content = self._content = OpenContent(item, self._next, out)
-        self._next += 1
+        self._close_open(out)
+        content = self._content = OpenContent(item, len(self._output), out)
         return content
 
-    def _close_content(self, out: list[Output]) -> None:
-        if self._content is not None:
-            self._output[self._content.index] = self._content.close("completed", out)
-            self._content = None
-
-    def _close_all(self, out: list[Output]) -> None:
-        """Close all open items, in order. The last item of an incomplete response is incomplete too."""
-        open_items: list[OpenContent | OpenCall] = [*self._calls.values()]
-        if self._content is not None:
-            open_items.append(self._content)
-        for item in sorted(open_items, key=lambda item: item.index):
-            last = item.index == self._next - 1
-            status = "incomplete" if last and self._finish in _INCOMPLETE else "completed"
-            self._output[item.index] = item.close(status, out)
-        self._content, self._calls = None, {}
+    def _close_open(self, out: list[Output], *, last: bool = False) -> None:
+        """Close the open item. In an incomplete response the last item is incomplete, and calls that are not whole."""
+        item = self._content or self._call
+        if item is not None:
+            is_cut = self._finish in _INCOMPLETE and (last or not item.is_whole)
+            self._output.append(item.close("incomplete" if is_cut else "completed", out))
+        self._content = self._call = None
 
     def _translate_end(self, end: End) -> list[Output]:
         out: list[Output] = [] if self._has_begun else self._begin()
-        self._close_all(out)
+        self._close_open(out, last=True)
         reason = _INCOMPLETE.get(self._finish or "")
         status = "incomplete" if reason else "completed"
         response: JsonObject = {
@@ -262,7 +274,7 @@ class ChatToResponses(StreamTranslatorBase):
             "status": status,
             "completed_at": None if reason else int(self._ctx.clock()),
             "incomplete_details": {"reason": reason} if reason else None,
-            "output": [self._output[index] for index in range(self._next)],
+            "output": self._output,
             "usage": to_responses_usage(self._rest.get("usage")),
         }
         return [*out, Chunk(lifecycle_event(status, response)), end]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.chat.arguments import Arguments
 from dragoman.adapters.responses.events import (
+    INPUT,
     OUTPUT_TEXT,
     TextKind,
     annotation_added,
@@ -57,6 +59,11 @@ class OpenContent:
         self.type: str = item["type"]
         self.signature: str | None = None
         out.append(Chunk(item_added(index, {**item, "status": "in_progress"})))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing: texts have no end of their own."""
+        return True
 
     @property
     def has_text(self) -> bool:
@@ -144,8 +151,13 @@ class OpenCall:
         self._holds_free_text = holds_free_text
         self.chat_name = chat_name
         self.index = index
-        self._buffer = TextBuffer()
+        self._buffer = Arguments()
         out.append(Chunk(item_added(index, {**item, kind.key: "", "status": "in_progress"})))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the arguments are whole; free text has no end of its own."""
+        return (self._kind is INPUT and not self._holds_free_text) or self._buffer.is_closed
 
     def set_name(self, names: JsonObject) -> None:
         """Set the keys of the name, if it came after the first piece."""

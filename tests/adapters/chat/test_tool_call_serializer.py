@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.adapters.chat.tool_call_serializer import ToolCallSerializer
@@ -71,6 +71,7 @@ def test_a_chunk_with_nothing_left_is_not_told_and_others_keep_the_rest() -> Non
 CALLS = st.lists(st.dictionaries(st.text(max_size=4), st.integers(), max_size=3), min_size=1, max_size=4)
 
 
+@settings(deadline=None)
 @given(CALLS, st.data())
 def test_nothing_is_lost_and_no_call_is_torn(calls: list[dict[str, int]], data: st.DataObject) -> None:
     left = [list(json.dumps(call)) for call in calls]

@@ -7,6 +7,8 @@ from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
@@ -150,30 +152,129 @@ def test_text_after_a_tool_call_is_a_new_message_behind_it() -> None:
     assert found[-1]["response"]["status"] == "completed"
 
 
-def test_calls_side_by_side_stay_open_until_the_finish() -> None:
+def test_of_calls_that_alternate_each_ends_before_the_next_begins() -> None:
     found = events(
         translated(
             piece(0, id="a", name="f"),
             piece(1, "[", id="b", name="g"),
-            piece(0, "{}"),
+            piece(2, "{}", id="c", name="h"),
+            piece(0, "{"),
+            piece(1, "1"),
+            piece(0, "}"),
             piece(1, "]"),
             stop("tool_calls"),
             End(),
         )
     )
-    order = [(body["type"].rpartition(".")[2], body["output_index"]) for body in found if "output_index" in body]
-    assert order == [
-        ("added", 0),
-        ("added", 1),
-        ("delta", 1),
-        ("delta", 0),
-        ("delta", 1),
-        ("done", 0),
-        ("done", 0),
-        ("done", 1),
-        ("done", 1),
+    assert steps(found) == [
+        *[("added", 0), ("delta", 0), ("delta", 0), ("done", 0), ("done", 0)],
+        *[("added", 1), ("delta", 1), ("delta", 1), ("delta", 1), ("done", 1), ("done", 1)],
+        *[("added", 2), ("delta", 2), ("done", 2), ("done", 2)],
     ]
-    assert [item["arguments"] for item in found[-1]["response"]["output"]] == ["{}", "[]"]
+    calls = [(item["call_id"], item["arguments"]) for item in found[-1]["response"]["output"]]
+    assert calls == [("a", "{}"), ("b", "[1]"), ("c", "{}")]
+
+
+def test_a_whole_call_ends_when_another_begins_and_not_at_the_finish() -> None:
+    translator = ChatToResponses(BASE, make_context())
+    for one in (piece(0, "{}", id="a", name="f"), piece(0, "\n")):
+        translator.feed(one)
+    began = translator.feed(piece(1, "{", id="b", name="g"))
+    assert names([one.body for one in began if isinstance(one, Chunk)]) == [
+        "function_call_arguments.done",
+        "output_item.done",
+        "output_item.added",
+        "function_call_arguments.delta",
+    ]
+
+
+def test_text_in_the_middle_of_a_call_comes_after_it() -> None:
+    found = events(
+        translated(
+            piece(0, "{", id="a", name="f"),
+            chunk({"content": "wa"}),
+            chunk({"content": "it", "reasoning_content": "Hm"}),
+            piece(0, "}"),
+            stop("tool_calls"),
+            End(),
+        )
+    )
+    assert [name for name in names(found) if name.startswith("output_item")] == [
+        "output_item.added",
+        "output_item.done",
+    ] * 4
+    call, first, reasoning, second = found[-1]["response"]["output"]
+    assert (call["arguments"], first["content"][0]["text"], second["content"][0]["text"]) == ("{}", "wa", "it")
+    assert reasoning["content"][0]["text"] == "Hm"
+
+
+def test_what_waits_for_a_call_without_an_end_comes_with_the_finish() -> None:
+    found = output(
+        piece(0, "{", id="a", name="f"),
+        piece(1, "{", id="b", name="g"),
+        chunk({"content": "x"}),
+        stop("length"),
+    )
+    assert [(item["type"], item["status"]) for item in found] == [
+        ("function_call", "incomplete"),
+        ("function_call", "incomplete"),
+        ("message", "incomplete"),
+    ]
+
+
+def test_text_after_whole_arguments_is_a_loss_unless_it_is_space() -> None:
+    ctx = make_context()
+    translator = ChatToResponses(BASE, ctx)
+    for one in (piece(0, "{}", id="a", name="f"), chunk({"content": "x"}), piece(0, " ")):
+        translator.feed(one)
+    assert ctx.receipt.losses == []
+    translator.feed(piece(0, "}"))
+    assert [change.reason for change in ctx.receipt.losses] == ["text after the whole arguments of a call"]
+
+
+CLIENT_CALLS = st.lists(st.dictionaries(st.text(max_size=4), st.integers(-99, 99), max_size=3), min_size=1, max_size=4)
+
+
+@settings(deadline=None)
+@given(CLIENT_CALLS, st.data())
+def test_any_order_of_pieces_is_an_order_of_items_that_clients_can_follow(
+    calls: list[dict[str, int]], data: st.DataObject
+) -> None:
+    """One item is open at a time, each event names it, and clients that add up the deltas get each call whole."""
+    left = [list(orjson.dumps(call).decode()) for call in calls]
+    made: list[Output] = [piece(index, id=f"call_{index}", name="f") for index in range(len(calls))]
+    while any(left):
+        index = data.draw(st.sampled_from([i for i, some in enumerate(left) if some]))
+        taken = data.draw(st.integers(1, len(left[index])))
+        made.append(piece(index, "".join(left[index][:taken])))
+        if data.draw(st.booleans()):
+            made.append(chunk({"content": "x"}))
+        del left[index][:taken]
+    found = events(translated(*made, stop("tool_calls"), End()))
+    current, texts = None, {}
+    for event in found:
+        kind = event["type"].removeprefix("response.")
+        if kind == "output_item.added":
+            assert current is None and event["output_index"] == len(texts)
+            current, texts[event["output_index"]] = event["item"]["id"], ""
+        elif "item_id" in event:
+            assert event["item_id"] == current
+            texts[event["output_index"]] += event.get("delta", "")
+        elif kind == "output_item.done":
+            assert event["item"]["id"] == current
+            current = None
+    told = {
+        item["call_id"]: text
+        for item, text in zip(found[-1]["response"]["output"], texts.values(), strict=True)
+        if "call_id" in item
+    }
+    assert {call_id: orjson.loads(text) for call_id, text in told.items()} == {
+        f"call_{index}": call for index, call in enumerate(calls)
+    }
+
+
+def steps(found: list[JsonObject]) -> list[tuple[str, int]]:
+    return [(body["type"].rpartition(".")[2], body["output_index"]) for body in found if "output_index" in body]
 
 
 @pytest.mark.parametrize("pieces", [["ns__f"], ["", "ns__f"], ["ns_", "_f"]])
