@@ -147,7 +147,7 @@ def _build_case(text: JsonObject, defaults: JsonObject, protocol: str, dialect: 
         level=level,
         protocol=protocol,
         dialect=dialect.name,
-        steps=tuple(_build_step(step, level, dialect) for step in text["steps"]),
+        steps=tuple(_build_step(step, level, dialect, driven="upstreams" in text) for step in text["steps"]),
         needs=frozenset(text.get("needs", ())),
         max_tokens=text.get("max_tokens", sum(_count_tokens(step["request"]) for step in text["steps"])),
         upstreams=_list_upstreams(text.get("upstreams", ())),
@@ -179,15 +179,16 @@ def _list_upstreams(named: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in DIALECTS if not set(load_dialect(name).names).isdisjoint(named))
 
 
-def _build_step(text: JsonObject, level: Level, dialect: Dialect) -> Step:
+def _build_step(text: JsonObject, level: Level, dialect: Dialect, *, driven: bool) -> Step:
     upstream = text.get("upstream")
     plan = None
     if upstream is not None:
-        plan = UpstreamPlan(tuple(upstream.get("script", ())), _build_checks(upstream.get("sent", ()), level))
-    return Step(text["request"], _build_expectation(text["expect"], level, dialect), text.get("save", {}), plan)
+        plan = UpstreamPlan(tuple(upstream.get("script", ())), _build_checks(upstream.get("sent", ()), level, driven))
+    expectation = _build_expectation(text["expect"], level, dialect, driven)
+    return Step(text["request"], expectation, text.get("save", {}), plan)
 
 
-def _build_expectation(text: JsonObject, level: Level, dialect: Dialect) -> Expectation:
+def _build_expectation(text: JsonObject, level: Level, dialect: Dialect, driven: bool) -> Expectation:
     status = text["status"]
     if isinstance(status, dict):
         status = dialect.select(status) or status.get("else", 200)
@@ -196,22 +197,23 @@ def _build_expectation(text: JsonObject, level: Level, dialect: Dialect) -> Expe
         status=tuple(status) if isinstance(status, list) else (status,),
         schema=text.get("schema"),
         checks=(
-            *_build_checks([*text.get("checks", ()), *added], level),
-            *_build_checks(text.get("should", ()), "SHOULD"),
+            *_build_checks([*text.get("checks", ()), *added], level, driven),
+            *_build_checks(text.get("should", ()), "SHOULD", driven),
         ),
-        cooperation=_build_checks(text.get("cooperation", ()), level),
+        cooperation=_build_checks(text.get("cooperation", ()), level, driven),
     )
 
 
-def _build_checks(texts: Sequence[JsonValue], level: Level) -> tuple[Check, ...]:
+def _build_checks(texts: Sequence[JsonValue], level: Level, driven: bool) -> tuple[Check, ...]:
     pairs = [(text, None) if isinstance(text, str) else next(iter(text.items())) for text in texts]
-    return tuple(Check(name, arg, _limit_level(name, level)) for name, arg in pairs)
+    return tuple(Check(name, arg, _limit_level(name, level, driven)) for name, arg in pairs)
 
 
-def _limit_level(name: str, level: Level) -> Level:
-    """A check that no reference demands is at most a SHOULD."""
+def _limit_level(name: str, level: Level, driven: bool) -> Level:
+    """Limit the level of a check that no reference demands, or that a case of its own judges, to SHOULD."""
     rule = REPLY_CHECKS.get(name) or UPSTREAM_CHECKS.get(name)
-    return "SHOULD" if level == "MUST" and rule is not None and rule.is_advice else level
+    limited = rule is not None and (rule.is_advice or (rule.has_own_case and not driven))
+    return "SHOULD" if level == "MUST" and limited else level
 
 
 def _find_problems(case: Case) -> Iterator[str]:

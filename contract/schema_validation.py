@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -30,24 +30,57 @@ def has_schema(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SchemaFindings:
-    """Sentences with paths, at most six of each kind. `missing_nullable` are required keys that are missing but may be
-    null: most readers treat both alike."""
+    """Sentences with paths, at most six of each kind. `null_keys` are required keys that are missing but may be null,
+    and optional keys that are null but may not be: most readers treat null and absent alike."""
 
     violations: list[str]
-    missing_nullable: list[str]
+    null_keys: list[str]
 
 
-def validate_body(name: str, profile: str, value: JsonValue) -> SchemaFindings:
-    """Validate a value against the schema of that name."""
+def validate_body(name: str, profile: str, value: JsonValue, ignored: Collection[str] = ()) -> SchemaFindings:
+    """Validate a value against the schema of that name. The absence and the type of keys in `ignored` do not count."""
     validator = _validator(name, profile)
-    errors = sorted(validator.iter_errors(value), key=lambda error: [str(part) for part in error.path])
+    errors = _list_errors(validator, value)
+    nulls = [error for error in errors if error.instance is None and _ends_with_key(error)]
+    if nulls:
+        errors = _list_errors(validator, _remove(value, [list(error.absolute_path) for error in nulls]))
     missing = [error for error in errors if _is_missing_nullable(validator, error)]
-    return SchemaFindings(_describe_all([error for error in errors if error not in missing]), _describe_all(missing))
+    violations = [error for error in errors if error not in missing and not _is_about(error, ignored)]
+    return SchemaFindings(_describe_all(violations), _describe_all([*missing, *nulls]))
 
 
-def find_violations(name: str, profile: str, value: JsonValue) -> list[str]:
-    """Find the violations of the schema, without missing keys that may be null."""
-    return validate_body(name, profile, value).violations
+def find_violations(name: str, profile: str, value: JsonValue, ignored: Collection[str] = ()) -> list[str]:
+    """Find the violations of the schema, without keys that are null or missing where the other is allowed."""
+    return validate_body(name, profile, value, ignored).violations
+
+
+def _list_errors(validator: Draft202012Validator, value: JsonValue) -> list[ValidationError]:
+    return sorted(validator.iter_errors(value), key=lambda error: [str(part) for part in error.absolute_path])
+
+
+def _ends_with_key(error: ValidationError) -> bool:
+    return bool(error.absolute_path) and isinstance(error.absolute_path[-1], str)
+
+
+def _remove(value: JsonValue, paths: Sequence[list[str | int]]) -> JsonValue:
+    """Return a copy without the keys at these paths."""
+    here = {path[0] for path in paths if len(path) == 1}
+    deeper = {path[0] for path in paths if len(path) > 1}
+
+    def descend(part: str | int, item: JsonValue) -> JsonValue:
+        return (
+            _remove(item, [path[1:] for path in paths if path[0] == part and len(path) > 1]) if part in deeper else item
+        )
+
+    if isinstance(value, dict):
+        return {key: descend(key, item) for key, item in value.items() if key not in here}
+    return [descend(position, item) for position, item in enumerate(value)] if isinstance(value, list) else value
+
+
+def _is_about(error: ValidationError, keys: Collection[str]) -> bool:
+    if error.validator == "type":
+        return bool(error.absolute_path) and error.absolute_path[-1] in keys
+    return error.validator == "required" and any(_names_key(error, key) for key in keys)
 
 
 def _is_missing_nullable(validator: Draft202012Validator, error: ValidationError) -> bool:

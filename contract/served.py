@@ -13,8 +13,8 @@ _CLIENT_ERRORS = (400, 403, 422)
 _SENTENCES = re.compile(
     r"""unsupported_protocol                                        # dragoman
     | \b(?:does|do)\ not\ support\ (?:the\ )?(?:chat|completions?|embeddings?|responses?)\b  # vLLM
-    | \b(?:endpoint|route)(?:\ type|\ of\ type|_type)\b              # MLflow gateway
-    | \bnot\ (?:been\ )?implemented\b                               # MLflow gateway, Text Generation Inference
+    | \bis\ not\ an?\ (?:chat|completions?|embeddings?)\ endpoint\b   # MLflow gateway
+    | \bnot\ (?:been\ )?implemented\b                               # MLflow gateway
     """,
     re.IGNORECASE | re.VERBOSE,
 )

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from .causes import group_by_cause
 from .exchange import Transport
 from .json_types import JsonObject
 from .known_gaps import GapComparison, InvalidGapsError, compare_with_gaps, find_regressions, read_known_gaps
@@ -31,6 +32,7 @@ from .verdicts import CaseResult
 __all__ = ["ReportFiles", "Session", "SessionError", "select_cases"]
 
 OK, FAILURES, UNREACHABLE = 0, 1, 3
+_MOST_CAUSES = 8
 
 
 class SessionError(ValueError):
@@ -195,6 +197,7 @@ def _suite_version() -> str:
 def _decide_status(report: JsonObject, comparison: GapComparison, regressions: list[str] | None) -> int:
     """Return 3 if no case got a response, 1 for failures, else 0. Known gaps are no failures; with an older report only
     regressions are."""
+    _print_causes(report)
     for id_ in comparison.surprises:
         _print_note(f"{id_} passes although it is expected to fail: remove its line from the file of known gaps")
     for pattern in comparison.unknown:
@@ -207,6 +210,15 @@ def _decide_status(report: JsonObject, comparison: GapComparison, regressions: l
     for id_ in regressions:
         _print_note(f"regression: {id_}")
     return FAILURES if regressions else OK
+
+
+def _print_causes(report: JsonObject) -> None:
+    """Print the causes that several failures share."""
+    shared = [group for group in group_by_cause(report["cases"]) if len(group["cases"]) > 1]
+    for group in shared[:_MOST_CAUSES]:
+        _print_note(f"{len(group['cases']):4} x {group['cause']}")
+    if report["advice"]:
+        _print_note(report["advice"])
 
 
 def _print_note(text: str) -> None:

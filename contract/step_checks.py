@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from .checks import REPLY_CHECKS, UPSTREAM_CHECKS, Rule
+from .checks.bodies import describe_body, find_schema_problems
+from .checks.rule import shorten
 from .json_path import ABSENT, find_value
 from .json_types import JsonValue
-from .model import Case, Check, Level, Step
+from .model import Case, Check, Step
 from .outcome import Outcome
 from .placeholders import fill_placeholders
-from .schema_validation import SchemaFindings, has_schema, validate_body
+from .schema_validation import find_violations, has_schema
 from .verdicts import CheckResult, StepResult
 
 __all__ = ["list_unreached_steps", "read_saved_values", "run_checks"]
@@ -25,7 +27,7 @@ def run_checks(step: Step, outcome: Outcome, case: Case) -> tuple[CheckResult, .
     if status.state == "broken":
         return (status, *_list_unreached_checks(step, case)[1:])
     found = [_run_check(check, REPLY_CHECKS, outcome, cooperation=True) for check in step.expect.cooperation]
-    found += _check_schema(step.expect.schema, outcome, case) if step.expect.schema else ()
+    found += [_check_schema(step.expect.schema, outcome, case)] if step.expect.schema else ()
     found += [_run_check(check, REPLY_CHECKS, outcome) for check in step.expect.checks]
     if step.upstream is not None:
         found += [_run_check(check, UPSTREAM_CHECKS, outcome, "sent.") for check in step.upstream.sent]
@@ -38,39 +40,29 @@ def _check_status(step: Step, outcome: Outcome, case: Case) -> CheckResult:
     return CheckResult("status", case.level, "broken" if problems else "held", problems)
 
 
-def _check_schema(side: str, outcome: Outcome, case: Case) -> tuple[CheckResult, CheckResult]:
-    """Check the schema in two parts: violations, and, at most as SHOULD, keys that are missing but may be null."""
+def _check_schema(side: str, outcome: Outcome, case: Case) -> CheckResult:
+    """Check the schema. Whether a key is null or missing is a matter of the cases with the check `complete`."""
     name = f"{outcome.dialect}/{outcome.protocol}.{side}"
     if not has_schema(name):
-        found = SchemaFindings([f"there is no schema {name}"], [])
+        problems = [f"there is no schema {name}"]
     elif side == "event":
-        found = _validate_events(name, outcome)
-    elif outcome.body is ABSENT:
-        found = SchemaFindings(["the body is not JSON"], [])
+        problems = _validate_events(name, outcome)
     else:
-        found = validate_body(name, outcome.profile, outcome.body)
-    pairs = zip(_list_schema_checks(side, case), (found.violations, found.missing_nullable), strict=True)
-    broken, missing = (
-        replace(check, state="broken" if problems else "held", problems=tuple(problems)) for check, problems in pairs
-    )
-    return broken, missing
+        problems = find_schema_problems(name, outcome)
+    return CheckResult(f"schema {side}", case.level, "broken" if problems else "held", tuple(problems))
 
 
-def _list_schema_checks(side: str, case: Case) -> tuple[CheckResult, CheckResult]:
-    level: Level = "SHOULD" if case.level == "MUST" else case.level
-    return (
-        CheckResult(f"schema {side}", case.level, "unreached"),
-        CheckResult(f"schema {side}, keys that may be null", level, "unreached"),
-    )
-
-
-def _validate_events(name: str, outcome: Outcome) -> SchemaFindings:
-    total = SchemaFindings([] if outcome.objects else ["no events"], [])
-    for position, body in enumerate(outcome.objects):
-        found = validate_body(name, outcome.profile, body)
-        total.violations.extend(f"event {position}: {problem}" for problem in found.violations)
-        total.missing_nullable.extend(f"event {position}: {problem}" for problem in found.missing_nullable)
-    return SchemaFindings(total.violations[:_MOST_SHOWN], total.missing_nullable[:_MOST_SHOWN])
+def _validate_events(name: str, outcome: Outcome) -> list[str]:
+    if not outcome.is_sse:
+        return ["the reply is one JSON body, expected an event stream" if outcome.objects else describe_body(outcome)]
+    if not outcome.objects:
+        return [f"no event of the stream is a JSON object: {shorten(outcome.text, 120)}"]
+    problems = [
+        f"event {position}: {problem}"
+        for position, body in enumerate(outcome.objects)
+        for problem in find_violations(name, outcome.profile, body)
+    ]
+    return problems[:_MOST_SHOWN]
 
 
 def _run_check(
@@ -96,7 +88,7 @@ def list_unreached_steps(case: Case, first: int) -> list[StepResult]:
 def _list_unreached_checks(step: Step, case: Case) -> list[CheckResult]:
     checks = [CheckResult("status", case.level, "unreached")]
     checks += [CheckResult(check.name, check.level, "unreached", cooperation=True) for check in step.expect.cooperation]
-    checks += _list_schema_checks(step.expect.schema, case) if step.expect.schema else ()
+    checks += [CheckResult(f"schema {step.expect.schema}", case.level, "unreached")] if step.expect.schema else ()
     checks += [CheckResult(check.name, check.level, "unreached") for check in step.expect.checks]
     if step.upstream is not None:
         checks += [CheckResult(f"sent.{check.name}", check.level, "unreached") for check in step.upstream.sent]

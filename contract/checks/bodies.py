@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias
 
 from dragoman.contract.json_path import ABSENT, find_value
@@ -14,7 +14,7 @@ from dragoman.contract.schema_validation import find_violations, validate_body
 from .excuses import excuse_odd_characters
 from .rule import FindProblems, Problems, Rule, shorten
 
-__all__ = ["BODY_CHECKS", "compare_paths", "find_schema_problems", "is_equal", "matches_pattern"]
+__all__ = ["BODY_CHECKS", "compare_paths", "describe_body", "find_schema_problems", "is_equal", "matches_pattern"]
 
 _PATH_LIST = {"type": "array", "items": {"type": "string"}, "minItems": 1}
 _VALUE_BY_PATH = {"type": "object", "minProperties": 1}
@@ -93,12 +93,12 @@ def _check_headers(outcome: Outcome, wanted: Mapping[str, str | None]) -> Proble
 def _check_if_ok(outcome: Outcome, wanted: Mapping[str, str]) -> Problems:
     """A proxy turns a broken reply into a correct one, or into an error."""
     side = wanted["schema"] if outcome.response.status < 400 else "error"
-    return find_schema_problems(f"{outcome.dialect}/{outcome.protocol}.{side}", outcome.profile, outcome.body)
+    return find_schema_problems(f"{outcome.dialect}/{outcome.protocol}.{side}", outcome)
 
 
 def _check_complete(outcome: Outcome, side: str) -> Problems:
     name = f"{outcome.dialect}/{outcome.protocol}.{side}"
-    found = [validate_body(name, outcome.profile, body).missing_nullable for body in outcome.objects]
+    found = [validate_body(name, outcome.profile, body).null_keys for body in outcome.objects]
     problems = [(position, problem) for position, missing in enumerate(found) for problem in missing][:5]
     return [f"event {position}: {problem}" if side == "event" else problem for position, problem in problems]
 
@@ -117,10 +117,20 @@ def _check_contains_any(outcome: Outcome, texts: list[str]) -> Problems:
     return [] if any(text in outcome.text for text in texts) else [f"the reply contains none of {shorten(texts)}"]
 
 
-def find_schema_problems(schema: str, profile: str, value: JsonValue) -> Problems:
-    if value is ABSENT:
-        return ["the body is not JSON"]
-    return find_violations(schema, profile, value)
+def find_schema_problems(schema: str, outcome: Outcome, ignored: Collection[str] = ()) -> Problems:
+    """Find the violations of a schema by the body of a whole reply."""
+    if outcome.body is ABSENT:
+        return [describe_body(outcome)]
+    return find_violations(schema, outcome.profile, outcome.body, ignored)
+
+
+def describe_body(outcome: Outcome) -> str:
+    """Say what a body is that is not JSON."""
+    kind = (outcome.response.header("content-type") or "").split(";")[0].strip()
+    if outcome.is_sse:
+        return f"the reply is an event stream of {len(outcome.events)} events, expected one JSON body"
+    what = "empty" if not outcome.response.body else f"not JSON: {shorten(outcome.text, 80)}"
+    return f"the body is {what} (content-type: {kind or 'none'})"
 
 
 BODY_CHECKS: Mapping[str, Rule] = {
@@ -180,9 +190,9 @@ BODY_CHECKS: Mapping[str, Rule] = {
         {"type": "object", "required": ["schema"], "properties": {"schema": {"const": "reply"}}},
     ),
     "complete": Rule(
-        "no required key of that side is missing, not even one that may be null",
+        "no required key is missing, not even one that may be null, and no key is null that may not be",
         _check_complete,
-        {"enum": ["reply", "event"]},
+        {"enum": ["reply", "event", "error"]},
     ),
     "contains_any": Rule("the reply contains one of these texts", _check_contains_any, _PATH_LIST, needs_model=True),
     "status": Rule(

@@ -16,6 +16,9 @@ from .rule import Problems, Rule, shorten
 
 __all__ = ["ERROR_CHECKS"]
 
+_LABELS = ("code", "type", "param", "status", "error_code", "error_type")
+"""The keys of an error whose absence and type only the cases `*/error-*` judge: one server makes them all wrong."""
+
 _TEXT = {"type": "string", "minLength": 1}
 
 
@@ -28,9 +31,7 @@ def _check_shape(outcome: Outcome, _: JsonValue) -> Problems:
     """The body is the dialect's own error, as JSON, with a message."""
     kind = (outcome.response.header("content-type") or "").split(";")[0]
     problems = [] if kind.endswith("json") else [f"content-type is {kind or 'missing'}"]
-    problems += find_schema_problems(
-        f"{outcome.dialect}/{_schema_protocol(outcome)}.error", outcome.profile, outcome.body
-    )
+    problems += find_schema_problems(f"{outcome.dialect}/{_schema_protocol(outcome)}.error", outcome, _LABELS)
     return problems + ([] if _message(outcome.dialect, outcome.body).strip() else ["the error has no message"])
 
 
@@ -107,7 +108,11 @@ def _is_error(protocol: str, body: JsonObject) -> bool:
 
 
 ERROR_CHECKS: Mapping[str, Rule] = {
-    "error_shape": Rule("the body is the dialect's own error, as JSON, with a message", _check_shape),
+    "error_shape": Rule(
+        "the body is the dialect's own error, as JSON, with a message; its codes may have any type",
+        _check_shape,
+        has_own_case=True,
+    ),
     "error_names": Rule(
         "the error names the wrong field, in the dialect's field for it or in its message",
         _check_names_field,

@@ -21,7 +21,8 @@ class Rule:
     """`description` says what is true if there is no problem; `argument_schema` is the JSON Schema of the argument,
     None if the check takes none. `needs_model` is True if a model that does not do its part can break the check.
     `find_excuse` says why the model alone may have broken it, empty if it cannot have. No reference demands a check
-    that `is_advice`."""
+    that `is_advice`. If `has_own_case` is True, the cases of one endpoint that only touch the rule warn: one server
+    that breaks it would fail them all."""
 
     description: str
     find_problems: FindProblems
@@ -29,6 +30,7 @@ class Rule:
     needs_model: bool = False
     find_excuse: FindExcuse | None = None
     is_advice: bool = False
+    has_own_case: bool = False
 
 
 def shorten(value: object, most: int = 120) -> str:

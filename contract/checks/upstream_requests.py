@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dragoman.contract.json_path import ABSENT, find_value
 from dragoman.contract.json_types import JsonValue
 from dragoman.contract.outcome import Outcome, UpstreamRequest
+from dragoman.contract.schema_validation import validate_body
 
-from .bodies import compare_paths, find_schema_problems, is_equal, matches_pattern
+from .bodies import compare_paths, is_equal, matches_pattern
 from .rule import FindProblems, Problems, Rule, shorten
 
 __all__ = ["UPSTREAM_CHECKS"]
@@ -38,7 +39,10 @@ def _check_schema(outcome: Outcome, _: JsonValue) -> Problems:
     protocol = next((name for name in ("responses", "embeddings") if sent.path.endswith(f"/{name}")), "chat")
     if isinstance(sent.body, dict) and "messages" not in sent.body and protocol == "chat":
         protocol = next((name for key, name in _PROTOCOL_BY_KEY.items() if key in sent.body), protocol)
-    return find_schema_problems(f"{outcome.upstream}/{protocol}.request", outcome.upstream_profile, sent.body)
+    if sent.body is ABSENT:
+        return ["the body is not JSON"]
+    found = validate_body(f"{outcome.upstream}/{protocol}.request", outcome.upstream_profile, sent.body)
+    return [*found.violations, *found.null_keys]
 
 
 _PROTOCOL_BY_KEY = {"prompt": "completions", "input": "embeddings"}

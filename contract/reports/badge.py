@@ -10,14 +10,15 @@ __all__ = ["render_badge"]
 
 
 def render_badge(report: JsonObject) -> str:
-    """Render how many of the cases that ran pass. Warnings count as passed, known gaps do not."""
+    """Render how many of the cases that ran pass, and how many only warn. Known gaps do not pass."""
     counts = report["counts"]
-    passed, ran = counts["pass"] + counts["warn"], len(report["cases"]) - counts["skip"] - counts["inconclusive"]
-    color = "red" if passed < ran * 0.9 else "yellow" if passed < ran else "brightgreen"
+    passed, warned = counts["pass"], counts["warn"]
+    ran = len(report["cases"]) - counts["skip"] - counts["inconclusive"]
+    color = "red" if passed + warned < ran * 0.9 else "yellow" if passed < ran else "brightgreen"
     badge = {
         "schemaVersion": 1,
         "label": f"{report['target']['dialect']} contract",
-        "message": f"{passed}/{ran}",
+        "message": f"{passed}/{ran}{f', {warned} warn' if warned else ''}",
         "color": color if ran else "lightgrey",
     }
     return json.dumps(badge) + "\n"

@@ -11,7 +11,7 @@ from dragoman.contract.json_types import JsonObject
 __all__ = ["render_page"]
 
 _RULE_KEYS = ("id", "title", "source", "level")
-_RESULT_KEYS = ("verdict", "reason", "expected", "steps")
+_RESULT_KEYS = ("verdict", "reason", "cause", "expected", "steps")
 _ESCAPED = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 

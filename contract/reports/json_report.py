@@ -13,10 +13,12 @@ from urllib.parse import urlencode
 
 from jsonschema import Draft202012Validator
 
+from dragoman.contract.causes import find_cause
 from dragoman.contract.exchange import Exchange, Request, Response
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.contract.masks import Mask
 from dragoman.contract.outcome import UpstreamRequest
+from dragoman.contract.profiles import count_failures_by_profile, suggest_profile
 from dragoman.contract.target import Target
 from dragoman.contract.verdicts import VERDICTS, CaseResult, CheckResult, StepResult, UpstreamLog
 
@@ -44,6 +46,7 @@ def build_report(
     """Build the report. `name` is the name of the target in matrices, `suite` the version of the suite, `started` a
     time in ISO 8601."""
     counts = Counter(result.verdict for result in results)
+    failures = count_failures_by_profile(results, target)
     return {
         "report": VERSION,
         "suite": suite,
@@ -58,6 +61,8 @@ def build_report(
             "upstream": target.upstream,
         },
         "counts": {verdict: counts[verdict] for verdict in VERDICTS},
+        "profiles": failures,
+        "advice": suggest_profile(failures, target.schema_profile),
         "tokens": sum(result.tokens for result in results),
         "cases": [_serialize_case(result, mask) for result in results],
     }
@@ -94,6 +99,7 @@ def _serialize_case(result: CaseResult, mask: Mask) -> JsonObject:
         "protocol": case.protocol,
         "verdict": result.verdict,
         "reason": mask(result.reason),
+        "cause": mask(find_cause(result.verdict, result.reason)),
         "seconds": round(result.seconds, 3),
         "attempts": result.attempts,
         "steps": [_serialize_step(step, mask) for step in result.steps],

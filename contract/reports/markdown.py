@@ -5,23 +5,36 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from dragoman.contract.causes import group_by_cause
 from dragoman.contract.json_types import JsonObject
 from dragoman.contract.verdicts import VERDICTS
 
 __all__ = ["render_markdown", "render_matrix"]
 
 _MARKS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "inconclusive": "❔", "skip": "–", "error": "💥"}
+_LEGEND = (
+    "✅ pass; ⚠️ warn: only a recommendation is broken; ❌ fail: a requirement is broken; ❔ inconclusive: the model did"
+    " not do its part; – skip; 💥 error: no complete reply."
+)
+_MOST_IDS = 3
 _SHOWN = ("fail", "error", "warn", "inconclusive")
 
 
 def render_markdown(report: JsonObject) -> str:
-    """Render one target: the counts by area, then every case that neither passed nor was skipped."""
+    """Render one target: the counts, the failures by cause, the counts by area, then every case that neither passed nor
+    was skipped."""
     target, counts = report["target"], report["counts"]
-    totals = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]]
+    shown = [verdict for verdict in VERDICTS if counts[verdict]]
     lines = [
         f"## Contract: {_escape_cell(target['name'])} as {target['dialect']} ({target['profile']})",
         "",
-        f"{len(report['cases'])} cases: {', '.join(totals) or 'none'}.",
+        f"| cases | {' | '.join(shown)} |",
+        "|---:|" + "---:|" * len(shown),
+        f"| {len(report['cases'])} | {' | '.join(str(counts[verdict]) for verdict in shown)} |",
+        "",
+        _LEGEND,
+        *([f"\n{_escape_cell(report['advice'])}."] if report.get("advice") else []),
+        *_render_causes(report),
         "",
         *_render_areas(report),
     ]
@@ -30,6 +43,18 @@ def render_markdown(report: JsonObject) -> str:
         lines += ["", "| | case | level | reason | source |", "|---|---|---|---|---|"]
         lines += [_render_row(case) for case in cases]
     return "\n".join(lines) + "\n"
+
+
+def _render_causes(report: JsonObject) -> list[str]:
+    groups = group_by_cause(report["cases"])
+    if not groups:
+        return []
+    lines = ["", "| failures | cause | cases |", "|---:|---|---|"]
+    for group in groups:
+        ids = [f"`{id_}`" for id_ in group["cases"][:_MOST_IDS]]
+        more = f" and {len(group['cases']) - _MOST_IDS} more" if len(group["cases"]) > _MOST_IDS else ""
+        lines.append(f"| {len(group['cases'])} | {_escape_cell(group['cause'])} | {', '.join(ids)}{more} |")
+    return lines
 
 
 def render_matrix(reports: Sequence[JsonObject]) -> str:
@@ -46,8 +71,7 @@ def render_matrix(reports: Sequence[JsonObject]) -> str:
         lines.append(f"| `{id_}` | {cells} | {_escape_cell(titles[id_])} |")
     sums = [f"{report['counts']['pass']} of {_count_run(report)}" for report in reports]
     lines.append(f"| **passed** | {' | '.join(sums)} | |")
-    legend = ", ".join(f"{mark} {verdict}" for verdict, mark in _MARKS.items())
-    return "\n".join(lines) + f"\n\n{legend}\n"
+    return "\n".join([_LEGEND, "", *lines]) + "\n"
 
 
 def _count_run(report: JsonObject) -> int:
@@ -59,8 +83,9 @@ def _render_areas(report: JsonObject) -> list[str]:
     for case in report["cases"]:
         areas.setdefault("/".join(case["id"].split("/")[:2]), Counter())[case["verdict"]] += 1
     shown = [verdict for verdict in VERDICTS if report["counts"][verdict]]
+    ran = {area: of for area, of in areas.items() if set(of) != {"skip"}}
     lines = [f"| area | {' | '.join(shown)} |", "|---|" + "---:|" * len(shown)]
-    return lines + [f"| {area} | {' | '.join(str(of[verdict]) for verdict in shown)} |" for area, of in areas.items()]
+    return lines + [f"| {area} | {' | '.join(str(of[verdict]) for verdict in shown)} |" for area, of in ran.items()]
 
 
 def _render_row(case: JsonObject) -> str:

@@ -5,7 +5,7 @@
   const ISSUE = /([\w.-]+\/[\w.-]+)#(\d+)/g;
   const by = (id) => document.getElementById(id);
   const { rules, reports } = JSON.parse(by("reports").textContent);
-  for (const report of reports) report.cases = report.cases.map((found) => ({ reason: "", steps: [], ...rules[found.rule], ...found }));
+  for (const report of reports) report.cases = report.cases.map((found) => ({ reason: "", cause: "", steps: [], ...rules[found.rule], ...found }));
   const shown = new Set(VERDICTS);
 
   // Everything from a report goes in as text, never as HTML.
@@ -31,6 +31,49 @@
   });
   const sorted = [...rows.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
 
+  // The sums: targets x verdicts.
+
+  const MEANINGS = {
+    pass: "every check held", warn: "only recommendations are broken", fail: "a requirement is broken",
+    inconclusive: "the model did not do its part", skip: "not run, or not served", error: "no complete reply",
+  };
+
+  function drawSums() {
+    by("sums").tHead.append(element("tr", {}, element("th", { scope: "col" }, "target"),
+      ...VERDICTS.map((verdict) => element("th", { scope: "col", class: verdict, "aria-label": verdict }, MARKS[verdict], element("span", {}, ` ${verdict}`)))));
+    by("sums").tBodies[0].append(...reports.map((report) => element("tr", {},
+      element("th", { scope: "row" }, report.target.name),
+      ...VERDICTS.map((verdict) => element("td", { class: report.counts[verdict] ? verdict : "none" }, String(report.counts[verdict]))))));
+    by("legend").append(...VERDICTS.map((verdict) => element("div", {},
+      element("dt", { class: verdict }, `${MARKS[verdict]} ${verdict}`), " ", element("dd", {}, MEANINGS[verdict]))));
+    by("advice").append(...reports.filter(({ advice }) => advice).map(({ target, advice }) => element("p", {}, `${target.name}: ${advice}.`)));
+  }
+
+  // The causes: how many cases of each target have the same one.
+
+  const CAUSED = ["error", "fail", "warn"];
+
+  function drawCauses() {
+    const groups = new Map();
+    reports.forEach((report, column) => {
+      for (const found of report.cases.filter(({ verdict }) => CAUSED.includes(verdict))) {
+        const key = `${CAUSED.indexOf(found.verdict)}${found.cause || found.reason.split("; ")[0]}`;
+        if (!groups.has(key)) groups.set(key, reports.map(() => 0));
+        groups.get(key)[column] += 1;
+      }
+    });
+    const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
+    const largest = [...groups].sort(([key, one], [other, two]) => key[0] - other[0] || sum(two) - sum(one));
+    by("by-cause").hidden = !largest.length;
+    by("causes").tHead.append(drawHeading("cause"));
+    by("causes").tBodies[0].append(...largest.map(([key, numbers]) => {
+      const verdict = CAUSED[key[0]], cause = key.slice(1);
+      const look = () => { by("search").value = cause; draw(); by("matrix").scrollIntoView(); };
+      return element("tr", {}, element("th", { scope: "row" }, button(cause, look)),
+        ...numbers.map((number) => element("td", { class: number ? verdict : "none" }, number ? `${number} ${verdict}` : "–")));
+    }));
+  }
+
   // The chart: areas x targets.
 
   function countByArea(report) {
@@ -50,12 +93,13 @@
     const made = element("span", { class: "bar", role: "img", "aria-label": label, title: label });
     for (const verdict of present) made.append(element("i", { class: verdict, style: `flex:${counts[verdict]}` }));
     const total = present.reduce((sum, verdict) => sum + counts[verdict], 0);
-    return element("td", {}, made, `${(counts.pass || 0) + (counts.warn || 0)}/${total}`);
+    return element("td", {}, made, `${counts.pass || 0}/${total}`, counts.warn ? element("span", { class: "warn" }, ` +${counts.warn} !`) : null);
   }
 
   function drawChart() {
     const counts = reports.map(countByArea);
-    const names = ["", ...new Set(sorted.map((row) => areaOf(row.id)))];
+    const ran = (row) => row.cells.some((found) => found && found.verdict !== "skip");
+    const names = ["", ...new Set(sorted.filter(ran).map((row) => areaOf(row.id)))];
     const look = (name) => () => { by("search").value = name && `${name}/`; draw(); by("matrix").scrollIntoView(); };
     return names.map((name) => element("tr", {}, element("th", { scope: "row" }, button(name || "all", look(name))),
       ...counts.map((areas) => drawBar(areas.get(name)))));
@@ -82,8 +126,9 @@
   function matches(row, wanted) {
     const verdicts = row.cells.filter(Boolean).map((found) => found.verdict).filter((verdict) => shown.has(verdict));
     const differs = new Set(verdicts.filter((verdict) => verdict !== "skip")).size > 1;
+    const causes = row.cells.filter(Boolean).map((found) => found.cause || found.reason).join(" ");
     return verdicts.length && (differs || by("differences").getAttribute("aria-pressed") === "false")
-      && `${row.id} ${row.title} ${row.source} ${row.level}`.toLowerCase().includes(wanted);
+      && `${row.id} ${row.title} ${row.source} ${row.level} ${causes}`.toLowerCase().includes(wanted);
   }
 
   function draw() {
@@ -153,7 +198,7 @@
 
   function openDetail(found, report) {
     const dialog = by("detail");
-    const facts = [["target", report.target.name], ["verdict", found.verdict], ["level", found.level], ["rule", found.title], ["source", found.source], ["reason", found.reason], ["known gap", found.expected]];
+    const facts = [["target", report.target.name], ["verdict", found.verdict], ["level", found.level], ["rule", found.title], ["source", found.source], ["reason", found.reason], ["cause", found.cause], ["known gap", found.expected]];
     dialog.replaceChildren(button("Close", () => dialog.close(), { class: "close" }), element("h2", { id: "detail-title" }, found.id),
       element("dl", {}, ...facts.filter(([, value]) => value).flatMap(([name, value]) =>
         [element("dt", {}, name), element("dd", { class: name === "verdict" ? found.verdict : "" }, ...(name === "source" ? linkIssues(value) : [value]))])),
@@ -189,15 +234,18 @@
 
   const several = reports.length > 1;
   by("intro").textContent = `${sorted.length} cases, ${several ? `${reports.length} targets` : "one target"}, ${reports[0] ? `${reports[0].suite}, ${reports[0].started.slice(0, 10)}` : ""}`;
+  drawSums();
+  drawCauses();
   document.querySelector("#areas thead").append(drawHeading("area"));
   document.querySelector("#areas tbody").append(...drawChart());
   document.querySelector("#matrix thead").append(drawHeading("case"));
   by("areas").className = several ? "many" : "one";
-  by("matrix").className = reports.length > 3 ? "many" : "";
+  by("matrix").className = by("causes").className = reports.length > 3 ? "many" : "";
   by("verdicts").append(...drawFilters());
   by("differences").hidden = !several;
   by("differences").addEventListener("click", (event) => { togglePressed(event.target); draw(); });
   by("search").addEventListener("input", draw);
+  by("filter").addEventListener("submit", (event) => event.preventDefault());
   by("detail").addEventListener("click", (event) => { if (event.target.id === "detail") event.target.close(); });
   by("detail").addEventListener("close", () => history.replaceState(null, "", location.pathname + location.search));
   document.addEventListener("keydown", focusSearch);

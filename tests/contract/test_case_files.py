@@ -49,7 +49,13 @@ def test_each_makes_a_case_for_every_value_and_dialect(tmp_path: Path) -> None:
 
 def test_check_that_no_reference_demands_is_at_most_a_recommendation(tmp_path: Path) -> None:
     checks = read_case_file(write_file(tmp_path, GOOD))[0].steps[0].expect.checks
-    assert [(check.name, check.level) for check in checks] == [("error_shape", "MUST"), ("error_names", "SHOULD")]
+    assert [(check.name, check.level) for check in checks] == [("error_shape", "SHOULD"), ("error_names", "SHOULD")]
+
+
+def test_form_of_an_error_is_a_must_where_a_proxy_is_driven(tmp_path: Path) -> None:
+    driven = GOOD.replace("    level: MUST", "    level: MUST\n    upstreams: [openai]")
+    checks = read_case_file(write_file(tmp_path, driven))[0].steps[0].expect.checks
+    assert [check.level for check in checks] == ["MUST", "SHOULD"]
 
 
 def test_tokens_of_a_request_that_must_be_refused_are_counted(tmp_path: Path) -> None:

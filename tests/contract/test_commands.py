@@ -93,7 +93,7 @@ def test_failures_give_status_1_and_all_reports_are_written(fake: FakeProvider, 
     assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
     assert suite.find("testcase/failure") is not None
     assert "| ❌ | `chat/text/broken` | MUST |" in files["markdown"].read_text("utf-8")
-    assert json.loads(files["badge"].read_text("utf-8"))["message"] == "2/3"
+    assert json.loads(files["badge"].read_text("utf-8"))["message"] == "1/3, 1 warn"
     html = files["html"].read_text("utf-8")
     assert "it never does this | \\u003cb\\u003e" in html
     assert "<b>" not in html

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from dragoman.contract.case_files import load_cases
+from dragoman.contract.causes import group_by_cause
 from dragoman.contract.json_types import JsonObject
 from dragoman.contract.reports.html import render_page
 from dragoman.contract.reports.json_report import read_report
+from dragoman.contract.reports.markdown import render_markdown
 from dragoman.contract.servers import FakeServers
 from dragoman.contract.session import ReportFiles, Session, select_cases
 from dragoman.contract.target import Target
@@ -184,6 +186,75 @@ async def test_narrow_screen_does_not_scroll_the_page(page: Page, url: str) -> N
     await page.go(url)
     assert await page.run("document.documentElement.scrollWidth") <= 390
     await page.send("Emulation.clearDeviceMetricsOverride")
+
+
+async def test_sums_come_first_with_their_legend(page: Page, url: str, reports: list[JsonObject]) -> None:
+    await page.go(url)
+    order = "[...document.querySelectorAll('main table, main dl')].map((found) => found.id)"
+    assert await page.run(order) == ["sums", "legend", "causes", "areas", "matrix"]
+    rows = "[...document.querySelectorAll('#sums tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))"
+    verdicts = ("pass", "warn", "fail", "inconclusive", "skip", "error")
+    wanted = [[report["target"]["name"], *(str(report["counts"][name]) for name in verdicts)] for report in reports]
+    assert await page.run(rows) == wanted
+    assert "only recommendations are broken" in await read_text(page, "#legend")
+
+
+async def test_warnings_are_not_counted_as_passes(page: Page, tmp_path: Path, reports: list[JsonObject]) -> None:
+    case = next(case for case in reports[0]["cases"] if case["verdict"] == "pass")
+    warned = [case | {"id": f"chat/text/{verdict}", "verdict": verdict} for verdict in ("pass", "warn", "warn")]
+    counts = reports[0]["counts"] | {"pass": 1, "warn": 2, "fail": 0, "skip": 0}
+    file = tmp_path / "warned.html"
+    file.write_text(render_page([reports[0] | {"cases": warned, "counts": counts}]), "utf-8")
+    await page.go(file.as_uri())
+    assert (await read_text(page, "#areas tbody tr td")).strip() == "1/3 +2 !"
+
+
+async def test_cases_with_one_cause_are_one_line(page: Page, url: str, reports: list[JsonObject]) -> None:
+    await page.go(url)
+    (largest, *_) = group_by_cause(reports[1]["cases"])
+    assert len(largest["cases"]) > 5
+    line = (
+        "[...document.querySelectorAll('#causes tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))"
+    )
+    assert [largest["cause"], "–", f"{len(largest['cases'])} fail", "–"] in await page.run(line)
+    await page.click("#causes tbody button")
+    assert set(await page.run(ROWS)) <= {
+        case["id"] for case in reports[1]["cases"] if case["cause"] == largest["cause"]
+    }
+
+
+async def test_area_that_did_not_run_is_left_out(page: Page, tmp_path: Path, reports: list[JsonObject]) -> None:
+    skipped = reports[0]["cases"][0] | {"id": "chat/proxy-errors/x", "verdict": "skip", "reason": "drives a proxy"}
+    file = tmp_path / "skipped.html"
+    file.write_text(render_page([reports[0] | {"cases": [*reports[0]["cases"], skipped]}]), "utf-8")
+    await page.go(file.as_uri())
+    assert "chat/proxy-errors" not in await read_text(page, "#areas")
+    assert "chat/proxy-errors/x" in await page.run(ROWS)
+    assert "chat/proxy-errors" not in render_markdown(reports[0] | {"cases": [*reports[0]["cases"], skipped]})
+
+
+SHOWN = """((selector) => [...document.querySelectorAll(selector)].filter((found) => {
+  const box = found.getBoundingClientRect();
+  return box.left >= 0 && box.right <= innerWidth && box.width > 0;
+}).length)"""
+"""A function that counts the elements that are not off-screen to the left or the right."""
+
+
+async def test_phone_shows_every_count_and_keeps_the_first_column(page: Page, url: str) -> None:
+    await page.send("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=2, mobile=True)
+    await page.go(url)
+    assert await page.run(f"{SHOWN}('#sums td')") == 18
+    assert await page.run("document.documentElement.scrollWidth") <= 390
+    await page.run("document.querySelector('#matrix').parentElement.scrollLeft = 500")
+    assert await page.run(f"{SHOWN}('#matrix td.case') === document.querySelectorAll('#matrix td.case').length")
+    await page.send("Emulation.clearDeviceMetricsOverride")
+
+
+async def test_page_has_one_main_landmark_with_all_tables(page: Page, url: str) -> None:
+    await page.go(url)
+    assert await page.run("document.querySelectorAll('main').length") == 1
+    assert await page.run("document.querySelectorAll('table').length") == 4
+    assert await page.run("document.querySelectorAll('main table').length") == 4
 
 
 async def test_page_of_one_target_has_no_comparison(page: Page, reports: list[JsonObject], tmp_path: Path) -> None:
