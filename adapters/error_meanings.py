@@ -124,6 +124,7 @@ COMMON: Words = {
     "model_timeout_exception": "upstream_timeout",
     "service_unavailable": "upstream_unavailable",
     "service_unavailable_error": "upstream_unavailable",
+    "temporarily_unavailable": "upstream_unavailable",
     "unavailable": "upstream_unavailable",
     "unavailable_error": "upstream_unavailable",  # llama.cpp
     "model_not_ready_exception": "upstream_unavailable",
@@ -261,6 +262,7 @@ SENTENCES: tuple[Sentence, ...] = (
     _row(r"^models/\S+ is not found", _MODEL),  # Gemini
     _row(r"model `?[^`]{1,100}`? has been decommissioned", _MODEL),  # Groq, with 400
     _row(r"model identifier is invalid", _MODEL),  # Bedrock, with 400
+    _row(r"^model: [\w.:/@-]+$", _MODEL),  # Anthropic
     _row(r"^no models? loaded", _MODEL),  # LM Studio
     _row(r"^endpoint with name '[^']{1,200}' does not exist", _MODEL),  # Databricks
 )

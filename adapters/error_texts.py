@@ -29,13 +29,14 @@ MAX_BYTES = 2048
 _WORD = 100
 _PATH = 200
 _MARKUP = re.compile(r"^\s*<[!/?a-z]|<(?:!doctype|html|head|body)\b", re.IGNORECASE)
-_OPENINGS = tuple(re.compile(rf"<{tag}[^<>]*>", re.IGNORECASE) for tag in ("pre", "title"))
+_OPENINGS = tuple(re.compile(rf"<{tag}[^<>]*>", re.IGNORECASE) for tag in ("pre", "title", "message"))
 _TAG = re.compile(r"<[^<>]*>")
 _CODED = re.compile(r"([A-Z][A-Z_]{2,60}): (.+)", re.DOTALL)
 
 
 def extract_text(text: str) -> str:
-    """Return the readable part of a text, at most 2 KiB: of HTML only the content of `<pre>` or `<title>`."""
+    """Return the readable part of a text, at most 2 KiB: of HTML and XML only what is in `<pre>`, `<title>` or
+    `<Message>` (AWS)."""
     if not _MARKUP.search(text[:MAX_BYTES]):
         return truncate(text.strip())
     for opening in _OPENINGS:

@@ -47,12 +47,13 @@ _BY_STATUS: Mapping[int, Kind] = {
 }
 _GENERAL: Mapping[int, Kind] = {403: "permission", 404: "not_found", 422: "unprocessable"}
 _KEEP_STATUS = frozenset({"invalid_request", "unsupported_parameter", "extra_parameter", "upstream_error"})
-_TOO_GENERAL = frozenset({"invalid_request", "unprocessable", "not_found", "upstream_error", "permission"})
+_TOO_GENERAL = frozenset({"invalid_request", "unprocessable", "not_found", "upstream_error"})
 _ONE_CODE: Mapping[Kind, str] = {
     "content_filter": "content_filter",
     "model_not_found": "model_not_found",
     "permission": "permission_denied",
 }
+_CODE_HEADERS = ("x-ms-error-code", "x-amzn-errortype")  # Azure; AWS, which appends an address after a colon
 _PASSING = frozenset({"rate_limit", "upstream_unavailable"})
 
 
@@ -77,6 +78,7 @@ def _read(reply: Reply, words: Words, now: float) -> Fault:
         if text is None and reply.status >= 500:
             return Fault("upstream_invalid_response", default_message(reply.status), code="upstream_invalid_body")
         native = recognize_text(text or "")
+    native.words += [code.partition(":")[0] for name in _CODE_HEADERS if (code := reply.headers.get(name))]
     fault = _build_fault(native, reply.status, words, body)
     fault.retry_after = _read_wait(fault, native, reply.headers, now)
     return fault

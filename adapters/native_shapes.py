@@ -10,7 +10,7 @@ takes precedence over the outer one:
     metadata: {raw: ...}                  OpenRouter: what the provider behind it sent
     fault: {faultstring, detail}          Apigee
     base_resp: {status_code, status_msg}  MiniMax
-    ResponseMetadata: {Error: {...}}      Volcengine
+    ResponseMetadata: {Error: {...}}      Volcengine; Response: {Error: {...}} Tencent
 
 In one object each fact can be in several places; the first one that is not empty counts:
 
@@ -43,11 +43,12 @@ __all__ = ["MAX_RAW", "NativeError", "parse_body", "recognize", "recognize_text"
 
 MAX_RAW = 65536
 _NESTED = (
-    "error", "Error", "errors", "external_model_message", "message", "detail", "fault", "base_resp", "ResponseMetadata"
+    "error", "Error", "errors", "external_model_message", "message", "detail", "fault", "base_resp",
+    "ResponseMetadata", "Response",
 )  # fmt: skip
 _MESSAGES = (
     "message", "Message", "detail", "error_description", "error_message", "errorMessage", "error_msg", "err_msg",
-    "msg", "status_msg", "faultstring", "title", "reason",
+    "msg", "status_msg", "faultstring", "title", "reason", "errors",
 )  # fmt: skip
 _LABELS = ("error_code", "error_type", "type", "Code", "errorCode", "errorType", "errorcode", "__type")
 _STATUSES = ("status", "status_code", "statusCode", "code")
@@ -126,7 +127,7 @@ def _read_object(body: Mapping[str, Any]) -> NativeError:
         code=code or first_label,
         path=path,
         value=value,
-        words=[label for label in labels if label and _is_label(label)],
+        words=[label.rpartition("#")[2] for label in labels if label and _is_label(label)],
         status=_read_status(body),
         wait=next((wait for wait in waits if wait is not None), None),
         headers={name.lower(): str(text) for name, text in headers.items()} if isinstance(headers, dict) else {},

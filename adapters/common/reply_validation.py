@@ -12,8 +12,8 @@ __all__ = ["find_error", "invalid_reply", "validate_natively"]
 
 _ANSWERS = ("choices", "output", "data", "response")
 _ERROR_KEYS = (
-    "error_code", "error_type", "error_message", "err_msg", "errors", "fault", "detail", "message", "msg",
-    "external_model_message",
+    "error_code", "error_type", "error_message", "error_msg", "err_msg", "errorMessage", "errors", "fault", "detail",
+    "message", "Message", "msg", "title", "external_model_message", "ResponseMetadata", "Response",
 )  # fmt: skip
 
 

@@ -25,7 +25,6 @@ WORDS: Words = {
     "cancelled": "invalid_request",
     "resource_does_not_exist": "model_not_found",
     "request_limit_exceeded": "rate_limit",
-    "temporarily_unavailable": "upstream_unavailable",
     "internal_error": "upstream_error",
     "not_implemented": "upstream_error",
     "data_loss": "upstream_error",

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dragoman.adapters.call import Context, Headers, JsonObject, Reply
 from dragoman.adapters.changes import Receipt
+from dragoman.adapters.common.reply_validation import find_error
 from dragoman.adapters.decompression import BadEncoding, DecompressedTooLarge, Decompressor, create_decompressor
 from dragoman.adapters.error_texts import extract_text
 from dragoman.adapters.faults import Fault
@@ -250,8 +251,9 @@ class ReplyReader:
 
 
 def _parse_object(raw: bytes) -> JsonObject | None:
+    """The object that a body is, or the error object in a list; None if it is neither."""
     try:
         body = read_any(raw)
     except ValueError:
         return None
-    return body if isinstance(body, dict) else None
+    return body if isinstance(body, dict) else find_error(body)

@@ -92,6 +92,19 @@ def test_gemini_calls_a_limit_of_a_minute_a_quota() -> None:
     assert (fault.kind, fault.code, fault.retry_after) == ("rate_limit", "429", 13.4)
 
 
+@pytest.mark.parametrize(
+    ("headers", "status", "kind"),
+    [
+        ({"x_ms_error_code": "content_filter"}, 400, "content_filter"),
+        ({"x_ms_error_code": "DeploymentNotFound"}, 404, "model_not_found"),
+        ({"x_amzn_errortype": "AccessDeniedException:http://internal.amazon.com/x"}, 400, "permission"),
+        ({"x_amzn_errortype": "ThrottlingException"}, 400, "rate_limit"),
+    ],
+)
+def test_a_code_in_a_header_counts(headers: dict[str, str], status: int, kind: str) -> None:
+    assert read("azure", status, {"message": "You cannot use this."}, **headers).kind == kind
+
+
 def test_a_401_is_about_the_key_whatever_it_says() -> None:
     fault = read("openai", 401, {"error": {"message": "This model's maximum context length is 4 tokens"}})
     assert fault.kind == "upstream_auth_failed"
