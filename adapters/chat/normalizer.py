@@ -20,6 +20,7 @@ from dragoman.adapters.paths import Path
 
 from .content import flatten_content, read_details, rename_reasoning
 from .reasoning import ReasoningBlocks
+from .reasoning_tags import TagSplitter, split_delta, split_message
 from .tool_call_assembler import ToolCallAssembler
 from .tool_calls import fill_arguments, move_calls, move_function_call, normalize_calls
 
@@ -42,6 +43,7 @@ class ChatNormalizer(ChoiceNormalizer):
     def __init__(self, rules: ReplyRules, ctx: Context, changes: ChangeRecorder) -> None:
         super().__init__(rules, ctx, changes)
         self._choices: dict[int, _Choice] = {}
+        self._tags = ctx.target.reasoning_tags
         self._has_finish_with_text = False
 
     def normalize_whole(self, body: JsonObject, choice: JsonObject, position: int) -> None:
@@ -53,6 +55,8 @@ class ChatNormalizer(ChoiceNormalizer):
         self._set_role(message, _Choice(self._ctx, self._changes), path)
         self._set_content(message, path)
         message.setdefault("content", None)
+        if self._tags and split_message(message, implied=self._tags == "implied"):
+            self._record_tags(path)
         message.setdefault("refusal", None)
         if "annotations" in message:
             self._drop_invalid_annotations(message, path)
@@ -75,6 +79,9 @@ class ChatNormalizer(ChoiceNormalizer):
             self._changes.record_conversion(_PIECE, "a choice without delta gets its message, or an empty one")
         same &= self._set_role(delta, state, _PIECE)
         same &= self._set_content(delta, _PIECE, state)
+        if self._tags and split_delta(delta, state.tags, is_last=bool(choice.get("finish_reason"))):
+            same = False
+            self._record_tags(_PIECE)
         if "message" in choice:
             same = False
             self._take_message(choice, delta, state)
@@ -92,7 +99,9 @@ class ChatNormalizer(ChoiceNormalizer):
 
     def is_only_text(self, choice: JsonObject) -> bool:
         """Whether the delta has only `content`, and no finish reason comes with it."""
-        return bool(choice["delta"].keys() == _TEXT_ONLY) and not choice.get("finish_reason")
+        if choice["delta"].keys() != _TEXT_ONLY or choice.get("finish_reason"):
+            return False
+        return not self._tags or self._choices[choice["index"]].tags.is_passing
 
     def split_endings(self, body: JsonObject) -> list[JsonObject]:
         """Move finish reasons that come with a text or call out of a chunk. Returns choices with empty deltas."""
@@ -142,6 +151,10 @@ class ChatNormalizer(ChoiceNormalizer):
             after = (*path, "reasoning_content")
             self._changes.record_conversion((*path, "reasoning"), "the hub's name for it", after=after)
         return same
+
+    def _record_tags(self, path: Path) -> None:
+        reason = "reasoning between tags has its own key"
+        self._changes.record_conversion((*path, "content"), reason, after=(*path, "reasoning_content"))
 
     # A whole message
 
@@ -225,9 +238,10 @@ def _holds_text(delta: JsonObject) -> bool:
 class _Choice:
     """The state of one choice of a stream."""
 
-    __slots__ = ("blocks", "calls", "has_role")
+    __slots__ = ("blocks", "calls", "has_role", "tags")
 
     def __init__(self, ctx: Context, changes: ChangeRecorder) -> None:
         self.has_role = False
         self.blocks = ReasoningBlocks()
+        self.tags = TagSplitter(implied=ctx.target.reasoning_tags == "implied")
         self.calls = ToolCallAssembler(ctx, changes)

@@ -263,7 +263,7 @@ class Provider(ConfigModel):
     environment's proxies are not used; write `${HTTPS_PROXY}` to name one."""
     tls: Tls = Tls()
     """Certificates for https addresses."""
-    reasoning_tags: bool | Literal["implied"] = False
+    reasoning_tags: Literal[False, True, "implied"] = False
     """Whether chat replies have the model's reasoning in the content, between tags such as `<think>` and `</think>`: it
     becomes `reasoning_content`. implied: the reply begins inside the reasoning, without the opening tag."""
     limits: Limits = Limits()

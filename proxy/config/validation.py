@@ -128,7 +128,8 @@ def _describe_contents(schema: Mapping[str, Any]) -> str:
 
 
 def _options(schema: Mapping[str, Any]) -> list[str]:
-    return [str(option) for option in schema.get("enum", [schema["const"]] if "const" in schema else [])]
+    found = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    return [str(option).lower() if isinstance(option, bool) else str(option) for option in found]
 
 
 def schema_at(path: Path) -> Mapping[str, Any]:
