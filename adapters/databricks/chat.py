@@ -30,6 +30,7 @@ from dragoman.adapters.fit import drop_or_reject
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
+from .cache_control import drop_cache_control
 from .endpoint import fill_stream_flag, make_invocation, remove_model
 from .faults import WORDS
 from .reasoning_block import REASONING_KEYS, make_reasoning_block
@@ -47,6 +48,7 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
     clamp_effort(body, load_validator("databricks/chat.request", ctx.profile), ctx)
     if "n" in body and ctx.target.kind != "provisioned-throughput" and "n" not in ctx.target.takes:
         drop_or_reject(body, ("n",), ctx, "only provisioned throughput endpoints accept it")
+    drop_cache_control(body, ctx)
     body["messages"] = _convert_messages(body["messages"], ctx)
     _write_tools(body, ctx)
 

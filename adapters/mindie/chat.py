@@ -19,6 +19,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import load_validator
 
 from .faults import WORDS
+from .text_length import check_length
 
 __all__ = ["CALLED"]
 
@@ -40,10 +41,12 @@ REPLY_RULES = ReplyRules("mindie", words=WORDS, finish={"stop_sequence": _read_s
 
 
 def _rewrite(body: JsonObject, ctx: Context) -> None:
+    rules = load_validator("mindie/chat.request", ctx.profile)
     drop_stream_options(body, ctx)
-    if "chat_template_kwargs" in load_validator("mindie/chat.request", ctx.profile).known:
+    if "chat_template_kwargs" in rules.known:
         _write_thinking(body, ctx)
     body["messages"] = join_text_parts(convert_refusals(rename_developer_role(body["messages"], ctx), ctx), ctx)
+    check_length(body["messages"], rules, "unsupported_parameter")
 
 
 def _write_thinking(body: JsonObject, ctx: Context) -> None:

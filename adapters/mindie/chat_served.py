@@ -7,7 +7,6 @@ no usage, and messages hold only a role and text.
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.messages import extract_text
 from dragoman.adapters.chat.reply_rewrites import (
     drop_nulls,
     move_refusal_to_content,
@@ -17,12 +16,12 @@ from dragoman.adapters.chat.reply_rewrites import (
 from dragoman.adapters.chat.requests import check_request
 from dragoman.adapters.chat.writer import RenderingStreamWriter
 from dragoman.adapters.dialect import Served
-from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
-from dragoman.adapters.validation import Validator, load_validator
+from dragoman.adapters.validation import load_validator
 from dragoman.schemas import inherit_rows
 
 from .faults import error_body, write_fault
+from .text_length import check_length
 
 __all__ = ["SERVED"]
 
@@ -43,22 +42,12 @@ _BEYOND_DOCUMENTED = ("tool_calls", "reasoning_content", "reasoning_signature", 
 def read_request(call: Call, ctx: Context) -> JsonObject:
     rules = load_validator("mindie/chat.request", ctx.profile)
     check_request(call.body, rules)
-    _check_length(call.body["messages"], rules)
+    check_length(call.body["messages"], rules)
     body = dict(call.body)
     if body.get("stream") and ctx.profile != "documented" and "stream_options" not in body:
         ctx.receipt.record_fill(("stream_options",), "streams of this dialect report usage")
         body["stream_options"] = {"include_usage": True}
     return body
-
-
-def _check_length(messages: list[JsonObject], rules: Validator) -> None:
-    most = rules.schema["properties"]["messages"].get("x-max-characters")
-    if most is None:
-        return
-    characters = sum(len(extract_text(message.get("content"))) for message in messages)
-    if characters > most:
-        text = f"messages must have at most {most} characters, got {characters}"
-        raise Fault("invalid_request", text, ("messages",), code="string_above_max_length")
 
 
 def write_reply(reply: JsonObject, ctx: Context) -> Reply:

@@ -1,0 +1,40 @@
+"""Marks of prompt caching. On Databricks only Claude models accept them.
+
+Source: Databricks, Prompt caching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.edits import Edits
+from dragoman.adapters.paths import Path
+
+__all__ = ["drop_cache_control"]
+
+_NAME = "cache_control"
+_HOLDERS = ("content", "tool_calls")
+
+
+def drop_cache_control(body: JsonObject, ctx: Context) -> None:
+    """Drop the marks from the messages and tools of a chat request to another model than Claude, in place."""
+    if "claude" in ctx.target.model.lower() or _NAME in ctx.target.takes:
+        return
+    places = [path for name in ("messages", "tools") for path in _find_marks(body.get(name), (name,))]
+    edits = Edits(body)
+    for path in places:
+        ctx.receipt.record_drop(path, "only Claude models accept it on Databricks")
+        edits.remove(path)
+
+
+def _find_marks(items: Any, path: Path) -> Iterator[Path]:
+    """Yield the paths of the marks in a list of messages, parts, calls or tools."""
+    for i, item in enumerate(items) if isinstance(items, list) else ():
+        if isinstance(item, dict):
+            if _NAME in item:
+                yield (*path, i, _NAME)
+            for holder in _HOLDERS:
+                if isinstance(item.get(holder), list):
+                    yield from _find_marks(item[holder], (*path, i, holder))
