@@ -45,7 +45,7 @@ class AddressForm:
 
     `title` is its name for people. `auth` is its default way to present a key. `settings` maps the keys that it
     requires in the provider's configuration to a hint for a user who left one out. `paths` maps protocols to the
-    patterns of paths that its clients use.
+    patterns of paths that its clients use. `own` matches the end of a base address that only this form can have.
     """
 
     title: str
@@ -53,6 +53,7 @@ class AddressForm:
     auth: str
     settings: Mapping[str, str] = field(default_factory=dict)
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    own: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from dragoman.adapters.dialect import Dialect, prefix
+from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.providers import BaseAddress, EnvironmentProvider, Vendor
 
 from . import chat, chat_served, completions, embeddings, responses
+from .addresses import FORMS, PATHS
 from .endpoints import INFORMATION
 from .invocations import choose_protocol
 
@@ -28,17 +29,13 @@ DIALECT = Dialect(
         "completions": completions.CALLED,
         "embeddings": embeddings.CALLED,
     },
-    paths={
-        "chat": prefix("databricks", "/serving-endpoints/chat/completions", "/serving-endpoints/{name}/invocations"),
-        "responses": prefix("databricks", "/serving-endpoints/responses"),
-        "completions": prefix("databricks", "/serving-endpoints/completions"),
-        "embeddings": prefix("databricks", "/serving-endpoints/embeddings"),
-    },
+    paths=PATHS,
     choose_protocol=choose_protocol,
     information=INFORMATION,
     forwarded=("served-model-name",),
     base_address=BaseAddress("/serving-endpoints/<model>/invocations", re.compile(r"/serving-endpoints(/.*)?$")),
-    settings=frozenset({"kind"}),
+    address_forms=FORMS,
+    settings=frozenset({"kind", "address"}),
     environment=(
         EnvironmentProvider(
             "databricks",

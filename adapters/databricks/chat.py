@@ -55,7 +55,7 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
 
 def _make_call(body: JsonObject, ctx: Context) -> Call:
     fill_stream_flag(body, ctx)
-    return make_invocation(body, ctx)
+    return make_invocation(body, ctx, "/chat/completions")
 
 
 def _convert_messages(messages: list[JsonObject], ctx: Context) -> list[JsonObject]:

@@ -57,7 +57,7 @@ def _make_call(body: JsonObject, ctx: Context) -> Call:
         )
         body["stream"] = False
     fill_stream_flag(body, ctx)
-    return make_invocation(body, ctx)
+    return make_invocation(body, ctx, "/completions")
 
 
 def _drop_if_unsupported(body: JsonObject, name: str, ctx: Context, supported: bool, why: str) -> None:

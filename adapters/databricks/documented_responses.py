@@ -17,6 +17,7 @@ from dragoman.adapters.fit import HUB_RESPONSES, fit
 from dragoman.adapters.responses.foreign_reasoning import drop_foreign_reasoning
 from dragoman.adapters.validation import load_validator
 
+from .addresses import names_model_in_body, responses_path
 from .encrypted_reasoning import move_reasoning_out_of_input
 from .endpoint import invocations_path
 from .faults import WORDS
@@ -51,7 +52,8 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
         ctx.receipt.record_fill(("stream_options",), "so that the stream reports usage")
         body["stream_options"] = {"include_usage": True}
     fit(body, rules, ctx, "drop", HUB_RESPONSES)
-    return Call("POST", invocations_path(ctx.target.model), body)
+    by_body = names_model_in_body(ctx.target)
+    return Call("POST", responses_path(ctx.target) if by_body else invocations_path(ctx.target.model), body)
 
 
 def _move_instructions(body: JsonObject, ctx: Context) -> None:

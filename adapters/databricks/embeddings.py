@@ -33,9 +33,13 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
     drop_encoding_format(body, ctx)
 
 
+def _make_call(body: JsonObject, ctx: Context) -> Call:
+    return make_invocation(body, ctx, "/embeddings")
+
+
 def write_reply(reply: JsonObject, ctx: Context) -> Reply:
     return Reply(200, reply if reply.get("id") else {"id": ctx.new_id("emb"), **reply})
 
 
 SERVED = Served(read_request, write_reply, refuse_stream, write_fault)
-CALLED = embeddings_called(REPLY_RULES, rewrite=_rewrite, extras="drop", names_model=False, make_call=make_invocation)
+CALLED = embeddings_called(REPLY_RULES, rewrite=_rewrite, extras="drop", names_model=False, make_call=_make_call)

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from dragoman.adapters.call import Call, Context, JsonObject
 
+from .addresses import names_model_in_body, unified_path
 from .invocations import parse_endpoint_name
 
 __all__ = [
@@ -26,14 +27,17 @@ def invocations_path(name: str) -> str:
 
 
 def remove_model(body: JsonObject, ctx: Context) -> None:
-    """Remove the model from a request to a provider, because the address names it."""
+    """Remove the client's name of the model from a request to a provider: the target has its own."""
     if "model" in body:
         del body["model"]
-        ctx.receipt.record_move(("model",), (), "the address names the endpoint")
+        if not names_model_in_body(ctx.target):
+            ctx.receipt.record_move(("model",), (), "the address names the endpoint")
 
 
-def make_invocation(body: JsonObject, ctx: Context) -> Call:
-    """Return the call of the target's endpoint with a body that has no model."""
+def make_invocation(body: JsonObject, ctx: Context, path: str) -> Call:
+    """Return the call of the target's endpoint; `path` is that of the protocol where the address names no model."""
+    if names_model_in_body(ctx.target):
+        return Call("POST", unified_path(path), {"model": ctx.target.model, **body})
     return Call("POST", invocations_path(ctx.target.model), body)
 
 

@@ -23,6 +23,7 @@ from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.validation import load_validator
 
 from . import documented_responses, documented_responses_served
+from .addresses import responses_path
 from .endpoint import set_model_from_path
 from .faults import WORDS, error_event, write_fault
 
@@ -63,7 +64,7 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     if isinstance(body.get("input"), list):
         body["input"] = [_drop_long_id(item, ("input", i), ctx) for i, item in enumerate(body["input"])]
     fit(body, load_validator("databricks/responses.request", ctx.profile), ctx, "drop", HUB_RESPONSES)
-    return Call("POST", "/serving-endpoints/responses", body)
+    return Call("POST", responses_path(ctx.target), body)
 
 
 def _drop_long_id(item: JsonObject, path: Path, ctx: Context) -> JsonObject:

@@ -252,8 +252,8 @@ class Provider(ConfigModel):
     """The kind of the endpoints; {owners of kind} only."""
     address: AddressName | None = None
     """An alternative form of addresses. azure-openai: `base_url` is a resource of Azure OpenAI,
-    `https://NAME.openai.azure.com`, models are its deployments, and every call has `api_version`;
-    {owners of address} only."""
+    `https://NAME.openai.azure.com`, models are its deployments, and every call has `api_version`. ai-gateway:
+    `base_url` is a Databricks workspace, and calls go to its AI Gateway. {owners of address} only."""
     api_version: Version | None = None
     """The API version to ask for; {owners of api_version} only. The dialect has a default, the address needs one."""
     headers: dict[HeaderName, HeaderValue] = {}

@@ -36,7 +36,7 @@ def check_providers(document: Document, insecure: bool) -> None:
             _check_base_url(document, name, dialect)
         called = LITELLM if document.text("providers", name, "engine") == "litellm" else dialect
         if called is not None:
-            _check_protocols(document, name, called)
+            _check_protocols(document, name, called, _address_form(document, name, called))
         _check_credentials(document, name)
         _check_plain_http(document, name, insecure)
         if document.mapping("providers", name, "tls").keys() & {"cert", "key"} == {"key"}:
@@ -54,9 +54,10 @@ def _check_dialect(document: Document, name: str, dialect: Dialect) -> None:
         if document.text("providers", name, key) and key not in own:
             message = f"{key} is for {describe_owners(key)} only; this provider's is {dialect.name}"
             document.add_problem(("providers", name, key), "wrong-dialect", message, hint="remove it", at_key=True)
-    for key, known in (("profile", dialect.profiles), ("auth", tuple(dialect.auth))):
+    forms = tuple(dialect.address_forms)
+    for key, known in (("profile", dialect.profiles), ("auth", tuple(dialect.auth)), ("address", forms)):
         chosen = document.text("providers", name, key)
-        if chosen and chosen not in known:
+        if chosen and known and chosen not in known:
             node = document.find(("providers", name, key))
             message = f"the dialect {dialect.name} has no {key} {node.source_text if node else chosen}"
             hint = did_you_mean(chosen, known)
@@ -108,12 +109,13 @@ def _check_client_secret(document: Document, name: str) -> None:
         document.add_problem((*path, found[1]), "two-credentials", message, hint="remove one of them", at_key=True)
 
 
-def _check_protocols(document: Document, name: str, dialect: Dialect) -> None:
+def _check_protocols(document: Document, name: str, dialect: Dialect, form: AddressForm | None) -> None:
     node = document.find(("providers", name, "protocols"))
-    known = tuple(dialect.called)
+    known = tuple(protocol for protocol in dialect.called if form is None or protocol in form.paths)
     for i, item in enumerate(node.value if node is not None and isinstance(node.value, list) else ()):
         if isinstance(item.value, str) and item.value not in known:
             what = f"the engine {dialect.name}" if dialect is LITELLM else f"the dialect {dialect.name}"
+            what = what if form is None else f"the address {document.text('providers', name, 'address')}"
             message = f"{what} does not call providers with {item.source_text}"
             path = ("providers", name, "protocols", i)
             document.add_problem(path, "unknown-protocol", message, expected=_one_of(known))
@@ -125,6 +127,8 @@ def _check_base_url(document: Document, name: str, dialect: Dialect) -> None:
     base = form.base_address if form else None if address else dialect.base_address
     if url is None or base is None:
         return
+    if form is None and _report_other_form(document, path, dialect, url):
+        return
     if (shorter := base.shorten(url)) is not None:
         owner = f"the address {address}" if form else f"the dialect {dialect.name}"
         message = f"the address already ends with a part of what {owner} appends: {base.appended}"
@@ -135,6 +139,17 @@ def _check_base_url(document: Document, name: str, dialect: Dialect) -> None:
         message = f"{base.appended} is appended to this address; most servers need {base.version} before it"
         hint = _suggest_address(document, path, f"{url.rstrip('/')}{base.version}")
         document.add_problem(path, "no-version", message, hint=hint, severity="warning")
+
+
+def _report_other_form(document: Document, path: tuple[str, ...], dialect: Dialect, url: str) -> bool:
+    """Report an address that only another form of address of the dialect can have. Return whether it is one."""
+    for name, form in dialect.address_forms.items():
+        if form.own is not None and (shorter := form.own.sub("", url.rstrip("/"))) != url.rstrip("/"):
+            suggested = _suggest_address(document, path, shorter)
+            message = f"this is an address of {form.title}"
+            document.add_problem(path, "bad-url", message, hint=f"{suggested or 'shorten it'}, and address: {name}")
+            return True
+    return False
 
 
 def _suggest_address(document: Document, path: tuple[str, ...], url: str) -> str:

@@ -58,7 +58,7 @@ class Gateway:
 
     async def handle(self, request: BaseRequest) -> StreamResponse:
         request_id = choose_request_id(request.headers)
-        path = get_path(request)
+        path = get_path(request).removesuffix("/")
         try:
             check_host(request.headers)
             if (route := self._routes.match(path)) is not None:

@@ -216,7 +216,7 @@ async def test_unknown_and_forbidden_are_the_same(house: House, path: str) -> No
     assert b"sk-some" not in answers[0][2]
 
 
-@pytest.mark.parametrize("name", ["team-*", "wide-*", "*", "", "a/../b", "%2e%2e", "a%00b", "x" * 300, "..%2Fadmin"])
+@pytest.mark.parametrize("name", ["team-*", "wide-*", "*", "a/../b", "%2e%2e", "a%00b", "x" * 300, "..%2Fadmin"])
 async def test_names_that_no_model_can_have(house: House, name: str) -> None:
     status, _, raw = await ask(house, f"/v1/models/{name}")
     assert status == 404, raw

@@ -78,7 +78,7 @@ def _called(dialect: Dialect) -> Iterator[str]:
     for protocol in dialect.called:
         address = _address(dialect, protocol)
         yield f"- Address that dragoman calls ({protocol}), appended to the provider's base address: {address}."
-        for form in dialect.address_forms:
+        for form in [name for name, form in dialect.address_forms.items() if protocol in form.paths]:
             yield f"- With `address: {form}` ({protocol}): {_address(dialect, protocol, form)}."
     for what, information in dialect.information.items():
         addresses = ", ".join(f"`GET {path}`" for path in information.paths)

@@ -31,7 +31,7 @@ def ask(body: JsonObject, *path: str | int) -> Question:
         ("databricks", {"seed": 5}, "refused (lost)"),
         ("databricks", {"top_p": 0}, "refused (nearest value)"),
         ("databricks", {"user": "me"}, "lost"),
-        ("databricks", {"reasoning_effort": "max"}, "nearest value"),
+        ("databricks", {"reasoning_effort": "max"}, "carried"),
         ("azure", {"stop": "END"}, "converted"),
         ("azure", {"parallel_tool_calls": True}, "not needed"),
         ("mindie", {"reasoning_effort": "high"}, "converted, less exact"),
