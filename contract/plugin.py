@@ -1,8 +1,8 @@
-"""The pytest plugin. It does nothing unless `--dragoman-base-url` is given or one of its fixtures is used.
+"""The pytest plugin. It does nothing unless `--dragoman-url` is given or one of its fixtures is used.
 
-With `pytest --dragoman-base-url URL --dragoman-model NAME` every case of the dialect becomes a test: a broken MUST
-fails it, an inconclusive case is skipped. Two fixtures serve the tests of other projects: `dragoman_fake` starts fake
-providers, `dragoman_proxy` starts dragoman with a configuration.
+With `pytest --dragoman-url URL --dragoman-model NAME` every case of the dialect becomes a test: a broken MUST fails it,
+an inconclusive case is skipped. All of these tests are one run (`plugin_run.py`). Two fixtures serve the tests of other
+projects: `dragoman_fake` starts fake providers, `dragoman_proxy` starts dragoman with a configuration.
 """
 
 from __future__ import annotations
@@ -15,14 +15,20 @@ import pytest
 
 if TYPE_CHECKING:
     from .model import Case
+    from .plugin_run import ContractRun
     from .servers import FakeServers, ProxyServers
     from .target import Target
     from .verdicts import CaseResult
 
-__all__ = ["dragoman_fake", "dragoman_proxy", "pytest_addoption", "pytest_collection_modifyitems"]
+__all__ = [
+    "dragoman_fake",
+    "dragoman_proxy",
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+    "pytest_sessionfinish",
+]
 
 _OPTIONS = {
-    "base-url": "Run the contract cases against the endpoint at this address.",
     "model": "The model to request.",
     "dialect": "The dialect that the endpoint should speak; default openai.",
     "profile": "Validate against this profile of the dialect's schemas.",
@@ -30,33 +36,53 @@ _OPTIONS = {
     "level": "The lowest level to run: MUST (default), SHOULD or MAY.",
     "expect": "A file of known gaps, `case id: reason`: these cases are expected to fail.",
 }
+_NUMBERS = {
+    "delay": (0.0, "The least time between two requests, in seconds; default 0."),
+    "timeout": (60.0, "The timeout of one reply, in seconds; default 60."),
+    "max-wait": (60.0, "How many seconds one request waits for a server that is busy (429); default 60."),
+}
 _LISTS = {
     "only": "Run only cases whose id matches, as chat/stream/*. Repeatable.",
+    "exclude": "Leave out cases whose id matches, as chat/body/*. Repeatable.",
     "without": "A capability that the model lacks. Repeatable.",
 }
+_RUN = pytest.StashKey["ContractRun"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("dragoman", "contract cases for LLM endpoints")
+    about = "Run the contract cases against the endpoint at this address, its base URL."
+    group.addoption("--dragoman-url", "--dragoman-base-url", dest="dragoman_url", help=about)
     for name, about in _OPTIONS.items():
         group.addoption(f"--dragoman-{name}", help=about)
     for name, about in _LISTS.items():
         group.addoption(f"--dragoman-{name}", action="append", default=[], help=about)
+    for name, (default, about) in _NUMBERS.items():
+        group.addoption(f"--dragoman-{name}", type=float, default=default, help=about)
 
 
+@pytest.hookimpl(tryfirst=True)  # before the selection by -k and -m
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    if _option(config, "base-url"):
+    if _option(config, "url"):
         items.extend(_collect_cases(session, config))
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    run = session.config.stash.get(_RUN, None)
+    if run is not None:
+        run.close()
+
+
 def _option(config: pytest.Config, name: str) -> Any:
-    return config.getoption(f"--dragoman-{name}")
+    return config.getoption(f"dragoman_{name.replace('-', '_')}")
 
 
 def _collect_cases(session: pytest.Session, config: pytest.Config) -> Iterator[pytest.Item]:
     from .case_files import load_cases
     from .known_gaps import InvalidGapsError, find_gap_reason, read_known_gaps
     from .model import LEVELS
+    from .plugin_run import ContractRun
+    from .runner import sort_cases
     from .session import select_cases
 
     target = _build_target(config)
@@ -69,12 +95,14 @@ def _collect_cases(session: pytest.Session, config: pytest.Config) -> Iterator[p
     level = next((one for one in LEVELS if one == named), None)
     if level is None:
         raise pytest.UsageError(f"--dragoman-level is MUST, SHOULD or MAY, not {named}")
-    for case in select_cases(load_cases(), _option(config, "only"), level):
-        if case.dialect == target.dialect and not case.upstreams:
-            item = ContractItem.from_parent(session, name=f"contract::{case.id}", case=case, target=target)
-            if (reason := find_gap_reason(case.id, gaps)) is not None:
-                item.add_marker(pytest.mark.xfail(reason=reason, strict=False))
-            yield item
+    known = [case for case in load_cases() if case.dialect == target.dialect and not case.upstreams]
+    run = ContractRun(target, known, **{name.replace("-", "_"): _option(config, name) for name in _NUMBERS})
+    config.stash[_RUN] = run
+    for case in sort_cases(select_cases(known, _option(config, "only"), level, _option(config, "exclude"))):
+        item = ContractItem.from_parent(session, name=f"contract::{case.id}", case=case, run=run)
+        if (reason := find_gap_reason(case.id, gaps)) is not None:
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=False))
+        yield item
 
 
 def _build_target(config: pytest.Config) -> Target:
@@ -86,9 +114,9 @@ def _build_target(config: pytest.Config) -> Target:
         raise pytest.UsageError(f"--dragoman-dialect is one of {', '.join(DIALECTS)}, not {dialect}")
     model = _option(config, "model")
     if not model:
-        raise pytest.UsageError("--dragoman-base-url needs --dragoman-model too")
+        raise pytest.UsageError("--dragoman-url needs --dragoman-model too")
     return Target(
-        _option(config, "base-url"),
+        _option(config, "url"),
         dialect,
         model,
         key=os.environ.get(_option(config, "api-key-env") or "DRAGOMAN_CONTRACT_KEY"),
@@ -104,30 +132,18 @@ class BrokenRuleError(AssertionError):
 class ContractItem(pytest.Item):
     """One case as a test."""
 
-    def __init__(self, *, case: Case, target: Target, **rest: Any) -> None:
+    def __init__(self, *, case: Case, run: ContractRun, **rest: Any) -> None:
         super().__init__(**rest)
-        self._case, self._target = case, target
+        self._case, self._run = case, run
 
     def runtest(self) -> None:
-        import asyncio
-
-        result = asyncio.run(self._run_case())
+        result = self._run.run_case(self._case)
         if result.verdict in ("skip", "inconclusive"):
             pytest.skip(f"{result.verdict}: {result.reason}")
         if result.verdict == "warn":
             self.add_report_section("call", "contract", f"warning: {result.reason}")
         if result.verdict in ("fail", "error"):
-            raise BrokenRuleError(_describe_failure(result, self._target))
-
-    async def _run_case(self) -> CaseResult:
-        from .runner import CaseRunner
-        from .transport import HttpTransport
-
-        transport = HttpTransport()
-        try:
-            return await CaseRunner(self._target, transport).run_case(self._case)
-        finally:
-            await transport.close()
+            raise BrokenRuleError(_describe_failure(result, self._run.target))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         return (

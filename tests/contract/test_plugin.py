@@ -94,3 +94,85 @@ def test_fixtures_serve_the_tests_of_users(tmp_path: Path) -> None:
     (tmp_path / "test_application.py").write_text(USER_TEST, "utf-8")
     result = run_pytest(tmp_path)
     assert (result.returncode, "1 passed" in result.stdout) == (0, True), result.stdout
+
+
+FOREIGN_CONFIGURATION = """
+[pytest]
+addopts = --strict-markers --strict-config
+xfail_strict = true
+filterwarnings = error
+"""
+FOREIGN_TEST = """
+def test_own():
+    pass
+"""
+LIST_MODULES = """
+import sys
+import pytest
+status = pytest.main(sys.argv[1:])
+print("modules:", *sys.modules)
+sys.exit(status)
+"""
+
+
+def run_foreign_project(folder: Path, *options: str) -> tuple[int, str, set[str]]:
+    """Run pytest in a project that knows nothing of dragoman: the plugin is loaded by its entry point."""
+    (folder / "pytest.ini").write_text(FOREIGN_CONFIGURATION, "utf-8")
+    (folder / "test_own.py").write_text(FOREIGN_TEST, "utf-8")
+    command = [
+        sys.executable,
+        "-c",
+        LIST_MODULES,
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:asyncio",
+        *options,
+    ]
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PYTHONPATH"))}
+    env["DRAGOMAN_CONTRACT_KEY"] = "k"
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, env=env, check=False)
+    output, _, modules = run.stdout.partition("modules:")
+    return run.returncode, output + run.stderr, set(modules.split())
+
+
+def test_foreign_project_runs_the_cases(tmp_path: Path, start_fake: FakeServers) -> None:
+    fake = start_fake("openai", api_key="k")
+    words = ("--dragoman-url", fake.base_url, "--dragoman-model", "m")
+    only = ("--dragoman-only", "chat/text/p*", "--dragoman-only", "chat/body/*", "--dragoman-exclude", "chat/body/n*")
+    status, output, modules = run_foreign_project(tmp_path, *words, *only)
+    assert (status, "failed" in output) == (0, False), output
+    assert "passed" in output
+    assert not modules & {"dragoman.proxy", "dragoman.local_engine", "dragoman.contract.fakes", "aiohttp.web"}
+    status, output, _ = run_foreign_project(tmp_path, *words, *only, "-k", "own or plain")
+    assert (status, "2 passed" in output) == (0, True), output
+
+
+def test_foreign_project_without_the_options_loads_none_of_the_suite(tmp_path: Path) -> None:
+    status, output, modules = run_foreign_project(tmp_path)
+    assert (status, "1 passed" in output) == (0, True), output
+    assert {module for module in modules if module.startswith("dragoman")} == {
+        "dragoman",
+        "dragoman.contract",
+        "dragoman.contract.plugin",
+    }
+
+
+def test_protocol_that_is_not_served_is_skipped(tmp_path: Path, start_fake: FakeServers) -> None:
+    """The probe runs first, even if it was not selected."""
+    fake = start_fake("openai", behaviour="status-404")
+    words = ("--dragoman-url", fake.base_url, "--dragoman-model", "m", "--dragoman-only", "responses/stream/*")
+    run = run_pytest(tmp_path, *words)
+    assert (run.returncode, "skipped" in run.stdout, "failed" in run.stdout) == (0, True, False), run.stdout
+    assert len(fake.requests) == 1
+
+
+def test_known_gap_that_passes_does_not_fail(tmp_path: Path, start_fake: FakeServers) -> None:
+    fake = start_fake("openai", api_key="k")
+    (tmp_path / "gaps.yaml").write_text("chat/text/plain: it has nothing to say\n", "utf-8")
+    words = ("--dragoman-url", fake.base_url, "--dragoman-model", "m", "--dragoman-only", "chat/text/plain")
+    run = run_pytest(tmp_path, *words, "--dragoman-expect", "gaps.yaml")
+    assert (run.returncode, "1 xpassed" in run.stdout) == (0, True), run.stdout
