@@ -7,6 +7,7 @@ from dragoman.adapters.common.parameters import copy_request
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.dialect import Called, Served
 from dragoman.adapters.fit import HUB_RESPONSES, fit
+from dragoman.adapters.responses.call_ids import shorten_call_ids
 from dragoman.adapters.responses.foreign_reasoning import drop_foreign_reasoning
 from dragoman.adapters.responses.reply import read_response
 from dragoman.adapters.responses.requests import check_request
@@ -31,6 +32,7 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     body = copy_request(request, ctx, HUB_RESPONSES)
     body["model"] = ctx.target.model
     drop_foreign_reasoning(body, ctx, "openai")
+    shorten_call_ids(body, ctx)
     fit(body, load_validator("openai/responses.request", ctx.profile), ctx, "keep-extensions", HUB_RESPONSES)
     return Call("POST", "/responses", body)
 

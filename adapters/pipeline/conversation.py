@@ -22,6 +22,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
 from dragoman.adapters.responses.history import (
     check_results,
+    find_repeated_items,
     has_encrypted_content,
     is_cut_off,
     list_items,
@@ -61,6 +62,7 @@ class Conversation:
         self._previous_id: str | None = request.get("previous_response_id")
         self._before: list[StoredResponse] = []
         self._referred: dict[str, tuple[JsonObject, StoredResponse]] = {}
+        self._repeated: frozenset[int] = frozenset()  # positions of items that the conversation has already
         self._provider = ""
         self._relies_on_provider = False
         self._has_forgotten = False
@@ -88,6 +90,7 @@ class Conversation:
             text = f"the previous response {self._previous_id[:80]!r}, or one before it, is unknown, deleted or too old"
             raise Fault("not_found", f"{text}; {INSTEAD}", PREVIOUS, code=_NOT_FOUND)
         self._before = [*chain]
+        self._repeated = find_repeated_items(self._before, self._new_items(None))
         check_results(self._before, self._new_items(None))
 
     def continue_for(self, ctx: Context, provider: str, may_keep: bool) -> Context:
@@ -159,7 +162,7 @@ class Conversation:
             found.append(
                 (i, item if referred is None else to_input_item(referred[0], referred[1].provider == provider))
             )
-        return [(i, item) for i, item in found if item is not None]
+        return [(i, item) for i, item in found if item is not None and i not in self._repeated]
 
     def _build_input(self, earlier: list[StoredResponse], provider: str, ctx: Context) -> list[JsonObject]:
         """What came before, then what is new. The receipt learns where each item is now."""
@@ -170,6 +173,8 @@ class Conversation:
         for item, record in self._referred.values():
             _record_omissions(record, [item], [item], provider, ("input",), ctx)
         new, first = self._new_items(provider), len(before)
+        for i in sorted(self._repeated):
+            ctx.receipt.record_drop(("input", i), "the conversation has this item already", "form")
         if self._referred:
             ctx.receipt.record_conversion(("input",), "references to items are replaced by the items")
         if before:

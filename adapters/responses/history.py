@@ -11,6 +11,7 @@ from .stored import StoredResponse
 
 __all__ = [
     "check_results",
+    "find_repeated_items",
     "has_encrypted_content",
     "is_cut_off",
     "list_items",
@@ -85,6 +86,31 @@ def is_cut_off(item: JsonObject) -> bool:
 def has_encrypted_content(item: JsonObject) -> bool:
     """Whether the item has content that only its provider can read."""
     return bool(item.get("encrypted_content"))
+
+
+def find_repeated_items(before: list[StoredResponse], new: list[tuple[int, JsonObject]]) -> frozenset[int]:
+    """The positions of new items that only repeat what the continued responses were given. Some agents resend it all.
+
+    A result repeats if its call has the same result already. Other items repeat only together: if the new input begins
+    with the whole earlier input, and further results follow it. `new` are the new items with their positions.
+    """
+    earlier = [item for record in before for item in record.input]
+    answers = {item.get("call_id"): item.get("output") for item in earlier if item.get("type") in _RESULTS}
+    count, repeated = len(earlier), set[int]()
+    if count < len(new) and new[count][1].get("type") in _RESULTS:
+        resent = [_without_ids(item) for _, item in new[:count]]
+        if resent == [_without_ids(item) for item in earlier]:
+            repeated |= {position for position, _ in new[:count]}
+    for position, item in new:
+        call_id = item.get("call_id")
+        if item.get("type") in _RESULTS and call_id in answers and answers[call_id] == item.get("output"):
+            repeated.add(position)
+    return frozenset(repeated)
+
+
+def _without_ids(item: JsonObject) -> JsonObject:
+    made = {key: value for key, value in item.items() if key not in ("id", "status")}
+    return {"type": "message", **made} if "role" in made else made
 
 
 def check_results(before: list[StoredResponse], new: list[tuple[int, JsonObject]]) -> None:

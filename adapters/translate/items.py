@@ -45,13 +45,14 @@ def to_items(messages: list[JsonObject], ctx: Context) -> tuple[str | None, list
     instructions: str | None = None
     items: list[JsonObject] = []
     places: Places = [(("messages",), ("input",))]
+    free = _list_free_text_calls(messages)
     for i, message in enumerate(_add_call_ids(messages, ctx)):
         path: Path = ("messages", i)
         record_unused_keys(message, _USED.get(str(message.get("role")), _SAID), path, ctx, _PROTOCOL)
         if i == 0 and message.get("role") in _INSTRUCTING:
             instructions = _read_instructions(message.get("content"), (*path, "content"), ctx)
             continue
-        for item, inner in _convert_message(message, path, ctx):
+        for item, inner in _convert_message(message, path, free, ctx):
             places += nest_places([*inner, ((), ())], path, ("input", len(items)))
             items.append(item)
     ctx.receipt.record_conversion(("messages",), "messages become items", after=("input",))
@@ -98,7 +99,13 @@ def _read_instructions(content: Any, path: Path, ctx: Context) -> str:
     return extract_text(content)
 
 
-def _convert_message(message: JsonObject, path: Path, ctx: Context) -> list[_Placed]:
+def _list_free_text_calls(messages: list[JsonObject]) -> frozenset[Any]:
+    """The ids of the calls of custom tools, whose results are items of their own type."""
+    calls = (call for message in messages for call in message.get("tool_calls") or ())
+    return frozenset(call["id"] for call in calls if call.get("type") == "custom")
+
+
+def _convert_message(message: JsonObject, path: Path, free: frozenset[Any], ctx: Context) -> list[_Placed]:
     """Convert a message to items, each with pairs of a path in the message and its path in the item."""
     role, content = message.get("role"), message.get("content")
     if role == "assistant":
@@ -109,7 +116,8 @@ def _convert_message(message: JsonObject, path: Path, ctx: Context) -> list[_Pla
         parts = to_responses_parts(content, (*path, "content"), ctx)
         places += nest_places(list_part_places(content), ("content",), (name,))
     if role == "tool":
-        item = {"type": "function_call_output", "call_id": message.get("tool_call_id"), "output": parts}
+        kind = "custom_tool_call_output" if message.get("tool_call_id") in free else "function_call_output"
+        item = {"type": kind, "call_id": message.get("tool_call_id"), "output": parts}
         return [(item, [*places, (("tool_call_id",), ("call_id",))])]
     return [({"type": "message", "role": role, "content": parts}, places)]
 

@@ -146,7 +146,7 @@ def to_responses_tools(tools: list[JsonObject], ctx: Context) -> list[JsonObject
     made = [_to_responses_tool(tool, ("tools", i), ctx) for i, tool in enumerate(tools)]
     for i, tool in enumerate(tools):
         kind = tool["type"]
-        inner: Places = [((key,), (key,)) for key in tool[kind]]
+        inner: Places = [(("format", "grammar"), ("format",)), *(((key,), (key,)) for key in tool[kind])]
         ctx.receipt.map_paths(nest_places(inner, ("tools", i, kind), ("tools", i)))
     return made
 
@@ -265,13 +265,22 @@ def _to_free_text_function(tool: JsonObject, name: str, path: Path, ctx: Context
 def _to_responses_tool(tool: JsonObject, path: Path, ctx: Context) -> JsonObject:
     record_unused_keys(tool, ("type", tool["type"]), path, ctx, "Responses")
     if tool.get("type") == "custom":
-        return {"type": "custom", **tool["custom"]}
+        return {"type": "custom", **tool["custom"], **_flatten_format(tool["custom"], path, ctx)}
     function = tool["function"]
     record_unused_keys(function, _FUNCTION_KEYS, (*path, "function"), ctx, "Responses")
     made = {"type": "function", "name": function["name"], "parameters": function.get("parameters")}
     if function.get("description") is not None:
         made["description"] = function["description"]
     return {**made, "strict": bool(function.get("strict"))}
+
+
+def _flatten_format(tool: JsonObject, path: Path, ctx: Context) -> JsonObject:
+    """The format of a custom tool, if it has one: chat nests the grammar, Responses does not."""
+    form = tool.get("format")
+    if not (isinstance(form, dict) and isinstance(form.get("grammar"), dict)):
+        return {}
+    record_unused_keys(form, ("type", "grammar"), (*path, "custom", "format"), ctx, "Responses")
+    return {"format": {"type": "grammar", **form["grammar"]}}
 
 
 def _drop_hosted(hosted: list[tuple[Path, Any]], made: list[JsonObject], choice: Any, ctx: Context) -> None:

@@ -84,3 +84,41 @@ def test_items_lose_their_ids_but_for_calls_of_the_providers_own_tools(ask: Ask)
     first, _ = ask({"input": "one"}, [SEARCH, MESSAGE], "p")
     _, ctx = ask({"input": "two", "previous_response_id": first}, [], "p")
     assert [item.get("id") for item in ctx.request["input"]] == [None, "ws_1", None, None]
+
+
+USER = {"role": "user", "content": "one"}
+SECOND_CALL = {**CALL, "id": "f2", "call_id": "c2"}
+
+
+def result(call_id: str, output: str = "sunny") -> JsonObject:
+    return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+
+def kinds(ctx: Context) -> list[str]:
+    return [item.get("type", "message") for item in ctx.request["input"]]
+
+
+def test_an_agent_that_sends_everything_again(ask: Ask) -> None:
+    """semantic-kernel sends the user's message and every result again, with the id of the previous response."""
+    first, _ = ask({"input": [USER]}, [CALL], "p")
+    second, ctx = ask({"input": [USER, result("c1")], "previous_response_id": first}, [SECOND_CALL], "q")
+    assert kinds(ctx) == ["message", "function_call", "function_call_output"]
+    assert [change.public()["before"] for change in ctx.receipt.changes if change.action == "dropped"] == ["input[0]"]
+    again = {"input": [USER, result("c1"), result("c2")], "previous_response_id": second}
+    third, ctx = ask(again, [MESSAGE], "p")
+    calls = ["function_call", "function_call_output"]
+    assert kinds(ctx) == ["message", *calls, *calls]
+    assert ctx.receipt.unmap(("input", 4, "output")) == ("input", 2, "output")
+    assert ctx.receipt.losses == []
+    _, ctx = ask({"input": [result("c1"), result("c2"), USER], "previous_response_id": third}, [MESSAGE], "p")
+    assert kinds(ctx) == ["message", *calls, *calls, "message", "message"]
+
+
+def test_a_second_result_that_differs_and_a_message_said_twice_stay(ask: Ask) -> None:
+    first, _ = ask({"input": [USER]}, [CALL], "p")
+    second, _ = ask({"input": [result("c1")], "previous_response_id": first}, [MESSAGE], "p")
+    again = {"input": [USER, result("c1", "rainy")], "previous_response_id": second}
+    _, ctx = ask(again, [MESSAGE], "p")
+    assert kinds(ctx)[-2:] == ["message", "function_call_output"]
+    _, ctx = ask({"input": [USER], "previous_response_id": second}, [MESSAGE], "p")
+    assert kinds(ctx)[-1] == "message" and len(kinds(ctx)) == 5

@@ -472,3 +472,39 @@ def test_of_several_seals_none_is_put_to_a_text_that_it_does_not_belong_to() -> 
     made, ctx = to_chat(input=[ASK, empty, second, said])
     assert made["messages"][1] == {**said, "reasoning_details": [{**details[1], "index": 0}]}
     assert lost(ctx) == []
+
+
+GRAMMAR = {"syntax": "lark", "definition": 'start: "a"'}
+
+
+def test_a_custom_tool_of_chat_its_calls_and_its_results_become_items_of_their_own() -> None:
+    call = {"id": "c1", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}}
+    other = {"id": "c2", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    made, ctx = to_responses(
+        messages=[
+            ASK,
+            {"role": "assistant", "content": None, "tool_calls": [call, other]},
+            {"role": "tool", "tool_call_id": "c1", "content": "done"},
+            {"role": "tool", "tool_call_id": "c2", "content": "done"},
+        ],
+        tools=[{"type": "custom", "custom": {"name": "patch", "format": {"type": "grammar", "grammar": GRAMMAR}}}],
+        tool_choice={"type": "custom", "custom": {"name": "patch"}},
+    )
+    assert made["tools"] == [{"type": "custom", "name": "patch", "format": {"type": "grammar", **GRAMMAR}}]
+    assert made["tool_choice"] == {"type": "custom", "name": "patch"}
+    assert made["input"][1:] == [
+        {"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": "*** Begin"},
+        {"type": "function_call", "call_id": "c2", "name": "f", "arguments": "{}"},
+        {"type": "custom_tool_call_output", "call_id": "c1", "output": "done"},
+        {"type": "function_call_output", "call_id": "c2", "output": "done"},
+    ]
+    grammar = ("tools", 0, "custom", "format", "grammar", "definition")
+    assert ctx.receipt.unmap(("tools", 0, "format", "definition")) == grammar
+    assert ctx.receipt.losses == []
+
+
+@pytest.mark.parametrize("form", [{"type": "text"}, None])
+def test_a_custom_tool_without_a_grammar(form: JsonObject | None) -> None:
+    tool = {"name": "patch", "description": "d"} | ({"format": form} if form else {})
+    made, _ = to_responses(tools=[{"type": "custom", "custom": tool}])
+    assert made["tools"] == [{"type": "custom", **tool}]
