@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.changes import Weight
 from dragoman.adapters.common.annotations import filter_annotations
 from dragoman.adapters.common.choice_normalizer import ChoiceNormalizer
 from dragoman.adapters.common.completeness import check_finish_reason
@@ -26,6 +27,7 @@ from .tool_calls import fill_arguments, move_calls, move_function_call, normaliz
 
 __all__ = ["ChatNormalizer"]
 
+_OF_CALLS = frozenset({"stop", "tool_calls", "function_call"})
 _TEXT_ONLY = {"content": None}.keys()
 _OF_THE_TEXT = ("index", "delta", "logprobs")
 _PIECE: Path = ("choices", 0, "delta")  # the path of all changes of a stream
@@ -39,12 +41,12 @@ class ChatNormalizer(ChoiceNormalizer):
     chunk_object = "chat.completion.chunk"
     id_prefix = "chatcmpl"
     text = ("delta", "content")
+    ends_apart = True
 
     def __init__(self, rules: ReplyRules, ctx: Context, changes: ChangeRecorder) -> None:
         super().__init__(rules, ctx, changes)
         self._choices: dict[int, _Choice] = {}
         self._tags = ctx.target.reasoning_tags
-        self._has_finish_with_text = False
 
     def normalize_whole(self, body: JsonObject, choice: JsonObject, position: int) -> None:
         """Normalize `message` and the finish reason. Raises Fault if either is missing."""
@@ -62,8 +64,9 @@ class ChatNormalizer(ChoiceNormalizer):
             self._drop_invalid_annotations(message, path)
         called = self._set_whole_calls(message, path)
         check_finish_reason(choice)
-        word = self.set_finish_reason(body, choice, path[:-1], called=called)
-        if word == "tool_calls" and fill_arguments(message.get("tool_calls")):
+        self.set_finish_reason(body, choice, path[:-1])
+        self._match_calls(choice, path[:-1], called, bool(message.get("function_call")))
+        if choice["finish_reason"] == "tool_calls" and fill_arguments(message.get("tool_calls")):
             self._changes.record_fill((*path, "tool_calls"), "a call without arguments gets an empty object")
 
     def normalize_piece(self, body: JsonObject, choice: JsonObject, index: int) -> bool:
@@ -79,7 +82,7 @@ class ChatNormalizer(ChoiceNormalizer):
             self._changes.record_conversion(_PIECE, "a choice without delta gets its message, or an empty one")
         same &= self._set_role(delta, state, _PIECE)
         same &= self._set_content(delta, _PIECE, state)
-        if self._tags and split_delta(delta, state.tags, is_last=bool(choice.get("finish_reason"))):
+        if self._tags and split_delta(delta, state.tags, is_last=False):
             same = False
             self._record_tags(_PIECE)
         if "message" in choice:
@@ -87,9 +90,10 @@ class ChatNormalizer(ChoiceNormalizer):
             self._take_message(choice, delta, state)
         if "function_call" in delta:
             same &= not self._move_function_call(delta, _PIECE)
+            state.has_function_call |= bool(delta.get("function_call"))
         if "tool_calls" in delta:
             same &= self._set_call_pieces(delta, state)
-        return self._finish_piece(body, choice, delta, state) and same
+        return self._read_finish_reason(body, choice) and same
 
     @staticmethod
     def has_content(choice: JsonObject) -> bool:
@@ -103,21 +107,26 @@ class ChatNormalizer(ChoiceNormalizer):
             return False
         return not self._tags or self._choices[choice["index"]].tags.is_passing
 
-    def split_endings(self, body: JsonObject) -> list[JsonObject]:
-        """Move finish reasons that come with a text or call out of a chunk. Returns choices with empty deltas."""
-        if not self._has_finish_with_text:
-            return []
-        self._has_finish_with_text = False
-        endings = []
-        for choice in body["choices"]:
-            if choice["finish_reason"] is not None and _holds_text(choice["delta"]):
-                end = {key: value for key, value in choice.items() if key not in _OF_THE_TEXT}
-                for key in end:
-                    del choice[key]
-                choice["finish_reason"] = None
-                endings.append({"index": choice["index"], "delta": {}, **end})
-        self._changes.record_conversion(_PIECE, "a finish reason comes after the last piece, in a chunk of its own")
-        return endings
+    def split_ending(self, choice: JsonObject) -> JsonObject:
+        """Move the finish reason and what belongs to it to a choice with an empty delta, and return that."""
+        end = {key: value for key, value in choice.items() if key not in _OF_THE_TEXT}
+        for key in end:
+            del choice[key]
+        choice["finish_reason"] = None
+        return {"index": choice["index"], "delta": {}, **end}
+
+    def finish_choice(self, choice: JsonObject) -> bool:
+        """Make the finish reason agree with the calls, and add what is still missing. True if nothing changed."""
+        state, delta = self._choices[choice["index"]], choice["delta"]
+        has_late_text = bool(self._tags) and split_delta(delta, state.tags, is_last=True)
+        if has_late_text:
+            self._record_tags(_PIECE)
+        has_late_text |= state.blocks.finish(delta)
+        same = self._match_calls(choice, _PIECE[:-1], state.calls.has_calls, state.has_function_call)
+        leftovers = state.calls.finish(choice["finish_reason"])
+        if leftovers:
+            delta["tool_calls"] = [*delta.get("tool_calls", ()), *leftovers]
+        return same and not leftovers and not has_late_text
 
     # The same for a message and a delta
 
@@ -155,6 +164,19 @@ class ChatNormalizer(ChoiceNormalizer):
     def _record_tags(self, path: Path) -> None:
         reason = "reasoning between tags has its own key"
         self._changes.record_conversion((*path, "content"), reason, after=(*path, "reasoning_content"))
+
+    def _match_calls(self, choice: JsonObject, path: Path, called: bool, called_function: bool) -> bool:
+        """Make the finish reason agree with the calls, the deprecated one too. Returns True if nothing changed."""
+        word = choice["finish_reason"]
+        if word not in _OF_CALLS:
+            return True
+        fitting = "tool_calls" if called else word if word == "stop" else "function_call" if called_function else "stop"
+        if fitting == word:
+            return True
+        choice.update(finish_reason=fitting, native_finish_reason=choice.get("native_finish_reason", word))
+        weight: Weight = "loss" if fitting == "stop" else "form"  # a call that the provider names has not come
+        self._changes.record_conversion((*path, "finish_reason"), f"finish reason {word!r} reads {fitting!r}", weight)
+        return False
 
     # A whole message
 
@@ -216,19 +238,13 @@ class ChatNormalizer(ChoiceNormalizer):
         else:
             self._changes.record_drop(_PIECE, "a message in a chunk repeats what came in pieces", "form")
 
-    def _finish_piece(self, body: JsonObject, choice: JsonObject, delta: JsonObject, state: _Choice) -> bool:
+    def _read_finish_reason(self, body: JsonObject, choice: JsonObject) -> bool:
         native = choice.get("finish_reason")
         if not has_finished(native):
             same = native is None and "finish_reason" in choice
             choice["finish_reason"] = None
             return same
-        has_late_reasoning = state.blocks.finish(delta)
-        word = self.set_finish_reason(body, choice, _PIECE[:-1], called=state.calls.has_calls)
-        leftovers = state.calls.finish(word)
-        if leftovers:
-            delta["tool_calls"] = [*delta.get("tool_calls", ()), *leftovers]
-        self._has_finish_with_text |= _holds_text(delta)
-        return word == native and not leftovers and not has_late_reasoning
+        return self.set_finish_reason(body, choice, _PIECE[:-1]) == native
 
 
 def _holds_text(delta: JsonObject) -> bool:
@@ -238,10 +254,11 @@ def _holds_text(delta: JsonObject) -> bool:
 class _Choice:
     """The state of one choice of a stream."""
 
-    __slots__ = ("blocks", "calls", "has_role", "tags")
+    __slots__ = ("blocks", "calls", "has_function_call", "has_role", "tags")
 
     def __init__(self, ctx: Context, changes: ChangeRecorder) -> None:
         self.has_role = False
+        self.has_function_call = False  # the deprecated one
         self.blocks = ReasoningBlocks()
         self.tags = TagSplitter(implied=ctx.target.reasoning_tags == "implied")
         self.calls = ToolCallAssembler(ctx, changes)

@@ -26,7 +26,8 @@ class ChoiceNormalizer(ABC):
     """The normalizer of one reply or of one stream.
 
     A subclass sets `protocol`; `reply_object` and `chunk_object`, the `object` of replies and chunks; `id_prefix`, the
-    prefix of generated ids; and `text`, the path of a piece's text inside its choice.
+    prefix of generated ids; `text`, the path of a piece's text inside its choice; and `ends_apart`, whether a finish
+    reason that comes with text is sent in a chunk of its own.
     """
 
     protocol: ClassVar[str]
@@ -34,6 +35,7 @@ class ChoiceNormalizer(ABC):
     chunk_object: ClassVar[str]
     id_prefix: ClassVar[str]
     text: ClassVar[tuple[str, ...]]
+    ends_apart: ClassVar[bool]
 
     def __init__(self, rules: ReplyRules, ctx: Context, changes: ChangeRecorder) -> None:
         self._rules = rules
@@ -63,9 +65,16 @@ class ChoiceNormalizer(ABC):
     def is_only_text(self, choice: JsonObject) -> bool:
         """Whether a normalized piece holds only text, so that the next piece differs from it only in its text."""
 
-    def split_endings(self, body: JsonObject) -> list[JsonObject]:
-        """Move finish reasons that come with text out of a chunk. Returns the choices of a second chunk for them."""
-        return []
+    @abstractmethod
+    def split_ending(self, choice: JsonObject) -> JsonObject:
+        """Move the finish reason of a piece out of it. Returns a choice that holds it, and no text."""
+
+    def finish_choice(self, choice: JsonObject) -> bool:
+        """Make the finish reason of a choice agree with what the choice has said. Returns True if nothing changed.
+
+        `choice` is its last piece in hub form. Text that the choice still has to say is added to it.
+        """
+        return True
 
     def make_envelope(self, body: JsonObject, kind: str) -> JsonObject:
         """`id`, `object`, `created` (seconds since 1970) and `model`: the provider's values, or generated ones.
@@ -82,8 +91,8 @@ class ChoiceNormalizer(ABC):
             "model": body.get("model") or self._ctx.target.model,
         }
 
-    def set_finish_reason(self, body: JsonObject, choice: JsonObject, path: Path, *, called: bool = False) -> str:
-        """Replace the provider's finish reason with the hub's, and return it; `called`: the choice has tool calls.
+    def set_finish_reason(self, body: JsonObject, choice: JsonObject, path: Path) -> str:
+        """Replace the provider's finish reason with the hub's, and return it.
 
         Raises Fault if the finish reason reports a failure, or if nobody knows it and the policy is `strict`.
         """
@@ -93,8 +102,6 @@ class ChoiceNormalizer(ABC):
         if word is None:
             self._report_unknown(str(native), path)
             word = "stop"
-        if called and word in ("stop", "function_call"):
-            word = "tool_calls"
         if word != native:
             choice.update(finish_reason=word, native_finish_reason=native)
             self._changes.record_conversion(path, f"finish reason {native!r} reads {word!r}")

@@ -99,15 +99,13 @@ class ChoiceStreamReader(StreamReaderBase):
             normalizer.track_choices(body)
             return [Chunk(body, raw)]
         same = normalizer.normalize(body)
+        chunks = normalizer.endings.add(body, raw if same else None)
         self._template = None
-        if not self._completeness.is_complete:
+        if not self._completeness.is_complete and normalizer.endings.is_empty:
             if raw is not None and not self._validates_natively:
                 normalizer.learn_template(body, raw, same)
             self._template = normalizer.template
-        ending = normalizer.split_ending(body)
-        if ending is not None:
-            return [Chunk(body), Chunk(ending)]
-        return [Chunk(body, raw if same else None)]
+        return [*chunks]
 
     def _handle_note(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         """Handle an event without choices: usage, or keys of the vendor's own."""
@@ -118,9 +116,15 @@ class ChoiceStreamReader(StreamReaderBase):
         return []
 
     def _conclude(self, cut: Fault | None = None) -> list[Output]:
-        outputs = super()._conclude(cut)
-        usage = self._normalizer.make_usage_chunk() if self._normalizes and isinstance(outputs[0], End) else None
-        return [Chunk(usage), *outputs] if usage else outputs
+        if not self._normalizes:
+            return super()._conclude(cut)
+        try:
+            chunks = self._normalizer.endings.release()
+        except Fault as fault:
+            return self._fail(fault)
+        terminal = super()._conclude(cut)
+        usage = self._normalizer.make_usage_chunk() if isinstance(terminal[0], End) else None
+        return [*chunks, *([Chunk(usage)] if usage else []), *terminal]
 
 
 def _classify(data: bytes, body: Any, name: bytes | None) -> tuple[Class, Any]:

@@ -17,6 +17,7 @@ from dragoman.adapters.validation import Validator
 from .choice_normalizer import ENVELOPE, ChoiceNormalizer
 from .chunk_template import ChunkTemplate
 from .completeness import ChoiceCompleteness
+from .ending_buffer import EndingBuffer
 from .finish_words import has_finished
 from .parameters import wants_usage
 from .repair import REPAIRED, repair_event
@@ -33,8 +34,8 @@ _PLACE = ("choices",)
 class ChunkNormalizer:
     """The normalizer of one stream.
 
-    `template` is the template of the last chunk of text, if there is one. `choices_per_prompt` is the number of choices
-    per prompt, if the request may have several prompts.
+    `template` is the template of the last chunk of text, if there is one. `endings` holds finish reasons back.
+    `choices_per_prompt` is the number of choices per prompt, if the request may have several prompts.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class ChunkNormalizer:
         self._hub = hub
         self._changes = StreamChanges(ctx.receipt, _PLACE)
         self._choices = protocol(rules, ctx, self._changes)
+        self.endings = EndingBuffer(self._choices, self._changes)
         self._kind = protocol.chunk_object
         self._envelope: JsonObject = {}
         self._held: JsonObject = {}
@@ -128,14 +130,6 @@ class ChunkNormalizer:
         if self._choices.is_only_text(body["choices"][0]):
             self.template = ChunkTemplate.learn(body, raw, same, self._choices.text)
             self._templates_left -= 1
-
-    def split_ending(self, body: JsonObject) -> JsonObject | None:
-        """Move finish reasons that come with text into a second chunk, and return it; None if there are none."""
-        endings = self._choices.split_endings(body)
-        if not endings:
-            return None
-        usage = {"usage": None} if "usage" in body else {}
-        return {**self._envelope, **usage, "choices": endings}
 
     def hold_event(self, body: JsonObject) -> None:
         """Keep an event without choices: its usage for the end of the stream, other keys for the next chunk."""

@@ -23,6 +23,7 @@ class TextNormalizer(ChoiceNormalizer):
     chunk_object = "text_completion"
     id_prefix = "cmpl"
     text = ("text",)
+    ends_apart = False
 
     def normalize_whole(self, body: JsonObject, choice: JsonObject, position: int) -> None:
         """Normalize the text and the finish reason. Raises Fault if either is missing."""
@@ -54,6 +55,13 @@ class TextNormalizer(ChoiceNormalizer):
     def is_only_text(self, choice: JsonObject) -> bool:
         """Whether no finish reason comes with the text."""
         return not choice.get("finish_reason")
+
+    def split_ending(self, choice: JsonObject) -> JsonObject:
+        """Move the finish reason of a piece to a choice with an empty text, and return that."""
+        ending = {**choice, "text": "", "logprobs": None}
+        choice["finish_reason"] = None
+        choice.pop("native_finish_reason", None)
+        return ending
 
     def _set_text(self, choice: JsonObject, path: Path) -> bool:
         if choice["text"] is not None:

@@ -25,7 +25,7 @@ def read(ctx: Context, data: bytes) -> list[Output]:
 def choices(ctx: Context, *bodies: JsonObject) -> list[list[JsonValue]]:
     """The choices of the chunks that come of these."""
     reader = dialects["openai"].called["chat"].read_stream(ctx)
-    outputs = [output for body in bodies for output in reader.receive(encode(orjson.dumps(body)))]
+    outputs = [output for body in bodies for output in reader.receive(encode(orjson.dumps(body)))] + reader.close()
     return [output.body["choices"] for output in outputs if isinstance(output, Chunk)]
 
 

@@ -139,7 +139,7 @@ def test_only_of_a_call_that_is_whole(context: MakeContext, finish: str, argumen
     if streamed:
         reader = dialects["openai"].called["chat"].read_stream(context())
         choice = {"index": 0, "delta": said, "finish_reason": finish}
-        outputs = reader.receive(encode(orjson.dumps({"id": "1", "choices": [choice]})))
+        outputs = [*reader.receive(encode(orjson.dumps({"id": "1", "choices": [choice]}))), *reader.close()][:-1]
         pieces = [one for each in outputs for one in each.body["choices"][0]["delta"].get("tool_calls", ())]  # type: ignore[union-attr]
         assert added_up([pieces])[0]["arguments"] == arguments
     else:
