@@ -75,7 +75,7 @@ _SENTENCES: Mapping[str | tuple[str | None, str | None], str] = {
 
 def write_fault(fault: Fault, ctx: Context) -> Reply:
     """Keep a provider's 5xx; give every other fault the status that the server has for its kind."""
-    status = fault.status if fault.answered >= 500 else _STATUS_AND_TYPE[fault.kind][0]
+    status = fault.status if min(fault.status, fault.answered) >= 500 else _STATUS_AND_TYPE[fault.kind][0]
     return make_reply(status, error_body(fault), fault)
 
 
