@@ -21,6 +21,7 @@ import orjson
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.common.stream_writer import StreamWriterBase
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.retry_after import find_wait
 from dragoman.adapters.streams import Chunk, DeltaRun
 from dragoman.adapters.text_buffer import TextBuffer
 
@@ -89,7 +90,7 @@ class ResponsesStreamWriter(StreamWriterBase):
         others = {key: value for key, value in body.items() if key not in ("error", "message")}
         written = self._encode_event({**others, **error_event(error)})
         if self._accumulator.has_begun:
-            reason = {"code": _name_failure(fault), "message": error["message"]}
+            reason = {"code": _name_failure(fault), "message": _describe_failure(fault, error["message"])}
             self.failed = self._accumulator.response("failed", reason)
             written += self._encode_event(lifecycle_event("failed", self.failed))
         return written + _DONE
@@ -118,3 +119,10 @@ def _name_failure(fault: Fault) -> str:
     if fault.kind == "rate_limit":
         return "rate_limit_exceeded"
     return "invalid_prompt" if fault.owner == "client" else "server_error"
+
+
+def _describe_failure(fault: Fault, message: str) -> str:
+    """The message of a failed response. Codex reads in its text how long to wait: a stream has no header for it."""
+    if fault.kind != "rate_limit" or not fault.retry_after or find_wait(message) is not None:
+        return message
+    return f"{message.rstrip('. ')}. Please try again in {fault.retry_after:.3f}s."

@@ -169,7 +169,6 @@ def test_items_are_filled() -> None:
     [
         ({"code": "server_error", "message": "m"}, "server_error", None),
         ({"code": "invalid_prompt", "message": "m"}, "invalid_prompt", None),
-        ({"code": "context_length_exceeded", "message": "m"}, "context_length_exceeded", None),
         ({"code": "InternalServerError", "message": "m"}, "server_error", "InternalServerError"),
         ({"code": 500, "message": None}, "server_error", "500"),
         ({"code": None, "message": "m"}, "server_error", None),
@@ -272,3 +271,11 @@ def test_paths_lead_back_through_databricks_nesting() -> None:
     with pytest.raises(Fault) as caught:
         write("databricks", ctx)
     assert caught.value.locate(ctx.receipt).path == ("tools", 0, "parameters", "properties")
+
+
+@pytest.mark.parametrize("dialect", called("responses"))
+@pytest.mark.parametrize("code", ["context_length_exceeded", "insufficient_quota", "server_is_overloaded"])
+def test_failures_that_agents_look_for_keep_their_code(dialect: str, code: str) -> None:
+    error = {"code": code, "message": "m"}  # OpenAI's servers send them, its SDK's types lack them
+    made = read(dialect, {**BARE, "status": "failed", "output": [], "error": error}, {"model": "m", "input": "x"})
+    assert (made["error"]["code"], "native_code" in made["error"]) == (code, False)

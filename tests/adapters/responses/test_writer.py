@@ -98,6 +98,19 @@ def test_a_failed_response_shows_the_code_that_agents_look_for(code: str) -> Non
     assert (error["code"], error["error"]["code"], failed["response"]["error"]["code"]) == (code, code, code)
 
 
+@pytest.mark.parametrize(
+    ("message", "seconds", "said"),
+    [
+        ("Slow down", 7.66, "Slow down. Please try again in 7.660s."),
+        ("Please try again in 2s.", 2.0, "Please try again in 2s."),
+        ("Slow down", None, "Slow down"),
+    ],
+)
+def test_a_failed_response_says_how_long_to_wait(message: str, seconds: float | None, said: str) -> None:
+    failed = events(written(*BEGUN, Fault("rate_limit", message, retry_after=seconds))[1])[-1]
+    assert failed["response"]["error"] == {"code": "rate_limit_exceeded", "message": said}
+
+
 @pytest.mark.parametrize("terminal", [End(), BROKEN])
 def test_the_first_terminal_closes_the_writer(terminal: Output) -> None:
     writer, raw = written(*BEGUN, terminal)
