@@ -166,7 +166,6 @@ async def test_addresses_and_words(place: Place, client: AsyncOpenAI, prefix: st
         ("GET", "/input_items?include=nothing", 400, "include[0]"),
         ("POST", "/cancel", 400, "response_id"),
         ("GET", "/nothing", 404, None),
-        ("GET", "/", 404, None),
         ("POST", "", 405, None),
         ("GET", "/cancel", 405, None),
     ):
