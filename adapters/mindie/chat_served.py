@@ -36,7 +36,15 @@ _ROWS = {
 }
 _FINISH = inherit_rows("mindie", _ROWS)
 
-_BEYOND_DOCUMENTED = ("tool_calls", "reasoning_content", "reasoning_signature", "annotations", "audio", "function_call")
+_BEYOND_DOCUMENTED = (
+    "tool_calls",
+    "reasoning_content",
+    "reasoning_signature",
+    "reasoning_details",
+    "annotations",
+    "audio",
+    "function_call",
+)
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:

@@ -52,7 +52,7 @@ SAMPLES: Mapping[str, tuple[JsonObject, Path]] = {
         _message(
             reasoning_details=[{"type": "reasoning.encrypted", "data": "the sealed reasoning", "index": 0}],
         ),
-        (*_MESSAGE, "reasoning_details"),
+        (*_MESSAGE, "reasoning_details", 0, "data"),
     ),
     "`tool_calls`": (_message(content=None, tool_calls=[_CALL]), (*_MESSAGE, "tool_calls")),
     "`tool_calls`, custom": (_message(content=None, tool_calls=[_CUSTOM]), (*_MESSAGE, "tool_calls")),

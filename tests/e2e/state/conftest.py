@@ -171,7 +171,8 @@ async def place_of(tmp_path: Path) -> AsyncIterator[Build]:
         providers["native"]["api_key"] = "sk-upstream"
         origin = native.base_url.removesuffix("/v1")
         providers["lakehouse"] = {"dialect": "databricks", "base_url": origin, "protocols": ["responses"]}
-        models = {name: {"targets": [{"provider": name, "model": "fake-model"}]} for name in providers}
+        target = {"model": "fake-model", "reasoning_replay": "keep"}
+        models = {name: {"targets": [{"provider": name, **target}]} for name in providers}
         models["both"] = {"targets": [{"provider": "native", "model": "fake-model"}], "fallbacks": ["mindie"]}
         whole = {
             "server": {"port": 0, "drain": {"delay": 0.001}},
