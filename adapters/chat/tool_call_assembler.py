@@ -49,6 +49,7 @@ __all__ = ["ToolCallAssembler"]
 
 _NONE = "{}"
 _KEYS = {"function": "arguments", "custom": "input"}
+_BEGINNINGS = "{ \t\r\n"  # of a text that may begin other arguments
 _AFTER_STRING = ",:}] \t\r\n"  # what may follow a string in JSON
 _BEFORE_VALUE = ":,["  # what may precede an object in JSON
 _CUT = ("length", "content_filter")
@@ -120,6 +121,8 @@ class ToolCallAssembler:
         return made
 
     def _add(self, given: JsonObject) -> list[JsonObject]:
+        if self._add_plain(given):
+            return [given]
         piece = _read(given)
         call = self._candidate(piece)
         before: list[JsonObject] = []
@@ -137,6 +140,20 @@ class ToolCallAssembler:
         self._set_addresses(piece, call)
         made = self._write(piece, call)
         return [*before, *([given] if made == [given] else made)]
+
+    def _add_plain(self, given: JsonObject) -> bool:
+        """Take a piece that only adds to the arguments of a sent call, as most do; False if it is another."""
+        place, said = given.get("index"), given.get("function")
+        if len(given) != 2 or type(place) is not int or type(said) is not dict or len(said) != 1:
+            return False
+        call, text = self._by_place.get(place), said.get("arguments")
+        if call is None or type(text) is not str or not text or text[0] in _BEGINNINGS:
+            return False
+        if not call.is_sent or call.is_placeholder or call.index != place or call.kind != "function":
+            return False
+        call.arguments.add(text)
+        call.last_list = self._lists
+        return True
 
     # Which call
 
