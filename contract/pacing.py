@@ -54,7 +54,8 @@ def _parse_wait(text: str) -> float | None:
 
 
 class Pacer:
-    """Keeps `delay` seconds between requests. A request that meets a busy server waits at most `max_wait` seconds."""
+    """Keeps `delay` seconds between requests. A request that meets a busy server waits at most `max_wait` seconds.
+    `waited` is how many seconds the busy server has asked for in all."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class Pacer:
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self.max_wait = max_wait
+        self.max_wait, self.waited = max_wait, 0.0
         self._delay, self._sleep = delay, sleep
         self._next = 0.0
 
@@ -89,6 +90,7 @@ class Pacer:
         if waited + wait > self.max_wait:
             return None
         self._hold(wait)
+        self.waited += wait
         return wait
 
     def _hold(self, seconds: float) -> None:

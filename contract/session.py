@@ -83,6 +83,7 @@ class Session:
             gaps = read_known_gaps(files.expect) if files.expect else {}
             old = read_report(files.diff) if files.diff else None
             check_outputs(files.outputs)
+            self._make_record_folder()
         except (InvalidGapsError, InvalidReportError, OutputError) as error:
             raise SessionError(str(error)) from None
         results: dict[str, CaseResult] = {}
@@ -96,6 +97,14 @@ class Session:
         report = self._build_report(results, started)
         comparison = self._write(files, report, gaps)
         return _decide_status(report, comparison, find_regressions(old, report) if old else None)
+
+    def _make_record_folder(self) -> None:
+        """Raises OutputError."""
+        try:
+            if self.record is not None:
+                self.record.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"--record {self.record}: {error.strerror or error}") from None
 
     def _write(self, files: ReportFiles, report: JsonObject, gaps: Mapping[str, str]) -> GapComparison:
         """Write the reports. Raises SessionError if one cannot be written; the others are."""
@@ -136,7 +145,8 @@ class Session:
                 await runner.run_cases(cases, keep)
         tokens = sum(result.tokens for result in results.values())
         written = "" if self.target.upstream else f", at most {tokens} tokens written by the model"
-        _print_note(f"{runner.requests} requests{written}")
+        waited = f"; {runner.pacer.waited:.0f} s of waiting for a busy server" if runner.pacer.waited else ""
+        _print_note(f"{runner.requests} requests{written}{waited}")
 
     def _list_cases(self) -> list[Case]:
         return [case for case in self.cases if case.dialect == self.target.dialect]

@@ -90,10 +90,10 @@ def _check_headers(outcome: Outcome, wanted: Mapping[str, str | None]) -> Proble
     return problems
 
 
-def _check_if_ok(outcome: Outcome, wanted: Mapping[str, str]) -> Problems:
-    """A proxy turns a broken reply into a correct one, or into an error."""
+def _check_if_ok(outcome: Outcome, wanted: Mapping[str, JsonValue]) -> Problems:
+    """A proxy turns a broken reply into a correct one, or into an error. It may leave out the `optional` keys."""
     side = wanted["schema"] if outcome.response.status < 400 else "error"
-    return find_schema_problems(f"{outcome.dialect}/{outcome.protocol}.{side}", outcome)
+    return find_schema_problems(f"{outcome.dialect}/{outcome.protocol}.{side}", outcome, wanted.get("optional", ()))
 
 
 def _check_complete(outcome: Outcome, side: str) -> Problems:
@@ -187,7 +187,11 @@ BODY_CHECKS: Mapping[str, Rule] = {
     "if_ok": Rule(
         "a success matches the schema of that side, a failure the schema of errors",
         _check_if_ok,
-        {"type": "object", "required": ["schema"], "properties": {"schema": {"const": "reply"}}},
+        {
+            "type": "object",
+            "required": ["schema"],
+            "properties": {"schema": {"const": "reply"}, "optional": _PATH_LIST},
+        },
     ),
     "complete": Rule(
         "no required key is missing, not even one that may be null, and no key is null that may not be",

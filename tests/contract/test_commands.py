@@ -150,6 +150,14 @@ def test_report_that_cannot_be_written_stops_the_run_before_it_begins(
     assert not fake.requests
 
 
+def test_folder_of_recordings_is_checked_before_the_run(fake: FakeProvider, cases: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("", "utf-8")
+    status, output = run(fake, cases, "--record", str(file / "folder"))
+    assert (status, "Not a directory" in output.replace("\n", " ")) == (2, True)
+    assert not fake.requests
+
+
 def test_results_outlive_a_report_that_cannot_be_written(
     fake: FakeProvider, cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

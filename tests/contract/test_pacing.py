@@ -70,6 +70,14 @@ async def test_request_is_sent_again_after_the_time_that_the_server_names(tmp_pa
     assert sleeps == [pytest.approx(7, abs=0.5)]
 
 
+async def test_seconds_of_waiting_are_counted(tmp_path: Path) -> None:
+    runner = make_runner(
+        ScriptedTransport(make_busy(retry_after="7"), make_busy(retry_after="2"), make_response()), Sleeps()
+    )
+    await runner.run_case(write_case(tmp_path))
+    assert runner.pacer.waited == 9
+
+
 async def test_server_that_stays_busy_is_an_error_and_ends_the_run(tmp_path: Path) -> None:
     cases = [write_case(tmp_path, name) for name in ("one", "two", "three")]
     transport = ScriptedTransport(make_busy(retry_after="25"))

@@ -110,6 +110,22 @@ async def test_fake_provider_behind_a_proxy_is_no_weak_model(tmp_path: Path) -> 
     assert result.verdict == "fail"
 
 
+@pytest.mark.parametrize(
+    ("response", "verdict"),
+    [
+        (make_response(502, error={"message": "broke off"}), "pass"),
+        (make_stream("stop", "one"), "fail"),
+    ],
+    ids=["an error as a whole", "a stream without an error event"],
+)
+async def test_broken_stream_may_be_an_error_as_a_whole(tmp_path: Path, response: Response, verdict: str) -> None:
+    """A proxy that reads the whole stream before it answers has no stream to end with an error event."""
+    case = write_case(tmp_path, expect="checks: [error_event]", body="max_tokens: 8")
+    step = replace(case.steps[0], expect=replace(case.steps[0].expect, status=(200, 502)))
+    (result,) = await run_cases(ScriptedTransport(response), [replace(case, steps=(step,))])
+    assert result.verdict == verdict
+
+
 async def test_stream_that_runs_into_the_timeout_is_not_judged(tmp_path: Path) -> None:
     cut = replace(make_stream("stop", "one"), broken="no end within 25 s")
     verdict, reason = await judge(tmp_path, cut, "schema: event, checks: [has_text]")
