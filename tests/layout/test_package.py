@@ -25,6 +25,7 @@ MOST_LINES = 400
 OPTIONAL = {
     "torch": "only the training of dragoman-mini needs it",
     "gguf": "only the environment of llama-cpp-python has it",
+    "litserve": "only its own environment has it",
 }
 NOT_INSTALLED = ROOT / "contract" / "recordings"  # only tests read them
 

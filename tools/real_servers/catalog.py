@@ -1,8 +1,8 @@
 """The servers: what to install, how to start them, and what they serve.
 
-In commands, files and variables, `{python}`, `{bin}`, `{folder}`, `{port}` and `{upstream}` are replaced: the
-environment's interpreter and its folder of commands, the server's folder, its port, and the base URL of the server
-behind a gateway.
+In commands, files and variables, `{python}`, `{bin}`, `{tool}`, `{folder}`, `{port}` and `{upstream}` are replaced:
+the environment's interpreter and its folder of commands, the folder of this file, the server's folder, its port, and
+the base URL of the server behind a gateway.
 """
 
 from __future__ import annotations
@@ -134,6 +134,14 @@ SERVERS: Mapping[str, Server] = {
             models=dict.fromkeys(("chat", "completions", "embeddings"), "mini"),
             ready="/v1/models",
             note="pip compiles it, which takes ten minutes and a C++ compiler",
+        ),
+        Server(
+            name="litserve",
+            title="LitServe",
+            packages=("litserve==0.2.19", "llama-cpp-python==0.3.36", "gguf==0.19.0"),
+            command=("{python}", "{tool}/litserve_app.py", "{port}", "mini.gguf"),
+            models={"chat": "mini"},
+            note="asks the model with llama-cpp-python, which pip compiles",
         ),
         Server(
             name="litellm",

@@ -16,11 +16,12 @@ from openai import AsyncOpenAI
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import RunningProxy, start
 
+from .catalog import Server
 from .processes import RunningServer
 from .questions import QUESTIONS, Facts, Question, WrongAnswer
 from .sdk import create_client
 
-__all__ = ["POLICIES", "Comparison", "Outcome", "Verdict", "compare", "judge"]
+__all__ = ["POLICIES", "Comparison", "Outcome", "Verdict", "can_serve", "compare", "judge"]
 
 POLICIES = ("off", "report", "repair", "strict")
 _BY_PROTOCOL = ("chat", "completions", "embeddings")
@@ -55,17 +56,23 @@ class Comparison:
 
 
 async def compare(running: RunningServer) -> list[Comparison]:
-    """Ask all questions. Raises StartError of the proxy if it cannot start."""
+    """Ask all questions that the server, or dragoman over it, can serve. Raises StartError if dragoman cannot start."""
     log = io.BytesIO()
     proxy = await start(configure(running), log_stream=log)
     direct = create_client(running.base_url, running.server.api_key)
     through = create_client(f"{proxy.url}/v1", "none")
     try:
-        return [await _ask_everywhere(question, running, direct, through, log) for question in QUESTIONS]
+        asked = [one for one in QUESTIONS if can_serve(running.server, one.protocol)]
+        return [await _ask_everywhere(one, running, direct, through, log) for one in asked]
     finally:
         await direct.close()
         await through.close()
         await _stop(proxy)
+
+
+def can_serve(server: Server, protocol: str) -> bool:
+    """Whether a server, or dragoman over it, serves a protocol: dragoman needs chat to serve Responses."""
+    return protocol in server.models or (protocol == "responses" and "chat" in server.models)
 
 
 def configure(running: RunningServer) -> Config:

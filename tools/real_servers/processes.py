@@ -64,6 +64,7 @@ def run_server(cache: Path, server: Server, patience: float = 300.0) -> Iterator
         values = {
             "python": str(find_command(cache, server)),
             "bin": str(find_command(cache, server).parent),
+            "tool": str(Path(__file__).parent),
             "folder": str(folder),
             "port": str(port),
             "upstream": upstream.base_url if upstream else "",
