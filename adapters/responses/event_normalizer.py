@@ -31,6 +31,7 @@ from .events import (
     part_added,
 )
 from .filling import fill_event, new_item_id
+from .item_positions import ItemPositions
 from .normalizer import normalize_response
 from .response_object import FAILURES
 
@@ -57,6 +58,7 @@ class ResponsesEventNormalizer:
         self._accumulator = Accumulator()
         self._envelope: JsonObject = {}
         self._ids: dict[int, str] = {}
+        self._positions = ItemPositions()
         self._count = 0
         self._last: JsonObject = {}
 
@@ -85,10 +87,11 @@ class ResponsesEventNormalizer:
 
         `raw` is its JSON text. `remember`: later deltas may be compared with it. Raises Fault if it cannot be repaired.
         """
-        same = self._normalize(body)
+        same = self._positions.place(body) or self._record("each item has a position of its own, in order")
+        same &= self._normalize(body)
         if same and remember and body["type"] in BY_DELTA:
             self._last = dict(body)
-        chunks = self._make_omitted_events(body)
+        chunks = [Chunk(event) for event in self._make_omitted_events(body)]
         self._accumulator.add(body)
         return [*chunks, Chunk(body, raw if same else None)]
 
@@ -99,7 +102,7 @@ class ResponsesEventNormalizer:
         self._record("a stream begins with response.created")
         return self.normalize(lifecycle_event("created", {**known, "status": "in_progress"}), None)
 
-    def _make_omitted_events(self, body: JsonObject) -> list[Chunk]:
+    def _make_omitted_events(self, body: JsonObject) -> list[JsonObject]:
         """Make the events that add the item and the part of a delta, if the provider omitted them."""
         kind = BY_DELTA.get(body["type"])
         if kind is None or not kind.place or self._accumulator.has_part(kind, body):
@@ -110,7 +113,10 @@ class ResponsesEventNormalizer:
             item = {"type": "reasoning" if kind in (REASONING_TEXT, SUMMARY_TEXT) else "message", "id": item_id}
             events.insert(0, item_added(output_index, item))
         self._record("items and parts are added before their text")
-        return [chunk for event in events for chunk in self.normalize(event, None)]
+        for event in events:
+            self._normalize(event)
+            self._accumulator.add(event)
+        return events
 
     def _normalize(self, body: JsonObject) -> bool:
         same = self._set_number(body)
@@ -169,6 +175,8 @@ class ResponsesEventNormalizer:
             return False
         if not has_known_reason(response):
             return False
+        if self._sort_output(response["output"]) != response["output"]:
+            return False
         has_output = response["output"] or not self._accumulator.output()
         return bool(has_output) and body["type"] == f"response.{response['status']}"
 
@@ -180,9 +188,18 @@ class ResponsesEventNormalizer:
             response["output"] = known
             self._record("the output is assembled from earlier events")
         elif isinstance(output, list) and len(output) == len(self._ids):
-            for item, (_, item_id) in zip(output, sorted(self._ids.items()), strict=True):
+            response["output"] = self._sort_output(output)
+            for item, (_, item_id) in zip(response["output"], sorted(self._ids.items()), strict=True):
                 if isinstance(item, dict) and "id" in item:
                     item["id"] = item_id
+
+    def _sort_output(self, output: list[Any]) -> list[Any]:
+        """Sort the items of the last event as the stream has them. If an id is unknown, nobody knows their order."""
+        positions = {item_id: index for index, item_id in self._ids.items()}
+        ids = [item.get("id") if isinstance(item, dict) else None for item in output]
+        if not all(isinstance(item_id, str) and item_id in positions for item_id in ids):
+            return output
+        return sorted(output, key=lambda item: positions[item["id"]])
 
     def _set_item_id(self, body: JsonObject) -> bool:
         item = body["item"]

@@ -162,6 +162,21 @@ def read_vector(vector: list[float] | str) -> list[float]:
     return numbers.tolist()
 
 
+@pytest.mark.parametrize("file", [file for file in RECORDINGS if "responses-tools-streamed" in file.name], ids=str)
+def test_items_of_a_response_have_positions_of_their_own(file: Path) -> None:
+    """transformers gives a call and the message after it the same position, leaves the first one out, and sorts the
+    items of the last event otherwise."""
+    recording = read_recording(file)
+    events, _ = find_objects(feed(recording, "openai/responses", [recording.body]).data)
+    added = [event for event in events if event["type"] == "response.output_item.added"]
+    assert [event["output_index"] for event in added] == list(range(len(added)))
+    final = [item["id"] for item in events[-1]["response"]["output"]]
+    assert final == [event["item"]["id"] for event in added]
+    assert {event["item_id"]: event["output_index"] for event in events if "item_id" in event} == {
+        item_id: position for position, item_id in enumerate(final)
+    }
+
+
 @pytest.mark.parametrize(("file", "client"), CASES)
 def test_however_the_bytes_are_cut(file: Path, client: str) -> None:
     recording = read_recording(file)
