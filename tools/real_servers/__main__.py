@@ -19,7 +19,7 @@ from .comparison import compare
 from .environments import default_cache, install, is_installed, read_version
 from .page import Measurement, write_page
 from .processes import RunningServer, StartError, run_server
-from .recorder import record
+from .recorder import mask_machine, record
 
 __all__ = ["app"]
 
@@ -91,7 +91,8 @@ def compare_servers(
     for running in _run_each(cache, names, patience):
         rows = [row.to_json() for row in asyncio.run(compare(running))]
         outcome = {"version": read_version(cache, running.server), "comparisons": rows}
-        (folder / f"{running.server.name}.json").write_text(json.dumps(outcome, indent=1), "utf-8")
+        text = mask_machine(running, cache)(json.dumps(outcome, indent=1))
+        (folder / f"{running.server.name}.json").write_text(text, "utf-8")
         print(f"{running.server.name}: {len(rows)} questions", flush=True)
     measurements: dict[str, Measurement] = {
         file.stem: json.loads(file.read_text("utf-8")) for file in sorted(folder.glob("*.json"))

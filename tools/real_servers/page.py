@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .catalog import SERVERS
@@ -94,7 +94,7 @@ def _write_sums(found: Mapping[str, Measurement]) -> str:
         defects = sum(verdict.isupper() for row in rows for verdict in _judge_row(row).values())
         direct = sum(row.direct.state == "right" for row in rows)
         cells = [
-            f"[{SERVERS[name].title}](#{name})",
+            f"[{SERVERS[name].title}](#{_link(name, measurement)})",
             measurement["version"],
             f"{direct} of {len(rows)}",
             *through,
@@ -105,8 +105,8 @@ def _write_sums(found: Mapping[str, Measurement]) -> str:
 
 
 def _write_server(name: str, measurement: Measurement) -> str:
-    server, rows = SERVERS[name], read_comparisons(measurement)
-    head = f'<a id="{name}"></a>\n\n## {server.title} {measurement["version"]}\n'
+    rows = read_comparisons(measurement)
+    head = f"## {_head(name, measurement)}\n"
     lines = [head, f"| | directly | {' | '.join(POLICIES)} |", "|---|---|" + "---|" * len(POLICIES)]
     for row in rows:
         verdicts = [_SHOWN.get(verdict, verdict) for verdict in _judge_row(row).values()]
@@ -114,24 +114,37 @@ def _write_server(name: str, measurement: Measurement) -> str:
     return "\n".join([*lines, "", *_write_reasons(rows), ""])
 
 
+def _head(name: str, measurement: Measurement) -> str:
+    return f"{SERVERS[name].title} {measurement['version']}"
+
+
+def _link(name: str, measurement: Measurement) -> str:
+    """The anchor of a server's heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", _head(name, measurement).lower()).replace(" ", "-")
+
+
 def _judge_row(row: Comparison) -> dict[str, str]:
     return {policy: judge(row.direct, row.through[policy], policy, _IGNORED[row.question]) for policy in POLICIES}
 
 
 def _write_reasons(rows: Sequence[Comparison]) -> list[str]:
-    """Write what is not right, with its reason: directly, and through dragoman where it says something else."""
-    lines = []
+    """Write what is not right, each reason once: directly, and through dragoman if it says something else."""
+    found: dict[str, list[str]] = {}
     for row in rows:
-        if row.direct.state != "right":
-            lines.append(f"- {row.question}, directly: {_shorten(row.direct.text)}")
-        said: Counter[str] = Counter()
-        for policy, verdict in _judge_row(row).items():
-            outcome = row.through[policy]
-            reason = "; ".join(outcome.losses) if verdict == "recorded" else outcome.text
-            if verdict not in ("same", "repaired", "as direct") or (verdict == "repaired" and outcome.losses):
-                said[f"{_SHOWN.get(verdict, verdict)}: {_shorten(reason)}"] += 1
-        lines += [f"- {row.question}, {reason}" for reason in said]
-    return lines
+        for reason in dict.fromkeys(_list_reasons(row)):
+            found.setdefault(reason, []).append(row.question)
+    return [f"- {'; '.join(questions)} · {reason}" for reason, questions in found.items()]
+
+
+def _list_reasons(row: Comparison) -> Iterator[str]:
+    if row.direct.state != "right":
+        yield f"{row.direct.state} directly: {_shorten(row.direct.text)}"
+    for policy, verdict in _judge_row(row).items():
+        outcome = row.through[policy]
+        if verdict == "recorded" or (verdict == "repaired" and outcome.losses):
+            yield f"{verdict}: {_shorten('; '.join(outcome.losses))}"
+        elif verdict not in ("same", "repaired", "as direct"):
+            yield f"{_SHOWN.get(verdict, verdict)}: {_shorten(outcome.text)}"
 
 
 def _shorten(text: str, most: int = 240) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -104,14 +105,14 @@ def _run_process(running: RunningServer, values: dict[str, str], models: Path) -
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(_GRACE)
-        except ProcessLookupError:
-            return
-        except subprocess.TimeoutExpired:
-            continue
+    """End the process in peace, then whatever is left of its group."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_GRACE)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _wait_until_ready(running: RunningServer, process: subprocess.Popen[bytes], patience: float) -> None:

@@ -227,7 +227,8 @@ _FINISH = ("finish", "finishes")  # OpenAI ends a forced call with stop, other s
 _UNASKED = ("usage",)  # a stream has usage only if the request asks for it, but some servers always send it
 
 QUESTIONS: tuple[Question, ...] = (
-    Question("chat", "chat", chat, {**_STOP, "usage": True}),
+    Question("chat", "chat", chat, _STOP),
+    Question("usage", "chat", chat, {"usage": True}),
     Question("chat, streamed", "chat", chat_stream, {**_STOP, "deltas": ...}, _UNASKED),
     Question("chat, streamed, usage", "chat", _bind(chat_stream, **_USAGE), {**_STOP, "usage": True}),
     Question("max_tokens", "chat", _bind(chat, max_tokens=3), {"text": ..., "finish": "length"}),
@@ -263,7 +264,7 @@ QUESTIONS: tuple[Question, ...] = (
     Question("json_schema, streamed", "chat", _bind(chat_stream, PERSON, response_format=FORMAT), _STOP, _UNASKED),
     Question("json_object", "chat", parse_object, {"object": True}),
     Question("context exceeded", "chat", exceed_context, {"code": "context_length_exceeded"}),
-    Question("completions", "completions", completion, {"texts": ..., "usage": True}),
+    Question("completions", "completions", completion, {"texts": ...}),
     Question("completions, streamed", "completions", completion_stream, {"text": ..., "finish": ...}),
     Question("completions, two prompts", "completions", _bind(completion, ["Hello", "What"]), {"choices": 2}),
     Question("embeddings, default", "embeddings", _bind(embed, "Hello"), {"count": 1, "numbers": True}),
@@ -275,7 +276,7 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question("embeddings, two inputs", "embeddings", _bind(embed, ["Hello", "Bye"]), {"count": 2, "numbers": True}),
     Question("embeddings, tokens", "embeddings", _bind(embed, [[40, 41, 42]]), {"count": 1, "numbers": True}),
-    Question("Responses", "responses", respond, {**_COMPLETED, "usage": True}),
+    Question("Responses", "responses", respond, _COMPLETED),
     Question("Responses, streamed", "responses", respond_stream, {**_COMPLETED, "deltas": ...}),
     Question("Responses, continued", "responses", continue_response, _COMPLETED),
     Question("Responses, tools", "responses", _bind(respond, WEATHER, tools=FLAT_TOOLS), {"calls": CALLS}),

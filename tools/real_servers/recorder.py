@@ -14,7 +14,7 @@ from .processes import RunningServer
 from .questions import QUESTIONS
 from .sdk import TIMEOUT, TransportAdapter, create_client
 
-__all__ = ["record"]
+__all__ = ["mask_machine", "record"]
 
 
 async def record(running: RunningServer, target: Path, cache: Path) -> None:
@@ -22,11 +22,15 @@ async def record(running: RunningServer, target: Path, cache: Path) -> None:
 
     Paths of this machine and the server's address are masked."""
     shutil.rmtree(target, ignore_errors=True)
-    mask = Mask([str(cache), str(Path.home()), *running.addresses])
-    transport = RecordingTransport(HttpTransport(TIMEOUT), target, mask)
+    transport = RecordingTransport(HttpTransport(TIMEOUT), target, mask_machine(running, cache))
     adapter = TransportAdapter(transport, running.base_url)
     async with create_client(running.base_url, running.server.api_key, adapter) as client:
         for question in QUESTIONS:
             if question.protocol in running.server.models:
                 transport.label = question.slug
                 await ask(question, client, name_model(running, question.protocol))
+
+
+def mask_machine(running: RunningServer, cache: Path) -> Mask:
+    """Return a mask for the folders of this machine and the addresses of the server."""
+    return Mask([str(cache), str(Path.home()), *running.addresses])

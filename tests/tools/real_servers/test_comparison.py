@@ -35,7 +35,7 @@ async def test_what_works_directly_works_through_dragoman() -> None:
     assert verdicts["same"] > 2 * len(QUESTIONS)
     assert not verdicts["BREAKS"] + verdicts["DIFFERS"]
     page = write_page({"vllm": {"version": "1.2.3", "comparisons": [row.to_json() for row in rows]}})
-    assert "| vLLM, CPU build](#vllm) | 1.2.3 |" in page.replace("| [", "| ")
+    assert "| [vLLM, CPU build](#vllm-cpu-build-123) | 1.2.3 |" in page
     assert "| chat | right | same | same | same | same |" in page
 
 
@@ -44,7 +44,8 @@ async def test_recordings_give_the_sdk_the_same_again(tmp_path: Path) -> None:
     async with FakeProvider("openai") as fake:
         running = run_fake(fake)
         await record(running, tmp_path / "fake", tmp_path)
-        first = await ask(chat, create_client(running.base_url, "none"), "m")
+        async with create_client(running.base_url, "none") as client:
+            first = await ask(chat, client, "m")
     replay = TransportAdapter(ReplayTransport(tmp_path / "fake"), "http://replayed/v1")
     async with create_client("http://replayed/v1", "none", replay) as client:
         assert await ask(chat, client, "m") == first
