@@ -48,10 +48,10 @@ CPU builds of torch instead of CUDA's. `list` shows what is installed, `run SERV
 _RECORDINGS = """
 ## Recordings
 
-`contract/recordings/SERVER/` has the bytes of these conversations: one file for each exchange, with the request, the
-head of the reply, and its body in the pieces in which it arrived. Tests feed them to dragoman in all dialects, whole
-and cut anywhere. Addresses and paths of the machine are masked. `dragoman fake --replay contract/recordings/vllm`
-answers as that server did.
+`contract/recordings/` has the bytes of these conversations, a folder for each server: one file for each exchange,
+with the request, the head of the reply, and its body in the pieces in which it arrived. Tests feed them to dragoman
+in all dialects, whole and cut anywhere. Addresses and paths of the machine are masked. `dragoman fake --replay
+contract/recordings/vllm` answers as that server did.
 
 ```console
 $ uv run python -m tools.real_servers record      # makes them again
