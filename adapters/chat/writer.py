@@ -100,7 +100,7 @@ class RenderingStreamWriter(ChatStreamWriter):
     def _write_usage(self, body: JsonObject) -> bytes:
         if self._usage == "nowhere" or self._held is None:
             return b""
-        self._held["usage"] = body["usage"]
+        self._held = {**body, **self._held, "usage": body["usage"]}
         return self._write_held()
 
     def _write_held(self) -> bytes:

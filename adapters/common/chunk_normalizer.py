@@ -132,24 +132,28 @@ class ChunkNormalizer:
             self._templates_left -= 1
 
     def hold_event(self, body: JsonObject) -> None:
-        """Keep an event without choices: its usage for the end of the stream, other keys for the next chunk."""
+        """Keep an event without choices: its usage for the end of the stream, other keys for the next chunk.
+
+        After the last choice has finished, the next chunk is the one with the usage.
+        """
         self._usage.add(body.pop("usage", None), [])
         body.pop("choices", None)
         for key in ENVELOPE:
             body.pop(key, None)
-        if body and not self._completeness.is_complete:
+        if body:
             self._held.update(body)
             self.template = None
 
     def make_usage_chunk(self) -> JsonObject | None:
         """Make the last chunk, with the usage; None if the client did not ask for it or the provider reported none."""
         usage = self._usage.total()
-        if usage is None:
-            return None
-        if not self._wants_usage:
+        if usage is not None and self._wants_usage:
+            return {**self._held, **self._envelope, "choices": [], "usage": usage}
+        if usage is not None:
             self._ctx.receipt.record_drop(("usage",), UNASKED_USAGE, "form")
-            return None
-        return {**self._envelope, "choices": [], "usage": usage}
+        for key in self._held:
+            self._ctx.receipt.record_drop((key,), "it came after the last chunk that the client gets")
+        return None
 
     def _set_envelope(self, body: JsonObject) -> bool:
         envelope = self._envelope

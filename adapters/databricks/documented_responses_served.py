@@ -10,6 +10,7 @@ from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.common.parameters import wants_usage
+from dragoman.adapters.common.usage import UNASKED_USAGE
 from dragoman.adapters.responses.requests import check_request
 from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.validation import load_validator
@@ -90,11 +91,15 @@ def _write_response(reply: JsonObject, ctx: Context) -> JsonObject:
     counted = isinstance(usage, dict) and {"input_tokens", "output_tokens", "total_tokens"} <= usage.keys()
     if usage is not None and counted:  # replies that were not normalized may lack anything
         body["usage"] = _usage_counts(usage)
+        _record_lost_counts(usage, ctx)
     body["output"] = pack_output_items(reply.get("output") or [], ctx)
     documented, known = load("databricks/responses.reply")["properties"], load("hub/responses.reply")["properties"]
+    if "service_tier" not in documented and body.get("service_tier"):
+        ctx.receipt.record_drop(("service_tier",), _NOT_DOCUMENTED)
     return {key: value for key, value in body.items() if key in documented or key not in known}
 
 
+_NOT_DOCUMENTED = "the documented response does not have it"
 _ERROR_TYPES = {
     "server_error": "server_error",
     "server_is_overloaded": "server_error",
@@ -127,6 +132,16 @@ def _usage_counts(usage: JsonObject) -> JsonObject:
     return {**counts, "reasoning_tokens": reasoning} if reasoning else counts
 
 
+def _record_lost_counts(usage: JsonObject, ctx: Context) -> None:
+    """Record as losses the parts of the usage that the documented one does not have."""
+    for name, value in usage.items():
+        if isinstance(value, dict):
+            for key in [key for key in value if value[key] and key != "reasoning_tokens"]:
+                ctx.receipt.record_drop(("usage", name, key), _NOT_DOCUMENTED)
+        elif value and name not in ("input_tokens", "output_tokens", "total_tokens"):
+            ctx.receipt.record_drop(("usage", name), _NOT_DOCUMENTED)
+
+
 def write_stream(ctx: Context) -> ResponsesStreamWriter:
     """Make the writer of a stream's events. They report usage if the client asked for that."""
     documented, reports_usage = DocumentedEvents(ctx), wants_usage(ctx.call.body)
@@ -136,6 +151,8 @@ def write_stream(ctx: Context) -> ResponsesStreamWriter:
             return documented.render(event)
         response = _write_response(event["response"], ctx)
         if not reports_usage:
+            if response.get("usage"):
+                ctx.receipt.record_drop(("usage",), UNASKED_USAGE, "form")
             response["usage"] = None
         return {**event, "response": response}
 

@@ -22,9 +22,14 @@ class ChatToCompletions(StreamTranslatorBase):
     def __init__(self, ctx: Context) -> None:
         super().__init__()
         self._ctx = ctx
+        self._held: JsonObject = {}
 
     def _translate_chunk(self, body: JsonObject) -> list[Output]:
         choices = [to_text_choice(choice, "delta", self._ctx) for choice in body["choices"]]
         said = [choice for choice in choices if choice["text"] or choice["finish_reason"]]
-        made = {**to_text_envelope(body, self._ctx), "choices": said}
-        return [Chunk(made)] if said or made.get("usage") else []
+        made = {**self._held, **to_text_envelope(body, self._ctx), "choices": said}
+        if not said and not made.get("usage"):
+            self._held = made  # the next chunk has what this one says
+            return []
+        self._held = {}
+        return [Chunk(made)]

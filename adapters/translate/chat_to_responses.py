@@ -54,7 +54,7 @@ from .unused_keys import record_unused_keys
 __all__ = ["ChatToResponses"]
 
 _CHUNK_KEYS = frozenset({"id", "object", "created", "model", "choices"})
-_USUAL_KEYS = 4  # index, delta, finish_reason, logprobs
+_CHOICE_KEYS = frozenset(CHOICE_KEYS)
 _CALLS = frozenset({"role", "tool_calls", "function_call"})
 _CALL_PATH = ("choices", 0, "delta", "tool_calls")
 _TEXT_PATH = ("choices", 0, "delta", "content")
@@ -126,7 +126,7 @@ class ChatToResponses(StreamTranslatorBase):
 
     def _translate_choice(self, choice: JsonObject, out: list[Output]) -> None:
         delta = choice["delta"]
-        if len(choice) > _USUAL_KEYS:
+        if not choice.keys() <= _CHOICE_KEYS:
             record_unused_keys(choice, CHOICE_KEYS, ("choices", 0), self._ctx, "Responses")
         if self._order.is_open and (choice.get("logprobs") or any(delta[key] for key in delta.keys() - _CALLS)):
             self._waiting.append(choice)

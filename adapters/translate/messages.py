@@ -131,8 +131,11 @@ class _Conversation:
         turn: JsonObject = {"role": "assistant", "content": None}
         self._push(turn, path)
         join_reasoning(turn, self._thoughts, self._ctx)
-        for thought, its_path in self._thoughts:
+        for k, (thought, its_path) in enumerate(self._thoughts):
             self._record_places(its_path, _place_reasoning(thought))
+            if k:
+                reason = "it is joined to the reasoning of the item before"
+                self._ctx.receipt.record_conversion(its_path, reason, after=("messages", len(self.messages) - 1))
         self._thoughts = []
         return turn
 

@@ -97,7 +97,10 @@ def complete_response(base: JsonObject, reply: JsonObject, ctx: Context) -> Json
         ctx.receipt.record_conversion(("usage",), "counts get the names of Responses; a missing detail is 0")
     carried = carry_reply_keys(reply, base, (_CHAT_REPLY, _RESPONSE), _CHAT_USED, ctx)
     tier = reply.get("service_tier")
-    return {**base, **carried, **({"service_tier": tier} if tier else {})}
+    if tier:
+        return {**base, **carried, "service_tier": tier}
+    ctx.receipt.record_fill(("service_tier",), "the provider named none")
+    return {**base, **carried}
 
 
 def _take_first_choice(choices: list[JsonObject], ctx: Context) -> JsonObject:

@@ -205,6 +205,8 @@ def _set_chat_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> None
 
 def _set_responses_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> None:
     wanted, top = left.pop("logprobs", None), left.pop("top_logprobs", None)
+    if top and not wanted:
+        ctx.receipt.record_drop(("top_logprobs",), "it means nothing without logprobs", "form")
     if wanted:
         made["include"] = [_LOGPROBS]
         made["top_logprobs"] = top or 0

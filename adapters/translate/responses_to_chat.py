@@ -56,6 +56,10 @@ _KEYS = {
     SUMMARY_TEXT: "reasoning_content",
 }
 _SPOKEN = frozenset({OUTPUT_TEXT, REFUSAL})
+_PLACES = ("type", "sequence_number", "item_id", "output_index", "content_index", "summary_index", "annotation_index")
+_TEXTS = ("delta", "text", "refusal", "arguments", "input", "name")
+_VALUES = ("response", "item", "part", "annotation", "logprobs", "obfuscation")  # obfuscation is padding
+_EVENT_KEYS = frozenset({*_PLACES, *_TEXTS, *_VALUES})
 _BY_PART = {kind.holder: kind for kind in _KEYS}
 _CALLS = {"function_call": ARGUMENTS, "custom_tool_call": INPUT}
 
@@ -78,6 +82,8 @@ class ResponsesToChat(StreamTranslatorBase):
         self._length = 0  # characters of the content
         self._starts: dict[tuple[int, int], int] = {}  # part -> where its text begins in the content
         self._with_signature: set[int] = set()
+        self._unused: set[str] = set()
+        self._response: JsonObject = {}  # what all events say of the response
         self._places: dict[str | None, int] = {}  # id of an item -> output index
         self._has_finished = False
 
@@ -86,6 +92,12 @@ class ResponsesToChat(StreamTranslatorBase):
             self.dropped += 1
             return []
         out: list[Output] = [] if self._envelope else self._begin(body)
+        if isinstance(body.get("response"), dict):
+            self._response |= {key: value for key, value in body["response"].items() if value}
+        if isinstance(body.get("part"), dict):
+            record_unused_keys(body["part"], PART_KEYS, ("output", body["output_index"]), self._ctx, "chat")
+        if not body.keys() <= _EVENT_KEYS:
+            self._record_unused_keys(body)
         kind = BY_DELTA.get(body["type"])
         if kind is not None:
             self._write_piece(kind, body, body["delta"], out)
@@ -106,6 +118,12 @@ class ResponsesToChat(StreamTranslatorBase):
         if self._wants_usage:
             self._envelope["usage"] = None
         return [self._make_delta({"role": "assistant", "content": ""})]
+
+    def _record_unused_keys(self, event: JsonObject) -> None:
+        """Record once per stream each key of an event that chunks have no place for."""
+        for key in event.keys() - _EVENT_KEYS - self._unused:
+            self._unused.add(key)
+            self._ctx.receipt.record_drop((key,), "a chunk of chat has no place for it")
 
     # Handlers
 
@@ -173,6 +191,7 @@ class ResponsesToChat(StreamTranslatorBase):
     def _handle_item_added(self, event: JsonObject, out: list[Output]) -> None:
         item, index = event["item"], event["output_index"]
         self._places[item.get("id")] = index
+        record_unused_keys(item, ITEM_KEYS.get(item["type"], tuple(item)), ("output", index), self._ctx, "chat")
         kind = _CALLS.get(item["type"])
         if kind is None or index in self._calls:
             return
@@ -186,8 +205,6 @@ class ResponsesToChat(StreamTranslatorBase):
         item, index = event["item"], event["output_index"]
         self._handle_item_added(event, out)
         kind = _CALLS.get(item["type"])
-        if item["type"] in ITEM_KEYS:
-            record_unused_keys(item, ITEM_KEYS[item["type"]], ("output", index), self._ctx, "chat")
         if kind is not None:
             self._write_whole(kind, {"output_index": index, kind.key: item[kind.key]}, out)
         elif item["type"] in ("message", "reasoning"):
@@ -233,7 +250,7 @@ class ResponsesToChat(StreamTranslatorBase):
         late: JsonObject = {}
         if self._blocks.finish(late):
             out.append(self._make_delta(late))
-        self._envelope |= read_envelope(response, self._ctx)
+        self._envelope |= read_envelope(self._response, self._ctx)
         out.append(self._make_delta({}, finish=word))
         usage = to_chat_usage(response.get("usage"))
         if usage is not None and not self._wants_usage:
