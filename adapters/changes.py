@@ -77,9 +77,9 @@ class Receipt:
         """Record that the value at `path` changed its form; with the weight `loss`, that a part of it was lost."""
         self._record("converted", self.unmap(path), path if after is None else after, reason, weight)
 
-    def record_fill(self, path: Path, reason: str) -> None:
-        """Record that a value was added which the request or reply did not have."""
-        self._record("filled", (), path, reason, "form")
+    def record_fill(self, path: Path, reason: str, weight: Weight = "form") -> None:
+        """Record that a value was added which the request or reply did not have; a loss if it is not a true one."""
+        self._record("filled", (), path, reason, weight)
 
     def record_drop(self, path: Path, reason: str, weight: Weight = "loss") -> None:
         """Record that a value was left out. With the weight `form`, this changes nothing of the meaning."""

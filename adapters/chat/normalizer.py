@@ -14,6 +14,7 @@ from dragoman.adapters.common.annotations import filter_annotations
 from dragoman.adapters.common.choice_normalizer import ChoiceNormalizer
 from dragoman.adapters.common.completeness import check_finish_reason
 from dragoman.adapters.common.finish_words import has_finished
+from dragoman.adapters.common.repair import REPAIRED
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.reply_validation import invalid_reply
 from dragoman.adapters.common.stream_changes import ChangeRecorder
@@ -59,7 +60,9 @@ class ChatNormalizer(ChoiceNormalizer):
         message.setdefault("content", None)
         if self._tags and split_message(message, implied=self._tags == "implied"):
             self._record_tags(path)
-        message.setdefault("refusal", None)
+        if "refusal" not in message:
+            message["refusal"] = None
+            self._changes.record_conversion(("choices",), REPAIRED)
         if "annotations" in message:
             self._drop_invalid_annotations(message, path)
         called = self._set_whole_calls(message, path)

@@ -69,7 +69,9 @@ def _normalize(body: JsonObject, choices: list[JsonObject], ctx: Context, normal
     for position, choice in enumerate(choices):
         choice.setdefault("index", position)
         normalizer.normalize_whole(body, choice, position)
-        choice.setdefault("logprobs", None)
+        if "logprobs" not in choice:
+            choice["logprobs"] = None
+            ctx.receipt.record_conversion(("choices",), REPAIRED)
 
 
 def _set_envelope(body: JsonObject, envelope: JsonObject, ctx: Context) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.changes import Weight
 from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.common.usage import UNASKED_USAGE
 from dragoman.adapters.responses.requests import check_request
@@ -95,7 +96,8 @@ def _write_response(reply: JsonObject, ctx: Context) -> JsonObject:
     body["output"] = pack_output_items(reply.get("output") or [], ctx)
     documented, known = load("databricks/responses.reply")["properties"], load("hub/responses.reply")["properties"]
     if "service_tier" not in documented and body.get("service_tier"):
-        ctx.receipt.record_drop(("service_tier",), _NOT_DOCUMENTED)
+        weight: Weight = "form" if body["service_tier"] == "default" else "loss"
+        ctx.receipt.record_drop(("service_tier",), _NOT_DOCUMENTED, weight)
     return {key: value for key, value in body.items() if key in documented or key not in known}
 
 

@@ -102,14 +102,17 @@ def _set_envelope(body: JsonObject, ctx: Context) -> None:
 
 
 def _complete_usage(reported: Any, ctx: Context) -> JsonObject:
-    """Both token counts. A missing one equals the other, because embeddings generate no tokens."""
+    """Both token counts. A missing one equals the other, because embeddings generate no tokens.
+
+    Without any, both are 0, which is not a true count: every client's API requires them.
+    """
     usage = {key: value for key, value in reported.items() if value is not None} if isinstance(reported, dict) else {}
     usage.pop("completion_tokens", None)
     known = [usage[name] for name in _COUNTS if name in usage]
-    if len(known) < len(_COUNTS):
-        ctx.receipt.record_fill(
-            ("usage",), "the provider gave no counts, so they are 0" if not known else "both counts are the same"
-        )
+    if not known:
+        ctx.receipt.record_fill(("usage",), "the provider gave no counts; 0 means unknown", "loss")
+    elif len(known) < len(_COUNTS):
+        ctx.receipt.record_fill(("usage",), "both counts are the same")
     return {**usage, **{name: usage.get(name, known[0] if known else 0) for name in _COUNTS}}
 
 

@@ -102,7 +102,9 @@ def test_the_envelope_is_mended(context: MakeContext) -> None:
     ],
 )
 def test_usage(context: MakeContext, reported: JsonValue, wanted: JsonValue) -> None:
-    assert read(reply(usage=reported), asking(context))["usage"] == wanted
+    ctx = asking(context)
+    assert read(reply(usage=reported), ctx)["usage"] == wanted
+    assert bool(ctx.receipt.losses) == (not reported), "an invented count is not a true one"
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
