@@ -62,7 +62,8 @@ def fill_item(item: Any, ctx: Context, status: str = "completed") -> None:
         _set_defaults(item, {"summary": []})
     else:
         carried = _CARRIED[kind]
-        _set_defaults(item, {"call_id": item["id"], carried: ""})
+        _set_defaults(item, {carried: ""})
+        item["call_id"] = item.get("call_id") or item["id"]
         if isinstance(item[carried], dict):
             item[carried] = orjson.dumps(item[carried]).decode()
 

@@ -127,3 +127,8 @@ def test_an_error_with_a_status_is_no_response(body: JsonObject, context: MakeCo
     with pytest.raises(Fault) as caught:
         read(body, context())
     assert caught.value.message == body["message"]
+
+
+def test_a_call_with_an_empty_id_gets_that_of_its_item(context: MakeContext) -> None:
+    call = {"type": "function_call", "id": "fc_1", "call_id": "", "name": "f", "arguments": "{}", "status": "completed"}
+    assert read(response(output=[call]), context())["output"][0]["call_id"] == "fc_1"
