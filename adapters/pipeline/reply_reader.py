@@ -17,7 +17,7 @@ from dragoman.adapters.common.reply_validation import find_error
 from dragoman.adapters.decompression import BadEncoding, DecompressedTooLarge, Decompressor, create_decompressor
 from dragoman.adapters.error_texts import extract_text
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.jsontext import read_any
+from dragoman.adapters.json_repair import parse_leniently
 from dragoman.adapters.streams import Output, StreamReader, StreamTranslator
 
 from .assembly import StreamAssembler
@@ -31,6 +31,7 @@ REPLY_LIMIT = 64 * 1024 * 1024
 
 SSE = "text/event-stream"
 
+_ANSWERS = ("choices", "output", "data")  # the keys of replies that hold what the model said
 _READ, _SHOWN = 4096, 100
 """Of a reply that is no JSON: the bytes that its fault looks at, and the characters that it shows."""
 
@@ -202,7 +203,7 @@ class ReplyReader:
         return hub if self._plan.bridge is None else self._plan.bridge.reply(hub, self._request, self._ctx)
 
     def _read_body(self, raw: bytes) -> JsonObject:
-        body = _parse_object(raw)
+        body = _parse_object(raw, self._ctx.receipt)
         reply = Reply(self.status, body or {}, self.headers, raw)
         if self._is_error:
             raise self._plan.called.read_fault(reply, self._ctx)
@@ -250,10 +251,14 @@ class ReplyReader:
         return Fault("upstream_invalid_response", f"{self._provider}: {text}", code=code)
 
 
-def _parse_object(raw: bytes) -> JsonObject | None:
-    """The object that a body is, or the error object in a list; None if it is neither."""
+def _parse_object(raw: bytes, receipt: Receipt) -> JsonObject | None:
+    """The object that a body is, or the error object in a list; None if it is neither. Repairs are losses."""
     try:
-        body = read_any(raw)
+        body, repairs = parse_leniently(raw)
     except ValueError:
         return None
-    return body if isinstance(body, dict) else find_error(body)
+    if not isinstance(body, dict):
+        return find_error(body)
+    for reason in repairs:
+        receipt.record_conversion((next((key for key in _ANSWERS if key in body), "error"),), reason, "loss")
+    return body
