@@ -8,7 +8,7 @@ from dragoman.adapters.fit import HUB_CHAT, drop_lacking, hub_annotations
 from dragoman.adapters.paths import lookup
 from dragoman.adapters.validation import Validator
 
-__all__ = ["clamp_effort", "copy_request", "drop_stream_options", "wants_usage"]
+__all__ = ["clamp_effort", "copy_request", "drop_stream_options", "fill_stream_flag", "wants_usage"]
 
 
 def copy_request(request: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> JsonObject:
@@ -26,6 +26,14 @@ def drop_stream_options(body: JsonObject, ctx: Context) -> None:
     if "stream_options" in body and "stream_options" not in ctx.target.takes:
         ctx.receipt.record_drop(("stream_options",), "dragoman sends the usage itself", "form")
         remove(body, ("stream_options",))
+
+
+def fill_stream_flag(body: JsonObject, ctx: Context) -> None:
+    """Set `stream` for servers that stream unless the request says that they must not."""
+    if body.get("stream") is None:
+        note = ctx.receipt.record_conversion if "stream" in body else ctx.receipt.record_fill
+        note(("stream",), "some servers stream by default")
+        body["stream"] = False
 
 
 def wants_usage(request: JsonObject) -> bool:

@@ -22,7 +22,7 @@ from dragoman.adapters.chat.messages import (
     rename_developer_role,
 )
 from dragoman.adapters.chat.reasoning import is_sealed, list_blocks
-from dragoman.adapters.common.parameters import clamp_effort, drop_stream_options
+from dragoman.adapters.common.parameters import clamp_effort, drop_stream_options, fill_stream_flag
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.token_limits import TokenLimitRule
 from dragoman.adapters.edits import remove, replace
@@ -31,7 +31,7 @@ from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
 from .cache_control import drop_cache_control
-from .endpoint import fill_stream_flag, make_invocation, remove_model
+from .endpoint import make_invocation, remove_model
 from .faults import WORDS
 from .reasoning_block import REASONING_KEYS, make_reasoning_block
 

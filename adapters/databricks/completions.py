@@ -15,7 +15,7 @@ from typing import Any
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.chat.reply_rewrites import drop_nulls, flatten_reasoning_tokens, write_finish_reason
 from dragoman.adapters.chat.writer import RenderingStreamWriter
-from dragoman.adapters.common.parameters import drop_stream_options
+from dragoman.adapters.common.parameters import drop_stream_options, fill_stream_flag
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.completions.called import completions_called
 from dragoman.adapters.completions.reply import FINISH_REASONS, read_completions_reply
@@ -26,7 +26,7 @@ from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
 from .choice_serializer import ChoiceSerializer
-from .endpoint import fill_stream_defaults, fill_stream_flag, make_invocation, remove_model, set_model_from_path
+from .endpoint import fill_stream_defaults, make_invocation, remove_model, set_model_from_path
 from .faults import WORDS, error_event, write_fault
 
 __all__ = ["CALLED", "SERVED"]

@@ -12,7 +12,6 @@ from .invocations import parse_endpoint_name
 
 __all__ = [
     "fill_stream_defaults",
-    "fill_stream_flag",
     "invocations_path",
     "make_invocation",
     "remove_model",
@@ -39,14 +38,6 @@ def make_invocation(body: JsonObject, ctx: Context, path: str) -> Call:
     if names_model_in_body(ctx.target):
         return Call("POST", unified_path(path), {"model": ctx.target.model, **body})
     return Call("POST", invocations_path(ctx.target.model), body)
-
-
-def fill_stream_flag(body: JsonObject, ctx: Context) -> None:
-    """Set `stream` in a request to a provider, which may stream by default."""
-    if body.get("stream") is None:
-        note = ctx.receipt.record_conversion if "stream" in body else ctx.receipt.record_fill
-        note(("stream",), "the documented default differs from OpenAI's")
-        body["stream"] = False
 
 
 def set_model_from_path(body: JsonObject, call: Call, ctx: Context) -> None:

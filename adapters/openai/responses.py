@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.common.parameters import copy_request
+from dragoman.adapters.common.parameters import copy_request, fill_stream_flag
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.dialect import Called, Served
 from dragoman.adapters.fit import HUB_RESPONSES, fit
@@ -33,6 +33,7 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     body["model"] = ctx.target.model
     drop_foreign_reasoning(body, ctx, "openai")
     shorten_call_ids(body, ctx)
+    fill_stream_flag(body, ctx)
     fit(body, load_validator("openai/responses.request", ctx.profile), ctx, "keep-extensions", HUB_RESPONSES)
     return Call("POST", "/responses", body)
 

@@ -14,6 +14,7 @@ from typing import Any
 from dragoman.adapters.call import Context, Headers
 from dragoman.adapters.changes import HEADER, Receipt
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.reply_check import create_reply_check
 from dragoman.adapters.routes import Route
 from dragoman.adapters.streams import Chunk, DeltaRun, End
 from dragoman.adapters.streams import Output as StreamOutput
@@ -38,6 +39,7 @@ class Attempt:
     """
 
     __slots__ = (
+        "_check",
         "_client",
         "_conversation",
         "_ctx",
@@ -45,6 +47,7 @@ class Attempt:
         "_held",
         "_keeps",
         "_plan",
+        "_policy",
         "_readers",
         "_round",
         "_route",
@@ -78,6 +81,8 @@ class Attempt:
         self._round: list[ReplyReader] = []  # those of the calls under way
         self._held: Answer = []
         self._ctx = client
+        self._policy = target.target.policy.replies
+        self._check = create_reply_check(route.protocol, client.request, self._policy)
         self.answer: AnswerWriter  # made with the calls
         self.wants_stream = client.request.get("stream") is True
         self.outcome: Outcome = OPEN
@@ -140,6 +145,8 @@ class Attempt:
         try:
             outputs = reader.receive(data)
             if len(outputs) == 1 and self._state == "streaming" and type(outputs[0]) is DeltaRun:
+                if self._check is not None:
+                    self._check.add_run(outputs[0])
                 output = Output(self.answer.write_run(outputs[0]))  # the table's most frequent row
             elif outputs:
                 output = self._take(outputs)
@@ -221,6 +228,10 @@ class Attempt:
     def _take(self, outputs: list[StreamOutput]) -> Output:
         """Outputs of a stream in the client's protocol. A fault or the end is the last of them."""
         last = outputs[-1]
+        if self._check is not None:
+            self._check.add_outputs(outputs)
+            if isinstance(last, End) and (broken := self._compare_with_request()) is not None:
+                outputs[-1] = last = broken
         if isinstance(last, Fault):
             before = self._advance("outputs", outputs[:-1]) if len(outputs) > 1 else NOTHING
             after = self._advance("fault", last)
@@ -239,7 +250,25 @@ class Attempt:
         self.answer.usage = reply.get("usage")
         if self.wants_stream:
             return self._take([*stream_reply(self._route.protocol, reply, self._client.request)])
+        if self._check is not None:
+            self._check.add_reply(reply)
+            if (broken := self._compare_with_request()) is not None:
+                raise broken
         return self._advance("kept_end" if self._keeps else "end", reply)
+
+    def _compare_with_request(self) -> Fault | None:
+        """Record where the complete answer is not what was asked for; under `strict`, the first such place is a
+        fault."""
+        assert self._check is not None
+        for mismatch in self._check.find_mismatches():
+            if self._policy == "strict":
+                text = f"{self._target.provider}: the reply is not what was asked for: {mismatch.text}"
+                return Fault("upstream_invalid_response", text, code="upstream_mismatch")
+            if self._policy == "report":
+                self.receipt.violations += 1
+            else:
+                self.receipt.record_drop(mismatch.path, mismatch.text)
+        return None
 
     def _join_receipts(self) -> None:
         """Several calls have receipts of their own."""

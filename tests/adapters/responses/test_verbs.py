@@ -37,7 +37,7 @@ def test_what_a_target_lacks(dialect: str) -> None:
     request = {"model": "m", "input": "x", "truncation": "disabled", "max_tool_calls": 3}
     target = Target("gpt", "actual", Policy(), lacks=frozenset(request) - {"model", "input"})
     ctx = context(request)._replace(target=target)
-    assert write(dialect, ctx).body.keys() == {"model", "input"}
+    assert write(dialect, ctx).body.keys() - {"stream"} == {"model", "input"}
     with pytest.raises(Fault, match="truncation cannot be served"):
         write(dialect, ctx._replace(request={**request, "truncation": "auto"}))
 
@@ -113,7 +113,7 @@ def test_openai_gets_what_the_client_wrote() -> None:
     request = {"model": "public", "input": "x", "store": True, "previous_response_id": "resp_1", "top_k": 5}
     call = write("openai", context(request))
     assert call.path == "/responses"
-    assert call.body == {**request, "model": "gpt"}
+    assert call.body == {**request, "model": "gpt", "stream": False}
 
 
 @pytest.mark.parametrize("dialect", called("responses"))

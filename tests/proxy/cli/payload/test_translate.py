@@ -118,7 +118,7 @@ def test_receipt_and_call(run: Run) -> None:
         "loss  dropped    seed: the target's API does not have it\n"
         "loss  dropped    user: the target's API does not have it; it is advisory\n"
         "form  dropped    frequency_penalty: the target's API does not have it; leaving it out means the same\n"
-        "form  filled     -> stream: the documented default differs from OpenAI's\n"
+        "form  filled     -> stream: some servers stream by default\n"
     )
 
 

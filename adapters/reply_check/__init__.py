@@ -1,0 +1,8 @@
+"""Holds a reply to its request: what the client asked for, and what came. `create_reply_check` is the entry."""
+
+from __future__ import annotations
+
+from .check import Mismatch, ReplyCheck
+from .checks import create_reply_check
+
+__all__ = ["Mismatch", "ReplyCheck", "create_reply_check"]

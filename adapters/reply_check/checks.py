@@ -1,0 +1,265 @@
+"""The checks of chat, completions and Responses: where a request says what it wants, and a reply what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dragoman.adapters.call import JsonObject
+from dragoman.adapters.streams import DeltaRun
+
+from .check import ChoiceRecord, Mismatch, ReplyCheck, Wishes, list_objects
+
+__all__ = ["create_reply_check"]
+
+_CONTENT_FILTER = "content_filter"
+
+
+class ChoiceCheck(ReplyCheck):
+    """The check of a protocol whose replies have choices."""
+
+    def __init__(self, request: JsonObject, *, judges_schema: bool) -> None:
+        super().__init__(request, judges_schema=judges_schema)
+        self._choices: dict[Any, ChoiceRecord] = {}
+
+    def add_reply(self, reply: JsonObject) -> None:
+        """Take a whole reply: its choices are like those of a chunk."""
+        self.add_chunk(reply)
+
+    def add_chunk(self, chunk: JsonObject) -> None:
+        """Take the choices and the usage of a chunk."""
+        if isinstance(usage := chunk.get("usage"), dict):
+            self.usage = usage
+        for choice in list_objects(chunk.get("choices")):
+            record = self.find_choice(choice)
+            record.has_logprobs |= choice.get("logprobs") is not None
+            if isinstance(finish := choice.get("finish_reason"), str):
+                record.finish = finish
+            self.add_piece(record, choice)
+
+    def add_run(self, run: DeltaRun) -> None:
+        """Take coalesced texts of one choice."""
+        record = self.find_choice(run.body["choices"][0])
+        if run.place[-1] in ("content", "text"):
+            record.has_text = True
+            if self.wishes.need_text:
+                record.text.add_fragments(run.texts)
+
+    def add_piece(self, record: ChoiceRecord, choice: JsonObject) -> None:
+        """Take what a choice holds, whole or in pieces."""
+        raise NotImplementedError
+
+    def add_text(self, record: ChoiceRecord, text: Any) -> None:
+        """Take a piece of a choice's text."""
+        if isinstance(text, str) and text:
+            record.has_text = True
+            if self.wishes.need_text:
+                record.text.add(text)
+
+    def find_choice(self, choice: JsonObject) -> ChoiceRecord:
+        """The record of a choice, by its index."""
+        index = choice.get("index")
+        if not isinstance(index, int):
+            index = 0
+        return self._choices.setdefault(index, ChoiceRecord())
+
+    def find_mismatches(self) -> Iterator[Mismatch]:
+        """Compare the number of choices, each choice, and the tokens."""
+        given, wanted = len(self._choices), self.find_wanted_number()
+        if wanted is not None and given != wanted:
+            yield Mismatch(("n",), f"the provider gave {given} choices instead of {wanted}")
+        for record in self._choices.values():
+            yield from self.compare_choice(record)
+        for name in ("max_completion_tokens", "max_tokens"):
+            if (limit := self.request.get(name)) is not None:
+                yield from self.compare_tokens((name,), limit, self.usage.get("completion_tokens"), given)
+                return
+
+    def find_wanted_number(self) -> int | None:
+        """The number of choices that the request asks for; None if any number will do."""
+        wanted = self.request.get("n")
+        return wanted if isinstance(wanted, int) else None
+
+
+class ChatCheck(ChoiceCheck):
+    """The check of chat."""
+
+    def read_wishes(self, request: JsonObject) -> Wishes:
+        """Read them from the request."""
+        tool, no_tool = _read_tool_choice(request.get("tool_choice"))
+        form = request.get("response_format")
+        kind = form.get("type") if isinstance(form, dict) else None
+        described = form.get("json_schema") if isinstance(form, dict) else None
+        return Wishes(
+            logprobs=("logprobs",) if request.get("logprobs") is True else None,
+            tool=tool,
+            no_tool=no_tool,
+            one_call=request.get("parallel_tool_calls") is False,
+            format=("response_format",) if kind in _JSON_FORMATS else None,
+            schema=described.get("schema") if isinstance(described, dict) else None,
+            stop=_read_stop(request.get("stop")),
+        )
+
+    def add_piece(self, record: ChoiceRecord, choice: JsonObject) -> None:
+        """Take a message or a delta."""
+        held = choice.get("message", choice.get("delta"))
+        if not isinstance(held, dict):
+            return
+        self.add_text(record, held.get("content"))
+        record.is_refusal |= bool(held.get("refusal"))
+        for call in list_objects(held.get("tool_calls")):
+            if (name := _read_name(call)) is not None:
+                record.calls.append(name)
+
+
+class CompletionsCheck(ChoiceCheck):
+    """The check of completions."""
+
+    def read_wishes(self, request: JsonObject) -> Wishes:
+        """Read them from the request."""
+        wants_logprobs = request.get("logprobs") is not None and request.get("logprobs") is not False
+        echoes = request.get("echo") is True  # the prompt may contain a stop string
+        stop = () if echoes else _read_stop(request.get("stop"))
+        return Wishes(logprobs=("logprobs",) if wants_logprobs else None, stop=stop)
+
+    def add_piece(self, record: ChoiceRecord, choice: JsonObject) -> None:
+        """Take a text."""
+        self.add_text(record, choice.get("text"))
+
+    def find_wanted_number(self) -> int | None:
+        """The number of choices for all prompts."""
+        wanted, prompt = super().find_wanted_number(), self.request.get("prompt")
+        if wanted is None or not isinstance(prompt, list) or not prompt or isinstance(prompt[0], int):
+            return wanted
+        return wanted * len(prompt)
+
+
+class ResponsesCheck(ReplyCheck):
+    """The check of Responses. The last event of a stream has the whole response."""
+
+    def __init__(self, request: JsonObject, *, judges_schema: bool) -> None:
+        super().__init__(request, judges_schema=judges_schema)
+        self._response: JsonObject = {}
+
+    def read_wishes(self, request: JsonObject) -> Wishes:
+        """Read them from the request."""
+        tool, no_tool = _read_tool_choice(request.get("tool_choice"))
+        text = request.get("text")
+        form = text.get("format") if isinstance(text, dict) else None
+        described = form if isinstance(form, dict) else {}
+        include = request.get("include")
+        wants_logprobs = isinstance(include, list) and "message.output_text.logprobs" in include
+        return Wishes(
+            logprobs=("include",) if wants_logprobs else None,
+            tool=tool,
+            no_tool=no_tool,
+            one_call=request.get("parallel_tool_calls") is False,
+            format=("text", "format") if described.get("type") in _JSON_FORMATS else None,
+            schema=described.get("schema"),
+        )
+
+    def add_reply(self, reply: JsonObject) -> None:
+        """Take a whole response."""
+        self._response = reply
+
+    def add_chunk(self, chunk: JsonObject) -> None:
+        """Take the response of an event that has one."""
+        if isinstance(response := chunk.get("response"), dict):
+            self._response = response
+
+    def add_run(self, run: DeltaRun) -> None:
+        """Nothing: the last event repeats every text."""
+
+    def find_mismatches(self) -> Iterator[Mismatch]:
+        """Compare the response and its tokens."""
+        response = self._response
+        if response.get("status") == "failed":
+            return
+        yield from self.compare_choice(self._record_output(response))
+        usage = response.get("usage")
+        used = usage.get("output_tokens") if isinstance(usage, dict) else None
+        yield from self.compare_tokens(("max_output_tokens",), self.request.get("max_output_tokens"), used, 1)
+
+    def _record_output(self, response: JsonObject) -> ChoiceRecord:
+        record = ChoiceRecord()
+        details = response.get("incomplete_details")
+        if response.get("status") == "incomplete":
+            reason = details.get("reason") if isinstance(details, dict) else None
+            record.finish = _CONTENT_FILTER if reason == _CONTENT_FILTER else "length"
+        for item in list_objects(response.get("output")):
+            if item.get("type") in ("function_call", "custom_tool_call"):
+                record.calls.append(str(item.get("name")))
+            elif item.get("type") == "message":
+                for part in list_objects(item.get("content")):
+                    self._add_part(record, part)
+        return record
+
+    def _add_part(self, record: ChoiceRecord, part: JsonObject) -> None:
+        record.is_refusal |= part.get("type") == "refusal"
+        if part.get("type") == "output_text" and isinstance(text := part.get("text"), str) and text:
+            record.has_text = True
+            record.text.add(text)
+            record.has_logprobs |= bool(part.get("logprobs"))
+
+
+_JSON_FORMATS = ("json_object", "json_schema")
+
+_CHECKS: Mapping[str, type[ReplyCheck]] = {
+    "chat": ChatCheck,
+    "completions": CompletionsCheck,
+    "responses": ResponsesCheck,
+}
+_CHECKED: Mapping[str, frozenset[str]] = {
+    "chat": frozenset(
+        {
+            "n",
+            "logprobs",
+            "tool_choice",
+            "parallel_tool_calls",
+            "response_format",
+            "stop",
+            "max_tokens",
+            "max_completion_tokens",
+        }
+    ),
+    "completions": frozenset({"n", "logprobs", "stop", "max_tokens"}),
+    "responses": frozenset({"include", "tool_choice", "parallel_tool_calls", "text", "max_output_tokens"}),
+}
+"""The parameters that a reply is held to."""
+
+
+def create_reply_check(protocol: str, request: JsonObject, replies: str) -> ReplyCheck | None:
+    """The check of replies to a request in hub form, in the client's protocol; None if there is nothing to check.
+
+    `replies` is the policy: under `off` nothing is checked, under `strict` JSON is judged by the client's schema too.
+    """
+    checked = _CHECKED.get(protocol)
+    if replies == "off" or checked is None or checked.isdisjoint(request):
+        return None
+    return _CHECKS[protocol](request, judges_schema=replies == "strict")
+
+
+def _read_tool_choice(choice: Any) -> tuple[str | None, bool]:
+    """The name of the tool that must be called (empty for any, None if none must be), and whether none may be."""
+    if choice == "required":
+        return "", False
+    if not isinstance(choice, dict):
+        return None, choice == "none"
+    if choice.get("type") == "allowed_tools":
+        allowed = choice.get("allowed_tools", choice)
+        return ("" if isinstance(allowed, dict) and allowed.get("mode") == "required" else None), False
+    return _read_name(choice), False
+
+
+def _read_name(holder: JsonObject) -> str | None:
+    """The name of a tool, in a call, a piece of one, or a choice; None if it has none."""
+    for key in ("function", "custom"):
+        if isinstance(inner := holder.get(key), dict):
+            holder = inner
+    name = holder.get("name")
+    return name if isinstance(name, str) and name else None
+
+
+def _read_stop(stop: Any) -> tuple[str, ...]:
+    strings = [stop] if isinstance(stop, str) else stop if isinstance(stop, list) else []
+    return tuple(one for one in strings if isinstance(one, str) and one)
