@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -103,7 +104,10 @@ def compare_servers(
 
 
 def _run_each(cache: Path, names: Sequence[str] | None, patience: float) -> Iterator[RunningServer]:
-    """Run the servers, one after the other. One that does not start is reported, and the exit status is 1."""
+    """Run the servers, one after the other. One that does not start is reported, and the exit status is 1.
+
+    SIGTERM interrupts as SIGINT does, so that no server outlives the command."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     failed = False
     for server in _choose(cache, names):
         try:
