@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
+import openai
 import typer
 
 from . import __doc__ as description
@@ -91,7 +92,7 @@ def compare_servers(
     folder.mkdir(parents=True, exist_ok=True)
     for running in _run_each(cache, names, patience):
         rows = [row.to_json() for row in asyncio.run(compare(running))]
-        outcome = {"version": read_version(cache, running.server), "comparisons": rows}
+        outcome = {"version": read_version(cache, running.server), "sdk": openai.__version__, "comparisons": rows}
         text = mask_machine(running, cache)(json.dumps(outcome, indent=1))
         (folder / f"{running.server.name}.json").write_text(text, "utf-8")
         print(f"{running.server.name}: {len(rows)} questions", flush=True)

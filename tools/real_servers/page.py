@@ -13,7 +13,7 @@ from .questions import QUESTIONS
 __all__ = ["Measurement", "read_comparisons", "write_page"]
 
 Measurement = Mapping[str, Any]
-"""`version` and `comparisons` of one server, as JSON."""
+"""`version` and `comparisons` of one server, and `sdk`, the SDK's version, as JSON."""
 
 _HEAD = """\
 # Real servers
@@ -101,7 +101,8 @@ def _write_sums(found: Mapping[str, Measurement]) -> str:
             defects,
         ]
         lines.append(f"| {' | '.join(map(str, cells))} |")
-    return "\n".join(lines) + "\n"
+    sdks = ", ".join(sorted({measurement["sdk"] for measurement in found.values()}))
+    return "\n".join([*lines, "", f"Measured with version {sdks} of the package `openai`."]) + "\n"
 
 
 def _write_server(name: str, measurement: Measurement) -> str:

@@ -34,8 +34,9 @@ async def test_what_works_directly_works_through_dragoman() -> None:
     verdicts = Counter(judge(row.direct, row.through[policy], policy) for row in rows for policy in POLICIES)
     assert verdicts["same"] > 2 * len(QUESTIONS)
     assert not verdicts["BREAKS"] + verdicts["DIFFERS"]
-    page = write_page({"vllm": {"version": "1.2.3", "comparisons": [row.to_json() for row in rows]}})
+    page = write_page({"vllm": {"version": "1.2.3", "sdk": "9.9", "comparisons": [row.to_json() for row in rows]}})
     assert "| [vLLM, CPU build](#vllm-cpu-build-123) | 1.2.3 |" in page
+    assert "Measured with version 9.9 of" in page
     assert "| chat | right | same | same | same | same |" in page
 
 
