@@ -111,6 +111,7 @@ async def chat_stream(client: AsyncOpenAI, model: str, messages: Any = USER, **m
         reply = await stream.get_final_completion()
     return {
         "text": reply.choices[0].message.content,
+        "object": _holds_object(reply.choices[0].message.content),
         "deltas": "".join(texts) or None,
         **read_calls(reply.choices[0].message.tool_calls),
         "finish": reply.choices[0].finish_reason,
@@ -135,7 +136,7 @@ async def parse_person(client: AsyncOpenAI, model: str) -> Facts:
 
 async def parse_object(client: AsyncOpenAI, model: str) -> Facts:
     facts = await chat(client, model, PERSON, response_format={"type": "json_object"})
-    return {**facts, "object": isinstance(_parse_json(facts["text"]), dict)}
+    return {**facts, "object": _holds_object(facts["text"])}
 
 
 async def completion(client: AsyncOpenAI, model: str, prompt: Any = "What is dragoman", **more: Any) -> Facts:
@@ -198,17 +199,18 @@ def read_response(reply: Any) -> Facts:
     calls = [item for item in reply.output if item.type == "function_call"]
     return {
         "text": reply.output_text or None,
+        "object": _holds_object(reply.output_text),
         "calls": [[call.name, json.loads(call.arguments)] for call in calls],
         "status": reply.status,
         "usage": reply.usage is not None and reply.usage.total_tokens > 0,
     }
 
 
-def _parse_json(text: str | None) -> Any:
+def _holds_object(text: str | None) -> bool:
     try:
-        return json.loads(text or "")
+        return isinstance(json.loads(text or ""), dict)
     except ValueError:
-        return None
+        return False
 
 
 def _bind(ask: Callable[..., Awaitable[Facts]], *given: Any, **more: Any) -> Ask:
@@ -261,7 +263,9 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question("a tool's result", "chat", _bind(chat, RESULT, tools=TOOLS), _STOP),
     Question("json_schema, parsed", "chat", parse_person, {"parsed": True}),
-    Question("json_schema, streamed", "chat", _bind(chat_stream, PERSON, response_format=FORMAT), _STOP, _UNASKED),
+    Question(
+        "json_schema, streamed", "chat", _bind(chat_stream, PERSON, response_format=FORMAT), {"object": True}, _UNASKED
+    ),
     Question("json_object", "chat", parse_object, {"object": True}),
     Question("context exceeded", "chat", exceed_context, {"code": "context_length_exceeded"}),
     Question("completions", "completions", completion, {"texts": ...}),
@@ -288,6 +292,6 @@ QUESTIONS: tuple[Question, ...] = (
         "Responses, json_schema, streamed",
         "responses",
         _bind(respond_stream, PERSON, text=TEXT_FORMAT),
-        _COMPLETED,
+        {"object": True},
     ),
 )
