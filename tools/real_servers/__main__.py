@@ -19,7 +19,7 @@ from . import __doc__ as description
 from .catalog import SERVERS, Server
 from .comparison import compare
 from .environments import default_cache, install, is_installed, read_version
-from .page import Measurement, write_page
+from .page import Measurement, count_defects, write_page
 from .processes import RunningServer, StartError, run_server
 from .recorder import mask_machine, record
 
@@ -99,9 +99,8 @@ def compare_servers(
     measurements: dict[str, Measurement] = {
         file.stem: json.loads(file.read_text("utf-8")) for file in sorted(folder.glob("*.json"))
     }
-    text = write_page(measurements)
-    page.write_text(text, "utf-8")
-    raise typer.Exit(1 if "| **" in text else 0)
+    page.write_text(write_page(measurements), "utf-8")
+    raise typer.Exit(1 if any(map(count_defects, measurements.values())) else 0)
 
 
 def _run_each(cache: Path, names: Sequence[str] | None, patience: float) -> Iterator[RunningServer]:

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dragoman.contract.masks import MASKED
+
 from .catalog import SERVERS
 from .comparison import POLICIES, Comparison, Outcome, judge
 from .questions import QUESTIONS
 
-__all__ = ["Measurement", "read_comparisons", "write_page"]
+__all__ = ["Measurement", "count_defects", "read_comparisons", "write_page"]
 
 Measurement = Mapping[str, Any]
 """`version` and `comparisons` of one server, and `sdk`, the SDK's version, as JSON."""
@@ -81,6 +83,11 @@ def read_comparisons(measurement: Measurement) -> list[Comparison]:
     ]
 
 
+def count_defects(measurement: Measurement) -> int:
+    """Count the answers that are right directly, and lost or different through dragoman."""
+    return sum(verdict.isupper() for row in read_comparisons(measurement) for verdict in _judge_row(row).values())
+
+
 def _write_sums(found: Mapping[str, Measurement]) -> str:
     lines = [
         "## Sums",
@@ -91,7 +98,6 @@ def _write_sums(found: Mapping[str, Measurement]) -> str:
     for name, measurement in found.items():
         rows = read_comparisons(measurement)
         through = [sum(row.through[policy].state == "right" for row in rows) for policy in POLICIES]
-        defects = sum(verdict.isupper() for row in rows for verdict in _judge_row(row).values())
         direct = sum(row.direct.state == "right" for row in rows)
         cells = [
             f"[{SERVERS[name].title}](#{_link(name, measurement)})",
@@ -149,5 +155,5 @@ def _list_reasons(row: Comparison) -> Iterator[str]:
 
 
 def _shorten(text: str, most: int = 240) -> str:
-    text = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    text = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace(MASKED, "…")
     return text if len(text) <= most else f"{text[:most]}…"

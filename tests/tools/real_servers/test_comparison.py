@@ -11,8 +11,8 @@ from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.masks import Mask
 from dragoman.contract.recordings import ReplayTransport, find_takes, hash_request
 from tools.real_servers.catalog import SERVERS, Server
-from tools.real_servers.comparison import POLICIES, Outcome, ask, compare, judge
-from tools.real_servers.page import write_page
+from tools.real_servers.comparison import POLICIES, Comparison, Outcome, ask, compare, judge
+from tools.real_servers.page import count_defects, write_page
 from tools.real_servers.processes import RunningServer
 from tools.real_servers.questions import QUESTIONS
 from tools.real_servers.recorder import record
@@ -34,7 +34,9 @@ async def test_what_works_directly_works_through_dragoman() -> None:
     verdicts = Counter(judge(row.direct, row.through[policy], policy) for row in rows for policy in POLICIES)
     assert verdicts["same"] > 2 * len(QUESTIONS)
     assert not verdicts["BREAKS"] + verdicts["DIFFERS"]
-    page = write_page({"vllm": {"version": "1.2.3", "sdk": "9.9", "comparisons": [row.to_json() for row in rows]}})
+    measurement = {"version": "1.2.3", "sdk": "9.9", "comparisons": [row.to_json() for row in rows]}
+    assert count_defects(measurement) == 0
+    page = write_page({"vllm": measurement})
     assert "| [vLLM, CPU build](#vllm-cpu-build-123) | 1.2.3 |" in page
     assert "Measured with version 9.9 of" in page
     assert "| chat | right | same | same | same | same |" in page
@@ -79,6 +81,12 @@ WRONG, LOSS, REFUSED = Outcome("wrong"), Outcome("wrong", losses=("n: 1 choice",
 )
 def test_only_strict_may_refuse_what_works(direct: Outcome, through: Outcome, policy: str, verdict: str) -> None:
     assert judge(direct, through, policy) == verdict
+
+
+def test_answers_that_are_lost_or_differ_are_defects() -> None:
+    through = {"off": RIGHT, "report": OTHER, "repair": REFUSED, "strict": REFUSED}
+    measurement = {"comparisons": [Comparison("chat", RIGHT, through).to_json()]}
+    assert count_defects(measurement) == 2
 
 
 def test_a_fact_that_may_differ_is_ignored() -> None:
