@@ -104,7 +104,7 @@ def _write_sums(found: Mapping[str, Measurement]) -> str:
             measurement["version"],
             f"{direct} of {len(rows)}",
             *through,
-            defects,
+            count_defects(measurement),
         ]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     sdks = ", ".join(sorted({measurement["sdk"] for measurement in found.values()}))
