@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-__all__ = ["TextBuffer", "decode_fragment"]
+__all__ = ["TextBuffer", "count_characters", "decode_fragment"]
 
 
 class TextBuffer:
@@ -29,6 +29,12 @@ class TextBuffer:
     def text(self) -> str:
         """Return the whole text so far."""
         return "".join([part if isinstance(part, str) else decode_fragment(part) for part in self._parts])
+
+
+def count_characters(fragments: list[bytes]) -> int:
+    """Count the characters of raw JSON fragments; no escape in them is cut."""
+    joined = b"".join(fragments)
+    return len(joined) if joined.isascii() and b"\\" not in joined else len(decode_fragment(joined))
 
 
 def decode_fragment(fragment: bytes) -> str:

@@ -11,23 +11,29 @@ from dragoman.adapters.common.token_limits import TokenLimitRule
 from dragoman.adapters.dialect import Called
 from dragoman.adapters.fit import HUB_CHAT
 
+from .citations import drop_citations
 from .replay import replay_reasoning
 from .reply import ChatStreamReader, read_chat_reply
 
 __all__ = ["chat_called"]
 
 
-def chat_called(rules: ReplyRules, *, replay: Replay = "keep", **options: Unpack[RequestOptions]) -> Called:
+def chat_called(
+    rules: ReplyRules, *, replay: Replay = "keep", reads_citations: bool = False, **options: Unpack[RequestOptions]
+) -> Called:
     """The verbs toward a provider that speaks chat.
 
     Requests are fitted to the schema `<dialect>/chat.request`. Unless the options say otherwise, their path is
     `/chat/completions`, and the limit on tokens keeps its name. `replay` is what the dialect does with the reasoning of
-    earlier turns unless something else is known of the target.
+    earlier turns unless something else is known of the target. Unless the dialect `reads_citations`, those of earlier
+    answers are dropped.
     """
     rewrite_rest = options.get("rewrite")
 
     def rewrite(body: JsonObject, ctx: Context) -> None:
         body["messages"] = replay_reasoning(body["messages"], ctx, replay)
+        if not reads_citations:
+            body["messages"] = drop_citations(body["messages"], ctx)
         if rewrite_rest is not None:
             rewrite_rest(body, ctx)
 

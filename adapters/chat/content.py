@@ -4,33 +4,44 @@ from __future__ import annotations
 
 from dragoman.adapters.call import JsonObject
 
+from .citations import CITATIONS, add_citations, place_citations, unwrap_citations
 from .reasoning import ReasoningBlocks, is_reasoning, read_blocks, set_reasoning
 
 __all__ = ["flatten_content", "read_details", "rename_reasoning"]
 
 _READABLE = ("reasoning_content", "reasoning_signature")
+_TEXT_KEYS = ("type", "text", CITATIONS)
 
 
-def flatten_content(holder: JsonObject, state: ReasoningBlocks | None = None) -> list[str]:
+def flatten_content(holder: JsonObject, state: ReasoningBlocks | None = None, start: int = 0) -> list[str]:
     """Turn a list of content blocks into a string, and reasoning blocks into the hub's keys of reasoning, in place.
 
-    `state` follows the reasoning of a choice if `holder` is a delta. Returns the types of the blocks that were dropped
-    because the hub cannot hold them.
+    `state` follows the reasoning of a choice if `holder` is a delta, whose text begins at the position `start` of the
+    content. The citations of blocks get positions. Returns the types of the blocks that were dropped because the hub
+    cannot hold them.
     """
     blocks = holder.pop("content")
     texts: list[str] = []
     unknown: list[str] = []
+    citations: list[JsonObject] = []
     for block in blocks:
         kind = block.get("type") if isinstance(block, dict) else None
         if kind == "refusal":
             holder["refusal"] = (holder.get("refusal") or "") + str(block.get("refusal", ""))
         elif kind in ("text", "output_text"):
-            texts.append(str(block.get("text") or ""))
-            unknown += [f"text.{key}" for key in block if key not in ("type", "text")]
+            text = str(block.get("text") or "")
+            given = unwrap_citations(block.get(CITATIONS))
+            found = place_citations(given, start, text)
+            unknown += [f"text.{CITATIONS}"] * (len(found) < len(given))
+            citations += found
+            texts.append(text)
+            start += len(text)
+            unknown += [f"text.{key}" for key in block if key not in _TEXT_KEYS]
         elif not is_reasoning(kind):
             unknown.append(str(kind))
     if texts:
         holder["content"] = "".join(texts)
+    add_citations(holder, citations)
     thoughts = read_blocks(blocks)
     if state is not None:
         state.add(holder, thoughts)

@@ -20,6 +20,7 @@ from dragoman.adapters.common.reply_validation import invalid_reply
 from dragoman.adapters.common.stream_changes import ChangeRecorder
 from dragoman.adapters.paths import Path
 
+from .citations import annotate, move_citations
 from .content import flatten_content, read_details, rename_reasoning
 from .reasoning import ReasoningBlocks
 from .reasoning_tags import TagSplitter, split_delta, split_message
@@ -58,7 +59,9 @@ class ChatNormalizer(ChoiceNormalizer):
         self._set_role(message, _Choice(self._ctx, self._changes), path)
         self._set_content(message, path)
         message.setdefault("content", None)
+        length = _measure_content(message)
         if self._tags and split_message(message, implied=self._tags == "implied"):
+            move_citations(message, _measure_content(message) - length)
             self._record_tags(path)
         if "refusal" not in message:
             message["refusal"] = None
@@ -96,7 +99,12 @@ class ChatNormalizer(ChoiceNormalizer):
             state.has_function_call |= bool(delta.get("function_call"))
         if "tool_calls" in delta:
             same &= self._set_call_pieces(delta, state)
+        state.length += _measure_content(delta)
         return self._read_finish_reason(body, choice) and same
+
+    def count_text(self, index: int, length: int) -> None:
+        """Add the characters of recognized chunks to the content of a choice."""
+        self._choices[index].length += length
 
     @staticmethod
     def has_content(choice: JsonObject) -> bool:
@@ -152,8 +160,10 @@ class ChatNormalizer(ChoiceNormalizer):
         if isinstance(holder.get("content"), list):
             same = False
             place = (*path, "content")
-            for kind in flatten_content(holder, None if state is None else state.blocks):
+            start, blocks = (0, None) if state is None else (state.length, state.blocks)
+            for kind in flatten_content(holder, blocks, start):
                 self._changes.record_drop(place, f"a chat message cannot hold content of type {kind}")
+            annotate(holder)
             self._changes.record_conversion(place, "content blocks become text and reasoning_content")
         elif "reasoning_details" in holder and read_details(holder):
             same = False
@@ -250,6 +260,11 @@ class ChatNormalizer(ChoiceNormalizer):
         return self.set_finish_reason(body, choice, _PIECE[:-1]) == native
 
 
+def _measure_content(holder: JsonObject) -> int:
+    content = holder.get("content")
+    return len(content) if isinstance(content, str) else 0
+
+
 def _holds_text(delta: JsonObject) -> bool:
     return any(value for key, value in delta.items() if key != "role")
 
@@ -257,11 +272,12 @@ def _holds_text(delta: JsonObject) -> bool:
 class _Choice:
     """The state of one choice of a stream."""
 
-    __slots__ = ("blocks", "calls", "has_function_call", "has_role", "tags")
+    __slots__ = ("blocks", "calls", "has_function_call", "has_role", "length", "tags")
 
     def __init__(self, ctx: Context, changes: ChangeRecorder) -> None:
         self.has_role = False
         self.has_function_call = False  # the deprecated one
+        self.length = 0  # of the content so far, in characters
         self.blocks = ReasoningBlocks()
         self.tags = TagSplitter(implied=ctx.target.reasoning_tags == "implied")
         self.calls = ToolCallAssembler(ctx, changes)

@@ -56,6 +56,10 @@ class ChoiceNormalizer(ABC):
         Raises Fault if the choice cannot be normalized, or its finish reason reports a failure.
         """
 
+    def count_text(self, index: int, length: int) -> None:
+        """Learn how many characters of text came in chunks of the choice `index` that needed no normalizing."""
+        return
+
     @staticmethod
     @abstractmethod
     def has_content(choice: JsonObject) -> bool:

@@ -86,6 +86,7 @@ class ChunkNormalizer:
         Raises Fault if a finish reason reports a failure, or if the chunk cannot be normalized.
         """
         same = self._set_envelope(body)
+        self._count_text()
         for choice in body["choices"]:
             if "index" not in choice:
                 choice["index"], same = 0, False
@@ -142,6 +143,7 @@ class ChunkNormalizer:
             body.pop(key, None)
         if body:
             self._held.update(body)
+            self._count_text()
             self.template = None
 
     def make_usage_chunk(self) -> JsonObject | None:
@@ -154,6 +156,10 @@ class ChunkNormalizer:
         for key in self._held:
             self._ctx.receipt.record_drop((key,), "it came after the last chunk that the client gets")
         return None
+
+    def _count_text(self) -> None:
+        if self.template is not None:
+            self._choices.count_text(*self.template.take_count())
 
     def _set_envelope(self, body: JsonObject) -> bool:
         envelope = self._envelope

@@ -18,6 +18,7 @@ from dragoman.adapters.call import JsonObject
 from dragoman.adapters.edits import replace
 from dragoman.adapters.paths import Path, lookup
 from dragoman.adapters.streams import Chunk, DeltaRun
+from dragoman.adapters.text_buffer import count_characters
 
 __all__ = ["ChunkTemplate"]
 
@@ -38,6 +39,7 @@ class ChunkTemplate:
         "_after",
         "_before",
         "_body",
+        "_count",
         "_cut",
         "_from",
         "_head",
@@ -53,6 +55,7 @@ class ChunkTemplate:
         self._body = body
         self._same = same
         self._place = place
+        self._count = 0  # characters of the texts that matched
 
     @classmethod
     def learn(cls, body: JsonObject, raw: bytes, same: bool, place: tuple[str, ...]) -> ChunkTemplate | None:
@@ -84,6 +87,7 @@ class ChunkTemplate:
             text = orjson.loads(raw[self._from : self._cut or None])
         except orjson.JSONDecodeError:
             return None
+        self._count += len(text)
         body = self._body.copy()
         replace(body, self._place, text)
         return Chunk(body, raw if self._same else None)
@@ -104,6 +108,11 @@ class ChunkTemplate:
         end = at + len(texts) * (len(head) + len(tail)) + sum(map(len, texts))
         return self._make_run(data[at:end], texts, end)
 
+    def take_count(self) -> tuple[int, int]:
+        """The index of the choice, and how many characters of it matched since this was last asked."""
+        count, self._count = self._count, 0
+        return self._body["choices"][0]["index"], count
+
     def _match_texts(self, blocks: list[bytes]) -> list[bytes]:
         """The texts of the leading blocks that match; each block is the JSON of one event."""
         before, after = self._before, self._after
@@ -119,6 +128,7 @@ class ChunkTemplate:
         """The run of these texts, and `end`; None if `data`, the events, is not UTF-8."""
         if not _is_utf8(data):
             return None
+        self._count += count_characters(texts)
         return DeltaRun(self._body, self._place, texts, data if self._same else None), end
 
 

@@ -31,6 +31,7 @@ from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
 from .cache_control import drop_cache_control
+from .citations import write_citations
 from .endpoint import make_invocation, remove_model
 from .faults import WORDS
 from .reasoning_block import REASONING_KEYS, make_reasoning_block
@@ -62,7 +63,8 @@ def _convert_messages(messages: list[JsonObject], ctx: Context) -> list[JsonObje
     messages = order_tool_results(merge_system_messages(messages, ctx), ctx)
     if are_plain(messages):
         return messages
-    messages = join_text_parts(convert_refusals(rename_developer_role(messages, ctx), ctx), ctx)
+    messages = write_citations(convert_refusals(rename_developer_role(messages, ctx), ctx), ctx)
+    messages = join_text_parts(messages, ctx)
     return convert_messages(
         messages, _is_from_earlier_reply, lambda message, path: _convert_message(message, path, ctx)
     )
@@ -128,6 +130,7 @@ CALLED = chat_called(
     REPLY_RULES,
     token_limit=TokenLimitRule(),
     rewrite=_rewrite,
+    reads_citations=True,
     extras="drop",
     names_model=False,
     make_call=_make_call,

@@ -2,15 +2,16 @@
 
 The address `/serving-endpoints/{name}/invocations` names the model; at other addresses the body does. Without `stream`,
 a request asks for a stream in the `documented` profile, and for a whole reply in `actual`. Reasoning is a block of the
-content in `actual`; the documented message does not have it.
+content in `actual`, and a block of text has the citations of its text; the documented message has neither.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.chat.citations import CITATIONS, cite_blocks, take_citations
 from dragoman.adapters.chat.content import flatten_content
 from dragoman.adapters.chat.reply_rewrites import (
     drop_empty,
@@ -32,8 +33,8 @@ from .reasoning_block import REASONING_KEYS, DeltaBlocks, make_reasoning_block
 
 __all__ = ["SERVED"]
 
-MakeBlock: TypeAlias = Callable[[JsonObject, JsonObject], JsonObject | None]
-"""Makes the reasoning block of a choice's message or delta."""
+MakeBlock: TypeAlias = Callable[[JsonObject, JsonObject], tuple[JsonObject | None, int]]
+"""Makes the reasoning block of a choice's message or delta, and finds where its text begins in the content."""
 
 _FINISH = {"function_call": "tool_calls"}
 
@@ -60,7 +61,7 @@ def _convert_message(message: JsonObject, path: Path, ctx: Context) -> JsonObjec
 
 
 def write_reply(reply: JsonObject, ctx: Context) -> Reply:
-    body = _write_choices(reply, "message", lambda _choice, message: make_reasoning_block(message), ctx)
+    body = _write_choices(reply, "message", lambda _choice, message: (make_reasoning_block(message), 0), ctx)
     if ctx.profile == "documented":
         body["object"] = "chat.completions"
     return Reply(200, body)
@@ -72,7 +73,8 @@ def _write_choices(body: JsonObject, part: str, make_block: MakeBlock, ctx: Cont
         drop_nulls(choice, "logprobs")
         move_refusal_to_content(holder, (*path, part), ctx)
         drop_empty(holder)
-        _write_reasoning(holder, make_block(choice, holder), (*path, part), ctx)
+        block, start = make_block(choice, holder)
+        _write_blocks(holder, block, start, (*path, part), ctx)
 
     body = rewrite_choices(body, part, rewrite)
     if body.get("usage"):
@@ -80,27 +82,33 @@ def _write_choices(body: JsonObject, part: str, make_block: MakeBlock, ctx: Cont
     return body
 
 
-def _write_reasoning(holder: JsonObject, block: JsonObject | None, path: Path, ctx: Context) -> None:
+def _write_blocks(holder: JsonObject, block: JsonObject | None, start: int, path: Path, ctx: Context) -> None:
+    """Put reasoning and citations into the content, which becomes a list of blocks if there are any."""
     given = [name for name in REASONING_KEYS if name in holder]
     for name in given:
         del holder[name]
-    if block is None:
-        return
     if ctx.profile == "documented":
+        given += [CITATIONS] if holder.pop(CITATIONS, None) else []
         for name in given:
             ctx.receipt.record_drop((*path, name), "the documented message does not have it")
         return
-    blocks: list[Any] = [block]
-    if holder.get("content"):
-        blocks.append({"type": "text", "text": holder["content"]})
-    holder["content"] = blocks
+    text, citations = holder.get("content") or "", take_citations(holder)
+    if isinstance(text, str) and (block is not None or citations):
+        holder["content"] = [*([] if block is None else [block]), *cite_blocks(text, citations, start)]
+    if citations:
+        after = (*path, "content")
+        ctx.receipt.record_conversion((*path, CITATIONS), "the blocks of the content have the citations", after=after)
 
 
 def write_stream(ctx: Context) -> RenderingStreamWriter:
     blocks = DeltaBlocks()
 
+    def make_block(choice: JsonObject, delta: JsonObject) -> tuple[JsonObject | None, int]:
+        index = choice.get("index", 0)
+        return blocks.make(index, delta), blocks.place_text(index, delta)
+
     def render(chunk: JsonObject) -> JsonObject:
-        return _write_choices(chunk, "delta", lambda choice, delta: blocks.make(choice.get("index", 0), delta), ctx)
+        return _write_choices(chunk, "delta", make_block, ctx)
 
     return RenderingStreamWriter(error_event, render, "with the finish")
 

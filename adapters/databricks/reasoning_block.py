@@ -18,10 +18,14 @@ def make_reasoning_block(message: JsonObject) -> JsonObject | None:
 
 
 class DeltaBlocks:
-    """Makes the reasoning blocks of one stream's deltas, whose texts and signatures are pieces."""
+    """Makes the reasoning blocks of one stream's deltas, whose texts and signatures are pieces.
+
+    It also counts the characters of the content, because citations have positions there.
+    """
 
     def __init__(self) -> None:
         self._ended: dict[int, bool] = {}  # choice -> whether the block of its last text has ended
+        self._lengths: dict[int, int] = {}  # choice -> characters of its content so far
 
     def make(self, index: int, delta: JsonObject) -> JsonObject | None:
         """The reasoning of a delta of the choice `index`; None if it has none."""
@@ -34,6 +38,13 @@ class DeltaBlocks:
         if text or (blocks and index in self._ended):
             self._ended[index] = bool(sealed or pieces["reasoning_signature"])
         return {"type": "reasoning", "summary": [_make_summary(block) for block in blocks]} if blocks else None
+
+    def place_text(self, index: int, delta: JsonObject) -> int:
+        """Where the text of a delta of the choice `index` begins in the content."""
+        start, text = self._lengths.get(index, 0), delta.get("content")
+        if isinstance(text, str):
+            self._lengths[index] = start + len(text)
+        return start
 
 
 def _make_summary(block: JsonObject) -> JsonObject:

@@ -42,6 +42,7 @@ _BEYOND_DOCUMENTED = (
     "reasoning_signature",
     "reasoning_details",
     "annotations",
+    "citations",
     "audio",
     "function_call",
 )

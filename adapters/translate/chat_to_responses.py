@@ -8,13 +8,14 @@ to the open item, or opens the item that it needs:
     ------------------  ------------------  ----------------------  ----------------------  --------------------------
     reasoning           opens reasoning     is written              closes it, opens anew   closes it, opens reasoning
     content, refusal    opens a message     closes it, opens one    is written              closes it, opens one
-    annotation          is dropped          is dropped              is written              is dropped
+    annotation          is held             is held                 is written              is held
     new tool call       opens a call        closes it, opens one    closes it, opens one    closes it, opens one
     known tool call                                                                         is written
     finish reason       what is open is closed
 
 A call is not closed before its arguments are whole: until then, or until the finish, the pieces of other calls are held
-(`CallOrder`), and so is everything else.
+(`CallOrder`), and so is everything else. An annotation is held until there is text: providers may send one before the
+text that it belongs to.
 
 A signature ends the reasoning that it belongs to: further reasoning opens a new item. Sealed reasoning is an item of
 its own, without a part. An item gets the next free `output_index` when it opens, so text after a call becomes a new
@@ -91,6 +92,7 @@ class ChatToResponses(StreamTranslatorBase):
         self._positions: dict[int, OpenCall] = {}  # the calls, by their indexes in chat
         self._order = CallOrder()
         self._waiting: list[JsonObject] = []  # choices with something that comes after the open call
+        self._annotations: list[JsonObject] = []  # those that no text has come for
         self._output: list[JsonObject] = []
         self._finish: str | None = None
         self._rest: JsonObject = {}  # what the chunks say outside of the choices
@@ -149,7 +151,7 @@ class ChatToResponses(StreamTranslatorBase):
         if choice.get("logprobs"):
             self._write_tokens(text or "", choice["logprobs"].get("content") or [], out)
         elif text:
-            self._open_message(out).write(OUTPUT_TEXT, text, [], out)
+            self._write_text(text, [], out)
         if not only_text:
             self._write_rest(delta, out)
 
@@ -173,7 +175,7 @@ class ChatToResponses(StreamTranslatorBase):
     def _write_tokens(self, text: str, tokens: list[JsonObject], out: list[Output]) -> None:
         writes_on = self._content is not None and self._content.has_text
         if text or (tokens and writes_on):  # a token may be part of a character, and have no text of its own
-            self._open_message(out).write(OUTPUT_TEXT, text, add_token_bytes(tokens), out)
+            self._write_text(text, add_token_bytes(tokens), out)
 
     def _write_rest(self, delta: JsonObject, out: list[Output]) -> None:
         record_unused_keys(delta, MESSAGE_KEYS, ("choices", 0, "delta"), self._ctx, "Responses")
@@ -188,11 +190,20 @@ class ChatToResponses(StreamTranslatorBase):
         whole = filter_annotations(given)
         if whole != given:
             self._ctx.receipt.record_drop(("choices", 0, "delta", "annotations"), NO_ANNOTATION)
-        for annotation in whole:
-            if self._content is None or not self._content.has_text:
-                self._ctx.receipt.record_drop(("choices", 0), NO_TEXT)
-            else:
-                self._content.annotate(to_responses_annotation(annotation), out)
+        self._annotations += whole
+        if self._content is not None and self._content.has_text:
+            self._release_annotations(self._content, out)
+
+    def _write_text(self, text: str, logprobs: list[Any], out: list[Output]) -> None:
+        message = self._open_message(out)
+        message.write(OUTPUT_TEXT, text, logprobs, out)
+        if self._annotations:
+            self._release_annotations(message, out)
+
+    def _release_annotations(self, message: OpenContent, out: list[Output]) -> None:
+        for annotation in self._annotations:
+            message.annotate(to_responses_annotation(annotation), out)
+        self._annotations = []
 
     def _write_calls(self, pieces: list[JsonObject], out: list[Output]) -> None:
         for piece in self._order.release(pieces, last=self._finish is not None):
@@ -267,6 +278,8 @@ class ChatToResponses(StreamTranslatorBase):
     def _translate_end(self, end: End) -> list[Output]:
         out: list[Output] = [] if self._has_begun else self._begin()
         self._close_open(out, last=True)
+        if self._annotations:
+            self._ctx.receipt.record_drop(("choices", 0), NO_TEXT)
         reason = _INCOMPLETE.get(self._finish or "")
         status = "incomplete" if reason else "completed"
         response: JsonObject = {
