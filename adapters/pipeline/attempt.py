@@ -51,6 +51,7 @@ class Attempt:
         "_readers",
         "_round",
         "_route",
+        "_run_check",
         "_state",
         "_target",
         "answer",
@@ -82,7 +83,8 @@ class Attempt:
         self._held: Answer = []
         self._ctx = client
         self._policy = target.target.policy.replies
-        self._check = create_reply_check(route.protocol, client.request, self._policy)
+        check = self._check = create_reply_check(route.protocol, client.request, self._policy)
+        self._run_check = check if check is not None and check.wishes.need_runs else None
         self.answer: AnswerWriter  # made with the calls
         self.wants_stream = client.request.get("stream") is True
         self.outcome: Outcome = OPEN
@@ -145,8 +147,8 @@ class Attempt:
         try:
             outputs = reader.receive(data)
             if len(outputs) == 1 and self._state == "streaming" and type(outputs[0]) is DeltaRun:
-                if self._check is not None:
-                    self._check.add_run(outputs[0])
+                if self._run_check is not None:
+                    self._run_check.add_run(outputs[0])
                 output = Output(self.answer.write_run(outputs[0]))  # the table's most frequent row
             elif outputs:
                 output = self._take(outputs)

@@ -67,6 +67,11 @@ class Wishes:
     def need_text(self) -> bool:
         return self.format is not None or bool(self.stop)
 
+    @property
+    def need_runs(self) -> bool:
+        """Whether coalesced texts matter: most requests only limit the tokens, and their streams stay cheap."""
+        return self.need_text or self.logprobs is not None
+
 
 @dataclass(slots=True)
 class ChoiceRecord:
