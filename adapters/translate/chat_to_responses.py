@@ -14,8 +14,8 @@ to the open item, or opens the item that it needs:
     finish reason       what is open is closed
 
 A call is not closed before its arguments are whole: until then, or until the finish, the pieces of other calls are held
-(`CallOrder`), and so is everything else. An annotation is held until there is text: providers may send one before the
-text that it belongs to.
+(`CallOrder`), and so is everything else. Arguments that go on after the call is closed are dropped, and recorded. An
+annotation is held until there is text: providers may send one before the text that it belongs to.
 
 A signature ends the reasoning that it belongs to: further reasoning opens a new item. Sealed reasoning is an item of
 its own, without a part. An item gets the next free `output_index` when it opens, so text after a call becomes a new

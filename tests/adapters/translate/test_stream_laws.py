@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
@@ -25,6 +25,7 @@ from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.sse import Event, Framer
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.translate.chat_to_responses import ChatToResponses
+from dragoman.adapters.translate.replies import MORE_CHOICES
 from dragoman.adapters.translate.responses_to_chat import ResponsesToChat
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject
@@ -78,9 +79,16 @@ def streams(draw: st.DrawFn) -> list[JsonObject]:
     return chunks
 
 
-def as_responses(outputs: list[Output]) -> list[Output]:
-    translator = ChatToResponses(BASE, context())
+def as_responses(outputs: list[Output], ctx: Context | None = None) -> list[Output]:
+    translator = ChatToResponses(BASE, ctx or context())
     return [made for output in outputs for made in translator.feed(output)]
+
+
+def write_responses(chunks: list[JsonObject]) -> tuple[bytes, list[str]]:
+    """The bytes of the Responses stream, and the reasons of its losses except of other choices."""
+    writer, ctx = ResponsesStreamWriter(error_body), context()
+    raw = b"".join(map(writer.write, as_responses([*(Chunk(body) for body in chunks), End()], ctx)))
+    return raw, [change.reason for change in ctx.receipt.losses if change.reason != MORE_CHOICES]
 
 
 def parsed(raw: bytes) -> list[JsonObject]:
@@ -165,11 +173,20 @@ def test_wherever_the_bytes_end_there_is_one_terminal(chunks: list[JsonObject], 
     assert final is None or final["status"] in ("failed", whole)
 
 
+def test_arguments_that_go_on_after_they_were_whole_and_text_followed_are_a_recorded_loss() -> None:
+    call = {"index": 0, "id": "call_0", "type": "function", "function": {"name": "f0", "arguments": "[]"}}
+    late = {"index": 0, "function": {"arguments": "0"}}
+    deltas: list[JsonObject] = [{"tool_calls": [call]}, {"content": "x"}, {"tool_calls": [late]}]
+    raw, losses = write_responses([*map(chunk, deltas), chunk({}, "tool_calls")])
+    assert losses == ["text after the whole arguments of a call"]
+    assert heard_again(raw, context())["calls"] == {0: ["call_0", "f0", "[]"]}
+
+
 @settings(max_examples=300, deadline=None)
 @given(chunks=streams())
 def test_there_and_back_again_a_client_hears_the_same(chunks: list[JsonObject]) -> None:
-    writer = ResponsesStreamWriter(error_body)
-    raw = b"".join(map(writer.write, as_responses([*(Chunk(body) for body in chunks), End()])))
+    raw, losses = write_responses(chunks)
+    assume(not losses)
     ctx = context()
     after = heard_again(raw, ctx)
     assert ctx.receipt.losses == []
@@ -180,8 +197,8 @@ def test_there_and_back_again_a_client_hears_the_same(chunks: list[JsonObject]) 
 @given(chunks=streams(), first=st.integers(0, 4))
 def test_what_only_the_last_event_tells_a_client_hears_too(chunks: list[JsonObject], first: int) -> None:
     """Of the items from `first` on, no event but the last tells."""
-    writer = ResponsesStreamWriter(error_body)
-    raw = b"".join(map(writer.write, as_responses([*(Chunk(body) for body in chunks), End()])))
+    raw, losses = write_responses(chunks)
+    assume(not losses)
     events = [body for body in parsed(raw) if body.get("output_index", -1) < first]
     assert joined(heard_again(sse(events), context())) == joined(heard(chunks))
 
