@@ -38,6 +38,12 @@ class Edits:
         """Remove what is at `path`: a key of an object, or an item of an array."""
         del _copy_parents(self.body, path, self._copies)[path[-1]]
 
+    def remove_parameter(self, path: Path) -> None:
+        """Remove a parameter, or a member of one: a parameter of which nothing is left is removed too."""
+        self.remove(path)
+        if len(path) == 2 and self.body[str(path[0])] == {}:
+            self.remove(path[:1])
+
 
 def _copy_parents(body: JsonObject, path: Path, copies: dict[int, Any] | None = None) -> Any:
     container: Any = body

@@ -158,14 +158,14 @@ def _resolve_violation(edits: Edits, violation: Violation, ctx: Context, extras:
         return  # an earlier resolution removed it
     if _is_neutral(lookup(body, path), path, hub):
         ctx.receipt.record_drop(path, "the target does not accept it; leaving it out means the same", "form")
-        edits.remove(path)
+        edits.remove_parameter(path)
     elif violation.keyword == "additionalProperties":
         _resolve_unknown(edits, path, ctx, extras, hub)
     elif violation.keyword in _STEPS:
         _resolve_range(edits, path, _nearest_allowed(violation), violation.message, ctx)
     elif _is_advisory(hub_annotations(hub).get(_without_positions(path), {}), lookup(body, path)):
         ctx.receipt.record_drop(path, f"{violation.message}; it is advisory")
-        edits.remove(path)
+        edits.remove_parameter(path)
     else:
         raise _rejection(violation)
 
@@ -179,7 +179,7 @@ def _resolve_unknown(edits: Edits, path: Path, ctx: Context, extras: Extras, hub
             return
     else:
         _record_drop_or_reject(edits.body, path, ctx, "the target's API does not have it", hub)
-    edits.remove(path)
+    edits.remove_parameter(path)
 
 
 def resolve_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras = "drop", hub: str = HUB_CHAT) -> None:
@@ -227,7 +227,7 @@ def _resolve_range(edits: Edits, path: Path, nearest: float | None, why: str, ct
         edits.replace(path, nearest)
     else:
         ctx.receipt.record_drop(path, why)
-        edits.remove(path)
+        edits.remove_parameter(path)
 
 
 def _nearest_allowed(violation: Violation) -> float | None:

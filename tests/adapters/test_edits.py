@@ -35,3 +35,13 @@ def test_many_edits_copy_what_is_on_the_way_once() -> None:
     assert body["tools"] is once
     assert shared == before
     assert body == {"tools": [{"function": {"name": "g"}}, {"function": {"strict": True}}]}
+
+
+def test_a_parameter_of_which_nothing_is_left_is_removed() -> None:
+    shared = {"text": {"verbosity": "low", "format": 1}, "reasoning": {"effort": "low"}, "tools": [{"a": 1}]}
+    before = copy.deepcopy(shared)
+    body = dict(shared)
+    edits = Edits(body)
+    for path in (("reasoning", "effort"), ("text", "verbosity"), ("tools", 0, "a")):
+        edits.remove_parameter(path)
+    assert (body, shared) == ({"text": {"format": 1}, "tools": [{}]}, before)
