@@ -12,6 +12,7 @@ from dragoman.adapters.dialect import Called
 from dragoman.adapters.fit import HUB_CHAT
 
 from .citations import drop_citations
+from .messages import are_plain
 from .replay import replay_reasoning
 from .reply import ChatStreamReader, read_chat_reply
 
@@ -31,9 +32,10 @@ def chat_called(
     rewrite_rest = options.get("rewrite")
 
     def rewrite(body: JsonObject, ctx: Context) -> None:
-        body["messages"] = replay_reasoning(body["messages"], ctx, replay)
-        if not reads_citations:
-            body["messages"] = drop_citations(body["messages"], ctx)
+        if not are_plain(body["messages"]):
+            body["messages"] = replay_reasoning(body["messages"], ctx, replay)
+            if not reads_citations:
+                body["messages"] = drop_citations(body["messages"], ctx)
         if rewrite_rest is not None:
             rewrite_rest(body, ctx)
 

@@ -56,7 +56,7 @@ class ChatNormalizer(ChoiceNormalizer):
         if not isinstance(message, dict):
             raise invalid_reply(f"choices[{position}] has no message")
         path: Path = ("choices", position, "message")
-        self._set_role(message, _Choice(self._ctx, self._changes), path)
+        self._fill_role(message, path)
         self._set_content(message, path)
         message.setdefault("content", None)
         length = _measure_content(message)
@@ -149,6 +149,9 @@ class ChatNormalizer(ChoiceNormalizer):
             self._changes.record_drop((*path, "role"), "only the first delta has the role", "form")
             return False
         state.has_role = True
+        return self._fill_role(holder, path)
+
+    def _fill_role(self, holder: JsonObject, path: Path) -> bool:
         if holder.get("role") == "assistant":
             return True
         holder["role"] = "assistant"

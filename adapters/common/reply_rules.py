@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject, Reply
 from dragoman.adapters.faults import Fault
@@ -41,7 +41,10 @@ class ReplyRules:
 
         A finish reason that the protocol lacks becomes `stop`. Raises Fault if it reports a failure.
         """
-        native = str(choice["finish_reason"])
+        native = choice["finish_reason"]
+        if self._is_clear(native):
+            return str(native)
+        native = str(native)
         rule = self.finish.get(native)
         if callable(rule):
             return rule(body, choice, ctx)
@@ -55,12 +58,17 @@ class ReplyRules:
         error = choice.get("error")
         if error:
             return read_error_object({"error": error}, 200, self.words, ctx.clock())
-        if has_finished(choice.get("finish_reason")):
+        native = choice.get("finish_reason")
+        if native is not None and not self._is_clear(native) and has_finished(native):
             try:
                 self.finish_reason(body, choice, ctx)
             except Fault as fault:
                 return fault
         return None
+
+    def _is_clear(self, native: Any) -> bool:
+        """Whether this is one of the hub's own words, and has no other meaning in this dialect."""
+        return type(native) is str and native in self.known and native not in self.finish
 
     def read_fault(self, reply: Reply, ctx: Context) -> Fault:
         """Read an error reply of the provider, in any of its forms."""
