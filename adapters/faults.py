@@ -119,8 +119,8 @@ class Fault(Exception):
     def locate(self, receipt: Receipt, written: dict[str, Any] | None = None) -> Fault:
         """Turn the path into the one that the client wrote, and return the fault itself.
 
-        A message that begins with the path gets the client's path too. `written` is the client's body, if its protocol
-        is another one: what the path names there may not exist in it, and then the path ends before that.
+        A message that begins with the path gets the client's path too. `written` is the client's body, if it is known:
+        what a provider names may not exist in it, and then the path ends before that.
         """
         shown, self.path = format_path(self.path), receipt.unmap(self.path)
         if written is not None:

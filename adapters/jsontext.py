@@ -30,7 +30,7 @@ from .duplicates import describe_place, duplicate_key_fault
 from .faults import Fault
 from .paths import Path, format_path
 
-__all__ = ["BOM", "MAX_DEPTH", "SYNTAX_CODES", "read_any", "read_object"]
+__all__ = ["BOM", "MAX_DEPTH", "SYNTAX_CODES", "is_too_deep", "read_any", "read_object"]
 
 MAX_DEPTH = 128
 SYNTAX_CODES = frozenset(
@@ -67,7 +67,7 @@ def read_object(raw: bytes) -> JsonObject:
         raise _explain(error, text, len(raw) - len(text)) from None
     if type(value) is not dict:
         raise _fault("invalid_type", f"The body is not valid: expected object, got {_json_type(value)}")
-    if _is_too_deep(value, text):
+    if is_too_deep(value, text):
         raise _too_deep()
     if orjson.dumps(value) != text:
         _check_exactly(text.decode(), len(raw) - len(text))
@@ -75,15 +75,22 @@ def read_object(raw: bytes) -> JsonObject:
 
 
 def read_any(raw: bytes) -> Any:
-    """Parse an upstream's JSON text. Of duplicate keys the last one counts. Raises ValueError."""
-    return orjson.loads(raw.removeprefix(BOM))
+    """Parse an upstream's JSON text. Of duplicate keys the last one counts. Raises ValueError, also for more than
+    MAX_DEPTH levels."""
+    text = raw.removeprefix(BOM)
+    value = orjson.loads(text)
+    if is_too_deep(value, text):
+        raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
+    return value
 
 
-def _is_too_deep(value: JsonObject, text: bytes) -> bool:
+def is_too_deep(value: Any, text: bytes) -> bool:
     """Whether the value has more than MAX_DEPTH levels; walked only if the text has brackets for that many."""
     if text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
         return False
     level: list[Any] = [value]
+    if type(value) is not dict and type(value) is not list:
+        return False
     for _ in range(MAX_DEPTH):
         children = (child for parent in level for child in (parent.values() if type(parent) is dict else parent))
         level = [child for child in children if type(child) is dict or type(child) is list]

@@ -38,7 +38,8 @@ def _check_tool_results(messages: list[JsonObject]) -> None:
         elif message.get("role") == "tool" and str(message.get("tool_call_id")) not in called:
             path = ("messages", i, "tool_call_id")
             text = f"messages[{i}].tool_call_id answers no earlier tool call"
-            raise Fault("invalid_request", text, path, message.get("tool_call_id"), code="invalid_value")
+            code = "invalid_value" if "tool_call_id" in message else "missing_required_parameter"
+            raise Fault("invalid_request", text, path, message.get("tool_call_id"), code=code)
 
 
 def _list_objects(value: Any) -> list[JsonObject]:

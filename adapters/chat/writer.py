@@ -83,6 +83,7 @@ class RenderingStreamWriter(ChatStreamWriter):
         self._render = render
         self._usage = usage
         self._held: JsonObject | None = None
+        self._held_event = b""
 
     def _encode_run(self, run: DeltaRun) -> bytes:
         return b"".join(map(self._write_chunk, run.chunks()))
@@ -94,18 +95,18 @@ class RenderingStreamWriter(ChatStreamWriter):
         before = self._write_held()
         if self._usage == "nowhere" or not any(choice.get("finish_reason") for choice in body["choices"]):
             return before + _encode_event(self._render(body))
-        self._held = body
+        self._held, self._held_event = body, _encode_event(self._render(body))
         return before
 
     def _write_usage(self, body: JsonObject) -> bytes:
-        if self._usage == "nowhere" or self._held is None:
+        if self._usage == "nowhere" or self._held is None or not body.get("usage"):
             return b""
-        self._held = {**body, **self._held, "usage": body["usage"]}
+        self._held_event = _encode_event(self._render({**body, **self._held, "usage": body["usage"]}))
         return self._write_held()
 
     def _write_held(self) -> bytes:
-        held, self._held = self._held, None
-        return b"" if held is None else _encode_event(self._render(held))
+        event, self._held, self._held_event = self._held_event, None, b""
+        return event
 
 
 def _encode_event(body: JsonObject) -> bytes:

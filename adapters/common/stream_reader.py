@@ -19,6 +19,7 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.jsontext import is_too_deep
 from dragoman.adapters.native_errors import read_error_object, read_stray_text
 from dragoman.adapters.paths import Path
 from dragoman.adapters.sse import FIELDS, Framer, Item, Stray, TooLong
@@ -27,7 +28,7 @@ from dragoman.adapters.validation import load_validator
 
 from .completeness import Completeness
 from .reply_rules import ReplyRules
-from .stream_items import parse_item
+from .stream_items import NOT_JSON, parse_item
 
 __all__ = ["StreamReaderBase"]
 
@@ -128,6 +129,8 @@ class StreamReaderBase(ABC):
             for reason in reasons:
                 self._ctx.receipt.record_conversion(self.place, reason, "loss")
             return body, None
+        if is_too_deep(body, data):
+            return NOT_JSON, None
         # If a payload spans several data lines, its line ends would split the event when its bytes are written.
         return body, data if name is not None and b"\n" not in data else None
 
@@ -146,7 +149,7 @@ class StreamReaderBase(ABC):
 
     def _fail(self, fault: Fault) -> list[Output]:
         self.has_ended = True
-        fault.locate(self._ctx.receipt)
+        fault.locate(self._ctx.receipt, self._ctx.call.body or None)
         return [fault]
 
     def _fail_as_too_long(self, error: TooLong) -> list[Output]:

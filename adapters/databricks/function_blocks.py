@@ -62,6 +62,10 @@ def _group_blocks(content: Any) -> list[list[int]]:
     return [list(run) for _, run in groupby(range(len(kinds)), lambda j: j if kinds[j] else -1)]
 
 
+def _is_call(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == "function_call"
+
+
 def _write_json_text(item: JsonObject, path: Path, ctx: Context) -> JsonObject:
     key = _OBJECTS.get(str(item.get("type")))
     if key is None or not isinstance(item.get(key), dict):
@@ -115,7 +119,7 @@ def unpack_output_items(output: list[Any]) -> list[Any]:
         for run in _group_blocks(content):
             if not run:
                 made.append(item)
-            elif content[run[0]]["type"] == "function_call":
+            elif _is_call(content[run[0]]):
                 made.append({"status": "completed", **content[run[0]]})
             else:
                 made.append({**item, "content": [content[j] for j in run]})

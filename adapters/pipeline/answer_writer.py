@@ -8,11 +8,12 @@ from typing import TypeAlias
 import orjson
 
 from dragoman.adapters.call import Context, Headers, JsonObject
-from dragoman.adapters.dialect import Served
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.writer import ResponsesStreamWriter
+from dragoman.adapters.routes import Route
 from dragoman.adapters.streams import Chunk, DeltaRun, Output, StreamWriter
 
+from .guard import explain_reply_error
 from .reply_reader import SSE
 
 __all__ = ["STREAM_HEADERS", "Answer", "AnswerWriter", "PartlyWritten"]
@@ -37,12 +38,13 @@ class AnswerWriter:
     """`has_begun` says that there were bytes for the client. `status` is that of its response. `events` counts the
     events of a stream, `usage` is the latest usage in canonical form. `reply_headers` are those of a whole reply."""
 
-    __slots__ = ("_ctx", "_served", "_stream", "events", "has_begun", "reply_headers", "status", "usage")
+    __slots__ = ("_ctx", "_protocol", "_served", "_stream", "events", "has_begun", "reply_headers", "status", "usage")
 
-    def __init__(self, served: Served, ctx: Context) -> None:
-        """`ctx` is what the client's dialect may look at: the client's context with the attempt's receipt and
-        target."""
-        self._served = served
+    def __init__(self, route: Route, ctx: Context) -> None:
+        """`route` is the client's. `ctx` is what the client's dialect may look at: the client's context with the
+        attempt's receipt and target."""
+        self._served = route.served
+        self._protocol = route.protocol
         self._ctx = ctx
         self._stream: StreamWriter | None = None
         self.has_begun = False
@@ -85,8 +87,11 @@ class AnswerWriter:
         return self._stream.write(fault)
 
     def _write_reply(self, hub: JsonObject) -> bytes:
-        reply = self._served.write_reply(hub, self._ctx)
-        data = orjson.dumps(reply.body)
+        try:
+            reply = self._served.write_reply(hub, self._ctx)
+            data = orjson.dumps(reply.body)
+        except Exception as error:
+            raise explain_reply_error(error, self._ctx, f"hub/{self._protocol}.reply", hub) from error
         self.status, self.reply_headers, self.has_begun = reply.status, reply.headers, True
         return data
 
@@ -110,6 +115,10 @@ class AnswerWriter:
         if isinstance(output, Chunk):
             self.events += 1
             self.usage = _find_usage(output.body) or self.usage
+            try:
+                return self._stream.write(output)
+            except Exception as error:
+                raise explain_reply_error(error, self._ctx, f"hub/{self._protocol}.event", output.body) from error
         return self._stream.write(output)
 
 

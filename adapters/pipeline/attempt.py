@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dragoman.adapters.call import Context, Headers
+from dragoman.adapters.call import Context, Headers, JsonObject
 from dragoman.adapters.changes import HEADER, Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.reply_check import create_reply_check
 from dragoman.adapters.routes import Route
 from dragoman.adapters.streams import Chunk, DeltaRun, End
 from dragoman.adapters.streams import Output as StreamOutput
+from dragoman.adapters.translate.bridge import Bridge
 
 from .answer_writer import STREAM_HEADERS, Answer, AnswerWriter, PartlyWritten
 from .conversation import Conversation
-from .guard import UnexpectedErrorGuard
+from .guard import UnexpectedErrorGuard, explain_error, explain_reply_error
 from .outcome import COMPLETE, NOTHING, OPEN, Outcome, Output, PlannedCall
 from .plan import ProtocolPlan, TargetPlan
 from .reply_reader import ReplyReader
@@ -198,9 +199,7 @@ class Attempt:
         client = self._client
         profile, call, request, clock, new_id = client.profile, client.call, client.request, client.clock, client.new_id
         self._ctx = ctx
-        self.answer = AnswerWriter(
-            self._route.served, Context(profile, call, ctx.receipt, ctx.target, request, clock, new_id)
-        )
+        self.answer = AnswerWriter(self._route, Context(profile, call, ctx.receipt, ctx.target, request, clock, new_id))
 
     def _create_call_context(self, receipt: Receipt) -> Context:
         bridge, client = self._plan.bridge, self._client
@@ -218,12 +217,18 @@ class Attempt:
         plan = self._plan
         try:
             if plan.bridge is not None:
-                ctx = ctx._replace(request=plan.bridge.request(ctx.request, ctx))
+                ctx = ctx._replace(request=self._translate_request(plan.bridge, ctx))
             call = plan.called.write_request(ctx.request, ctx)
         except Fault as fault:
             raise fault.locate(ctx.receipt, None if plan.bridge is None else ctx.call.body) from None
         self._add_reader(ctx)
         return PlannedCall(len(self._readers) - 1, call, call.body.get("stream") is True, ctx.receipt)
+
+    def _translate_request(self, bridge: Bridge, ctx: Context) -> JsonObject:
+        try:
+            return bridge.request(ctx.request, ctx)
+        except Exception as error:
+            raise explain_error(error, f"hub/{self._route.protocol}.request", ctx.request) from error
 
     # Replies
 
@@ -251,12 +256,19 @@ class Attempt:
         assert reply is not None
         self.answer.usage = reply.get("usage")
         if self.wants_stream:
-            return self._take([*stream_reply(self._route.protocol, reply, self._client.request)])
+            return self._take(self._stream_reply(reply))
         if self._check is not None:
             self._check.add_reply(reply)
             if (broken := self._compare_with_request()) is not None:
                 raise broken
         return self._advance("kept_end" if self._keeps else "end", reply)
+
+    def _stream_reply(self, reply: JsonObject) -> list[StreamOutput]:
+        protocol = self._route.protocol
+        try:
+            return [*stream_reply(protocol, reply, self._client.request)]
+        except Exception as error:
+            raise explain_reply_error(error, self._ctx, f"hub/{protocol}.reply", reply) from error
 
     def _compare_with_request(self) -> Fault | None:
         """Record where the complete answer is not what was asked for; under `strict`, the first such place is a

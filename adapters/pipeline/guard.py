@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.validation import load_validator
 
-__all__ = ["DefectReporter", "UnexpectedErrorGuard", "ignore_defect"]
+__all__ = ["DefectReporter", "UnexpectedErrorGuard", "explain_error", "explain_reply_error", "ignore_defect"]
 
 DefectReporter = Callable[[str, Exception], None]
 """Called with the provider's name and the exception. Do not log the exception's text: it may quote the reply."""
@@ -18,6 +20,31 @@ DefectReporter = Callable[[str, Exception], None]
 
 def ignore_defect(provider: str, error: Exception) -> None:
     """Report nothing."""
+
+
+def explain_error(error: Exception, schema: str, body: JsonObject) -> Exception:
+    """Return the Fault for an error that a body caused which is not in hub form: its first violation of the hub's
+    schema, with its path. Any other error is returned as it is.
+
+    Bridges and writers require hub form, which some dialects' requests, and replies under `off` and `report`, need not
+    have.
+    """
+    validator = load_validator(schema)
+    if isinstance(error, Fault) or validator.accepts(body):
+        return error
+    return next(validator.violations(body)).to_fault()
+
+
+def explain_reply_error(error: Exception, ctx: Context, schema: str, body: JsonObject) -> Exception:
+    """As `explain_error`, for a provider's reply or event. Under policies that ensure hub form, the error is returned
+    as it is."""
+    if ctx.target.policy.replies in ("repair", "strict"):
+        return error
+    found = explain_error(error, schema, body)
+    if found is error or not isinstance(found, Fault):
+        return error
+    text = f"the provider's reply cannot be written in the client's dialect: {found.message}"
+    return Fault("upstream_invalid_response", text, code="upstream_invalid_response")
 
 
 class UnexpectedErrorGuard:

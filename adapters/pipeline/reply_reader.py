@@ -97,8 +97,8 @@ class ReplyReader:
 
     @property
     def _written(self) -> JsonObject | None:
-        """The client's body, if it is known and a bridge translated it."""
-        return None if self._plan.bridge is None else self._ctx.call.body or None
+        """The client's body, if it is known."""
+        return self._ctx.call.body or None
 
     def start(self, status: int, headers: Headers, *, wants_stream: bool) -> None:
         """Take the head. Header names are looked up in lower case. Raises Fault."""

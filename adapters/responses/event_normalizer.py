@@ -149,7 +149,7 @@ class ResponsesEventNormalizer:
             known["status"] = "failed"
         elif body["type"] in TERMINALS:
             normalize_status(known, self._ctx)
-        elif known.get("status") not in STATUSES:
+        elif not isinstance(known.get("status"), str) or known["status"] not in STATUSES:
             known["status"] = "in_progress"
         response = normalize_response(known, self._ctx)
         self._envelope = self._envelope or {key: response[key] for key in _CONSTANT}

@@ -262,7 +262,9 @@ class ResponsesToChat(StreamTranslatorBase):
 
     def _handle_failure(self, event: JsonObject, out: list[Output]) -> None:
         status = event["type"].removeprefix("response.")
-        out[:] = [read_failure({**event["response"], "status": status}).locate(self._ctx.receipt)]
+        out[:] = [
+            read_failure({**event["response"], "status": status}).locate(self._ctx.receipt, self._ctx.call.body or None)
+        ]
         self._has_ended = True
 
     # Helpers

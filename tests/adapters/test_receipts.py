@@ -25,8 +25,8 @@ from dragoman.adapters.translate.bridge import BRIDGES
 from dragoman.adapters.validation import request_validator
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.schemas import load
-from tests.adapters.receipts import find_holes, join_events
 from tests.dialects import DIALECTS, VARIANTS
+from tools.fuzz.receipt_holes import find_holes, join_events
 
 EXAMPLES = [40, pytest.param(10_000, marks=pytest.mark.heavy)]
 BRIDGED = [(protocol, bridge.called) for protocol, bridges in BRIDGES.items() for bridge in bridges]

@@ -78,13 +78,13 @@ def find_holes(
     old, new = _Values(before), _Values(after)
     holes = []
     for path, value in leaves(before):
-        if _says_nothing(path, value, exempt) or arrived.get(path) == value:
+        if _is_negligible(path, value, exempt) or arrived.get(path) == value:
             continue
         about = [change for change in changes if change.before and _is_about(change.before, path)]
         if not any(change.before not in _WHOLE or change.weight == "loss" for change in about) and not new.have(value):
             holes.append(f"{format_path(path)} = {value!r} was lost in silence")
     for path, value in leaves(after):
-        if _says_nothing(path, value, exempt) or lookup(before, unmap(path)) == value:
+        if _is_negligible(path, value, exempt) or lookup(before, unmap(path)) == value:
             continue
         about = [change for change in changes if change.after and _is_about(change.after, path)]
         known = old.have(value) or old.have_parts_of(value)
@@ -104,7 +104,7 @@ def _is_about(place: Path, path: Path) -> bool:
     return bool(names) and names[-1] in inner
 
 
-def _says_nothing(path: Path, value: Any, exempt: frozenset[str]) -> bool:
+def _is_negligible(path: Path, value: Any, exempt: frozenset[str]) -> bool:
     keys = [part for part in path if isinstance(part, str)]
     return value in _NOTHING or not keys or keys[-1] in _WORDS or not exempt.isdisjoint(keys)
 

@@ -1,0 +1,132 @@
+"""Requests and replies that are not in hub form, which a dialect's schema or the policy allows: faults, no defects."""
+
+from __future__ import annotations
+
+import json
+
+import orjson
+import pytest
+
+from dragoman.adapters import dialects
+from dragoman.adapters.call import Call, Policy
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.pipeline import Pipeline
+from dragoman.adapters.routes import Route
+from dragoman.contract.json_types import JsonObject, JsonValue
+
+from .conftest import CreatePlan, ReceiveRequest
+
+SSE = {"content-type": "text/event-stream"}
+DONE = b"data: [DONE]\n\n"
+
+
+def ask(**more: JsonValue) -> JsonObject:
+    return {"model": "m", "messages": [{"role": "user", "content": "hi"}], **more}
+
+
+def event(choice: JsonValue) -> bytes:
+    return b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
+
+
+class Defects(list[str]):
+    def report(self, provider: str, error: Exception) -> None:
+        self.append(repr(error))
+
+
+@pytest.mark.parametrize("client", ["databricks", "azure", "mindie"])
+@pytest.mark.parametrize("replies", ["off", "report"])
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"index": 0, "delta": {}, "finish_reason": ["stop"]},
+        {"index": 0, "delta": "text", "finish_reason": None},
+        {"index": 0, "delta": {"tool_calls": "x"}, "finish_reason": None},
+        {"index": 0, "delta": {"content": ["x"], "refusal": "no"}, "finish_reason": "stop"},
+    ],
+)
+def test_an_odd_chunk_that_nobody_repairs(
+    receive: ReceiveRequest, plan: CreatePlan, client: str, replies: str, choice: JsonObject
+) -> None:
+    defects = Defects()
+    pipeline = receive(f"{client}/chat", ask(stream=True), report=defects.report)
+    attempt = pipeline.prepare(plan(policy=Policy(replies=replies)))  # type: ignore[arg-type]
+    attempt.start_reply(0, 200, SSE)
+    attempt.feed(0, event({"index": 0, "delta": {"content": "a"}, "finish_reason": None}))
+    attempt.feed(0, event(choice) + DONE)
+    attempt.close(0)
+    assert attempt.outcome.state in ("complete", "failed")
+    assert defects == []
+
+
+def test_a_held_chunk_does_not_break_the_fault_after_it(receive: ReceiveRequest, plan: CreatePlan) -> None:
+    attempt = receive("azure/chat", ask(stream=True)).prepare(plan(policy=Policy(replies="off")))
+    attempt.start_reply(0, 200, SSE)
+    attempt.feed(0, event({"index": 0, "delta": {"content": "a"}, "finish_reason": None}))
+    attempt.feed(0, event({"index": 0, "delta": {"content": [None], "refusal": "no"}, "finish_reason": "stop"}))
+    attempt.fail(Fault("upstream_timeout", "too slow"))
+    assert attempt.outcome.state == "failed"
+
+
+@pytest.mark.parametrize("choice", [{"index": {}, "message": {}}, {"message": []}, {"message": {}}])
+def test_an_odd_whole_reply_for_a_stream(receive: ReceiveRequest, plan: CreatePlan, choice: JsonObject) -> None:
+    defects = Defects()
+    pipeline = receive("azure/chat", ask(stream=True), report=defects.report)
+    attempt = pipeline.prepare(plan(policy=Policy(replies="off")))
+    attempt.start_reply(0, 200, {"content-type": "application/json"})
+    attempt.feed(0, orjson.dumps({"choices": [{**choice, "finish_reason": "stop"}]}))
+    attempt.close(0)
+    assert attempt.outcome.fault is not None
+    assert attempt.outcome.fault.code == "upstream_invalid_response"
+    assert defects == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_reply_that_is_nested_too_deeply(receive: ReceiveRequest, plan: CreatePlan, stream: bool) -> None:
+    defects = Defects()
+    attempt = receive("openai/chat", ask(stream=stream), report=defects.report).prepare(plan("openai", "responses"))
+    deep = b'{"type": "response.created", "response": ' + b"[" * 300 + b"]" * 300 + b"}"
+    attempt.start_reply(0, 200, SSE if stream else {"content-type": "application/json"})
+    attempt.feed(0, b"data: " + deep + b"\n\n" if stream else deep)
+    attempt.close(0)
+    assert attempt.outcome.fault is not None
+    assert attempt.outcome.fault.kind == "upstream_invalid_response"
+    assert defects == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_a_provider_names_must_be_in_the_request(receive: ReceiveRequest, plan: CreatePlan, stream: bool) -> None:
+    """vLLM names `input_tokens` if a prompt is too long; gateways name fields that dragoman has added."""
+    for param, shown in (("input_tokens", None), ("messages[0].content", "messages[0].content"), ("top_p", None)):
+        error = orjson.dumps({"error": {"message": "no", "type": "invalid_request_error", "param": param}})
+        attempt = receive("openai/chat", ask(stream=stream)).prepare(plan())
+        attempt.start_reply(0, 200 if stream else 400, SSE if stream else {})
+        attempt.feed(0, b"data: " + error + b"\n\n" if stream else error)
+        attempt.close(0)
+        assert attempt.outcome.fault is not None
+        assert attempt.outcome.fault.param == shown
+
+
+@pytest.mark.parametrize("call", [{"function": {}}, {"function": []}, "x"])
+def test_a_call_of_a_loose_dialect_is_refused_by_name(plan: CreatePlan, call: JsonValue) -> None:
+    """MindIE's documented schema does not say what a call is."""
+    messages = [{"role": "assistant", "content": "x", "tool_calls": [call]}]
+    mindie = dialects["mindie"]
+    pipeline = Pipeline(Route(mindie, "chat", mindie.served["chat"], "documented"), Call("POST", "/", {}))
+    pipeline.receive(orjson.dumps(ask(messages=messages)))
+    with pytest.raises(Fault, match=r"messages\[0\].tool_calls\[0\]") as raised:
+        pipeline.prepare(plan("openai", "responses"))
+    assert raised.value.owner == "client"
+
+
+def test_an_image_whose_address_is_a_text(receive: ReceiveRequest, plan: CreatePlan) -> None:
+    part = {"type": "image_url", "image_url": "https://example.com/a.png"}
+    pipeline = receive("mindie/chat", ask(messages=[{"role": "user", "content": [part]}]))
+    (call,) = pipeline.prepare(plan("openai", "responses")).calls
+    (sent,) = call.call.body["input"][0]["content"]
+    assert sent == {"type": "input_image", "image_url": "https://example.com/a.png", "detail": "auto"}
+
+
+def test_a_result_without_the_id_of_its_call(receive: ReceiveRequest) -> None:
+    with pytest.raises(Fault) as raised:
+        receive("mindie/chat", ask(messages=[{"role": "tool", "content": "x"}]))
+    assert (raised.value.param, raised.value.code) == ("messages[0].tool_call_id", "missing_required_parameter")
