@@ -18,6 +18,7 @@ from .dialects import DIALECTS, Dialect, load_dialect
 from .json_types import JsonObject, JsonValue
 from .model import Case, Check, Expectation, Level, Step, UpstreamPlan
 from .placeholders import fill_placeholders
+from .quirk_cases import iterate_quirk_cases
 
 __all__ = ["BUILT_IN_CASES", "CaseFileError", "load_cases", "read_case_file"]
 
@@ -45,7 +46,8 @@ def load_cases(folder: Path = BUILT_IN_CASES) -> tuple[Case, ...]:
 
 @cache
 def _load_built_in_cases() -> tuple[Case, ...]:
-    return _read_folder(BUILT_IN_CASES)
+    quirks = {"protocol": "chat", "cases": list(iterate_quirk_cases())}
+    return (*_read_folder(BUILT_IN_CASES), *_read_content("quirks", quirks))
 
 
 def _read_folder(folder: Path) -> tuple[Case, ...]:
@@ -70,6 +72,10 @@ def read_case_file(file: Path) -> list[Case]:
         content = YAML(typ="safe", pure=True).load(file.read_text("utf-8"))
     except (MarkedYAMLError, UnicodeDecodeError, OSError) as error:
         raise CaseFileError([f"{file}: {error}"]) from None
+    return _read_content(str(file), content)
+
+
+def _read_content(file: str, content: JsonValue) -> list[Case]:
     problems = [f"{file}: {_locate(error)}: {error.message}" for error in _schema_validator().iter_errors(content)]
     if problems:
         raise CaseFileError(problems)
@@ -183,7 +189,8 @@ def _build_step(text: JsonObject, level: Level, dialect: Dialect, *, driven: boo
     upstream = text.get("upstream")
     plan = None
     if upstream is not None:
-        plan = UpstreamPlan(tuple(upstream.get("script", ())), _build_checks(upstream.get("sent", ()), level, driven))
+        sent = _build_checks(upstream.get("sent", ()), level, driven)
+        plan = UpstreamPlan(tuple(upstream.get("script", ())), sent, upstream.get("protocol", ""))
     expectation = _build_expectation(text["expect"], level, dialect, driven)
     return Step(text["request"], expectation, text.get("save", {}), plan)
 

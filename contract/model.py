@@ -53,11 +53,12 @@ class UpstreamPlan:
     """How the fake provider behind a proxy behaves during a step, and what must be true of the proxy's requests.
 
     `script` lists behaviours of `dragoman fake`, one for each request; the last one serves all later requests. `sent`
-    are checks of the last request.
+    are checks of the last request. `protocol` is what the provider serves, empty if it serves all.
     """
 
     script: tuple[str, ...] = ()
     sent: tuple[Check, ...] = ()
+    protocol: str = ""
 
 
 @dataclass(frozen=True, slots=True)

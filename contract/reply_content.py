@@ -80,7 +80,7 @@ def _read_chat(content: ReplyContent, body: JsonObject, stream: bool) -> None:
 
 def _read_message(choice: ChoiceContent, message: JsonObject, stream: bool) -> None:
     choice.text += _text(message.get("content"))
-    choice.reasoning += _text(message.get("reasoning_content"))
+    choice.reasoning += _text(message.get("reasoning_content")) or _text(message.get("reasoning"))
     choice.refusal += _text(message.get("refusal"))
     for position, call in enumerate(_dicts(message.get("tool_calls"))):
         key = call.get("index", position) if stream else position

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field, replace
 from .dialects import load_dialect
 from .exchange import BusyError, Exchange, Response, SlowReplyError, Transport, UnreachableError
 from .json_types import JsonValue
-from .model import Case
+from .model import Case, Step
 from .pacing import Pacer
 from .placeholders import MissingValueError
 from .response_cache import RequestKey, ResponseCache, list_unsent_requests
+from .routes import read_protocol
 from .served import is_not_served
 from .step_checks import list_unreached_steps
 from .step_runner import DrivenUpstream, StepRunner
@@ -142,6 +143,9 @@ class CaseRunner:
                 break
             steps.append(result)
             saved |= more
+            other = _find_other_protocol(step, result)
+            if other:
+                return CaseResult(case, "skip", other, tuple(steps))
             if _ends_case(result):
                 steps += list_unreached_steps(case, number + 1)
                 break
@@ -184,6 +188,17 @@ def _group_cases(cases: Sequence[Case]) -> list[tuple[bool, list[Case]]]:
         (False, [case for case in cases if not case.probe and not case.hostile]),
         (True, [case for case in cases if case.hostile and not case.probe]),
     ]
+
+
+def _find_other_protocol(step: Step, result: StepResult) -> str:
+    """Say that the proxy asked the provider only for protocols that the step is not about; empty if it did not."""
+    plan, log = step.upstream, result.upstream
+    if plan is None or not plan.protocol or log is None or not log.received:
+        return ""
+    asked = {read_protocol(log.dialect, request.path, request.body) for request in log.received}
+    if plan.protocol in asked:
+        return ""
+    return f"the proxy asks the provider for {' and '.join(sorted(asked))}, the case is about {plan.protocol}"
 
 
 def _ends_case(result: StepResult) -> bool:

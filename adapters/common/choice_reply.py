@@ -67,7 +67,8 @@ def _normalize(body: JsonObject, choices: list[JsonObject], ctx: Context, normal
     if "usage" in body:
         _set_usage(body, ctx)
     for position, choice in enumerate(choices):
-        choice.setdefault("index", position)
+        if choice.get("index") is None:
+            choice["index"] = position
         normalizer.normalize_whole(body, choice, position)
         if "logprobs" not in choice:
             choice["logprobs"] = None

@@ -29,6 +29,7 @@ __all__ = ["ChunkNormalizer"]
 
 _MOST_TEMPLATES = 8  # per stream
 _PLACE = ("choices",)
+_INDEX_TYPES = (int, type(None))  # GitHub Copilot's proxy writes null
 
 
 class ChunkNormalizer:
@@ -88,7 +89,7 @@ class ChunkNormalizer:
         same = self._set_envelope(body)
         self._count_text()
         for choice in body["choices"]:
-            if "index" not in choice:
+            if choice.get("index") is None:
                 choice["index"], same = 0, False
             index = choice["index"]
             self._completeness.add_choice(index)
@@ -113,7 +114,7 @@ class ChunkNormalizer:
         Raises Fault if a finish reason reports a failure.
         """
         for choice in body["choices"]:
-            index = choice.get("index", 0)
+            index = choice.get("index") or 0
             self._completeness.add_choice(index)
             if has_finished(choice.get("finish_reason")):
                 if self._rules.finish_reason(body, choice, self._ctx) is None:
@@ -177,7 +178,7 @@ class ChunkNormalizer:
         return False
 
     def _take_usage(self, body: JsonObject) -> bool:
-        usage: Any = body.get("usage")
+        usage: Any = body.get("usage") or self._find_vendor_usage(body)
         if usage is not None:
             self._usage.add(usage, body["choices"])
         if self._wants_usage:
@@ -186,12 +187,20 @@ class ChunkNormalizer:
             return same
         return "usage" not in body or body.pop("usage", self) is self
 
+    def _find_vendor_usage(self, body: JsonObject) -> JsonObject | None:
+        """The usage that Groq puts into `x_groq` of a stream's last chunk."""
+        own = body.get("x_groq")
+        usage = own.get("usage") if isinstance(own, dict) else None
+        if usage and self._wants_usage:
+            self._changes.record_conversion(("x_groq", "usage"), "the usage also comes in a chunk of its own")
+        return usage or None
+
 
 def _check_choices(body: JsonObject) -> list[JsonObject]:
     """The choices. Raises Fault unless each is an object whose index, if it has one, is an integer."""
     choices: list[JsonObject] = body["choices"]
     for choice in choices:
-        if type(choice) is not dict or type(choice.get("index", 0)) is not int:
+        if type(choice) is not dict or type(choice.get("index", 0)) not in _INDEX_TYPES:
             message = f"the provider sent an event with an invalid choice: {str(choice)[:100]}"
             raise Fault("upstream_invalid_response", message, code="upstream_invalid_event")
     return choices

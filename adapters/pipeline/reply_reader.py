@@ -30,6 +30,8 @@ REPLY_LIMIT = 64 * 1024 * 1024
 """Bytes of a reply that is collected, after decompression."""
 
 SSE = "text/event-stream"
+_EVENT_TYPES = (SSE, "application/x-ndjson", "application/jsonl", "application/json-lines")
+"""What says that a body is a stream. Of JSON lines each is an event without `data:`."""
 
 _ANSWERS = ("choices", "output", "data")  # the keys of replies that hold what the model said
 _READ, _SHOWN = 4096, 100
@@ -110,7 +112,7 @@ class ReplyReader:
             self._decompressor = self._create_decompressor(encoding)
         self._media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         self._wants_stream = wants_stream
-        self._is_labelled = self._media_type == SSE or (wants_stream and not self._media_type)
+        self._is_labelled = self._media_type in _EVENT_TYPES or (wants_stream and not self._media_type)
         if self._is_error:
             self._form = "json"
         if not self._is_labelled and int(headers.get("content-length") or 0) > REPLY_LIMIT:

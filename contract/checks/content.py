@@ -17,6 +17,14 @@ from .rule import Problems, Rule, shorten
 __all__ = ["CONTENT_CHECKS"]
 
 _TEXT_LIST = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+_CALLS = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["name", "arguments"],
+        "properties": {"name": {"type": "string"}, "arguments": {"type": "string"}},
+    },
+}
 _COUNT = {"type": "integer", "minimum": 0}
 _TOKEN_COUNTS = (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens"))
 
@@ -50,6 +58,32 @@ def _check_contains(outcome: Outcome, words: list[str]) -> Problems:
 
 def _check_text_is(outcome: Outcome, wanted: str) -> Problems:
     return [f"the text is {shorten(text)}" for text in outcome.content.texts or [""] if text != wanted]
+
+
+def _check_reasoning_is(outcome: Outcome, wanted: str) -> Problems:
+    found = [choice.reasoning for choice in outcome.content.choices.values()] or [""]
+    return [f"the reasoning is {shorten(text)}" for text in found if text != wanted]
+
+
+def _check_usage_is(outcome: Outcome, wanted: list[int]) -> Problems:
+    usage = outcome.content.usages[-1] if outcome.content.usages else {}
+    names = next((names for names in _TOKEN_COUNTS if names[0] in usage), _TOKEN_COUNTS[0])
+    found = [usage.get(name) for name in (*names, "total_tokens")]
+    return [] if found == wanted else [f"the tokens are {found}, expected {wanted}"]
+
+
+def _check_calls_are(outcome: Outcome, wanted: list[Mapping[str, str]]) -> Problems:
+    found = [(call.name, _parse(call.arguments)) for call in outcome.content.calls]
+    expected = [(one["name"], json.loads(one["arguments"])) for one in wanted]
+    return [] if found == expected else [f"the calls are {shorten(found, 300)}, expected {shorten(expected, 300)}"]
+
+
+def _parse(text: str) -> JsonValue:
+    """The JSON value of a text, or the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _check_lacks(outcome: Outcome, words: list[str]) -> Problems:
@@ -183,6 +217,15 @@ CONTENT_CHECKS: Mapping[str, Rule] = {
         find_excuse=excuse_cut_answer,
     ),
     "text_is": Rule("every text equals this one exactly", _check_text_is, {"type": "string"}, needs_model=True),
+    "reasoning_is": Rule("the reasoning of every choice equals this text", _check_reasoning_is, {"type": "string"}),
+    "usage_is": Rule(
+        "the last usage has these tokens: of the prompt, of the completion, in total",
+        _check_usage_is,
+        {"type": "array", "items": {"type": "integer"}, "minItems": 3, "maxItems": 3},
+    ),
+    "calls_are": Rule(
+        "exactly these tools are called, with arguments that are these JSON values", _check_calls_are, _CALLS
+    ),
     "text_lacks": Rule("the text contains none of these words", _check_lacks, _TEXT_LIST),
     "usage_adds_up": Rule("the reply has a usage of whole numbers whose parts add up to the total", _check_usage),
     "tools_called": Rule("these tools are called, in this order", _check_tools_called, _TEXT_LIST, needs_model=True),

@@ -20,6 +20,7 @@ from .errors import Problem, build_json_reply, build_text_reply, reason_phrase, 
 from .forms import build_chat_documents, load_reply_form, serialize_documents
 from .framing import Framing
 from .observed_errors import OBSERVED_ERRORS
+from .quirks import play_quirk
 from .responses import build_response_documents
 from .wire import Reply
 
@@ -320,6 +321,9 @@ _BODIES = {
     "two-lengths": Behaviour("two Content-Length headers", whole=framing.build_raw_reply(b"Content-Length: 99")),
     "extra-bytes": Behaviour("a second reply without a request", whole=framing.build_raw_reply(more=_SMUGGLED)),
 }
+_PLAYED = {
+    "quirk": Behaviour("a quirk of a real server, by its name (docs/quirks.md)", whole=play_quirk, args={"name": ""})
+}
 _VECTORS = {
     name: Behaviour(description, embedding_edit=edit, dialects=EMBEDDING_DIALECTS)
     for name, (description, edit) in EMBEDDING_EDITS.items()
@@ -346,5 +350,5 @@ _ERRORS = {
 }
 
 BEHAVIOURS: Mapping[str, Behaviour] = MappingProxyType(
-    {**_ANSWERS, **_TIMING, **_CUTS, **_EVENTS, **_QUIRKS, **_VECTORS, **_BODIES, **_ERRORS}
+    {**_ANSWERS, **_TIMING, **_CUTS, **_EVENTS, **_QUIRKS, **_PLAYED, **_VECTORS, **_BODIES, **_ERRORS}
 )

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from dragoman.contract.dialects import build_path, load_dialect
+from dragoman.contract.routes import MODEL
 
-from .routes import MODEL
 from .server import FakeProvider
 
 __all__ = ["describe_fake", "run_until_signal"]

@@ -17,6 +17,7 @@ from multidict import CIMultiDictProxy
 
 from dragoman.contract.dialects import DIALECTS, Dialect, load_dialect
 from dragoman.contract.json_types import JsonObject
+from dragoman.contract.routes import MODEL, match_path, select_protocol
 
 from . import request_checks
 from .answers import ModelRequest
@@ -24,7 +25,6 @@ from .errors import Problem, build_json_reply, write_error, write_unknown_path
 from .forms import load_reply_form
 from .request_checks import RequestRefusedError
 from .responses import convert_to_chat
-from .routes import MODEL, match_path, select_protocol
 from .selection import InvalidBehaviourError, SelectedBehaviour, find_requested_behaviour, parse_behaviour
 from .wire import Reply, play
 

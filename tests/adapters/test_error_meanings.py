@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,29 @@ from dragoman.adapters.error_meanings import COMMON, DECISIVE, SENTENCES, find_m
 from dragoman.adapters.faults import KINDS, Fault
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.native_shapes import recognize
+from dragoman.contract.quirk_files import load_quirks
 
 CTX = Context("actual", Call("POST", "/chat/completions", {}), Receipt(), clock=lambda: 1_800_000_000.0)
-RECORDED: list[dict[str, Any]] = json.loads((Path(__file__).parent / "fixtures/error_bodies.json").read_bytes())
+BODIES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "fixtures/error_bodies.json").read_bytes())
+KINDS_BY_CODE = {row["code"]: row["kind"] for row in BODIES}
+
+
+def read_quirks() -> Iterator[dict[str, Any]]:
+    """The errors among the quirks, with what they mean."""
+    for quirk in load_quirks().values():
+        if quirk.name.startswith("errors/"):
+            code = quirk.expect["code"].strip("^$")
+            body = json.loads(quirk.whole) if isinstance(quirk.whole, str) else quirk.whole
+            yield {
+                "source": quirk.source,
+                "status": quirk.status,
+                "kind": KINDS_BY_CODE[code],
+                "code": code,
+                "body": body,
+            }
+
+
+RECORDED = [*BODIES, *read_quirks()]
 NAMES = [f"{row['code']}: {row['source']}, {row['status']}" for row in RECORDED]
 
 

@@ -16,6 +16,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import encode
 from dragoman.adapters.streams import Chunk, Output
 from dragoman.contract.json_types import JsonObject, JsonValue
+from dragoman.contract.quirk_files import load_quirks
 from tests.adapters.conftest import MakeContext
 
 NAMES = ("read", "write_file", "search")
@@ -37,22 +38,6 @@ CASES: dict[str, tuple[str, list[str], list[tuple[str | None, str, str]]]] = {
         ],
         [("a", "read", '{"x":1}'), ("b", "search", "{}")],
     ),
-    "every call at index 0, without ids": (
-        "danny-avila/agents#260, inference-gateway#51, NousResearch/hermes-agent#62937 (Gemini)",
-        [
-            '[{"index":0,"id":"","type":"function","function":{"name":"read","arguments":"{\\"x\\":1}"}}]',
-            '[{"index":0,"id":"","type":"function","function":{"name":"read","arguments":"{\\"x\\":2}"}}]',
-        ],
-        [(None, "read", '{"x":1}'), (None, "read", '{"x":2}')],
-    ),
-    "neither index nor id": (
-        "openai/openai-python#2806 (Gemini)",
-        [
-            '[{"type":"function","function":{"name":"read","arguments":"{\\"x\\":1}"}}]',
-            '[{"type":"function","function":{"name":"search","arguments":"{\\"x\\":2}"}}]',
-        ],
-        [(None, "read", '{"x":1}'), (None, "search", '{"x":2}')],
-    ),
     "the same call twice, without ids": (
         "one tool may be called twice with the same arguments",
         [
@@ -60,76 +45,6 @@ CASES: dict[str, tuple[str, list[str], list[tuple[str | None, str, str]]]] = {
             '[{"function":{"name":"read","arguments":"{}"}}]',
         ],
         [(None, "read", "{}"), (None, "read", "{}")],
-    ),
-    "several calls of index 0 in one list": (
-        "ollama/ollama#15457",
-        [
-            '[{"id":"a","index":0,"type":"function","function":{"name":"read","arguments":""}},'
-            '{"id":"b","index":0,"type":"function","function":{"name":"read","arguments":"{}"}}]'
-        ],
-        [("a", "read", "{}"), ("b", "read", "{}")],
-    ),
-    "several calls in one list without index and id": (
-        "SamSaffron/term-llm#314",
-        ['[{"function":{"name":"read","arguments":""}},{"function":{"name":"search","arguments":""}}]'],
-        [(None, "read", "{}"), (None, "search", "{}")],
-    ),
-    "index null": (
-        "chatanywhere/GPT_API_free#254",
-        [
-            '[{"index":null,"id":"a","type":"function","function":{"name":"read","arguments":""}}]',
-            '[{"index":null,"id":null,"type":null,"function":{"name":null,"arguments":"{\\"x\\":1}"}}]',
-        ],
-        [("a", "read", '{"x":1}')],
-    ),
-    "index 0 for each head, ids tell the calls apart": (
-        "InternLM/lmdeploy#3412 (vLLM)",
-        [
-            '[{"index":0,"id":"a","type":"function","function":{"arguments":"","name":"read"}}]',
-            '[{"index":0,"id":"","type":"function","function":{"arguments":"{\\"x\\":1}","name":null}}]',
-            '[{"index":0,"id":"b","type":"function","function":{"arguments":"","name":"read"}}]',
-            '[{"index":0,"id":"","type":"function","function":{"arguments":"{\\"x\\":1}","name":null}}]',
-        ],
-        [("a", "read", '{"x":1}'), ("b", "read", '{"x":1}')],
-    ),
-    "the id in every piece, index 0 for each": (
-        "InternLM/lmdeploy#3412 (SGLang)",
-        [
-            '[{"index":0,"id":"0","type":"function","function":{"arguments":"","name":"read"}}]',
-            '[{"index":0,"id":"0","type":"function","function":{"arguments":"{\\"x\\":1}","name":null}}]',
-            '[{"index":0,"id":"1","type":"function","function":{"arguments":"","name":"search"}}]',
-            '[{"index":0,"id":"1","type":"function","function":{"arguments":"{\\"y\\":1}","name":null}}]',
-        ],
-        [("0", "read", '{"x":1}'), ("1", "search", '{"y":1}')],
-    ),
-    "another id after the head": (
-        "poolsideai/pool#9",
-        [
-            '[{"index":0,"id":"a","type":"function","function":{"name":"read","arguments":""}}]',
-            '[{"index":0,"id":"b","type":"function","function":{"arguments":"{\\"x\\""}}]',
-            '[{"index":0,"id":"b","type":"function","function":{"arguments":":1}"}}]',
-        ],
-        [("a", "read", '{"x":1}')],
-    ),
-    "a new id and the name in every piece": (
-        "vllm-project/vllm#23522",
-        [
-            '[{"index":0,"id":"a","type":"function","function":{"name":"read","arguments":""}}]',
-            '[{"index":0,"id":"b","type":"function","function":{"name":"read","arguments":"{\\"x\\""}}]',
-            '[{"index":0,"id":"c","type":"function","function":{"name":"read","arguments":":1}"}}]',
-            '[{"index":0,"id":"d","type":"function","function":{"name":"read","arguments":""}}]',
-            '[{"index":0,"id":"e","type":"function","function":{"name":"read","arguments":"{\\"x\\":2}"}}]',
-        ],
-        [("a", "read", '{"x":1}'), ("e", "read", '{"x":2}')],
-    ),
-    "the id late": (
-        "use-agent-os/agent-os#3265",
-        [
-            '[{"index":0,"type":"function","function":{"arguments":""}}]',
-            '[{"index":0,"id":"call_123","function":{"name":"read","arguments":"{\\"x\\""}}]',
-            '[{"index":0,"function":{"arguments":":1}"}}]',
-        ],
-        [("call_123", "read", '{"x":1}')],
     ),
     "the id after the arguments have begun": (
         "the same, later",
@@ -139,47 +54,6 @@ CASES: dict[str, tuple[str, list[str], list[tuple[str | None, str, str]]]] = {
         ],
         [(None, "read", '{"x":1}')],
     ),
-    "the name late": (
-        "StacDev/flow_ui#45",
-        [
-            '[{"index":0,"id":"a","function":{"arguments":"{\\"x\\""}}]',
-            '[{"index":0,"function":{"arguments":":1}"}}]',
-            '[{"index":0,"function":{"name":"read"}}]',
-        ],
-        [("a", "read", '{"x":1}')],
-    ),
-    "the id as a number": (
-        "AI-Shell-Team/aish#200",
-        ['[{"index":0,"id":7,"type":"function","function":{"name":"read","arguments":"{}"}}]'],
-        [("7", "read", "{}")],
-    ),
-    "one id for several calls": (
-        "HKUDS/nanobot#3943 (DeepSeek, GLM)",
-        [
-            '[{"index":0,"id":"a","type":"function","function":{"name":"read","arguments":"{\\"x\\":1}"}}]',
-            '[{"index":1,"id":"a","type":"function","function":{"name":"read","arguments":"{\\"x\\":2}"}}]',
-        ],
-        [("a", "read", '{"x":1}'), (None, "read", '{"x":2}')],
-    ),
-    "one call at several indexes": (
-        "mudler/LocalAI#9722",
-        [
-            '[{"index":0,"id":"a","type":"function","function":{"name":"read","arguments":""}}]',
-            '[{"index":1,"id":"a","type":"function","function":{"name":"read","arguments":"{\\"x\\":1}"}}]',
-            '[{"index":2,"id":"a","type":"function","function":{"name":"read","arguments":"{\\"x\\":1}"}}]',
-        ],
-        [("a", "read", '{"x":1}')],
-    ),
-    "the name in pieces": (
-        "continuedev/continue#5849 (Gemini), NVIDIA-NeMo/Switchyard#785",
-        [
-            '[{"index":0,"id":"a","type":"function","function":{"name":"wri","arguments":""}}]',
-            '[{"index":0,"function":{"name":"te_fi"}}]',
-            '[{"index":0,"function":{"name":"le"}}]',
-            '[{"index":0,"function":{"arguments":"{\\"x\\":1}"}}]',
-        ],
-        [("a", "write_file", '{"x":1}')],
-    ),
     "the name growing": (
         "as arguments do in some servers",
         [
@@ -188,37 +62,6 @@ CASES: dict[str, tuple[str, list[str], list[tuple[str | None, str, str]]]] = {
             '[{"index":0,"function":{"arguments":"{\\"x\\":1}"}}]',
         ],
         [("a", "write_file", '{"x":1}')],
-    ),
-    "the name in every piece": (
-        "NousResearch/hermes-agent#8259 (MiniMax), mcowger/plexus#719",
-        [
-            '[{"index":0,"id":"a","type":"function","function":{"name":"read","arguments":"{\\"x\\""}}]',
-            '[{"index":0,"function":{"name":"read","arguments":":1}"}}]',
-            '[{"index":0,"function":{"name":"read","arguments":""}}]',
-        ],
-        [("a", "read", '{"x":1}')],
-    ),
-    "arguments as an object": (
-        "can1357/oh-my-pi#1779 (MiniMax), unslothai/unsloth#10275",
-        [
-            '[{"index":0,"id":"a","type":"function","function":{"name":"read","arguments":null}}]',
-            '[{"index":0,"function":{"arguments":{"x":1}}}]',
-        ],
-        [("a", "read", '{"x":1}')],
-    ),
-    "arguments null": (
-        "agentgateway/agentgateway#1989",
-        ['[{"index":0,"id":"a","type":"function","function":{"name":"read","arguments":null}}]'],
-        [("a", "read", "{}")],
-    ),
-    "an empty object before the arguments": (
-        "openai/openai-agents-js#712 (Bedrock), BerriAI/litellm#4537",
-        [
-            '[{"index":0,"id":"a","type":"function","function":{"name":"read","arguments":"{}"}}]',
-            '[{"index":0,"function":{"arguments":"{\\"x\\""}}]',
-            '[{"index":0,"function":{"arguments":":1}"}}]',
-        ],
-        [("a", "read", '{"x":1}')],
     ),
     "empty objects before the arguments of calls that alternate": (
         "the same with two calls",
@@ -230,17 +73,6 @@ CASES: dict[str, tuple[str, list[str], list[tuple[str | None, str, str]]]] = {
         ],
         [("a", "read", '{"x":1}'), ("b", "search", '{"y":1}')],
     ),
-    "arguments that repeat all before them": (
-        "NousResearch/hermes-agent#35718 (DeepSeek on Qianfan), vercel/ai#12052",
-        [
-            '[{"index":0,"id":"a","type":"function","function":{"name":"read","arguments":"{\\"p"}}]',
-            '[{"index":0,"id":"a","function":{"name":"read","arguments":"{\\"path\\": \\"a"}}]',
-            '[{"index":0,"id":"a","function":{"name":"read","arguments":"{\\"path\\": \\"a"}}]',
-            '[{"index":0,"id":"a","function":{"name":"read","arguments":"{\\"path\\": \\"ab\\"}"}}]',
-            '[{"index":0,"id":"a","function":{"name":"read","arguments":"{\\"path\\": \\"ab\\"}"}}]',
-        ],
-        [("a", "read", '{"path": "ab"}')],
-    ),
     "an object in itself is no repetition": (
         "valid JSON whose parts look alike",
         [
@@ -249,29 +81,6 @@ CASES: dict[str, tuple[str, list[str], list[tuple[str | None, str, str]]]] = {
             '[{"index":0,"function":{"arguments":"}"}}]',
         ],
         [("a", "read", '{"x":{"x":1}}')],
-    ),
-    "the whole arguments again at the end": (
-        "elizaOS/eliza#16973, lidge-jun/opencodex#361",
-        [
-            '[{"index":0,"id":"a","type":"function","function":{"name":"read","arguments":"{\\"x\\""}}]',
-            '[{"index":0,"function":{"arguments":":1}"}}]',
-            '[{"index":0,"id":"a","type":"function","function":{"name":"read","arguments":"{\\"x\\":1}"}}]',
-        ],
-        [("a", "read", '{"x":1}')],
-    ),
-    "another object after whole arguments": (
-        "dyedd/lens#49, open-webui/open-webui#22235",
-        [
-            '[{"index":0,"id":"a","type":"function","function":{"name":"read","arguments":""}}]',
-            '[{"index":0,"function":{"name":"","arguments":"{\\"x\\":1}"}}]',
-            '[{"index":0,"function":{"name":"","arguments":"{\\"x\\":2}"}}]',
-        ],
-        [("a", "read", '{"x":1}'), (None, "read", '{"x":2}')],
-    ),
-    "name and arguments next to the id": (
-        "Cloudflare Workers AI",
-        ['[{"id":"a","name":"read","arguments":{"x":1}}]'],
-        [("a", "read", '{"x":1}')],
     ),
     "one call instead of a list": (
         "a list of one that was unpacked",
@@ -287,6 +96,9 @@ CASES: dict[str, tuple[str, list[str], list[tuple[str | None, str, str]]]] = {
         [("a", "read", '{"x":1}')],
     ),
 }
+
+
+QUIRKS = {name: quirk for name, quirk in load_quirks().items() if "calls" in quirk.expect and quirk.streamed}
 
 
 def read(context: MakeContext, *choices: JsonObject, request: JsonObject = REQUEST) -> list[Output]:
@@ -333,6 +145,14 @@ def test_each_way_to_deal_out_calls(context: MakeContext, name: str) -> None:
     generated = [f"call-{number}" for number in range(1, 10)]
     assert [(None if call[0] in generated else call[0], *call[1:]) for call in found] == expected
     assert len({call_id for call_id, _, _ in found}) == len(found)
+
+
+@pytest.mark.parametrize("name", QUIRKS)
+def test_each_quirk_gives_its_calls_with_the_ids_of_the_server(context: MakeContext, name: str) -> None:
+    expected = [(call.get("id"), call["name"], call["arguments"]) for call in QUIRKS[name].expect["calls"]]
+    found = put_together(read(context, *QUIRKS[name].streamed))
+    generated = [f"call-{number}" for number in range(1, 10)]
+    assert [(None if call[0] in generated else call[0], *call[1:]) for call in found] == expected
 
 
 @pytest.mark.parametrize("finish", ["tool_calls", "stop"])

@@ -1,4 +1,4 @@
-"""The paths of a fake, and the protocol that a request asks for."""
+"""The paths of a provider in its dialect, and the protocol that a request asks for."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import cache
 
 from dragoman.contract.dialects import load_dialect
-from dragoman.contract.json_types import JsonObject
+from dragoman.contract.json_types import JsonObject, JsonValue
 
-__all__ = ["MODEL", "match_path", "select_protocol"]
+__all__ = ["MODEL", "match_path", "read_protocol", "select_protocol"]
 
 MODEL = "fake-model"
 _PROTOCOL_BY_KEY = {"prompt": "completions", "input": "embeddings"}
@@ -19,6 +19,12 @@ def match_path(dialect: str, path: str) -> tuple[str, re.Match[str]] | None:
     """Find the protocol that the dialect serves at a path. The match has the group `model` if the path names one."""
     found = ((protocol, pattern.fullmatch(path)) for protocol, some in _patterns(dialect).items() for pattern in some)
     return next(((protocol, match) for protocol, match in found if match), None)
+
+
+def read_protocol(dialect: str, path: str, body: JsonValue) -> str:
+    """Read which protocol a request asks for, empty if the dialect serves none there."""
+    route = match_path(dialect, path)
+    return select_protocol(*route, body if isinstance(body, dict) else {}) if route else ""
 
 
 def select_protocol(protocol: str, path: re.Match[str], body: JsonObject) -> str:
