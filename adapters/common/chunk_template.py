@@ -43,6 +43,7 @@ class ChunkTemplate:
         "_cut",
         "_from",
         "_head",
+        "_matched",
         "_place",
         "_same",
         "_tail",
@@ -55,7 +56,8 @@ class ChunkTemplate:
         self._body = body
         self._same = same
         self._place = place
-        self._count = 0  # characters of the texts that matched
+        self._count = 0  # characters of single texts that matched
+        self._matched: list[bytes] = []  # the texts of runs, not counted yet: most streams never need their number
 
     @classmethod
     def learn(cls, body: JsonObject, raw: bytes, same: bool, place: tuple[str, ...]) -> ChunkTemplate | None:
@@ -110,7 +112,8 @@ class ChunkTemplate:
 
     def take_count(self) -> tuple[int, int]:
         """The index of the choice, and how many characters of it matched since this was last asked."""
-        count, self._count = self._count, 0
+        count, self._count = self._count + count_characters(self._matched), 0
+        self._matched = []
         return self._body["choices"][0]["index"], count
 
     def _match_texts(self, blocks: list[bytes]) -> list[bytes]:
@@ -128,7 +131,7 @@ class ChunkTemplate:
         """The run of these texts, and `end`; None if `data`, the events, is not UTF-8."""
         if not _is_utf8(data):
             return None
-        self._count += count_characters(texts)
+        self._matched += texts
         return DeltaRun(self._body, self._place, texts, data if self._same else None), end
 
 
