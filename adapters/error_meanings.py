@@ -71,6 +71,7 @@ DECISIVE: Mapping[str, Meaning] = {
     "content_filter": _MODERATION,  # Azure, OpenAI
     "content_policy_violation": _MODERATION,  # OpenAI
     "moderation_blocked": _MODERATION,  # OpenAI
+    "flagged_input": _MODERATION,  # OpenRouter: a key of the metadata
     "responsible_aipolicy_violation": _MODERATION,  # Azure OpenAI: innererror
     "data_inspection_failed": _MODERATION,  # DashScope
     "sensitive_content_detected": _MODERATION,  # Volcengine

@@ -120,6 +120,7 @@ def _read_object(body: Mapping[str, Any]) -> NativeError:
     labels = [code, first_label, *(read_word(body.get(key)) for key in _LABELS), _read_status_name(body)]
     labels += [title if message else None, *reasons, *_list_inner_codes(body.get("innererror"))]
     metadata = _read_metadata(body)
+    labels.append("flagged_input" if "flagged_input" in metadata else None)
     waits = (read_wait(place) for place in (body, metadata, *entries))
     headers = metadata.get("headers")
     return NativeError(
