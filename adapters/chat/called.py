@@ -11,6 +11,7 @@ from dragoman.adapters.common.token_limits import TokenLimitRule
 from dragoman.adapters.dialect import Called
 from dragoman.adapters.fit import HUB_CHAT
 
+from .call_signatures import drop_foreign_signatures
 from .citations import drop_citations
 from .messages import are_plain
 from .replay import replay_reasoning
@@ -34,6 +35,7 @@ def chat_called(
     def rewrite(body: JsonObject, ctx: Context) -> None:
         if not are_plain(body["messages"]):
             body["messages"] = replay_reasoning(body["messages"], ctx, replay)
+            body["messages"] = drop_foreign_signatures(body["messages"], ctx)
             if not reads_citations:
                 body["messages"] = drop_citations(body["messages"], ctx)
         if rewrite_rest is not None:

@@ -12,6 +12,8 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 
+from .call_signatures import unpack_signature
+
 __all__ = [
     "encode_arguments",
     "fill_arguments",
@@ -94,7 +96,7 @@ def split_call(call: JsonObject) -> tuple[str, JsonObject, JsonObject]:
 
     Some servers leave the type out, or write the name and the arguments next to the id.
     """
-    rest = {key: value for key, value in call.items() if key not in _OWN_KEYS}
+    rest = unpack_signature({key: value for key, value in call.items() if key not in _OWN_KEYS})
     for kind in ("function", "custom"):
         said = call.get(kind)
         if isinstance(said, dict):

@@ -14,7 +14,7 @@ import re
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-__all__ = ["Maker", "is_foreign_seal"]
+__all__ = ["Maker", "is_foreign_maker", "is_foreign_seal"]
 
 Maker: TypeAlias = Literal["anthropic", "openai", "google", "none"]
 """A vendor whose models seal reasoning; `none` for models that never do."""
@@ -41,6 +41,14 @@ def is_foreign_seal(sealed: str, model: str, default: Maker | None = None) -> bo
         return True
     makers = next((makers for form, makers in _FORMATS if form.match(sealed)), None)
     return maker is not None and makers is not None and maker not in makers
+
+
+def is_foreign_maker(maker: Maker, model: str, default: Maker | None = None) -> bool:
+    """Whether `model`, a provider's name for it, is known to be of another vendor than `maker`.
+
+    `default` is the model's maker if its name says nothing.
+    """
+    return (_find_maker(model) or default) not in (None, maker)
 
 
 @lru_cache(maxsize=1024)

@@ -11,6 +11,7 @@ from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.changes import Weight
+from dragoman.adapters.chat.call_signatures import convert_calls, pack_signature
 from dragoman.adapters.chat.called import chat_called
 from dragoman.adapters.chat.messages import (
     are_plain,
@@ -78,6 +79,7 @@ def _convert_message(message: JsonObject, path: Path, ctx: Context) -> JsonObjec
     if message.get("tool_calls") and message.get("content") in (None, "") and "content" in message:
         ctx.receipt.record_drop((*path, "content"), "it is empty, and the message has tool calls", "form")
         message = {key: value for key, value in message.items() if key != "content"}
+    message = convert_calls(message, pack_signature, path, ctx)
     if ctx.profile == "actual" and _is_signed(message):
         message = _move_reasoning_into_content(message, path, ctx)
     return message

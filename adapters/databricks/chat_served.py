@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.chat.call_signatures import convert_calls, pack_signature, unpack_signature
 from dragoman.adapters.chat.citations import CITATIONS, cite_blocks, take_citations
 from dragoman.adapters.chat.content import flatten_content
+from dragoman.adapters.chat.reply_keys import leave_out_reply_keys
 from dragoman.adapters.chat.reply_rewrites import (
     drop_empty,
     drop_nulls,
@@ -40,7 +42,7 @@ _FINISH = {"function_call": "tool_calls"}
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
-    check_request(call.body, load_validator("databricks/chat.request", ctx.profile))
+    check_request(leave_out_reply_keys(call.body), load_validator("databricks/chat.request", ctx.profile))
     body = dict(call.body)
     set_model_from_path(body, call, ctx)
     fill_stream_defaults(body, ctx)
@@ -49,6 +51,7 @@ def read_request(call: Call, ctx: Context) -> JsonObject:
 
 
 def _convert_message(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
+    message = convert_calls(message, unpack_signature, path, ctx)
     content = message.get("content")
     if not isinstance(content, list) or not any(part.get("type") == "reasoning" for part in content):
         return message
@@ -73,6 +76,7 @@ def _write_choices(body: JsonObject, part: str, make_block: MakeBlock, ctx: Cont
         drop_nulls(choice, "logprobs")
         move_refusal_to_content(holder, (*path, part), ctx)
         drop_empty(holder)
+        holder.update(convert_calls(holder, pack_signature, (*path, part), ctx))
         block, start = make_block(choice, holder)
         _write_blocks(holder, block, start, (*path, part), ctx)
 

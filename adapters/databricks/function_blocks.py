@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.paths import Path
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "pack_input_messages",
     "pack_output_item",
     "pack_output_items",
+    "record_carried_keys",
     "unpack_input_items",
     "unpack_output_items",
 ]
@@ -84,6 +86,7 @@ def _pack_item(item: JsonObject, path: Path, ctx: Context) -> JsonObject:
     if kind not in _AUTHORS:
         return _convert_refusals(item, path, ctx)
     block = _call_block(item) if kind == "function_call" else {key: item[key] for key in ("type", "call_id", "output")}
+    record_carried_keys(item, path, ctx)
     if kind == "function_call_output" and isinstance(block["output"], list) and _is_text(block["output"]):
         block["output"] = "".join(part["text"] for part in block["output"])
     ctx.receipt.record_conversion(
@@ -131,6 +134,7 @@ def pack_output_items(output: list[JsonObject], ctx: Context) -> list[JsonObject
     made = []
     for i, item in enumerate(output):
         message = pack_output_item(item)
+        record_carried_keys(item, ("output", i), ctx)
         if message is None:
             ctx.receipt.record_drop(("output", i), f"the documented output does not have {item.get('type')} items")
         else:
@@ -149,6 +153,12 @@ def pack_output_item(item: JsonObject) -> JsonObject | None:
         return None
     known: JsonObject = {key: item[key] for key in ("id", "status") if key in item}
     return {"type": "message", **known, "role": "assistant", "content": [_call_block(item)]}
+
+
+def record_carried_keys(item: JsonObject, path: Path, ctx: Context) -> None:
+    """Record as losses the keys of a call that its block cannot hold."""
+    for key in copy_carried_keys(item):
+        ctx.receipt.record_drop((*path, key), "the documented function call does not have it")
 
 
 def convert_refusal_part(part: JsonObject) -> JsonObject:

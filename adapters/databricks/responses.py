@@ -16,7 +16,7 @@ from dragoman.adapters.dialect import Called, Served
 from dragoman.adapters.fit import HUB_RESPONSES, fit
 from dragoman.adapters.paths import Path
 from dragoman.adapters.responses.call_ids import shorten_call_ids
-from dragoman.adapters.responses.foreign_reasoning import drop_foreign_reasoning
+from dragoman.adapters.responses.foreign_reasoning import drop_foreign_calls, drop_foreign_reasoning
 from dragoman.adapters.responses.reply import read_response
 from dragoman.adapters.responses.requests import check_request
 from dragoman.adapters.responses.stream import ResponsesStreamReader
@@ -62,6 +62,7 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     body = copy_request(request, ctx, HUB_RESPONSES)
     body["model"] = ctx.target.model
     drop_foreign_reasoning(body, ctx)
+    drop_foreign_calls(body, ctx)
     shorten_call_ids(body, ctx)
     if isinstance(body.get("input"), list):
         body["input"] = [_drop_long_id(item, ("input", i), ctx) for i, item in enumerate(body["input"])]

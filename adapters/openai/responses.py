@@ -8,7 +8,7 @@ from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.dialect import Called, Served
 from dragoman.adapters.fit import HUB_RESPONSES, fit
 from dragoman.adapters.responses.call_ids import shorten_call_ids
-from dragoman.adapters.responses.foreign_reasoning import drop_foreign_reasoning
+from dragoman.adapters.responses.foreign_reasoning import drop_foreign_calls, drop_foreign_reasoning
 from dragoman.adapters.responses.reply import read_response
 from dragoman.adapters.responses.requests import check_request
 from dragoman.adapters.responses.stream import ResponsesStreamReader
@@ -32,6 +32,7 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     body = copy_request(request, ctx, HUB_RESPONSES)
     body["model"] = ctx.target.model
     drop_foreign_reasoning(body, ctx, "openai")
+    drop_foreign_calls(body, ctx, "openai")
     shorten_call_ids(body, ctx)
     fill_stream_flag(body, ctx)
     fit(body, load_validator("openai/responses.request", ctx.profile), ctx, "keep-extensions", HUB_RESPONSES)

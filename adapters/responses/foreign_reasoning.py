@@ -1,11 +1,13 @@
-"""Leaves the reasoning of earlier turns out of a request of Responses if the target cannot use it."""
+"""Leaves the reasoning and the signatures of earlier turns out of a request of Responses if the target cannot use
+them."""
 
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.common.seals import Maker, is_foreign_seal
+from dragoman.adapters.common.carried_keys import drop_signature
+from dragoman.adapters.common.seals import Maker, is_foreign_maker, is_foreign_seal
 
-__all__ = ["drop_foreign_reasoning"]
+__all__ = ["drop_foreign_calls", "drop_foreign_reasoning"]
 
 
 def drop_foreign_reasoning(body: JsonObject, ctx: Context, default: Maker | None = None) -> None:
@@ -24,6 +26,18 @@ def drop_foreign_reasoning(body: JsonObject, ctx: Context, default: Maker | None
         kept = [i for i in range(len(items)) if i not in reasons]
         ctx.receipt.map_paths([(("input", i), ("input", new)) for new, i in enumerate(kept)])
         body["input"] = [items[i] for i in kept]
+
+
+def drop_foreign_calls(body: JsonObject, ctx: Context, default: Maker | None = None) -> None:
+    """Remove Google's signatures of calls if the target's model is another vendor's, in the writer's own copy.
+
+    `default` is the model's maker if its name says nothing.
+    """
+    items = body.get("input")
+    if isinstance(items, list) and is_foreign_maker("google", ctx.target.model, default):
+        made = [drop_signature(item, ("input", i), ctx) for i, item in enumerate(items)]
+        if any(one is not item for one, item in zip(made, items, strict=True)):
+            body["input"] = made
 
 
 def _find_reason(item: JsonObject, ctx: Context, default: Maker | None) -> str | None:

@@ -32,6 +32,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.reasoning import SEPARATOR, is_sealed, read_blocks
 from dragoman.adapters.chat.tool_call_serializer import CallOrder
 from dragoman.adapters.common.annotations import filter_annotations
+from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.common.stream_translator import StreamTranslatorBase
 from dragoman.adapters.responses.events import (
     ARGUMENTS,
@@ -222,7 +223,12 @@ class ChatToResponses(StreamTranslatorBase):
             call = self._open_call(piece, said, custom is not None, out)
         elif said.get("name"):
             call.chat_name += said["name"]
-            call.set_name(self._find_tool(call.chat_name).name_keys())
+            call.set_keys(self._find_tool(call.chat_name).name_keys())
+        carried = copy_carried_keys(piece)
+        if call is self._call:
+            call.set_keys(carried)
+        else:
+            record_unused_keys(carried, (), _CALL_PATH, self._ctx, "a call that has ended")
         text = said.get("input") if custom else said.get("arguments")
         if text and call is self._call:
             call.write(text, out)
@@ -239,6 +245,7 @@ class ChatToResponses(StreamTranslatorBase):
             "id": new_id("ctc" if free else "fc"),
             "call_id": piece.get("id") or new_id("call"),
             **original.name_keys(),
+            **copy_carried_keys(piece),
         }
         kind, holds = INPUT if free else ARGUMENTS, original.takes_free_text and not custom
         call = OpenCall(item, kind, len(self._output), out, name, holds_free_text=holds)

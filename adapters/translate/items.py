@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.messages import extract_text
+from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, Places, nest_places
 
@@ -160,9 +161,11 @@ def _to_responses_call(call: JsonObject, place: Path, path: Path, ctx: Context) 
     kind = "custom" if call.get("type") == "custom" else "function"
     key = "input" if kind == "custom" else "arguments"
     said = call[kind]
-    record_unused_keys(call, ("id", "type", "index", kind), (*path, *place), ctx, _PROTOCOL)
+    carried = copy_carried_keys(call)
+    record_unused_keys(call, ("id", "type", "index", kind, *carried), (*path, *place), ctx, _PROTOCOL)
     record_unused_keys(said, ("name", key), (*path, *place, kind), ctx, _PROTOCOL)
     item_type = "custom_tool_call" if kind == "custom" else "function_call"
-    item = {"type": item_type, "call_id": call["id"], "name": said["name"], key: said[key]}
-    places: Places = [(("id",), ("call_id",)), ((kind, "name"), ("name",)), ((kind, key), (key,)), ((), ())]
+    item = {"type": item_type, "call_id": call["id"], "name": said["name"], key: said[key], **carried}
+    places: Places = [(("id",), ("call_id",)), ((kind, "name"), ("name",)), ((kind, key), (key,))]
+    places += [*(((name,), (name,)) for name in carried), ((), ())]
     return item, nest_places(places, place, ())

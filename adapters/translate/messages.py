@@ -12,6 +12,7 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.messages import extract_text, order_tool_results
+from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, Places, format_path, nest_places
 
@@ -186,6 +187,7 @@ def _place_call(item: JsonObject, place: Path) -> Places:
     """Pair the keys of a call item with those of the call at `place` in the message."""
     said = "input" if item.get("type") == "custom_tool_call" else "arguments"
     inner: Places = [(("name",), ("function", "name")), ((said,), ("function", "arguments")), (("call_id",), ("id",))]
+    inner += [((key,), (key,)) for key in copy_carried_keys(item)]
     return nest_places([*inner, ((), ())], (), place)
 
 
@@ -193,4 +195,5 @@ def _to_chat_call(item: JsonObject) -> JsonObject:
     name = flatten_name(item.get("namespace"), str(item.get("name")))
     arguments = encode_free_text(item.get("input")) if item.get("type") == "custom_tool_call" else item.get("arguments")
     text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
-    return {"id": item.get("call_id"), "type": "function", "function": {"name": name, "arguments": text}}
+    function = {"name": name, "arguments": text}
+    return {"id": item.get("call_id"), "type": "function", "function": function, **copy_carried_keys(item)}

@@ -159,9 +159,9 @@ class OpenCall:
         """Whether the arguments are whole; free text has no end of its own."""
         return (self._kind is INPUT and not self._holds_free_text) or self._buffer.is_closed
 
-    def set_name(self, names: JsonObject) -> None:
-        """Set the keys of the name, if it came after the first piece."""
-        self._item.update(names)
+    def set_keys(self, keys: JsonObject) -> None:
+        """Set keys of the item, such as its name, that came after the first piece."""
+        self._item.update(keys)
 
     def write(self, text: str, out: list[Output]) -> None:
         """Write a piece of the arguments or of the free text. Appends the event to `out`."""

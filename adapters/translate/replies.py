@@ -8,6 +8,7 @@ from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.reasoning import SEPARATOR
+from dragoman.adapters.common.carried_keys import CARRIED_KEYS, copy_carried_keys
 from dragoman.adapters.common.usage import normalize_usage
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.fit import HUB_RESPONSES
@@ -39,7 +40,7 @@ __all__ = [
     "to_responses_reply",
 ]
 
-CALL_KEYS = ("index", "id", "type", "function", "custom")
+CALL_KEYS = ("index", "id", "type", "function", "custom", *CARRIED_KEYS)
 CHOICE_KEYS = ("index", "message", "delta", "logprobs", "finish_reason", "native_finish_reason")
 MESSAGE_KEYS = (
     "role",
@@ -178,7 +179,7 @@ def _to_responses_call(call: JsonObject, names: Mapping[str, OriginalTool], path
         item = {"type": "custom_tool_call", "id": ctx.new_id("ctc"), "input": text}
     else:
         item = {"type": "function_call", "id": ctx.new_id("fc"), "arguments": said["arguments"]}
-    return {**item, **original.name_keys(), "call_id": call["id"], "status": "completed"}
+    return {**item, **original.name_keys(), "call_id": call["id"], "status": "completed", **copy_carried_keys(call)}
 
 
 def to_chat_reply(response: JsonObject, ctx: Context) -> JsonObject:
@@ -285,6 +286,7 @@ def _add_parts(message: JsonObject, parts: list[JsonObject], path: Path, ctx: Co
 
 def _to_chat_call(item: JsonObject) -> JsonObject:
     if item["type"] == "custom_tool_call":
-        return {"id": item["call_id"], "type": "custom", "custom": {"name": item["name"], "input": item["input"]}}
+        custom = {"name": item["name"], "input": item["input"]}
+        return {"id": item["call_id"], "type": "custom", "custom": custom, **copy_carried_keys(item)}
     function = {"name": item["name"], "arguments": item["arguments"]}
-    return {"id": item["call_id"], "type": "function", "function": function}
+    return {"id": item["call_id"], "type": "function", "function": function, **copy_carried_keys(item)}

@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.reasoning import SEPARATOR, ReasoningBlocks, make_sealed_block, make_text_block
+from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.common.stream_translator import StreamTranslatorBase
 from dragoman.adapters.common.usage import UNASKED_USAGE
@@ -82,6 +83,7 @@ class ResponsesToChat(StreamTranslatorBase):
         self._length = 0  # characters of the content
         self._starts: dict[tuple[int, int], int] = {}  # part -> where its text begins in the content
         self._with_signature: set[int] = set()
+        self._with_carried: set[int] = set()  # output indexes of the calls whose other keys were sent
         self._unused: set[str] = set()
         self._response: JsonObject = {}  # what all events say of the response
         self._places: dict[str | None, int] = {}  # id of an item -> output index
@@ -198,7 +200,9 @@ class ResponsesToChat(StreamTranslatorBase):
         self._calls[index] = len(self._calls)
         call = _make_call_delta(kind, "", item["name"])
         call_type = "function" if kind is ARGUMENTS else "custom"
-        head = {"index": self._calls[index], "id": item["call_id"], "type": call_type}
+        head = {"index": self._calls[index], "id": item["call_id"], "type": call_type, **copy_carried_keys(item)}
+        if copy_carried_keys(item):
+            self._with_carried.add(index)
         out.append(self._make_delta({"tool_calls": [{**head, **call}]}))
 
     def _handle_item_done(self, event: JsonObject, out: list[Output]) -> None:
@@ -207,6 +211,7 @@ class ResponsesToChat(StreamTranslatorBase):
         kind = _CALLS.get(item["type"])
         if kind is not None:
             self._write_whole(kind, {"output_index": index, kind.key: item[kind.key]}, out)
+            self._write_carried(index, item, out)
         elif item["type"] in ("message", "reasoning"):
             for place in ("content", "summary"):
                 for position, part in enumerate(item.get(place) or ()):
@@ -216,6 +221,13 @@ class ResponsesToChat(StreamTranslatorBase):
                 self._write_seal(index, item, out)
         else:
             self._ctx.receipt.record_drop(("output", index), f"chat has no place for {item['type']} items")
+
+    def _write_carried(self, index: int, item: JsonObject, out: list[Output]) -> None:
+        """Write the keys of a call that came only with its end."""
+        carried = copy_carried_keys(item)
+        if carried and index not in self._with_carried:
+            self._with_carried.add(index)
+            out.append(self._make_delta({"tool_calls": [{"index": self._calls[index], **carried}]}))
 
     def _handle_part_done(self, index: int, position: int, part: JsonObject, out: list[Output]) -> None:
         kind = _BY_PART.get(part["type"])

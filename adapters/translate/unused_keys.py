@@ -6,6 +6,7 @@ from collections.abc import Collection, Container
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.common.carried_keys import CARRIED_KEYS
 from dragoman.adapters.paths import Path
 from dragoman.schemas import load
 
@@ -13,7 +14,7 @@ __all__ = ["ITEM_KEYS", "PART_KEYS", "carry_reply_keys", "record_unused_keys"]
 
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
 _EVERY_ITEM = ("type", "id", "status")
-_EVERY_CALL = (*_EVERY_ITEM, "call_id", "name", "namespace")
+_EVERY_CALL = (*_EVERY_ITEM, "call_id", "name", "namespace", *CARRIED_KEYS)
 _EVERY_RESULT = (*_EVERY_ITEM, "call_id", "output")
 
 ITEM_KEYS = {

@@ -87,8 +87,8 @@ def test_a_response_has_the_own_keys_of_the_chat_provider(streamed: bool) -> Non
     ({}, {"choice": {"content_filter_results": {"hate": {"filtered": False}}}}, ["content_filter_results"]),
     ({"reasoning_content": "why", "reasoning": "because"}, {}, ["reasoning"]),
     ({"images": [{"type": "image_url"}]}, {}, ["images"]),
-    ({"tool_calls": [{"index": 0, "id": "c", "type": "function", "extra_content": {"google": 1},
-                      "function": {"name": "f", "arguments": "{}"}}]}, {}, ["extra_content"]),
+    ({"tool_calls": [{"index": 0, "id": "c", "type": "function", "caller": {"type": "direct"},
+                      "function": {"name": "f", "arguments": "{}"}}]}, {}, ["caller"]),
 ])  # fmt: skip
 def test_the_receipt_names_what_a_response_cannot_hold(
     message: JsonObject, top: JsonObject, lost: list[str], streamed: bool
