@@ -62,6 +62,11 @@ class Accumulator:
         kind, item = BY_DELTA.get(delta["type"]), self._find_item(delta)
         return TextBuffer() if kind is None or item is None else item.buffer(kind, delta)
 
+    def build_part(self, kind: TextKind, event: JsonObject) -> JsonObject | None:
+        """The part of the event so far; `kind` is the kind of its text. None if its item is unknown."""
+        item = self._find_item(event)
+        return None if item is None else item.find_part(kind, event).build()
+
     def output(self, unfinished: str = "incomplete") -> list[JsonObject]:
         """The items so far, in order; `unfinished` is the status of items without a `done` event."""
         return self._final or [item.build(unfinished) for _, item in sorted(self._items.items())]

@@ -33,6 +33,7 @@ from .events import (
 from .filling import fill_event, new_item_id
 from .item_positions import ItemPositions
 from .normalizer import normalize_response
+from .open_texts import OpenTexts
 from .response_object import FAILURES
 
 __all__ = ["ResponsesEventNormalizer"]
@@ -56,6 +57,7 @@ class ResponsesEventNormalizer:
         self._changes = StreamChanges(ctx.receipt, ("output",))
         self._ctx = ctx
         self._accumulator = Accumulator()
+        self._open_texts = OpenTexts(self._accumulator)
         self._envelope: JsonObject = {}
         self._ids: dict[int, str] = {}
         self._positions = ItemPositions()
@@ -92,6 +94,7 @@ class ResponsesEventNormalizer:
         if same and remember and body["type"] in BY_DELTA:
             self._last = dict(body)
         chunks = [Chunk(event) for event in self._make_omitted_events(body)]
+        self._open_texts.add(body)
         self._accumulator.add(body)
         return [*chunks, Chunk(body, raw if same else None)]
 
@@ -103,9 +106,12 @@ class ResponsesEventNormalizer:
         return self.normalize(lifecycle_event("created", {**known, "status": "in_progress"}), None)
 
     def _make_omitted_events(self, body: JsonObject) -> list[JsonObject]:
-        """Make the events that add the item and the part of a delta, if the provider omitted them."""
+        """Make the events that the provider omitted: those that add the item and the part of a delta, or that complete
+        a text."""
         kind = BY_DELTA.get(body["type"])
-        if kind is None or not kind.place or self._accumulator.has_part(kind, body):
+        if kind is None:
+            return self._complete_texts(body)
+        if not kind.place or self._accumulator.has_part(kind, body):
             return []
         item_id, output_index = body["item_id"], body["output_index"]
         events = [part_added(kind, item_id, output_index, body[kind.index], new_part(kind))]
@@ -113,6 +119,15 @@ class ResponsesEventNormalizer:
             item = {"type": "reasoning" if kind in (REASONING_TEXT, SUMMARY_TEXT) else "message", "id": item_id}
             events.insert(0, item_added(output_index, item))
         self._record("items and parts are added before their text")
+        for event in events:
+            self._normalize(event)
+            self._accumulator.add(event)
+        return events
+
+    def _complete_texts(self, body: JsonObject) -> list[JsonObject]:
+        events = self._open_texts.make_omitted_events(body)
+        if events:
+            self._record("texts and parts are done before their item")
         for event in events:
             self._normalize(event)
             self._accumulator.add(event)

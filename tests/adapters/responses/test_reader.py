@@ -150,6 +150,8 @@ def test_a_loose_stream_is_put_right(context: MakeContext) -> None:
         "content_part.added",
         "output_text.delta",
         "output_text.delta",
+        "output_text.done",
+        "content_part.done",
         "output_item.done",
         "completed",
     ]
@@ -270,3 +272,23 @@ def test_the_last_event_has_the_ids_that_the_items_had(context: MakeContext) -> 
     last, _ = reader.receive(event({"type": "response.completed", "response": {"output": [item]}}))
     assert isinstance(last, Chunk)
     assert [item["id"] for item in last.body["response"]["output"]] == ["first"]
+
+
+@pytest.mark.parametrize("told", [(), ("output_text.done",), ("content_part.done",)])
+def test_a_text_is_done_before_its_part_and_the_part_before_its_item(
+    context: MakeContext, told: tuple[str, ...]
+) -> None:
+    reader = reader_after_opening(context())
+    texts = {"output_text.done": {"text": "ab"}, "content_part.done": {"part": {"type": "output_text", "text": "ab"}}}
+    place = {key: DELTA[key] for key in ("item_id", "output_index", "content_index")}
+    given = [{"type": f"response.{name}", **place, **texts[name]} for name in told]
+    item = {"type": "message", "id": DELTA["item_id"], "role": "assistant", "status": "completed", "content": []}
+    done = {"type": "response.output_item.done", "output_index": DELTA["output_index"], "item": item}
+    events = [{**DELTA, "delta": "a"}, {**DELTA, "delta": "b"}, *given, done]
+    made = bodies([output for body in events for output in reader.receive(event(body))])
+    assert [one["type"].removeprefix("response.") for one in made][-3:] == [
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+    ]
+    assert (made[-3]["text"], made[-2]["part"]["text"]) == ("ab", "ab")
