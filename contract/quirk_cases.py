@@ -85,14 +85,20 @@ def _expect_answer(quirk: Quirk, protocol: str, streamed: bool) -> JsonObject:
     expect = quirk.expect
     checks: list[JsonValue] = [*_list_form_checks(protocol, streamed), *_list_content_checks(expect, protocol)]
     own = expect.get("checks", []) if protocol == quirk.protocol else []
-    return {"status": 200, "schema": "event" if streamed else "reply", "checks": [*checks, *own]}
+    return {"status": 200, "checks": [*checks, *own], "should": _list_form_advice(protocol, streamed)}
 
 
 def _list_form_checks(protocol: str, streamed: bool) -> list[JsonValue]:
+    done = ["done"] if protocol != "responses" else []
+    return ["sse.framing", "one_terminal", *done] if streamed else []
+
+
+def _list_form_advice(protocol: str, streamed: bool) -> list[JsonValue]:
+    """The checks of form that cases of their own judge: a proxy that breaks one of them breaks it in every reply."""
     if not streamed:
-        return []
-    own = {"chat": ["ids_stable", "done"], "completions": ["done"], "responses": ["items_paired", "deltas_equal_final"]}
-    return ["sse.framing", "one_terminal", *own[protocol]]
+        return [{"if_ok": {"schema": "reply"}}]
+    own = ["items_paired", "deltas_equal_final"] if protocol == "responses" else ["ids_stable"]
+    return [{"if_ok": {"schema": "event"}}, *own]
 
 
 def _list_content_checks(expect: JsonObject, protocol: str) -> Iterator[JsonValue]:

@@ -93,6 +93,10 @@ def _check_headers(outcome: Outcome, wanted: Mapping[str, str | None]) -> Proble
 def _check_if_ok(outcome: Outcome, wanted: Mapping[str, JsonValue]) -> Problems:
     """A proxy turns a broken reply into a correct one, or into an error. It may leave out the `optional` keys."""
     side = wanted["schema"] if outcome.response.status < 400 else "error"
+    if outcome.is_sse:
+        schema = f"{outcome.dialect}/{outcome.protocol}.{side}"
+        found = (find_violations(schema, outcome.profile, body) for body in outcome.objects)
+        return [f"event {position}: {text}" for position, texts in enumerate(found) for text in texts][:5]
     return find_schema_problems(f"{outcome.dialect}/{outcome.protocol}.{side}", outcome, wanted.get("optional", ()))
 
 
@@ -190,7 +194,7 @@ BODY_CHECKS: Mapping[str, Rule] = {
         {
             "type": "object",
             "required": ["schema"],
-            "properties": {"schema": {"const": "reply"}, "optional": _PATH_LIST},
+            "properties": {"schema": {"enum": ["reply", "event"]}, "optional": _PATH_LIST},
         },
     ),
     "complete": Rule(

@@ -15,6 +15,7 @@ from .wire import Reply
 
 __all__ = ["play_quirk"]
 
+_USAGE = {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8}
 _OBJECTS = {"chat": ("chat.completion", "chat.completion.chunk"), "completions": ("text_completion",) * 2}
 
 
@@ -64,7 +65,8 @@ def _wrap(body: JsonObject, quirk: Quirk, streamed: int) -> JsonObject:
     given = {"delta": {}, **body} if streamed and "message" not in body else body
     choice: JsonObject = {"index": 0, "finish_reason": None, **given}
     kind = _OBJECTS[quirk.protocol][streamed]
-    return {"id": "chatcmpl-1", "object": kind, "created": 1750000000, "model": "m", "choices": [choice]}
+    usage = {} if streamed else {"usage": _USAGE}
+    return {"id": "chatcmpl-1", "object": kind, "created": 1750000000, "model": "m", "choices": [choice], **usage}
 
 
 def _write_json(body: JsonValue) -> bytes:
