@@ -12,10 +12,14 @@ _POSITIONS = ("start_index", "end_index")
 NO_ANNOTATION = "the other protocol does not support this annotation, or it has no position"
 
 
-def to_responses_annotation(annotation: JsonObject) -> JsonObject:
-    """Convert a valid annotation of chat to Responses."""
+def to_responses_annotation(annotation: JsonObject, offset: int = 0) -> JsonObject:
+    """Convert a valid annotation of chat to Responses.
+
+    `offset` is the number of characters in the content before the part.
+    """
     kind = annotation["type"]
-    return {**annotation[kind], "type": kind}
+    made = {**annotation[kind], "type": kind}
+    return {**made, **{key: max(0, made[key] - offset) for key in _POSITIONS}} if offset else made
 
 
 def to_chat_annotation(annotation: JsonObject, offset: int = 0) -> JsonObject | None:

@@ -202,8 +202,10 @@ class ChatToResponses(StreamTranslatorBase):
             self._release_annotations(message, out)
 
     def _release_annotations(self, message: OpenContent, out: list[Output]) -> None:
+        parts = [part for item in self._output for part in item.get("content") or ()]
+        before = sum(len(part["text"]) for part in parts if part["type"] == "output_text")
         for annotation in self._annotations:
-            message.annotate(to_responses_annotation(annotation), out)
+            message.annotate(to_responses_annotation(annotation, before), out)
         self._annotations = []
 
     def _write_calls(self, pieces: list[JsonObject], out: list[Output]) -> None:

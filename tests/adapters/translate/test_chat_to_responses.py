@@ -385,6 +385,16 @@ def test_annotations_join_the_open_text_and_are_dropped_without_one() -> None:
     assert output(chunk({"annotations": [annotation]}), stop()) == []
 
 
+def test_positions_count_from_the_part_of_the_annotation() -> None:
+    inner = {"url": "http://a", "title": "a", "start_index": 2, "end_index": 4}
+    annotated = chunk({"annotations": [{"type": "url_citation", "url_citation": inner}]})
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    pieces = [chunk({"content": "ab"}), chunk({"tool_calls": [call]}), chunk({"content": "cd"}), annotated]
+    *_, last = output(*pieces, stop())
+    found = [{**inner, "type": "url_citation", "start_index": 0, "end_index": 2}]
+    assert (last["content"][0]["text"], last["content"][0]["annotations"]) == ("cd", found)
+
+
 def test_log_probabilities_ride_on_the_deltas_with_their_bytes() -> None:
     tokens = [{"token": "é", "logprob": -0.5, "bytes": None, "top_logprobs": [{"token": "e", "logprob": -1.0}]}]
     logprobs = {"content": tokens, "refusal": None}
