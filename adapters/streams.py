@@ -23,6 +23,7 @@ __all__ = [
     "DeltaRun",
     "End",
     "Output",
+    "PartlyRead",
     "StreamReader",
     "StreamTranslator",
     "StreamWriter",
@@ -83,6 +84,15 @@ class DeltaRun:
         return body
 
 
+class PartlyRead(Exception):
+    """A stream cannot be read on, because of `error`. `outputs` are those of its bytes before that."""
+
+    def __init__(self, outputs: list[Output], error: Exception) -> None:
+        super().__init__()
+        self.outputs = outputs
+        self.error = error
+
+
 Output: TypeAlias = Chunk | DeltaRun | End | Fault
 
 
@@ -107,7 +117,8 @@ class StreamReader(Protocol):
         """Whether the terminal was returned; nothing is returned after it."""
 
     def receive(self, data: bytes) -> list[Output]:
-        """Return the outputs that these bytes complete. They do not depend on how the stream is cut into reads."""
+        """Return the outputs that these bytes complete. They do not depend on how the stream is cut into reads: if an
+        unexpected error follows some of them, PartlyRead is raised."""
 
     def close(self, cut: Fault | None = None) -> list[Output]:
         """Return the last outputs, at the end of the bytes. `cut` is the fault that cut them off, or None."""

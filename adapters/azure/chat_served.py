@@ -106,7 +106,7 @@ def write_stream(ctx: Context) -> RenderingStreamWriter:
         return _write_choices(chunk, "delta", ctx)
 
     # This dialect's client ignores error events, so the connection is aborted after one.
-    return RenderingStreamWriter(error_event, render, "with the finish", aborts_on_fault=True)
+    return RenderingStreamWriter(error_event, render, "with the finish", ctx.receipt, aborts_on_fault=True)
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)

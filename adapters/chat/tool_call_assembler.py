@@ -118,6 +118,8 @@ class ToolCallAssembler:
                 raise invalid_reply("a tool call has no name")
             elif call.arguments.length:
                 self._changes.record_drop(_PLACE, "a call that was cut off before its name")
+            else:
+                self._changes.record_drop(_PLACE, "a call without a name and arguments")
         return made
 
     def _add(self, given: JsonObject) -> list[JsonObject]:

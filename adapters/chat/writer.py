@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import orjson
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.changes import Receipt
 from dragoman.adapters.common.stream_writer import StreamWriterBase
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, DeltaRun
@@ -19,6 +20,7 @@ __all__ = ["ChatStreamWriter", "RenderingStreamWriter", "UsagePlace"]
 UsagePlace: TypeAlias = Literal["with the finish", "nowhere"]
 
 _DONE = b"data: [DONE]\n\n"
+_ENVELOPE = frozenset({"id", "object", "created", "model", "choices", "system_fingerprint"})
 _EVENT = b"data: %b%b%b\n\n"
 
 
@@ -76,10 +78,13 @@ class RenderingStreamWriter(ChatStreamWriter):
         fault_event: Callable[[Fault], JsonObject],
         render: Callable[[JsonObject], JsonObject],
         usage: UsagePlace,
+        receipt: Receipt,
         *,
         aborts_on_fault: bool = False,
     ) -> None:
+        """`receipt` records what the dialect's chunks have no place for."""
         super().__init__(fault_event, aborts_on_fault=aborts_on_fault)
+        self._receipt = receipt
         self._render = render
         self._usage = usage
         self._held: JsonObject | None = None
@@ -93,16 +98,27 @@ class RenderingStreamWriter(ChatStreamWriter):
         if not body["choices"]:
             return self._write_usage(chunk.body)
         before = self._write_held()
+        usage = chunk.body.get("usage")
         if self._usage == "nowhere" or not any(choice.get("finish_reason") for choice in body["choices"]):
+            self._record_unwritten("usage", usage)
             return before + _encode_event(self._render(body))
-        self._held, self._held_event = body, _encode_event(self._render(body))
+        self._held, self._held_event = body, _encode_event(self._render(chunk.body if usage else body))
         return before
 
     def _write_usage(self, body: JsonObject) -> bytes:
         if self._usage == "nowhere" or self._held is None or not body.get("usage"):
+            for key in body.keys() - _ENVELOPE:
+                self._record_unwritten(key, body[key])
             return b""
+        for key in (body.keys() & self._held.keys()) - _ENVELOPE:
+            if body[key] != self._held[key]:
+                self._record_unwritten(key, body[key])
         self._held_event = _encode_event(self._render({**body, **self._held, "usage": body["usage"]}))
         return self._write_held()
+
+    def _record_unwritten(self, key: str, value: Any) -> None:
+        if value:
+            self._receipt.record_drop((key,), "the client's dialect has it only in a chunk with a finish reason")
 
     def _write_held(self) -> bytes:
         event, self._held, self._held_event = self._held_event, None, b""

@@ -13,7 +13,7 @@ from .completeness import check_finish_reason, check_first_choice
 from .repair import REPAIRED, repair
 from .reply_rules import ReplyRules
 from .reply_validation import find_error, invalid_reply, validate_natively
-from .usage import normalize_usage
+from .usage import NO_COUNTS, normalize_usage
 
 __all__ = ["read_choices"]
 
@@ -95,7 +95,7 @@ def _set_usage(body: JsonObject, ctx: Context) -> None:
     if usage is None:
         del body["usage"]
         if reported is not None:
-            ctx.receipt.record_drop(("usage",), "it lacks token counts")
+            ctx.receipt.record_drop(("usage",), NO_COUNTS)
     elif usage != reported:
         body["usage"] = usage
         ctx.receipt.record_conversion(("usage",), "the counts get the hub's names; nulls are removed")

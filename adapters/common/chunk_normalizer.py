@@ -23,7 +23,7 @@ from .parameters import wants_usage
 from .repair import REPAIRED, repair_event
 from .reply_rules import ReplyRules
 from .stream_changes import StreamChanges
-from .usage import UNASKED_USAGE, UsageTally
+from .usage import NO_COUNTS, UNASKED_USAGE, UsageTally
 
 __all__ = ["ChunkNormalizer"]
 
@@ -99,6 +99,9 @@ class ChunkNormalizer:
         same &= self._take_usage(body)
         self._is_one_off = bool(self._held)
         if self._held:
+            for key in self._held:
+                if body.get(key, self._held[key]) != self._held[key]:
+                    self._ctx.receipt.record_drop((key,), "the next chunk has another value")
             body.update({key: value for key, value in self._held.items() if key not in body})
             self._held, same = {}, False
         if self._hub.accepts(body):
@@ -138,7 +141,7 @@ class ChunkNormalizer:
 
         After the last choice has finished, the next chunk is the one with the usage.
         """
-        self._usage.add(body.pop("usage", None), [])
+        self._add_usage(body.pop("usage", None), [])
         body.pop("choices", None)
         for key in ENVELOPE:
             body.pop(key, None)
@@ -151,6 +154,9 @@ class ChunkNormalizer:
         """Make the last chunk, with the usage; None if the client did not ask for it or the provider reported none."""
         usage = self._usage.total()
         if usage is not None and self._wants_usage:
+            if self._usage.is_combined:
+                reason = "counts get the hub's names; the last ones of each choice count, and all choices are added"
+                self._ctx.receipt.record_conversion(("usage",), reason)
             return {**self._held, **self._envelope, "choices": [], "usage": usage}
         if usage is not None:
             self._ctx.receipt.record_drop(("usage",), UNASKED_USAGE, "form")
@@ -179,8 +185,7 @@ class ChunkNormalizer:
 
     def _take_usage(self, body: JsonObject) -> bool:
         usage: Any = body.get("usage") or self._find_vendor_usage(body)
-        if usage is not None:
-            self._usage.add(usage, body["choices"])
+        self._add_usage(usage, body["choices"])
         if self._wants_usage:
             same = usage is None and "usage" in body
             body["usage"] = None
@@ -194,6 +199,10 @@ class ChunkNormalizer:
         if usage and self._wants_usage:
             self._changes.record_conversion(("x_groq", "usage"), "the usage also comes in a chunk of its own")
         return usage or None
+
+    def _add_usage(self, usage: Any, choices: list[JsonObject]) -> None:
+        if usage is not None and not self._usage.add(usage, choices):
+            self._ctx.receipt.record_drop(("usage",), NO_COUNTS)
 
 
 def _check_choices(body: JsonObject) -> list[JsonObject]:

@@ -75,8 +75,12 @@ class ChunkTemplate:
         if at < 0:
             return None
         before, after = raw[: at + 1], raw[at + len(text) - 1 :]
-        tried, wanted = orjson.loads(before + orjson.dumps(_TRIAL)[1:-1] + after), orjson.loads(raw)
+        wanted = orjson.loads(raw)
         if lookup(wanted, path) != said:
+            return None
+        try:
+            tried = orjson.loads(before + orjson.dumps(_TRIAL)[1:-1] + after)
+        except orjson.JSONDecodeError:  # the text was found outside a string, as `": "` between a key and its value
             return None
         replace(wanted, path, _TRIAL)
         return cls(before, after, body, same, path) if tried == wanted else None

@@ -23,7 +23,7 @@ from dragoman.adapters.jsontext import is_too_deep
 from dragoman.adapters.native_errors import read_error_object, read_stray_text
 from dragoman.adapters.paths import Path
 from dragoman.adapters.sse import FIELDS, Framer, Item, Stray, TooLong
-from dragoman.adapters.streams import Chunk, DeltaRun, Output
+from dragoman.adapters.streams import Chunk, DeltaRun, Output, PartlyRead
 from dragoman.adapters.validation import load_validator
 
 from .completeness import Completeness
@@ -64,7 +64,8 @@ class StreamReaderBase(ABC):
         self._validates_natively = ctx.target.policy.replies in ("report", "strict")
 
     def receive(self, data: bytes) -> list[Output]:
-        """The outputs that these bytes complete; the result does not depend on how the stream is split into reads."""
+        """The outputs that these bytes complete; the result does not depend on how the stream is split into reads.
+        Raises PartlyRead for an unexpected error."""
         if self.has_ended:
             return []
         outputs: list[Output] = []
@@ -89,10 +90,13 @@ class StreamReaderBase(ABC):
                 self._process_items(self._framer.feed(data[at:]), outputs)
         except TooLong as error:
             outputs += self._fail_as_too_long(error)
+        except Exception as error:
+            raise PartlyRead(outputs, error) from error
         return outputs
 
     def close(self, cut: Fault | None = None) -> list[Output]:
-        """The last outputs of the stream; `cut` is the fault of bytes that did not end cleanly."""
+        """The last outputs of the stream; `cut` is the fault of bytes that did not end cleanly. Raises PartlyRead for an
+        unexpected error."""
         if self.has_ended:
             return []
         outputs: list[Output] = []
@@ -102,7 +106,10 @@ class StreamReaderBase(ABC):
             if cut is None:
                 return self._fail_as_too_long(error)
             items = []
-        self._process_items(items, outputs)
+        try:
+            self._process_items(items, outputs)
+        except Exception as error:
+            raise PartlyRead(outputs, error) from error
         if not self.has_ended:
             return outputs + self._conclude(cut)
         last = outputs[-1]

@@ -7,8 +7,9 @@ from typing import Any
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.counts import is_count
 
-__all__ = ["UNASKED_USAGE", "UsageTally", "normalize_usage", "sum_usage"]
+__all__ = ["NO_COUNTS", "UNASKED_USAGE", "UsageTally", "normalize_usage", "sum_usage"]
 
+NO_COUNTS = "it lacks token counts"
 UNASKED_USAGE = "the client did not ask for the usage of a stream"
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
@@ -69,16 +70,22 @@ class UsageTally:
         self._choices_per_prompt = choices_per_prompt
         self._whole: JsonObject | None = None
         self._by_choice: dict[int, JsonObject] = {}
+        self.is_combined = False
+        """Whether the total is not what one event reported."""
 
-    def add(self, reported: Any, choices: list[JsonObject]) -> None:
-        """Add the usage that an event with these choices reports, in any provider's form. Unknown forms are ignored."""
+    def add(self, reported: Any, choices: list[JsonObject]) -> bool:
+        """Add the usage that an event with these choices reports, in any provider's form. Returns False for another
+        form, which is ignored."""
         usage = normalize_usage(reported)
         if usage is None:
-            return
+            return False
+        known = [self._whole, *self._by_choice.values()]
+        self.is_combined = self.is_combined or any(one not in (None, usage) for one in known) or usage != reported
         if choices:
             self._by_choice[choices[0].get("index", 0)] = usage
         else:
             self._whole = usage
+        return True
 
     def total(self) -> JsonObject | None:
         """The usage of the whole stream: each prompt counts once, every choice's completion counts."""

@@ -114,7 +114,7 @@ def write_stream(ctx: Context) -> RenderingStreamWriter:
     def render(chunk: JsonObject) -> JsonObject:
         return _write_choices(chunk, "delta", make_block, ctx)
 
-    return RenderingStreamWriter(error_event, render, "with the finish")
+    return RenderingStreamWriter(error_event, render, "with the finish", ctx.receipt)
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.changes import Receipt
 from dragoman.adapters.chat.writer import RenderingStreamWriter
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk
@@ -16,8 +17,13 @@ class ChoiceSerializer(RenderingStreamWriter):
     """A StreamWriter that holds the chunks of other choices until the current choice has finished. After a fault
     the held chunks are dropped."""
 
-    def __init__(self, fault_event: Callable[[Fault], JsonObject], render: Callable[[JsonObject], JsonObject]) -> None:
-        super().__init__(fault_event, render, "with the finish")
+    def __init__(
+        self,
+        fault_event: Callable[[Fault], JsonObject],
+        render: Callable[[JsonObject], JsonObject],
+        receipt: Receipt,
+    ) -> None:
+        super().__init__(fault_event, render, "with the finish", receipt)
         self._held_chunks: dict[int, list[JsonObject]] = {}
         self._current: int | None = None
 

@@ -110,8 +110,8 @@ def write_stream(ctx: Context) -> RenderingStreamWriter:
         return _write_choices(chunk, ctx)
 
     if count_choices(ctx.request) > 1:
-        return ChoiceSerializer(error_event, render)
-    return RenderingStreamWriter(error_event, render, "with the finish")
+        return ChoiceSerializer(error_event, render, ctx.receipt)
+    return RenderingStreamWriter(error_event, render, "with the finish", ctx.receipt)
 
 
 def _write_choices(body: JsonObject, ctx: Context) -> JsonObject:

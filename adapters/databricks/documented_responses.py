@@ -11,7 +11,7 @@ from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.chat.messages import extract_text
-from dragoman.adapters.common.parameters import clamp_effort, copy_request
+from dragoman.adapters.common.parameters import clamp_effort, copy_request, wants_usage
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.fit import HUB_RESPONSES, fit
 from dragoman.adapters.responses.foreign_reasoning import drop_foreign_reasoning
@@ -49,7 +49,8 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     rules = load_validator("databricks/responses.request", ctx.profile)
     clamp_effort(body, rules, ctx, ("reasoning", "effort"), HUB_RESPONSES)
     if body.get("stream"):
-        ctx.receipt.record_fill(("stream_options",), "so that the stream reports usage")
+        if not wants_usage(ctx.call.body):
+            ctx.receipt.record_fill(("stream_options",), "so that the stream reports usage")
         body["stream_options"] = {"include_usage": True}
     fit(body, rules, ctx, "drop", HUB_RESPONSES)
     by_body = names_model_in_body(ctx.target)

@@ -130,7 +130,8 @@ def _usage_counts(usage: JsonObject) -> JsonObject:
         "completion_tokens": usage["output_tokens"],
         "total_tokens": usage["total_tokens"],
     }
-    reasoning = (usage.get("output_tokens_details") or {}).get("reasoning_tokens")
+    details = usage.get("output_tokens_details")
+    reasoning = details.get("reasoning_tokens") if isinstance(details, dict) else None
     return {**counts, "reasoning_tokens": reasoning} if reasoning else counts
 
 

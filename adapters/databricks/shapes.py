@@ -9,9 +9,9 @@ from dragoman.adapters.call import JsonObject
 __all__ = ["flatten_choice", "flatten_format", "flatten_tool", "nest_choice", "nest_format", "nest_tool"]
 
 
-def flatten_tool(tool: JsonObject) -> JsonObject:
+def flatten_tool(tool: Any) -> Any:
     """Return a nested function tool in the hub's flat form, and any other tool unchanged."""
-    function = tool.get("function")
+    function = tool.get("function") if isinstance(tool, dict) else None
     if not isinstance(function, dict):
         return tool
     made = {"type": "function", "strict": False, **function}

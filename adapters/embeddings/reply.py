@@ -11,6 +11,7 @@ from typing import Any
 from dragoman.adapters.call import Context, JsonObject, Reply
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.reply_validation import validate_natively
+from dragoman.adapters.common.usage import NO_COUNTS
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.paths import Path
@@ -107,6 +108,8 @@ def _complete_usage(reported: Any, ctx: Context) -> JsonObject:
     Without any, both are 0, which is not a true count: every client's API requires them.
     """
     usage = {key: value for key, value in reported.items() if value is not None} if isinstance(reported, dict) else {}
+    if reported and not usage:
+        ctx.receipt.record_drop(("usage",), NO_COUNTS)
     usage.pop("completion_tokens", None)
     known = [usage[name] for name in _COUNTS if name in usage]
     if not known:

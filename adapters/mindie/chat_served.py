@@ -14,7 +14,7 @@ from dragoman.adapters.chat.reply_rewrites import (
     write_finish_reason,
 )
 from dragoman.adapters.chat.requests import check_request
-from dragoman.adapters.chat.writer import RenderingStreamWriter
+from dragoman.adapters.chat.writer import RenderingStreamWriter, UsagePlace
 from dragoman.adapters.dialect import Served
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
@@ -93,7 +93,8 @@ def write_stream(ctx: Context) -> RenderingStreamWriter:
     def render(chunk: JsonObject) -> JsonObject:
         return rewrite_choices(chunk, "delta", rewrite)
 
-    return RenderingStreamWriter(error_body, render, "nowhere" if ctx.profile == "documented" else "with the finish")
+    usage: UsagePlace = "nowhere" if ctx.profile == "documented" else "with the finish"
+    return RenderingStreamWriter(error_body, render, usage, ctx.receipt)
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)

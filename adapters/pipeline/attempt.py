@@ -13,10 +13,13 @@ from typing import Any
 
 from dragoman.adapters.call import Context, Headers, JsonObject
 from dragoman.adapters.changes import HEADER, Receipt
+from dragoman.adapters.common.parameters import wants_usage
+from dragoman.adapters.common.usage import UNASKED_USAGE
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.reply_check import create_reply_check
+from dragoman.adapters.responses.events import TERMINALS
 from dragoman.adapters.routes import Route
-from dragoman.adapters.streams import Chunk, DeltaRun, End
+from dragoman.adapters.streams import Chunk, DeltaRun, End, PartlyRead
 from dragoman.adapters.streams import Output as StreamOutput
 from dragoman.adapters.translate.bridge import Bridge
 
@@ -238,6 +241,9 @@ class Attempt:
         if self._check is not None:
             self._check.add_outputs(outputs)
             if isinstance(last, End) and (broken := self._compare_with_request()) is not None:
+                closing = outputs[-2] if len(outputs) > 1 else None
+                if isinstance(closing, Chunk) and closing.body.get("type") in TERMINALS:
+                    outputs = outputs[:-1]  # the event that would say that the response is complete
                 outputs[-1] = last = broken
         if isinstance(last, Fault):
             before = self._advance("outputs", outputs[:-1]) if len(outputs) > 1 else NOTHING
@@ -265,6 +271,8 @@ class Attempt:
 
     def _stream_reply(self, reply: JsonObject) -> list[StreamOutput]:
         protocol = self._route.protocol
+        if protocol != "responses" and reply.get("usage") and not wants_usage(self._client.request):
+            self.receipt.record_drop(("usage",), UNASKED_USAGE, "form")
         try:
             return [*stream_reply(protocol, reply, self._client.request)]
         except Exception as error:
@@ -292,6 +300,8 @@ class Attempt:
 
     def _fail_with(self, error: Exception) -> Output:
         """End the attempt because of an exception. What was written before it goes to the client first."""
+        if isinstance(error, PartlyRead):
+            return self._fail_after(error.outputs, error.error)
         if isinstance(error, PartlyWritten):
             self._state = "streaming"
             ended = self._fail_with(error.error)
@@ -304,6 +314,15 @@ class Attempt:
             except Fault as refused:  # the target does not take the whole input
                 fault = refused
         return self._advance("fault", fault)
+
+    def _fail_after(self, outputs: list[StreamOutput], error: Exception) -> Output:
+        """End the attempt because of an exception, after these outputs."""
+        try:
+            before = self._take(outputs) if outputs else NOTHING
+        except Exception as earlier:  # noqa: BLE001 - as above
+            return self._fail_with(earlier)
+        after = self._fail_with(error)
+        return after._replace(data=before.data + after.data)
 
     # Actions
 

@@ -18,7 +18,7 @@ from dragoman.adapters.decompression import BadEncoding, DecompressedTooLarge, D
 from dragoman.adapters.error_texts import extract_text
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.json_repair import parse_leniently
-from dragoman.adapters.streams import Output, StreamReader, StreamTranslator
+from dragoman.adapters.streams import Output, PartlyRead, StreamReader, StreamTranslator
 
 from .assembly import StreamAssembler
 from .body_form import BodyForm, detect_form
@@ -120,7 +120,7 @@ class ReplyReader:
 
     def receive(self, data: bytes) -> list[Output]:
         """Take bytes; empty bytes go on with what is pending. The outputs of a stream. Raises Fault for a body that is
-        too large or wrongly compressed."""
+        too large or wrongly compressed; PartlyRead for an unexpected error."""
         if self._decompressor is not None:
             data = self._decompress(self._decompressor, data)
             self.is_pending = self._decompressor.pending
@@ -128,7 +128,10 @@ class ReplyReader:
             data = self._receive_whole(data)
         if self._stream is None:
             return []
-        outputs = self._stream.receive(data) if data else []
+        try:
+            outputs = self._stream.receive(data) if data else []
+        except PartlyRead as partly:
+            raise PartlyRead(self._translate(partly.outputs), partly.error) from partly.error
         self.has_ended = self._stream.has_ended
         return outputs if self._translator is None else self._translate(outputs)
 
@@ -142,7 +145,7 @@ class ReplyReader:
         if self._stream is not None:
             outputs = self._stream.receive(data) if data else []
             outputs += self._stream.close(cut)
-            return outputs if self._translator is None else self._translate(outputs)
+            return self._translate(outputs)
         try:
             self.reply = self._close_whole(cut)
         except Fault as fault:
@@ -182,11 +185,19 @@ class ReplyReader:
             self._translator = self._plan.bridge.stream(self._request, self._ctx)
 
     def _translate(self, outputs: list[Output]) -> list[Output]:
+        """The outputs in the client's protocol. Raises PartlyRead."""
         translator = self._translator
-        assert translator is not None
+        if translator is None:
+            return outputs
         if len(outputs) == 1:
             return translator.feed(outputs[0])
-        return [made for output in outputs for made in translator.feed(output)]
+        made: list[Output] = []
+        try:
+            for output in outputs:
+                made += translator.feed(output)
+        except Exception as error:
+            raise PartlyRead(made, error) from error
+        return made
 
     def _collect(self, data: bytes) -> None:
         self._parts.append(data)

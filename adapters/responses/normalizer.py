@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.common.usage import NO_COUNTS
 from dragoman.adapters.counts import is_count, is_time
 from dragoman.schemas import load
 
@@ -36,6 +37,8 @@ def normalize_response(body: JsonObject, ctx: Context) -> JsonObject:
     normalize_reason(made, ctx)
     made["created_at"] = base["created_at"]
     made["usage"] = normalize_responses_usage(body.get("usage"))
+    if made["usage"] is None and body.get("usage") is not None:
+        ctx.receipt.record_drop(("usage",), NO_COUNTS)
     failed = str(made["status"]) in FAILURES
     if made["status"] == "failed" and made["error"] is None:
         made["error"] = {}

@@ -87,8 +87,6 @@ def _to_responses_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject
         image: Any = part["image_url"]
         if isinstance(image, str):  # as MindIE's clients may write it
             image = {"url": image}
-        if not image.get("detail"):
-            ctx.receipt.record_fill((*path, "detail"), "Responses requires it; auto is the default")
         return {"type": "input_image", "image_url": image["url"], "detail": image.get("detail") or "auto"}
     if kind == "file":
         return {"type": "input_file", **{key: part["file"][key] for key in _FILE_KEYS if key in part["file"]}}

@@ -88,7 +88,7 @@ def _only_prompt(prompt: object) -> tuple[Path, str]:
 
 def to_text_reply(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
     """Translate a chat reply to completions."""
-    choices = [to_text_choice(choice, "message", ctx) for choice in reply["choices"]]
+    choices = [to_text_choice(choice, "message", ctx, i) for i, choice in enumerate(reply["choices"])]
     ctx.receipt.record_conversion(("choices",), "the content of a message becomes the text")
     return {**to_text_envelope(reply, ctx), "choices": choices}
 
@@ -99,10 +99,11 @@ def to_text_envelope(reply: JsonObject, ctx: Context) -> JsonObject:
     return {**kept, **carry_reply_keys(reply, kept, _HUBS, ("choices", "object"), ctx), "object": "text_completion"}
 
 
-def to_text_choice(choice: JsonObject, part: str, ctx: Context) -> JsonObject:
-    """Translate a choice of a chat reply or chunk to completions; `part` is 'message' or 'delta'."""
+def to_text_choice(choice: JsonObject, part: str, ctx: Context, position: int | None = None) -> JsonObject:
+    """Translate a choice of a chat reply or chunk to completions; `part` is 'message' or 'delta'. `position` is the
+    choice's place in a whole reply."""
     said, finish, index = choice[part], choice.get("finish_reason"), choice["index"]
-    path: Path = ("choices", index, part)
+    path: Path = ("choices", index if position is None else position, part)
     record_unused_keys(choice, _CHOICE_KEYS, path[:2], ctx, _COMPLETIONS)
     record_unused_keys(said, _TEXTS, path, ctx, _COMPLETIONS)
     if said.get("refusal"):

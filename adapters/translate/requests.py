@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.common.parameters import copy_request
+from dragoman.adapters.common.parameters import copy_request, wants_usage
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.fit import HUB_CHAT, HUB_RESPONSES, drop_or_reject, resolve_extra
 from dragoman.adapters.paths import Path, Places, nest_places
@@ -85,7 +85,8 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
         text = "input is empty, and the model's provider needs at least one message"
         raise Fault("invalid_request", text, ("input",), code="empty_input")
     if made.get("stream"):
-        ctx.receipt.record_fill(("stream_options",), "a Responses stream ends with the usage")
+        if not wants_usage(request):
+            ctx.receipt.record_fill(("stream_options",), "a Responses stream ends with the usage")
         made["stream_options"] = {"include_usage": True}
     return made
 

@@ -95,7 +95,7 @@ def choose_target(random: Random, pair: Pair, replies: str | None = None) -> Tar
         "upstream",
         profile=pair.provider_profile,
         policy=policy,
-        lacks=frozenset(lacks) - {"model", "messages", "input", "prompt"},
+        lacks=frozenset(lacks) - {"model", "messages", "input", "prompt", "stream"},
         kind=random.choice(KINDS),
         reasoning_tags=random.random() < 0.1,
     )

@@ -58,7 +58,11 @@ class _Values:
 
     def have_parts_of(self, value: Any) -> bool:
         """Whether a text is put together from texts of the body."""
-        return isinstance(value, str) and any(text in value for text in self._texts if len(text) > 1)
+        if not isinstance(value, str) or any(text in value for text in self._texts if len(text) > 1):
+            return isinstance(value, str)
+        for text in self._texts:
+            value = value.replace(text, "")
+        return not value
 
 
 def _starts(path: Path, place: Path) -> bool:
@@ -87,8 +91,9 @@ def find_holes(
         if _is_negligible(path, value, exempt) or lookup(before, unmap(path)) == value:
             continue
         about = [change for change in changes if change.after and _is_about(change.after, path)]
+        about += [change for change in changes if change.before and _starts(unmap(path), change.before)]
         known = old.have(value) or old.have_parts_of(value)
-        if not any(change.after not in _WHOLE for change in about) and not known:
+        if not any((change.after or change.before) not in _WHOLE for change in about) and not known:
             holes.append(f"{format_path(path)} = {value!r} appeared in silence")
     return [*holes, *_list_false_changes(before, after, changes)]
 
@@ -97,6 +102,8 @@ def _is_about(place: Path, path: Path) -> bool:
     """Whether a change at `place` is about `path`; in an event of a stream, the same keys have other positions."""
     if _starts(path, place) or (place[:1] == ("output",) and len(place) > 1 and "choices" in path):
         return True  # a choice had become an item before it was dropped
+    if path[:1] == ("output",) and place[:1] == ("choices",) and len(place) > 1:
+        return True  # an item had become a choice
     inner = path[2:] if path[:1] == ("events",) else path[1:] if path[:1] == ("joined",) else None
     if inner is None:
         return False

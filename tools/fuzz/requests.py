@@ -26,6 +26,7 @@ from .schema_values import SchemaValues
 __all__ = ["RequestCase", "draw_request", "draw_valid_request", "load_plain_request"]
 
 _FORMS = ("compact", "plain", "ascii", "bom", "cut", "flip", "twice", "utf-16", "latin", "duplicate")
+_EXEMPT = frozenset({"model", "detail"})  # the model is looked up; the detail of an image is "auto" by default
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class RequestCase:
         if len(attempt.calls) > 1:
             return  # each call has a part of the inputs
         receipt, sent = attempt.calls[0].receipt, attempt.calls[0].call.body
-        for hole in find_holes(body, sent, receipt.changes, receipt.unmap, exempt=frozenset({"model"})):
+        for hole in find_holes(body, sent, receipt.changes, receipt.unmap, exempt=_EXEMPT):
             observer.add("every difference is in the receipt", f"{self.pair.spoken}>{self.pair.called} {hole}", hole)
 
     def simplify(self) -> Iterator[RequestCase]:

@@ -9,9 +9,11 @@ import pytest
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Policy
+from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Pipeline
 from dragoman.adapters.routes import Route
+from dragoman.adapters.samples import load_sample
 from dragoman.contract.json_types import JsonObject, JsonValue
 
 from .conftest import CreatePlan, ReceiveRequest
@@ -130,3 +132,72 @@ def test_a_result_without_the_id_of_its_call(receive: ReceiveRequest) -> None:
     with pytest.raises(Fault) as raised:
         receive("mindie/chat", ask(messages=[{"role": "tool", "content": "x"}]))
     assert (raised.value.param, raised.value.code) == ("messages[0].tool_call_id", "missing_required_parameter")
+
+
+def test_a_response_that_is_not_what_was_asked_for_never_completes(receive: ReceiveRequest, plan: CreatePlan) -> None:
+    """Under `strict`: the provider's last event is not sent before the fault."""
+    request: JsonObject = {"model": "m", "input": "x", "stream": True, "text": {"format": {"type": "json_object"}}}
+    attempt = receive("openai/responses", request).prepare(plan("openai", "responses", policy=Policy(replies="strict")))
+    sample = load_sample("openai", "responses")
+    data = b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in sample["events"])
+    attempt.start_reply(0, 200, SSE)
+    written = attempt.feed(0, data).data + attempt.close(0).data
+    assert attempt.outcome.fault is not None
+    assert attempt.outcome.fault.code == "upstream_mismatch"
+    assert b"event: response.completed" not in written
+    assert b"event: response.failed" in written
+
+
+def test_a_text_that_is_also_between_a_key_and_its_value(receive: ReceiveRequest, plan: CreatePlan) -> None:
+    """The text `: ` is found in `"model": "m"` too, so its chunk is no template."""
+    defects = Defects()
+    attempt = receive("openai/chat", ask(stream=True), report=defects.report).prepare(plan())
+    attempt.start_reply(0, 200, SSE)
+    chunk: JsonObject = {"choices": [{"index": 0, "delta": {"content": ": "}, "finish_reason": None}], "model": "m"}
+    data = b"data: " + json.dumps(chunk).encode() + b"\n\n"
+    end = event({"index": 0, "delta": {}, "finish_reason": "stop"})
+    written = attempt.feed(0, data + data + end + DONE).data
+    assert attempt.outcome.state == "complete"
+    assert written.count(b'"content":": "') + written.count(b'"content": ": "') == 2
+    assert defects == []
+
+
+@pytest.mark.parametrize("replies", ["off", "report"])
+def test_counts_in_the_last_chunk_are_written_where_nobody_repairs(
+    receive: ReceiveRequest, plan: CreatePlan, replies: str
+) -> None:
+    attempt = receive("mindie/chat", ask(stream=True)).prepare(plan(policy=Policy(replies=replies)))  # type: ignore[arg-type]
+    counts = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    choice = {"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"}
+    attempt.start_reply(0, 200, SSE)
+    written = attempt.feed(0, b"data: " + json.dumps({"choices": [choice], "usage": counts}).encode() + b"\n\n" + DONE)
+    assert b'"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}' in written.data
+
+
+def list_losses(receipt: Receipt) -> list[str | int]:
+    return [change.before[0] for change in receipt.losses if change.before]
+
+
+def test_counts_that_cannot_be_read_are_recorded_as_lost(receive: ReceiveRequest, plan: CreatePlan) -> None:
+    """Of a stream and of a response; of a whole chat reply they were before."""
+    stream = receive("openai/chat", ask(stream=True)).prepare(plan())
+    end = event({"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"})
+    stream.start_reply(0, 200, SSE)
+    stream.feed(0, b'data: {"choices": [], "usage": {"completion_tokens": 4}}\n\n' + end + DONE)
+    whole = receive("openai/responses", {"model": "m", "input": "x"}).prepare(plan("openai", "responses"))
+    whole.start_reply(0, 200, {})
+    whole.feed(0, b'{"status": "completed", "output": [], "usage": {"output_tokens": 21}}')
+    whole.close(0)
+    for attempt in (stream, whole):
+        assert attempt.outcome.state == "complete"
+        assert "usage" in list_losses(attempt.receipt)
+
+
+def test_an_earlier_value_of_a_key_is_recorded_as_lost(receive: ReceiveRequest, plan: CreatePlan) -> None:
+    attempt = receive("openai/chat", ask(stream=True)).prepare(plan())
+    choice = {"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"}
+    attempt.start_reply(0, 200, SSE)
+    attempt.feed(0, b'data: {"choices": [], "service_tier": "flex"}\n\n')
+    attempt.feed(0, b"data: " + json.dumps({"choices": [choice], "service_tier": "default"}).encode() + b"\n\n" + DONE)
+    assert attempt.outcome.state == "complete"
+    assert "service_tier" in list_losses(attempt.receipt)
