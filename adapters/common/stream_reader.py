@@ -95,8 +95,8 @@ class StreamReaderBase(ABC):
         return outputs
 
     def close(self, cut: Fault | None = None) -> list[Output]:
-        """The last outputs of the stream; `cut` is the fault of bytes that did not end cleanly. Raises PartlyRead for an
-        unexpected error."""
+        """The last outputs of the stream; `cut` is the fault of bytes that did not end cleanly. Raises PartlyRead for
+        an unexpected error."""
         if self.has_ended:
             return []
         outputs: list[Output] = []

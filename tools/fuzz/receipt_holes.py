@@ -113,7 +113,7 @@ def _is_about(place: Path, path: Path) -> bool:
 
 def _is_negligible(path: Path, value: Any, exempt: frozenset[str]) -> bool:
     keys = [part for part in path if isinstance(part, str)]
-    return value in _NOTHING or not keys or keys[-1] in _WORDS or not exempt.isdisjoint(keys)
+    return value in _NOTHING or not keys or keys[-1] in _WORDS or "role" in keys or not exempt.isdisjoint(keys)
 
 
 def _list_false_changes(before: JsonObject, after: JsonObject, changes: Sequence[Change]) -> Iterator[str]:
