@@ -98,7 +98,7 @@ class CaseRunner:
         tokens = self._tokens_due(case) if share else case.max_tokens
         result = replace(await self._attempt(case, share=share), tokens=tokens)
         for attempt in range(2, ATTEMPTS + 1):
-            if result.verdict != "inconclusive" or self._exceeds_budget(result.tokens + case.max_tokens):
+            if not _may_differ_next_time(result) or self._exceeds_budget(result.tokens + case.max_tokens):
                 break
             result = replace(await self._attempt(case, share=False), attempts=attempt, tokens=tokens + case.max_tokens)
         self._record_result(case, result)
@@ -203,6 +203,12 @@ def _find_other_protocol(step: Step, result: StepResult) -> str:
 
 def _ends_case(result: StepResult) -> bool:
     return any(check.state == "broken" and (check.name == "status" or check.cooperation) for check in result.checks)
+
+
+def _may_differ_next_time(result: CaseResult) -> bool:
+    """Whether the model did not cooperate. A status, or a stream that nobody asked for, is the endpoint's own."""
+    decided = any(check.name == "status" and check.state == "broken" for check in result.checks)
+    return result.verdict == "inconclusive" and not decided
 
 
 def _add_exchange(steps: list[StepResult], exchange: Exchange | None) -> list[StepResult]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from .checks import REPLY_CHECKS, UPSTREAM_CHECKS, Rule
 from .checks.bodies import describe_body, find_schema_problems
 from .checks.rule import shorten
 from .json_path import ABSENT, find_value
 from .json_types import JsonValue
+from .lacks import find_lacking_capability
 from .model import Case, Check, Step
 from .outcome import Outcome
 from .placeholders import fill_placeholders
@@ -19,13 +21,22 @@ from .verdicts import CheckResult, StepResult
 __all__ = ["list_unreached_steps", "read_saved_values", "run_checks"]
 
 _MOST_SHOWN = 5
+_UNASKED_STREAM: Mapping[str, Any] = {
+    "state": "broken",
+    "problems": (
+        "the reply is an event stream that the request did not ask for, which the protocol's first case judges",
+    ),
+    "cooperation": True,
+}
 
 
 def run_checks(step: Step, outcome: Outcome, case: Case) -> tuple[CheckResult, ...]:
-    """Run the checks of a step. If the status is wrong, the other checks are unreached."""
+    """Run the checks of a step. If the status is wrong, or the reply is a stream that only the probe of the protocol
+    judges, the other checks are unreached."""
     status = _check_status(step, outcome, case)
-    if status.state == "broken":
-        return (status, *_list_unreached_checks(step, case)[1:])
+    if status.state == "broken" or _is_judged_by_probe(step, outcome, case):
+        first = status if status.state == "broken" else replace(status, **_UNASKED_STREAM)
+        return (first, *_list_unreached_checks(step, case)[1:])
     found = [_run_check(check, REPLY_CHECKS, outcome, cooperation=True) for check in step.expect.cooperation]
     found += [_check_schema(step.expect.schema, outcome, case)] if step.expect.schema else ()
     found += [_run_check(check, REPLY_CHECKS, outcome) for check in step.expect.checks]
@@ -36,8 +47,20 @@ def run_checks(step: Step, outcome: Outcome, case: Case) -> tuple[CheckResult, .
 
 def _check_status(step: Step, outcome: Outcome, case: Case) -> CheckResult:
     allowed, got = step.expect.status, outcome.response.status
-    problems = () if got in allowed else (f"{got}, expected {' or '.join(map(str, allowed))}: {outcome.text[:200]}",)
-    return CheckResult("status", case.level, "broken" if problems else "held", problems)
+    if got in allowed:
+        return CheckResult("status", case.level, "held")
+    problem = f"{got}, expected {' or '.join(map(str, allowed))}: {outcome.text[:200]}"
+    lacking = find_lacking_capability(case, outcome)
+    excuse = (f"the model lacks {lacking} (--without {lacking})",) if lacking else ()
+    return CheckResult("status", case.level, "broken", (*excuse, problem), cooperation=bool(lacking))
+
+
+def _is_judged_by_probe(step: Step, outcome: Outcome, case: Case) -> bool:
+    """Whether the reply is an event stream although the request asks for none. A server that streams by default would
+    fail every case of the protocol; its probe alone says so."""
+    asked = step.request.get("raw") is not None or "stream" in outcome.request
+    driven = outcome.upstream is not None
+    return outcome.is_sse and not (asked or driven or case.probe) and outcome.response.status < 400
 
 
 def _check_schema(side: str, outcome: Outcome, case: Case) -> CheckResult:

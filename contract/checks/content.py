@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from jsonschema import Draft202012Validator
 
 from dragoman.contract.dialects import load_dialect
+from dragoman.contract.json_path import ABSENT, find_value
 from dragoman.contract.json_types import JsonValue
 from dragoman.contract.outcome import Outcome
 
@@ -26,6 +27,10 @@ _CALLS = {
     },
 }
 _COUNT = {"type": "integer", "minimum": 0}
+_REASONING_COUNTS = (
+    "completion_tokens_details.reasoning_tokens",
+    "output_tokens_details.reasoning_tokens",
+)
 _TOKEN_COUNTS = (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens"))
 
 
@@ -107,6 +112,20 @@ def _check_total(usage: Mapping[str, JsonValue], names: tuple[str, str]) -> Prob
         return [f"a count in the usage is not a number of tokens: {shorten(usage)}"]
     first, second, total = numbers
     return [] if first + second == total else [f"{first} + {second} is not {total}"]
+
+
+def _check_usage_counts(outcome: Outcome, _: JsonValue) -> Problems:
+    usage = outcome.content.usages[-1] if outcome.content.usages else {}
+    counts = {name: usage[name] for names in _TOKEN_COUNTS for name in names if name in usage}
+    wrote = any(outcome.content.texts) or bool(outcome.content.calls)
+    return [f"{name} is 0" for name, count in counts.items() if count == 0] if wrote else []
+
+
+def _check_reasons(outcome: Outcome, _: JsonValue) -> Problems:
+    counted = any(
+        find_value(usage, path) is not ABSENT for usage in outcome.content.usages for path in _REASONING_COUNTS
+    )
+    return [] if counted or not _check_reasoning(outcome, None) else ["the model does not reason"]
 
 
 def _check_tools_called(outcome: Outcome, names: list[str]) -> Problems:
@@ -228,8 +247,21 @@ CONTENT_CHECKS: Mapping[str, Rule] = {
     ),
     "text_lacks": Rule("the text contains none of these words", _check_lacks, _TEXT_LIST),
     "usage_adds_up": Rule("the reply has a usage of whole numbers whose parts add up to the total", _check_usage),
-    "tools_called": Rule("these tools are called, in this order", _check_tools_called, _TEXT_LIST, needs_model=True),
-    "tool_calls": Rule("there are at least that many tool calls", _check_call_count_at_least, _COUNT, needs_model=True),
+    "usage_counts": Rule("the usage of a reply with a text counts tokens, not 0", _check_usage_counts),
+    "tools_called": Rule(
+        "these tools are called, in this order",
+        _check_tools_called,
+        _TEXT_LIST,
+        needs_model=True,
+        find_excuse=excuse_cut_answer,
+    ),
+    "tool_calls": Rule(
+        "there are at least that many tool calls",
+        _check_call_count_at_least,
+        _COUNT,
+        needs_model=True,
+        find_excuse=excuse_cut_answer,
+    ),
     "tool_calls_at_most": Rule("there are at most that many tool calls", _check_call_count_at_most, _COUNT),
     "no_tool_calls": Rule("no tool is called", _check_no_calls, needs_model=True),
     "tool_args_json": Rule(
@@ -249,5 +281,6 @@ CONTENT_CHECKS: Mapping[str, Rule] = {
     ),
     "has_logprobs": Rule("every choice has log probabilities", _check_logprobs),
     "has_reasoning": Rule("the reply has reasoning", _check_reasoning, needs_model=True, find_excuse=excuse_cut_answer),
+    "reasons": Rule("the model reasons: the reply has reasoning, or counts it", _check_reasons, needs_model=True),
     "has_refusal": Rule("the reply has a refusal in its own field", _check_refusal, needs_model=True),
 }

@@ -59,12 +59,21 @@ def _check_param(outcome: Outcome, wanted: str) -> Problems:
 def _read_fields(dialect: str, body: JsonValue) -> list[str]:
     """Read the names of the wrong field: the error has a path as text, or as a list that may begin with `body`."""
     found = find_value(body, load_dialect(dialect).errors.param)
+    if found is ABSENT:
+        return _read_fastapi_fields(body)
     if isinstance(found, str):
         return [found]
     if not isinstance(found, list):
         return []
     parts = found[1:] if found[:1] == ["body"] else found
     return [_join_path(parts), *(str(part) for part in found)]
+
+
+def _read_fastapi_fields(body: JsonValue) -> list[str]:
+    """Read the paths of FastAPI's own errors. That their form is wrong, `error_shape` says."""
+    details = body.get("detail") if isinstance(body, dict) else None
+    paths = [one.get("loc") for one in details if isinstance(one, dict)] if isinstance(details, list) else []
+    return [_join_path(path[1:] if path[:1] == ["body"] else path) for path in paths if isinstance(path, list)]
 
 
 def _join_path(parts: list[JsonValue]) -> str:

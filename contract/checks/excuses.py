@@ -6,11 +6,19 @@ from dragoman.contract.dialects import load_dialect
 from dragoman.contract.json_types import JsonValue
 from dragoman.contract.outcome import Outcome
 
-__all__ = ["excuse_cut_answer", "excuse_finish_reason", "excuse_odd_characters", "excuse_silent_model"]
+__all__ = [
+    "excuse_cut_answer",
+    "excuse_ending",
+    "excuse_finish_reason",
+    "excuse_odd_characters",
+    "excuse_silent_model",
+]
 
 _LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 _CUT = ("length", "max_output_tokens")
 _ENDED = ("stop", "completed")
+_LAST_CHARACTERS = tuple(".!?}])\"'`。！？」")
+"""With these a text may end by itself."""
 
 
 def excuse_cut_answer(outcome: Outcome, _: JsonValue) -> str:
@@ -22,13 +30,23 @@ def excuse_cut_answer(outcome: Outcome, _: JsonValue) -> str:
 
 
 def excuse_finish_reason(outcome: Outcome, allowed: JsonValue) -> str:
-    """The token limit has cut the answer off, or the model has ended before it."""
+    """The token limit has cut the answer off, or the model has ended before it, or just there."""
     if not any(name in _CUT for name in allowed):
         return excuse_cut_answer(outcome, allowed)
     wrote, limit = _count_tokens(outcome), _read_limit(outcome)
-    wrote = _count_text_deltas(outcome) if wrote is None else wrote
-    early = limit is not None and wrote < limit and set(_read_finishes(outcome)) <= set(_ENDED)
+    if wrote is None and outcome.is_sse:
+        wrote = _count_text_deltas(outcome)
+    if limit is None or not set(_read_finishes(outcome)) <= set(_ENDED):
+        return ""
+    if wrote is None:
+        return "the model may have ended before the limit" if _may_have_ended(outcome) else ""
+    early = wrote < limit or (wrote == limit and _may_have_ended(outcome))
     return f"the model ended after {wrote} of {limit} tokens" if early else ""
+
+
+def excuse_ending(outcome: Outcome, types: JsonValue) -> str:
+    """As the finish reason that the type of the last event stands for."""
+    return excuse_finish_reason(outcome, ["length" if name == "response.incomplete" else "stop" for name in types])
 
 
 def excuse_silent_model(outcome: Outcome, _: JsonValue) -> str:
@@ -48,10 +66,16 @@ def _read_finishes(outcome: Outcome) -> list[str]:
 
 
 def _count_tokens(outcome: Outcome) -> int | None:
-    """Count the tokens that the model wrote, as the usage says; None without one."""
+    """Count the tokens that the model wrote, as the usage says; None without one, or if it is not true."""
     usage = outcome.content.usages[-1] if outcome.content.usages else {}
     number = usage.get("completion_tokens", usage.get("output_tokens"))
-    return number if isinstance(number, int) else None
+    is_true = isinstance(number, int) and (number > 0 or not any(outcome.content.texts))
+    return number if is_true else None
+
+
+def _may_have_ended(outcome: Outcome) -> bool:
+    texts = [text.rstrip() for text in outcome.content.texts]
+    return all(not text or text.endswith(_LAST_CHARACTERS) for text in texts)
 
 
 def _count_text_deltas(outcome: Outcome) -> int:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.contract.outcome import DONE, TERMINALS, Outcome
 
-from .excuses import excuse_cut_answer
+from .excuses import excuse_ending
 from .rule import Problems, Rule, shorten
 
 __all__ = ["STREAM_CHECKS"]
@@ -316,7 +316,7 @@ STREAM_CHECKS: Mapping[str, Rule] = {
         _check_last_event,
         _TYPE_LIST,
         needs_model=True,
-        find_excuse=excuse_cut_answer,
+        find_excuse=excuse_ending,
     ),
     "event_equals_type": Rule("the SSE event name equals the type of the object", _check_event_names),
     "sequence_contiguous": Rule("sequence_number has no gaps, from 0 or from 1", _check_sequence_numbers),

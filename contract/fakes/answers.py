@@ -112,7 +112,7 @@ def answer_with_text(request: ModelRequest) -> Answer:
     if wanted:
         words = text.split()
         text = " ".join(words[number % len(words)] for number in range(wanted))
-    return Answer(text=text)
+    return _stop_early(request, Answer(text=text))
 
 
 def answer_with_reasoning(request: ModelRequest) -> Answer:
@@ -168,6 +168,14 @@ def _answer_with_count(request: ModelRequest) -> Answer | None:
     """Answer with a long text if the user asks to count to hundreds."""
     wanted = re.search(r"\bcount\b.*\bhundred\b", _last_user_text(request), re.IGNORECASE)
     return Answer(text=" ".join(map(str, range(1, 201)))) if wanted else None
+
+
+def _stop_early(request: ModelRequest, answer: Answer) -> Answer:
+    """End the text before the first stop sequence of the request."""
+    stop = request.body.get("stop")
+    sequences = [stop] if isinstance(stop, str) else stop if isinstance(stop, list) else []
+    ends = [answer.text.find(one) for one in sequences if isinstance(one, str) and one in answer.text]
+    return replace(answer, text=answer.text[: min(ends)]) if ends else answer
 
 
 def _limit_length(request: ModelRequest, answer: Answer) -> Answer:

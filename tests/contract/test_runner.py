@@ -49,7 +49,9 @@ def make_stream(finish: str, *texts: str) -> Response:
     return Response(200, STREAM_HEADERS, (Chunk(0.0, data.encode()),))
 
 
-async def judge(tmp_path: Path, response: Response, expect: str, *, body: str = "max_tokens: 8") -> tuple[str, str]:
+async def judge(
+    tmp_path: Path, response: Response, expect: str, *, body: str = "max_tokens: 8, stream: true"
+) -> tuple[str, str]:
     (result,) = await run_cases(ScriptedTransport(response), [write_case(tmp_path, expect=expect, body=body)])
     return result.verdict, result.reason
 
@@ -84,7 +86,13 @@ async def test_uncooperative_model_excuses_what_depends_on_it(tmp_path: Path) ->
     ("response", "expect", "verdict"),
     [
         (make_chat("stop", tokens=5), "checks: [{finish_reason: [length]}]", "inconclusive"),
-        (make_chat("stop", tokens=8), "checks: [{finish_reason: [length]}]", "fail"),
+        (make_chat("stop", "All of it.", tokens=8), "checks: [{finish_reason: [length]}]", "inconclusive"),
+        (make_chat("stop", "half of", tokens=8), "checks: [{finish_reason: [length]}]", "fail"),
+        (make_chat("stop", "half of", tokens=0), "checks: [{finish_reason: [length]}]", "fail"),
+        (make_chat("stop", "half of", tokens=0), "checks: [usage_counts]", "fail"),
+        (make_chat("length", "half of", tokens=8), "checks: [{tools_called: [ping]}]", "inconclusive"),
+        (make_chat("stop", "a text", tokens=3), "checks: [{tools_called: [ping]}]", "fail"),
+        (make_chat("stop", "17", tokens=3), "cooperation: [reasons], checks: [usage_counts]", "inconclusive"),
         (make_stream("stop", "one", "two"), "checks: [{finish_reason: [length]}]", "inconclusive"),
         (make_stream("stop", *"abcdefgh"), "checks: [{finish_reason: [length]}]", "fail"),
         (make_chat("length", tokens=8), "checks: [{finish_reason: [tool_calls]}]", "inconclusive"),
@@ -120,7 +128,7 @@ async def test_fake_provider_behind_a_proxy_is_no_weak_model(tmp_path: Path) -> 
 )
 async def test_broken_stream_may_be_an_error_as_a_whole(tmp_path: Path, response: Response, verdict: str) -> None:
     """A proxy that reads the whole stream before it answers has no stream to end with an error event."""
-    case = write_case(tmp_path, expect="checks: [error_event]", body="max_tokens: 8")
+    case = write_case(tmp_path, expect="checks: [error_event]", body="stream: true")
     step = replace(case.steps[0], expect=replace(case.steps[0].expect, status=(200, 502)))
     (result,) = await run_cases(ScriptedTransport(response), [replace(case, steps=(step,))])
     assert result.verdict == verdict

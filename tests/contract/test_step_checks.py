@@ -27,8 +27,8 @@ def make_error(status: int = 400, **error: object) -> Response:
     return make_response(status, error={"message": "no", "type": "bad", "param": None, "code": None, **error})
 
 
-async def judge(folder: Path, response: Response, expect: str, status: int = 200) -> tuple[str, str]:
-    case = write_case(folder, expect=expect, status=status)
+async def judge(folder: Path, response: Response, expect: str, status: int = 200, **more: str) -> tuple[str, str]:
+    case = write_case(folder, expect=expect, status=status, **{"body": "stream: true", **more})
     (result,) = await run_cases(ScriptedTransport(response), [case])
     return result.verdict, result.reason
 
@@ -94,6 +94,45 @@ def make_sse(*bodies: JsonObject) -> Response:
 )
 async def test_reply_of_another_kind_is_named(tmp_path: Path, response: Response, side: str, problem: str) -> None:
     assert await judge(tmp_path, response, f"schema: {side}") == ("fail", f"schema {side}: {problem}")
+
+
+UNASKED = "status: the reply is an event stream that the request did not ask for"
+
+
+async def test_stream_that_no_request_asks_for_fails_only_the_probe(tmp_path: Path) -> None:
+    """transformers serve streams by default: one cause, one case."""
+    stream = make_sse({"a": 1}, {"a": 2})
+    for body in ("max_tokens: 8", "input: hello"):
+        verdict, reason = await judge(tmp_path, stream, "checks: [{type: {id: string}}]", body=body)
+        assert (verdict, reason.partition(",")[0]) == ("inconclusive", UNASKED)
+    assert (await judge(tmp_path, stream, "schema: reply", body="max_tokens: 8", more="probe: true"))[0] == "fail"
+
+
+@pytest.mark.parametrize(
+    ("needs", "message", "lacking"),
+    [
+        ("vision", "mini is not a multimodal model", "vision"),
+        ("vision", "Model 'm' does not support image inputs.", "vision"),
+        ("dimensions", "Model 'mini' does not support Matryoshka embeddings; dimensions must be unset", "dimensions"),
+        ("dimensions", "mini is not a multimodal model", ""),
+        ("vision", "dimensions must be positive", ""),
+        ("tools", "mini is not a multimodal model", ""),
+    ],
+)
+async def test_error_says_that_the_model_lacks_a_capability(
+    tmp_path: Path, needs: str, message: str, lacking: str
+) -> None:
+    verdict, reason = await judge(tmp_path, make_error(message=message), "checks: []", more=f"needs: [{needs}]")
+    assert verdict == ("inconclusive" if lacking else "fail")
+    assert reason.startswith(f"status: the model lacks {lacking} (--without {lacking})") is bool(lacking)
+
+
+async def test_path_in_an_error_of_fastapi_names_the_field(tmp_path: Path) -> None:
+    loc = ["body", "messages", 0, "content"]
+    error = make_response(422, detail=[{"type": "missing", "loc": loc, "msg": "Field required", "input": {"role": 1}}])
+    for field, verdict in (("messages", "pass"), ("messages[0].content", "pass"), ("role", "warn"), ("input", "warn")):
+        found = await judge(tmp_path, error, f'checks: [{{error_names: "{field}"}}]', status=422)
+        assert found[0] == verdict
 
 
 async def test_better_profile_is_suggested(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from .environments import default_cache, install, is_installed, read_version
 from .page import Measurement, count_defects, write_page
 from .processes import RunningServer, StartError, run_server
 from .recorder import mask_machine, record
+from .suite import run_suite
 
 __all__ = ["app"]
 
@@ -33,6 +34,7 @@ Cache = Annotated[
 ]
 Target = Annotated[Path, typer.Option("--to", help="The folder for recordings; each server has a folder in it.")]
 Page = Annotated[Path, typer.Option(help="The page to write, from the latest outcomes of all servers.")]
+Reports = Annotated[Path | None, typer.Option("--to", help="The folder for reports. Default: below the cache.")]
 Patience = Annotated[float, typer.Option(help="Seconds that a server may take to start.")]
 
 
@@ -101,6 +103,15 @@ def compare_servers(
     }
     page.write_text(write_page(measurements), "utf-8")
     raise typer.Exit(1 if any(map(count_defects, measurements.values())) else 0)
+
+
+@app.command("judge")
+def judge_servers(cache: Cache, names: Names = None, target: Reports = None, patience: Patience = 300.0) -> None:
+    """Run the contract suite against each server. Exit status 1: a failure that is not known to be the server's own."""
+    folder = target or cache / "judged"
+    folder.mkdir(parents=True, exist_ok=True)
+    status = max([run_suite(running, folder) for running in _run_each(cache, names, patience)], default=0)
+    raise typer.Exit(status)
 
 
 def _run_each(cache: Path, names: Sequence[str] | None, patience: float) -> Iterator[RunningServer]:

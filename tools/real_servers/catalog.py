@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-__all__ = ["SERVERS", "Server"]
+__all__ = ["NO_KEY", "SERVERS", "Server"]
+
+NO_KEY = "none"
+"""What a server without keys gets as one."""
 
 _ALL = ("chat", "completions", "embeddings", "responses")
 
@@ -33,7 +36,9 @@ class Server:
     ready: str = "/health"
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    api_key: str = "none"
+    api_key: str = NO_KEY
+    lacks: tuple[str, ...] = ()
+    """Capabilities that neither the server nor the model claims to have; the contract suite does not ask for them."""
     behind: str = ""
     """For a gateway, the server that it calls."""
     note: str = ""
@@ -101,6 +106,7 @@ SERVERS: Mapping[str, Server] = {
             ),
             models=dict.fromkeys(("chat", "completions", "responses"), "mini"),
             variables=_OFFLINE,
+            files={"hf/hub/version.txt": "1"},
         ),
         Server(
             name="vllm",

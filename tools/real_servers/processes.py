@@ -71,6 +71,7 @@ def run_server(cache: Path, server: Server, patience: float = 300.0) -> Iterator
             "upstream": upstream.base_url if upstream else "",
         }
         for name, text in server.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text.format(**values), "utf-8")
         running = RunningServer(server, port, folder / "server.log", addresses)
         process = stack.enter_context(_run_process(running, values, models))

@@ -202,7 +202,7 @@ async def test_sums_come_first_with_their_legend(page: Page, url: str, reports: 
 async def test_warnings_are_not_counted_as_passes(page: Page, tmp_path: Path, reports: list[JsonObject]) -> None:
     case = next(case for case in reports[0]["cases"] if case["verdict"] == "pass")
     warned = [case | {"id": f"chat/text/{verdict}", "verdict": verdict} for verdict in ("pass", "warn", "warn")]
-    counts = reports[0]["counts"] | {"pass": 1, "warn": 2, "fail": 0, "skip": 0}
+    counts = reports[0]["counts"] | {"pass": 1, "warn": 2, "fail": 0, "inconclusive": 0, "skip": 0}
     file = tmp_path / "warned.html"
     file.write_text(render_page([reports[0] | {"cases": warned, "counts": counts}]), "utf-8")
     await page.go(file.as_uri())
