@@ -17,7 +17,7 @@ __all__ = [
 _LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 _CUT = ("length", "max_output_tokens")
 _ENDED = ("stop", "completed")
-_LAST_CHARACTERS = tuple(".!?}])\"'`。！？」")
+_LAST_CHARACTERS = tuple(".!?}])。！？」")
 """With these a text may end by itself."""
 
 
@@ -45,7 +45,7 @@ def excuse_finish_reason(outcome: Outcome, allowed: JsonValue) -> str:
 
 
 def excuse_ending(outcome: Outcome, types: JsonValue) -> str:
-    """As the finish reason that the type of the last event stands for."""
+    """As for the finish reason that belongs to the type of the last event."""
     return excuse_finish_reason(outcome, ["length" if name == "response.incomplete" else "stop" for name in types])
 
 

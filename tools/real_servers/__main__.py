@@ -19,6 +19,7 @@ from . import __doc__ as description
 from .catalog import SERVERS, Server
 from .comparison import compare
 from .environments import default_cache, install, is_installed, read_version
+from .judgements import read_reports, write_judgements
 from .page import Measurement, count_defects, write_page
 from .processes import RunningServer, StartError, run_server
 from .recorder import mask_machine, record
@@ -34,6 +35,8 @@ Cache = Annotated[
 ]
 Target = Annotated[Path, typer.Option("--to", help="The folder for recordings; each server has a folder in it.")]
 Page = Annotated[Path, typer.Option(help="The page to write, from the latest outcomes of all servers.")]
+JUDGED_PAGE = Path("docs/real-servers-judged.md")
+Only = Annotated[list[str] | None, typer.Option(help="Run only cases whose id matches, as chat/stream/*. Repeatable.")]
 Reports = Annotated[Path | None, typer.Option("--to", help="The folder for reports. Default: below the cache.")]
 Patience = Annotated[float, typer.Option(help="Seconds that a server may take to start.")]
 
@@ -106,11 +109,21 @@ def compare_servers(
 
 
 @app.command("judge")
-def judge_servers(cache: Cache, names: Names = None, target: Reports = None, patience: Patience = 300.0) -> None:
+def judge_servers(
+    cache: Cache,
+    names: Names = None,
+    only: Only = None,
+    target: Reports = None,
+    page: Annotated[Path, typer.Option(help="The page to write, unless --only is given.")] = JUDGED_PAGE,
+    patience: Patience = 300.0,
+) -> None:
     """Run the contract suite against each server. Exit status 1: a failure that is not known to be the server's own."""
     folder = target or cache / "judged"
     folder.mkdir(parents=True, exist_ok=True)
-    status = max([run_suite(running, folder) for running in _run_each(cache, names, patience)], default=0)
+    status = max([run_suite(running, folder, only or ()) for running in _run_each(cache, names, patience)], default=0)
+    if not only:
+        versions = {name: read_version(cache, server) for name, server in SERVERS.items()}
+        page.write_text(write_judgements(read_reports(folder), versions), "utf-8")
     raise typer.Exit(status)
 
 

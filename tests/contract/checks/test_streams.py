@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from dragoman.contract.checks import REPLY_CHECKS
 from dragoman.contract.exchange import Chunk, Response
+from dragoman.contract.json_types import JsonObject
 from dragoman.contract.outcome import Outcome
 
 CHUNK = b'data: {"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": null}]}\n\n'
@@ -53,3 +56,17 @@ def test_checks_accept_a_correct_stream() -> None:
     outcome = make_outcome((0.0, CHUNK), (0.1, END + DONE))
     for check in ("done", "one_terminal", "sse.framing", "sse.plain_lines"):
         assert REPLY_CHECKS[check].find_problems(outcome, None) == []
+
+
+def test_items_of_the_last_response_may_lack_keys_that_were_null() -> None:
+    """LiteLLM sends `logprobs: null` in the done event, and no logprobs in the last response."""
+    part: JsonObject = {"type": "output_text", "text": "a"}
+    done: JsonObject = {"id": "msg_1", "content": [{**part, "logprobs": None}]}
+    for id_, problems in (("msg_1", 0), ("msg_2", 1)):
+        final: JsonObject = {"output": [{"id": id_, "content": [part]}]}
+        events = [
+            {"type": "response.output_item.done", "item": done},
+            {"type": "response.completed", "response": final},
+        ]
+        outcome = make_outcome((0.0, b"".join(b"data: " + json.dumps(body).encode() + b"\n\n" for body in events)))
+        assert len(REPLY_CHECKS["deltas_equal_final"].find_problems(outcome, None)) == problems
