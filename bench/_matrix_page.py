@@ -41,6 +41,8 @@ def write_summary(reports: Sequence[Json]) -> str:
 
 def _area(case: str) -> str:
     protocol, part = case.split("/")[:2]
+    if part == "quirks":
+        return f"{protocol}, quirks"
     return f"{protocol}, driven" if part.startswith("proxy-") else protocol
 
 
