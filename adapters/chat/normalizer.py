@@ -83,9 +83,10 @@ class ChatNormalizer(ChoiceNormalizer):
         delta = choice.get("delta")
         same = isinstance(delta, dict)
         if not isinstance(delta, dict):
+            weight: Weight = "form" if delta is None else "loss"
             message = None if state.has_role else choice.pop("message", None)  # a whole reply as one event
             delta = choice["delta"] = message if isinstance(message, dict) else {}
-            self._changes.record_conversion(_PIECE, "a choice without delta gets its message, or an empty one")
+            self._changes.record_conversion(_PIECE, "a choice without delta gets its message, or an empty one", weight)
         same &= self._set_role(delta, state, _PIECE)
         same &= self._set_content(delta, _PIECE, state)
         if self._tags and split_delta(delta, state.tags, is_last=False):

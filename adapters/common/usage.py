@@ -94,6 +94,7 @@ class UsageTally:
         parts = list(self._by_choice.values())
         if len(parts) == 1:
             return parts[0]
+        self.is_combined = True
         prompt = sum(self._count_prompt_tokens().values())
         completion = sum(part["completion_tokens"] for part in parts)
         return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}

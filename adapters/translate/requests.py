@@ -85,7 +85,7 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
         text = "input is empty, and the model's provider needs at least one message"
         raise Fault("invalid_request", text, ("input",), code="empty_input")
     if made.get("stream"):
-        if not wants_usage(request):
+        if not wants_usage(ctx.call.body):
             ctx.receipt.record_fill(("stream_options",), "a Responses stream ends with the usage")
         made["stream_options"] = {"include_usage": True}
     return made
