@@ -8,11 +8,12 @@ from typing import Any
 
 from dragoman.contract.causes import group_by_cause
 from dragoman.contract.json_types import JsonObject
+from dragoman.contract.known_gaps import find_gap_reason, read_known_gaps
 from dragoman.contract.reports.json_report import read_report
 from dragoman.contract.verdicts import VERDICTS
 
 from .catalog import SERVERS, Server
-from .suite import list_runs
+from .suite import EXPECTED, list_runs
 
 __all__ = ["read_reports", "write_judgements"]
 
@@ -38,6 +39,9 @@ says and most servers do not send.
 """
 
 
+_ELSEWHERE = ("--protocol", "the case drives a proxy")
+
+
 def read_reports(folder: Path) -> dict[str, list[JsonObject]]:
     """Read the reports of each server, by its name; a server without one is left out. Raises InvalidReportError."""
     found: dict[str, list[JsonObject]] = {}
@@ -50,7 +54,7 @@ def read_reports(folder: Path) -> dict[str, list[JsonObject]]:
 
 
 def write_judgements(reports: Mapping[str, Sequence[JsonObject]], versions: Mapping[str, str | None]) -> str:
-    """Write the page. `versions` has the version of each server, by its name."""
+    """Write the page. `versions` has the version of each server, by its name. Raises InvalidGapsError."""
     heads = {name: f"{SERVERS[name].title} {versions.get(name) or ''}".strip() for name in reports}
     lines = [
         _HEAD,
@@ -70,28 +74,32 @@ def _write_sums(head: str, reports: Sequence[JsonObject]) -> str:
 
 
 def _count_asked(report: JsonObject, verdict: str) -> int:
-    """Count the cases with that verdict. Protocols of another run of the same server are not skipped."""
+    """Count the cases with that verdict, without those that drive a proxy, or belong to another run of the server."""
     cases: list[JsonObject] = report["cases"]
-    return sum(case["verdict"] == verdict and not case["reason"].startswith("--protocol") for case in cases)
+    return sum(case["verdict"] == verdict and not case["reason"].startswith(_ELSEWHERE) for case in cases)
 
 
 def _write_server(server: Server, reports: Sequence[JsonObject]) -> Iterator[str]:
     cases = [case for report in reports for case in report["cases"]]
-    yield from _write_groups("fails", _group_by_reason(cases, ("fail", "error")))
+    file = EXPECTED / f"{server.name}.yaml"
+    gaps = read_known_gaps(file) if file.exists() else {}
+    yield from _write_groups("fails", _group_by_reason(cases, ("fail", "error"), gaps))
     warned = {group["cause"]: group["cases"] for group in group_by_cause(cases, ("warn",))}
     yield from _write_groups("warns", warned)
-    yield from _write_groups("inconclusive", _group_by_reason(cases, ("inconclusive",)))
+    yield from _write_groups("inconclusive", _group_by_reason(cases, ("inconclusive",), {}))
     unserved = sorted({case["protocol"] for case in cases if "is not served" in case["reason"]})
     if unserved:
         yield f"- not served: {', '.join(unserved)}"
 
 
-def _group_by_reason(cases: Sequence[JsonObject], verdicts: Sequence[str]) -> dict[str, list[str]]:
+def _group_by_reason(
+    cases: Sequence[JsonObject], verdicts: Sequence[str], gaps: Mapping[str, str]
+) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for case in cases:
         if case["verdict"] in verdicts:
             unknown = f"*new* {case['reason']}" if case["verdict"] != "inconclusive" else case["reason"]
-            groups.setdefault(case.get("expected") or unknown, []).append(case["id"])
+            groups.setdefault(find_gap_reason(case["id"], gaps) or unknown, []).append(case["id"])
     return groups
 
 

@@ -8,10 +8,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from dragoman.contract.json_types import JsonObject
 from dragoman.contract.known_gaps import read_known_gaps
 from dragoman.contract.servers import FakeServers
-from tools.real_servers import suite
+from tools.real_servers import judgements, suite
 from tools.real_servers.catalog import SERVERS, Server
+from tools.real_servers.judgements import write_judgements
 from tools.real_servers.processes import RunningServer
 from tools.real_servers.suite import EXPECTED, list_runs, run_suite
 
@@ -48,3 +50,24 @@ def test_every_file_of_known_failures_belongs_to_a_server() -> None:
     assert {file.stem for file in EXPECTED.glob("*")} == set(SERVERS)
     for file in EXPECTED.glob("*.yaml"):
         assert read_known_gaps(file)
+
+
+def test_page_has_sums_and_causes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make_case(id_: str, verdict: str, reason: str) -> JsonObject:
+        return {"id": id_, "protocol": "chat", "verdict": verdict, "reason": reason, "cause": ""}
+
+    monkeypatch.setattr(judgements, "EXPECTED", tmp_path)
+    (tmp_path / "vllm.yaml").write_text("chat/a/*: it sends 1 | 2", "utf-8")
+    cases = [
+        make_case("chat/a/one", "fail", "x: 1"),
+        make_case("chat/a/two", "fail", "x: 2"),
+        make_case("chat/b/new", "fail", "x: 3"),
+        make_case("chat/c/sure", "pass", ""),
+        make_case("chat/c/unclear", "inconclusive", "y: 4"),
+        make_case("chat/p/driven", "skip", "the case drives a proxy (--upstream)"),
+        make_case("chat/p/unserved", "skip", "chat is not served: chat/text/plain got 404"),
+    ]
+    page = write_judgements({"vllm": [{"cases": cases, "profiles": {"actual": 2}}]}, {"vllm": "9.9"})
+    assert "| vLLM, CPU build 9.9 | 1 | 0 | 3 | 1 | 1 | 0 | 2 |" in page
+    assert "- **fails** it sends 1 \\| 2 · `chat/a/one`, `chat/a/two`\n- **fails** *new* x: 3 · `chat/b/new`" in page
+    assert "- **inconclusive** y: 4 · `chat/c/unclear`\n- not served: chat" in page
