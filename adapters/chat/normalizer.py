@@ -85,7 +85,9 @@ class ChatNormalizer(ChoiceNormalizer):
         if not isinstance(delta, dict):
             weight: Weight = "form" if delta is None else "loss"
             message = None if state.has_role else choice.pop("message", None)  # a whole reply as one event
-            delta = choice["delta"] = message if isinstance(message, dict) else {}
+            if message is not None and not isinstance(message, dict):
+                raise invalid_reply(f"choices[{index}] has a message that is no object")
+            delta = choice["delta"] = message or {}
             self._changes.record_conversion(_PIECE, "a choice without delta gets its message, or an empty one", weight)
         same &= self._set_role(delta, state, _PIECE)
         same &= self._set_content(delta, _PIECE, state)

@@ -161,8 +161,8 @@ def record_carried_keys(item: JsonObject, path: Path, ctx: Context) -> None:
         ctx.receipt.record_drop((*path, key), "the documented function call does not have it")
 
 
-def convert_refusal_part(part: JsonObject) -> JsonObject:
-    """Return a refusal as a part of text, and any other part unchanged."""
-    if part.get("type") != "refusal":
+def convert_refusal_part(part: Any) -> Any:
+    """Return a refusal as a part of text, and anything else unchanged."""
+    if not isinstance(part, dict) or part.get("type") != "refusal":
         return part
     return {"type": "output_text", "text": part["refusal"], "annotations": []}

@@ -168,7 +168,7 @@ class ReplyReader:
     def _decide_form(self, *, ended: bool = False) -> bytes:
         """Decide the form by the bytes so far, if they suffice. Returns the bytes of a stream that they open."""
         data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        self._form = detect_form(data, labelled_events=self._is_labelled, ended=ended)
+        self._form = detect_form(data, labelled_events=self._is_labelled, wants_stream=self._wants_stream, ended=ended)
         if self._form != "events":
             return b""
         self._parts = []

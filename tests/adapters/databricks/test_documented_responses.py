@@ -10,6 +10,7 @@ import pytest
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Policy, Reply, Target
 from dragoman.adapters.changes import Receipt
+from dragoman.adapters.databricks.function_blocks import pack_output_item
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.restream import restream_response
 from dragoman.adapters.sse import encode
@@ -398,3 +399,12 @@ def test_what_is_streamed_is_read_back() -> None:
     assert events[-1]["response"]["output"] == wanted["output"]
     done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
     assert done == wanted["output"]
+
+
+def test_parts_of_any_shape_are_passed_on() -> None:
+    """Under `off`, events come as the provider sent them."""
+    refusal = {"type": "refusal", "refusal": "no"}
+    item = {"type": "message", "content": [[], None, 3, "text", refusal]}
+    made = pack_output_item(item)
+    text = {"type": "output_text", "text": "no", "annotations": []}
+    assert made == {"type": "message", "content": [[], None, 3, "text", text]}

@@ -129,6 +129,15 @@ def test_a_whole_reply_as_the_only_event_of_a_stream_keeps_its_text(receive: Rec
         assert attempt.outcome.state == "complete"
 
 
+@pytest.mark.parametrize("size", [1, 10_000])
+def test_a_message_that_is_no_object_is_no_empty_answer(receive: ReceiveRequest, plan: CreatePlan, size: int) -> None:
+    body = b'{"choices":[{"message":[{"content":"lost"}],"finish_reason":"stop"}]}'
+    for asked in (ASKED, STREAMED):
+        attempt = receive("openai/chat", asked).prepare(plan())
+        feed_in_pieces(attempt, "text/event-stream", body, size)
+        assert fault_of(attempt).kind == "upstream_invalid_response"
+
+
 @pytest.mark.parametrize(
     ("data", "labelled", "form"),
     [
