@@ -16,6 +16,7 @@ path in the form in which the fault was found; `Fault.locate` turns it into the 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -116,15 +117,16 @@ class Fault(Exception):
         """The path as OpenAI writes it, `messages[0].content`; None if there is none."""
         return format_path(self.path) or None
 
-    def locate(self, receipt: Receipt, written: dict[str, Any] | None = None) -> Fault:
+    def locate(self, receipt: Receipt, written: dict[str, Any] | None = None, *, known: Collection[str] = ()) -> Fault:
         """Turn the path into the one that the client wrote, and return the fault itself.
 
         A message that begins with the path gets the client's path too. `written` is the client's body, if it is known:
-        what a provider names may not exist in it, and then the path ends before that.
+        what a provider names may not exist in it, and then the path ends before that. `known` are parameters that the
+        provider may name although the client left them out: those of the protocol that both speak.
         """
         shown, self.path = format_path(self.path), receipt.unmap(self.path)
         if written is not None:
-            self.path = trim_path(written, self.path)
+            self.path = trim_path(written, self.path) or tuple(name for name in self.path[:1] if name in known)
         if shown and self.message.startswith(f"{shown} "):
             self.message = f"{format_path(self.path) or 'The request'}{self.message[len(shown) :]}"
         return self

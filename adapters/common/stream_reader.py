@@ -60,6 +60,7 @@ class StreamReaderBase(ABC):
         self._framer = Framer()
         self._template: _Template | None = None
         self._native = load_validator(events, ctx.profile)
+        self._protocol = events.partition("/")[2].partition(".")[0]
         self._normalizes = ctx.target.policy.replies in ("repair", "strict")
         self._validates_natively = ctx.target.policy.replies in ("report", "strict")
 
@@ -156,7 +157,9 @@ class StreamReaderBase(ABC):
 
     def _fail(self, fault: Fault) -> list[Output]:
         self.has_ended = True
-        fault.locate(self._ctx.receipt, self._ctx.call.body or None)
+        ctx = self._ctx
+        known = () if ctx.accepted_by is None else load_validator(f"hub/{self._protocol}.request").known
+        fault.locate(ctx.receipt, ctx.call.body or None, known=known)
         return [fault]
 
     def _fail_as_too_long(self, error: TooLong) -> list[Output]:

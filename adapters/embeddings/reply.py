@@ -96,19 +96,10 @@ def _set_envelope(body: JsonObject, ctx: Context) -> None:
         ctx.receipt.record_conversion(("data",), "an object becomes a list of one")
     body["usage"] = _complete_usage(body.get("usage"), ctx)
     if isinstance(body["data"], list):
-        _complete_items([item for item in body["data"] if isinstance(item, dict)], ctx)
-
-
-def _complete_items(items: list[JsonObject], ctx: Context) -> None:
-    """Set the object of each item, and the indexes if no item has one: then they are in the order of the inputs."""
-    for item in items:
-        if item.get("object") != "embedding":
-            item["object"] = "embedding"
-            ctx.receipt.record_fill(("data",), "the hub's name for it")
-    if all(item.get("index") is None for item in items):
-        for index, item in enumerate(items):
-            item["index"] = index
-        ctx.receipt.record_fill(("data",), "no embedding has an index: they are in the order of the inputs")
+        for item in body["data"]:
+            if isinstance(item, dict) and item.get("object") != "embedding":
+                item["object"] = "embedding"
+                ctx.receipt.record_fill(("data",), "the hub's name for it")
 
 
 def _complete_usage(reported: Any, ctx: Context) -> JsonObject:

@@ -209,7 +209,7 @@ class Attempt:
         target = self._target.canonical if bridge is not None or self._keeps else self._target.target
         first = bridge is not None and bridge.needs_first_choice
         request, clock, new_id = client.request, client.clock, client.new_id
-        accepted_by = client.accepted_by
+        accepted_by = client.accepted_by if bridge is None else None
         return Context(target.profile, client.call, receipt, target, request, clock, new_id, first, accepted_by)
 
     def _add_reader(self, ctx: Context) -> ReplyReader:

@@ -19,6 +19,7 @@ from dragoman.adapters.error_texts import extract_text
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.json_repair import parse_leniently
 from dragoman.adapters.streams import Output, PartlyRead, StreamReader, StreamTranslator
+from dragoman.adapters.validation import load_validator
 
 from .assembly import StreamAssembler
 from .body_form import BodyForm, detect_form
@@ -97,11 +98,6 @@ class ReplyReader:
     def receipt(self) -> Receipt:
         return self._ctx.receipt
 
-    @property
-    def _written(self) -> JsonObject | None:
-        """The client's body, if it is known."""
-        return self._ctx.call.body or None
-
     def start(self, status: int, headers: Headers, *, wants_stream: bool) -> None:
         """Take the head. Header names are looked up in lower case. Raises Fault."""
         self.status, self.headers = status, headers
@@ -149,11 +145,15 @@ class ReplyReader:
         try:
             self.reply = self._close_whole(cut)
         except Fault as fault:
-            located = fault if self._assembler is not None else fault.locate(self._ctx.receipt, self._written)
+            located = fault if self._assembler is not None else self._locate(fault)
             raise located from None
         finally:
             self._parts = []
         return []
+
+    def _locate(self, fault: Fault) -> Fault:
+        known = load_validator(f"hub/{self._plan.protocol}.request").known if self._plan.bridge is None else ()
+        return fault.locate(self._ctx.receipt, self._ctx.call.body or None, known=known)
 
     # The form of the reply
 

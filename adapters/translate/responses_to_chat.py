@@ -274,9 +274,8 @@ class ResponsesToChat(StreamTranslatorBase):
 
     def _handle_failure(self, event: JsonObject, out: list[Output]) -> None:
         status = event["type"].removeprefix("response.")
-        out[:] = [
-            read_failure({**event["response"], "status": status}).locate(self._ctx.receipt, self._ctx.call.body or None)
-        ]
+        failure = read_failure({**event["response"], "status": status})
+        out[:] = [failure.locate(self._ctx.receipt, self._ctx.call.body or None)]
         self._has_ended = True
 
     # Helpers

@@ -203,7 +203,7 @@ OWN_WAYS: dict[str, tuple[str, int, str | None, tuple[str, ...]]] = {
     "azure-400-extra": ("extra_parameter", 400, "user", ()),
     "azure-400-numeric": ("extra_parameter", 400, "user", ()),
     "azure-content-filter": ("content_filter", 400, "messages", ("filtered",)),
-    "azure-content-filter-nested": ("content_filter", 400, "prompt", ("filtered",)),
+    "azure-content-filter-nested": ("content_filter", 400, None, ("filtered",)),  # it names `prompt`, in chat
     "azure-generic": ("upstream_error", 500, "model", ("fake service failed",)),
     "databricks-external": ("invalid_request", 400, None, ("user: Extra inputs",)),
     "databricks-text": ("upstream_error", 500, None, ("the fake endpoint failed",)),

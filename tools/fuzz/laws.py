@@ -83,8 +83,10 @@ def take_snapshot(value: Any) -> str:
 
 
 def find_bad_path(fault: Fault, body: Any) -> str | None:
-    """The path of a fault, if the client's request has no such place. A key that is missing has one."""
+    """The path of a fault, if the client's request has no such place. A parameter that was left out has one."""
     path: Path = fault.path
+    if len(path) == 1 and isinstance(path[0], str):
+        return None
     if fault.code in _ABSENT and fault.owner == "client" and isinstance(lookup(body, path[:-1]), dict):
         path = path[:-1]
     return None if trim_path(body, path) == path else format_path(fault.path) or None

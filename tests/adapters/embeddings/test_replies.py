@@ -198,16 +198,3 @@ def test_what_clients_get_is_in_their_form(context: MakeContext, dialect: str, p
     assert written.body["data"] == hub["data"]
     assert ("id" in written.body) == (dialect != "openai")
     assert dialects[dialect].served["embeddings"].write_reply(reply(), asking(context)).body == reply()
-
-
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_vectors_without_any_index_are_in_the_order_of_the_inputs(context: MakeContext, dialect: str) -> None:
-    bare = reply()
-    for item in bare["data"]:
-        del item["index"]
-    ctx = asking(context)
-    assert read(bare, ctx, dialect)["data"] == reply()["data"]
-    assert [change.reason.partition(":")[0] for change in ctx.receipt.changes] == ["no embedding has an index"]
-    del (some := reply())["data"][1]["index"]
-    with pytest.raises(Fault, match="index"):
-        read(some, asking(context), dialect)

@@ -97,8 +97,14 @@ def test_a_reply_that_is_nested_too_deeply(receive: ReceiveRequest, plan: Create
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_a_provider_names_must_be_in_the_request(receive: ReceiveRequest, plan: CreatePlan, stream: bool) -> None:
-    """vLLM names `input_tokens` if a prompt is too long; gateways name fields that dragoman has added."""
-    for param, shown in (("input_tokens", None), ("messages[0].content", "messages[0].content"), ("top_p", None)):
+    """Or be a parameter of the protocol that both speak. vLLM names `input_tokens` if a prompt is too long."""
+    named = {
+        "input_tokens": None,
+        "messages[0].content": "messages[0].content",
+        "messages[3]": "messages",
+        "top_p": "top_p",
+    }
+    for param, shown in named.items():
         error = orjson.dumps({"error": {"message": "no", "type": "invalid_request_error", "param": param}})
         attempt = receive("openai/chat", ask(stream=stream)).prepare(plan())
         attempt.start_reply(0, 200 if stream else 400, SSE if stream else {})

@@ -80,7 +80,7 @@ def test_tables_of_answers() -> None:
     whole, streamed = "\n".join(reply_table(clients)), "\n".join(stream_table(clients))
     assert "| `reasoning_content` | as `content[].summary[].text` | lost |" in whole
     assert "| `finish_reason` `stop` | carried | `eos_token` |" in whole
-    assert "| `usage` | with the finish reason | left out |" in streamed
+    assert "| `usage` | with the finish reason | lost |" in streamed
 
 
 def test_tables_of_other_protocols() -> None:
