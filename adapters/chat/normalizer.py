@@ -50,11 +50,16 @@ class ChatNormalizer(ChoiceNormalizer):
         self._choices: dict[int, _Choice] = {}
         self._tags = ctx.target.reasoning_tags
 
+    @staticmethod
+    def check_answer(choice: JsonObject, position: int) -> None:
+        """Check that the choice has a message. Raises Fault."""
+        if not isinstance(choice.get("message"), dict):
+            raise invalid_reply(f"choices[{position}] has no message")
+
     def normalize_whole(self, body: JsonObject, choice: JsonObject, position: int) -> None:
         """Normalize `message` and the finish reason. Raises Fault if either is missing."""
-        message = choice.get("message")
-        if not isinstance(message, dict):
-            raise invalid_reply(f"choices[{position}] has no message")
+        self.check_answer(choice, position)
+        message = choice["message"]
         path: Path = ("choices", position, "message")
         self._fill_role(message, path)
         self._set_content(message, path)

@@ -42,6 +42,11 @@ class ChoiceNormalizer(ABC):
         self._ctx = ctx
         self._changes = changes
 
+    @staticmethod
+    @abstractmethod
+    def check_answer(choice: JsonObject, position: int) -> None:
+        """Check what a choice of a whole reply must hold under every policy. Raises Fault."""
+
     @abstractmethod
     def normalize_whole(self, body: JsonObject, choice: JsonObject, position: int) -> None:
         """Normalize a choice of a whole reply in place; `position` is its index in `choices`.

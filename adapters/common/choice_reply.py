@@ -36,7 +36,8 @@ def read_choices(reply: Reply, rules: ReplyRules, ctx: Context, protocol: type[C
     if mode in ("strict", "report"):
         validate_natively(body, load_validator(f"{rules.dialect}/{protocol.protocol}.reply", ctx.profile), ctx)
     if mode in ("off", "report"):
-        for choice in choices:
+        for position, choice in enumerate(choices):
+            protocol.check_answer(choice, position)
             check_finish_reason(choice)
             if rules.finish_reason(body, choice, ctx) is None:
                 ctx.receipt.violations += 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import orjson
 import pytest
 from hypothesis import given
@@ -129,11 +131,19 @@ def test_a_whole_reply_as_the_only_event_of_a_stream_keeps_its_text(receive: Rec
         assert attempt.outcome.state == "complete"
 
 
+@pytest.mark.parametrize("client", ["openai/chat", "databricks/chat"])
+@pytest.mark.parametrize("replies", ["off", "report", "repair", "strict"])
 @pytest.mark.parametrize("size", [1, 10_000])
-def test_a_message_that_is_no_object_is_no_empty_answer(receive: ReceiveRequest, plan: CreatePlan, size: int) -> None:
+def test_a_message_that_is_no_object_is_no_answer(
+    receive: ReceiveRequest,
+    plan: CreatePlan,
+    size: int,
+    replies: Literal["off", "report", "repair", "strict"],
+    client: str,
+) -> None:
     body = b'{"choices":[{"message":[{"content":"lost"}],"finish_reason":"stop"}]}'
-    for asked in (ASKED, STREAMED):
-        attempt = receive("openai/chat", asked).prepare(plan())
+    for asked in (ASKED, STREAMED) if replies in ("repair", "strict") else (ASKED,):
+        attempt = receive(client, asked).prepare(plan(policy=Policy(replies=replies)))
         feed_in_pieces(attempt, "text/event-stream", body, size)
         assert fault_of(attempt).kind == "upstream_invalid_response"
 
