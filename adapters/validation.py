@@ -18,7 +18,7 @@ from .faults import Fault, Kind
 from .paths import Path, format_path
 from .suggestions import did_you_mean
 
-__all__ = ["Validator", "Violation", "load_validator", "request_validator"]
+__all__ = ["Validator", "Violation", "load_validator", "refuse_reference", "request_validator"]
 
 _SHOWN = 80
 _SUGGESTED = 10  # keys of one object for which a known name is looked up
@@ -76,7 +76,7 @@ class Validator:
         self.name = name
         self.schema = load(name, profile)
         self.known = frozenset(self.schema.get("properties", ()))
-        self._validator = jsonschema_rs.Draft202012Validator(self.schema, retriever=_refuse)
+        self._validator = jsonschema_rs.Draft202012Validator(self.schema, retriever=refuse_reference)
         self.accepts = self._validator.is_valid
 
     def accepts_again(self, body: JsonObject, accepted: JsonObject) -> bool:
@@ -99,7 +99,7 @@ class Validator:
             word in orjson.dumps([rule, together]) for word in (b'"$ref"', b'"model"')
         ):
             return None
-        return jsonschema_rs.Draft202012Validator(rule, retriever=_refuse).is_valid
+        return jsonschema_rs.Draft202012Validator(rule, retriever=refuse_reference).is_valid
 
     def violations(self, body: Any) -> Iterator[Violation]:
         """Yield every violation, in the order of the schema."""
@@ -151,7 +151,8 @@ def request_validator(dialect: str, protocol: str, profile: str) -> Validator | 
     return load_validator(name, profile) if name in names() else None
 
 
-def _refuse(uri: str) -> Any:
+def refuse_reference(uri: str) -> Any:
+    """Refuse to open a reference that leaves the schema. Raises ValueError, always."""
     raise ValueError(f"reference {uri!r} leaves the schema")
 
 

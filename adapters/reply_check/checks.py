@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -45,9 +46,9 @@ class ChoiceCheck(ReplyCheck):
             if self.wishes.need_text:
                 record.text.add_fragments(run.texts)
 
+    @abstractmethod
     def add_piece(self, record: ChoiceRecord, choice: JsonObject) -> None:
         """Take what a choice holds, whole or in pieces."""
-        raise NotImplementedError
 
     def add_text(self, record: ChoiceRecord, text: Any) -> None:
         """Take a piece of a choice's text."""

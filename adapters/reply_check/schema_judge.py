@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema_rs
 
 from dragoman.adapters.paths import format_path
+from dragoman.adapters.validation import refuse_reference
 
 __all__ = ["find_violation"]
 
@@ -38,7 +39,7 @@ def find_violation(value: Any, schema: Any, size: int) -> str | None:
     if nodes > _MOST_NODES or nodes * size > _MOST_WORK:
         return None
     try:
-        judge = jsonschema_rs.Draft202012Validator(schema, retriever=_refuse)
+        judge = jsonschema_rs.Draft202012Validator(schema, retriever=refuse_reference)
         error = next(judge.iter_errors(value), None)
     except (ValueError, jsonschema_rs.ReferencingError):
         return None
@@ -80,7 +81,3 @@ def _resolve(reference: str, root: Any) -> Any:
         name = part.replace("~1", "/").replace("~0", "~")
         node = node.get(name) if isinstance(node, dict) else None
     return node
-
-
-def _refuse(uri: str) -> Any:
-    raise ValueError(f"reference {uri!r} leaves the schema")
