@@ -13,7 +13,7 @@ from .error_meanings import CONTEXT_LENGTH
 from .error_texts import truncate
 from .faults import Fault
 
-__all__ = ["describe", "describe_with_parameter", "format_value", "make_reply", "native_details"]
+__all__ = ["describe", "describe_with_parameter", "format_value", "keep_if_small", "make_reply", "native_details"]
 
 _SHOWN = 80
 _VALUE = 500
@@ -71,6 +71,11 @@ def native_details(fault: Fault) -> JsonObject:
     """Return the other facts about a fault: its value, the provider's code and body; large ones are left out."""
     known = {"value": fault.value, "provider_code": fault.provider_code, "native": fault.details}
     return {name: value for name, value in known.items() if value is not None and _is_small(value)}
+
+
+def keep_if_small(value: Any) -> Any:
+    """Return the value if its JSON has at most 2 KiB, else None."""
+    return value if _is_small(value) else None
 
 
 def _is_small(value: Any) -> bool:

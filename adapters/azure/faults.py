@@ -3,12 +3,15 @@
 401 404 429    {error, message, status}; 404 also if the model does not support the modality
 422            {code, detail: {loc: ["body", ...], value}, error, message, status}: valid, but the model cannot do it
 all others     {code, error, message, param, status}; extra parameters also have the service's `detail` text
+
+`error` is a title in the documented profile. In the actual one it is the object of Azure's other services,
+`{code, message, status, param, details: [{loc, type, msg, input}]}`: azure-core shows the message of no other form.
 """
 
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.error_replies import describe, format_value, make_reply
+from dragoman.adapters.error_replies import describe, format_value, keep_if_small, make_reply
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.native_errors import Words
 
@@ -74,25 +77,48 @@ def write_fault(fault: Fault, ctx: Context) -> Reply:
 
 def error_body(fault: Fault, profile: str = "actual") -> JsonObject:
     """Return the body of an error reply; its `status` is the HTTP status."""
-    status = _find_row(fault)[0] or fault.status
+    body = _flat_body(fault)
+    if profile == "documented":
+        return body
+    if fault.kind == "extra_parameter":
+        body["detail"] = body["message"]
+    return {**body, "error": _error_object(fault)}
+
+
+def _flat_body(fault: Fault) -> JsonObject:
+    status = _status(fault)
     title = _TITLES.get(status, "Internal Server Error" if status >= 500 else "Bad Request")
     body: JsonObject = {"status": status, "error": title, "message": describe(fault)}
     if status in (401, 404, 429):
         return body
     body["code"] = _code(fault)
     if status == 422:
-        body["detail"] = {"loc": ["body", *map(str, fault.path)], "value": format_value(fault.value)}
-        return body
-    body["param"] = fault.param
-    if fault.kind == "extra_parameter" and profile != "documented":
-        body["detail"] = body["message"]
+        body["detail"] = {"loc": _location(fault), "value": format_value(fault.value)}
+    else:
+        body["param"] = fault.param
     return body
+
+
+def _error_object(fault: Fault) -> JsonObject:
+    error: JsonObject = {"code": _code(fault), "message": describe(fault), "status": _status(fault)}
+    error["param"] = fault.param
+    if fault.path:
+        reason = {"loc": _location(fault), "type": _code(fault), "msg": describe(fault)}
+        error["details"] = [{**reason, "input": keep_if_small(fault.value)}]
+    return error
 
 
 def error_event(fault: Fault) -> JsonObject:
     """Return the error event of a stream."""
-    body = error_body(fault)
-    return {"error": {"code": _code(fault), "message": body["message"], "status": body["status"]}}
+    return {"error": _error_object(fault)}
+
+
+def _location(fault: Fault) -> list[str]:
+    return ["body", *map(str, fault.path)]
+
+
+def _status(fault: Fault) -> int:
+    return _find_row(fault)[0] or fault.status
 
 
 def _code(fault: Fault) -> str:

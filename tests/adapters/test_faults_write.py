@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from typing import Any, get_args
+from unittest.mock import ANY
 
 import orjson
 import pytest
@@ -121,10 +122,10 @@ def test_azure(kind: Kind) -> None:
     status, code = TABLE[kind][5:7]
     written = azure.write_fault(Fault(kind, "Said so", ("messages", 0), "wizard"), CTX)
     assert (written.status, written.headers["x-ms-error-code"]) == (status, code)
-    body = dict(written.body)
-    assert body.pop("error")
-    got = "" if kind == "extra_parameter" else " (got wizard)"
-    wanted: JsonObject = {"status": status, "message": f"Said so{got}"}
+    message = "Said so" if kind == "extra_parameter" else "Said so (got wizard)"
+    error = {"code": code, "message": message, "status": status, "param": "messages[0]"}
+    error["details"] = [{"loc": ["body", "messages", "0"], "type": code, "msg": message, "input": "wizard"}]
+    wanted: JsonObject = {"error": error, "status": status, "message": message}
     if status not in (401, 404, 429):
         wanted["code"] = code
         if status == 422:
@@ -133,7 +134,22 @@ def test_azure(kind: Kind) -> None:
             wanted["param"] = "messages[0]"
         if kind == "extra_parameter":
             wanted["detail"] = wanted["message"]
-    assert body == wanted
+    assert written.body == wanted
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_azure_documented_has_a_title_as_its_error(kind: Kind) -> None:
+    fault = Fault(kind, "Said so", ("messages", 0), "wizard")
+    body, flat = azure.write_fault(fault, CTX).body, azure.write_fault(fault, DOCUMENTED).body
+    assert isinstance(flat.pop("error"), str)
+    assert body.items() >= flat.items()
+    assert body.keys() - flat.keys() == ({"error", "detail"} if kind == "extra_parameter" else {"error"})
+
+
+def test_azure_gives_no_details_without_a_path_and_no_large_input() -> None:
+    assert "details" not in azure.error_body(Fault("internal", "No"))["error"]
+    large = azure.error_body(Fault("invalid_request", "No", ("n",), ["x" * 4000]))
+    assert large["error"]["details"] == [{"loc": ["body", "n"], "type": "bad_request", "msg": "No", "input": None}]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -297,13 +313,15 @@ def test_azure_answers_404_if_the_model_does_not_support_the_modality(ctx: Conte
         Fault("unsupported_parameter", message, ("model",), code="unsupported_protocol"), ctx
     )  # fmt: skip
     assert (written.status, written.headers["x-ms-error-code"]) == (404, "unsupported_protocol")
-    assert written.body == {"status": 404, "error": "Not Found", "message": message}
-    assert list(load_validator("azure/chat.error").violations(written.body)) == []
+    flat = {"status": 404, "error": "Not Found", "message": message}
+    assert written.body == flat if ctx is DOCUMENTED else written.body.items() >= {**flat, "error": ANY}.items()
+    assert list(load_validator("azure/chat.error", ctx.profile).violations(written.body)) == []
 
 
 def test_events() -> None:
     fault = Fault("upstream_timeout", "Too slow")
-    assert azure.error_event(fault) == {"error": {"code": "upstream_timeout", "message": "Too slow", "status": 504}}
+    error = {"code": "upstream_timeout", "message": "Too slow", "status": 504, "param": None}
+    assert azure.error_event(fault) == {"error": error}
     assert databricks.error_event(fault) == {
         "error": {"message": "Too slow", "type": "upstream_timeout", "param": None, "code": "DEADLINE_EXCEEDED"},
         "error_code": "DEADLINE_EXCEEDED",

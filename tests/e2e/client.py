@@ -44,9 +44,11 @@ class Answer:
 
 USUAL_PROFILES = {"mindie": "documented"}
 
-# Kind of fault -> client dialect -> status and word: the type in openai's body, the error_code in databricks', error in
-# azure's, the error_type in mindie's. `syntax` is what is no JSON text.
-FAULTS: dict[str, dict[str, tuple[int, str]]] = json.loads((Path(__file__).parent / "fixtures/faults.json").read_text())
+# Kind of fault -> client dialect -> status and word: the type in openai's body, the error_code in databricks', the
+# error_type in mindie's; azure's codes are finer. `syntax` is what is no JSON text.
+FAULTS: dict[str, dict[str, tuple[int, str | None]]] = json.loads(
+    (Path(__file__).parent / "fixtures/faults.json").read_text()
+)
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class Client:
             assert one in text, told
         return body
 
-    def _check_form(self, body: JsonValue, status: int, word: str, headers: Mapping[str, str]) -> None:
+    def _check_form(self, body: JsonValue, status: int, word: str | None, headers: Mapping[str, str]) -> None:
         if self.dialect == "openai":
             self.check(body, "error")
             assert body.keys() == {"error"}
@@ -132,14 +134,14 @@ class Client:
             assert body["message"]
             assert body["error_code"] == word
         elif self.dialect == "azure":
-            self._check_azure(body, status, word, headers)
+            self._check_azure(body, status, headers)
         else:
             self.check(body, "error")
             assert body.keys() == {"error", "error_type"}
             assert body["error"]
             assert body["error_type"] == word
 
-    def _check_azure(self, body: JsonValue, status: int, word: str, headers: Mapping[str, str]) -> None:
+    def _check_azure(self, body: JsonValue, status: int, headers: Mapping[str, str]) -> None:
         own = {"error", "message", "status"}
         if status == 422:
             own |= {"code", "detail"}
@@ -147,8 +149,14 @@ class Client:
             own |= {"code", "param"}
         assert body.keys() - {"detail"} == own - {"detail"}
         assert isinstance(body.get("detail", ""), dict if status == 422 else str)
-        assert (body["status"], body["error"]) == (status, word)
-        assert headers["x-ms-error-code"] == body.get("code", headers["x-ms-error-code"])
+        code = headers["x-ms-error-code"]
+        assert (body["status"], body.get("code", code)) == (status, code)
+        shown = {"code": code, "message": body["message"], "status": status}
+        if self.profile == "documented":
+            assert isinstance(body["error"], str)
+        else:
+            assert body["error"].items() >= shown.items()
+            assert body["error"].keys() - {"details"} == {*shown, "param"}
         self.check({key: value for key, value in body.items() if status == 422 or key != "detail"}, "error")
 
     def check_events(self, answer: Answer) -> list[JsonValue]:
@@ -182,7 +190,7 @@ class Client:
             self.check({key: value for key, value in last.items() if key != "error"}, "error")
         elif self.dialect == "azure":
             assert last.keys() == {"error"}
-            assert last["error"].keys() == {"code", "message", "status"}
+            assert last["error"].keys() == {"code", "message", "status", "param"}
             assert last["error"]["message"]
         else:
             self.check(last, "error")

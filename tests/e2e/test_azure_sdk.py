@@ -157,7 +157,11 @@ async def test_errors_keep_their_class(client: ChatCompletionsClient, dialect: s
         body = parts(caught.value)
         assert body["message"]
         assert body["status"] == status
-        assert caught.value.response.headers["x-ms-error-code"]
+        shown = caught.value.error
+        assert shown is not None
+        assert shown.message == body["message"]
+        assert shown.message in str(caught.value)
+        assert shown.code == caught.value.response.headers["x-ms-error-code"]
 
 
 def parts(error: HttpResponseError) -> JsonObject:
@@ -173,6 +177,9 @@ async def test_a_422_tells_its_parts(client: ChatCompletionsClient) -> None:
     body = parts(ours.value)
     assert body["detail"] == {"loc": ["body", "temperature"], "value": "3.1"}
     assert body["code"] == "parameter_not_supported"
+    assert str(ours.value).startswith("(parameter_not_supported) temperature")
+    (reason,) = body["error"]["details"]
+    assert (reason["loc"], reason["input"]) == (["body", "temperature"], 3.1)
     for behaviour in ("azure-422-a", "azure-422-b", "azure-422-c"):
         with pytest.raises(HttpResponseError) as theirs:
             await client.complete(messages=told(f"{behaviour}(param=response_format)"), model="azure")
