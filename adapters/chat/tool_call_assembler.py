@@ -35,36 +35,22 @@ A call is held until its name is known: until it is the name of a tool, or its a
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.reply_validation import invalid_reply
 from dragoman.adapters.common.stream_changes import ChangeRecorder
 from dragoman.adapters.paths import Path
 
-from .arguments import Arguments
-from .tool_calls import encode_arguments, list_tool_names, read_id, split_call
+from .streamed_call import CallPiece, StreamedCall, read_piece
+from .tool_calls import list_tool_names
 
 __all__ = ["ToolCallAssembler"]
 
 _NONE = "{}"
-_KEYS = {"function": "arguments", "custom": "input"}
 _BEGINNINGS = "{ \t\r\n"  # of a text that may begin other arguments
-_AFTER_STRING = ",:}] \t\r\n"  # what may follow a string in JSON
-_BEFORE_VALUE = ":,["  # what may precede an object in JSON
 _CUT = ("length", "content_filter")
 _PLACE: Path = ("choices", 0, "delta", "tool_calls")
-
-
-class _Piece(NamedTuple):
-    """What a piece says. `place` is its index; `text` is None if it has no arguments; `rest` are its other keys."""
-
-    place: int | str | None
-    id: str | None
-    kind: str
-    name: str
-    text: str | None
-    rest: JsonObject
 
 
 class ToolCallAssembler:
@@ -74,11 +60,11 @@ class ToolCallAssembler:
         self._ctx = ctx
         self._changes = changes
         self._tools: frozenset[str] = frozenset()
-        self._calls: list[_Call] = []
+        self._calls: list[StreamedCall] = []
         self._sent = 0
         self._lists = 0
-        self._by_place: dict[int | str, _Call] = {}
-        self._by_id: dict[str, _Call] = {}
+        self._by_place: dict[int | str, StreamedCall] = {}
+        self._by_id: dict[str, StreamedCall] = {}
         self._ids: set[str] = set()  # those that clients get
 
     @property
@@ -125,7 +111,7 @@ class ToolCallAssembler:
     def _add(self, given: JsonObject) -> list[JsonObject]:
         if self._add_plain(given):
             return [given]
-        piece = _read(given)
+        piece = read_piece(given)
         call = self._candidate(piece)
         before: list[JsonObject] = []
         if call is None or self._begins(piece, call):
@@ -135,13 +121,17 @@ class ToolCallAssembler:
                 name = name or call.name
                 if not call.has_other_id(piece.id):
                     before = self._flush(call)  # no piece can reach it any more
-            call = _Call(piece.kind, name)
+            call = StreamedCall(piece.kind, name)
             self._calls.append(call)
         else:
-            _join(piece, call, self._tools)
+            call.join(piece, self._tools)
         self._set_addresses(piece, call)
         made = self._write(piece, call)
-        return [*before, *([given] if made == [given] else made)]
+        if made == [given]:
+            return [*before, given]
+        for key in piece.unread:
+            self._changes.record_drop(_PLACE, f"a streamed call has no place for {key!r}")
+        return [*before, *made]
 
     def _add_plain(self, given: JsonObject) -> bool:
         """Take a piece that only adds to the arguments of a sent call, as most do; False if it is another."""
@@ -159,7 +149,7 @@ class ToolCallAssembler:
 
     # Which call
 
-    def _candidate(self, piece: _Piece) -> _Call | None:
+    def _candidate(self, piece: CallPiece) -> StreamedCall | None:
         there = None if piece.place is None else self._by_place.get(piece.place)
         if there is not None and (piece.id is None or piece.id in there.ids):
             return there
@@ -168,7 +158,7 @@ class ToolCallAssembler:
             return known or there
         return self._calls[-1] if self._calls else None
 
-    def _begins(self, piece: _Piece, call: _Call) -> bool:
+    def _begins(self, piece: CallPiece, call: StreamedCall) -> bool:
         if not call.name:
             return False
         text = (piece.text or "").strip()
@@ -196,7 +186,7 @@ class ToolCallAssembler:
 
     # What it becomes
 
-    def _set_addresses(self, piece: _Piece, call: _Call) -> None:
+    def _set_addresses(self, piece: CallPiece, call: StreamedCall) -> None:
         call.last_list = self._lists
         if piece.place is not None:
             self._by_place[piece.place] = call
@@ -208,7 +198,7 @@ class ToolCallAssembler:
                 call.id = piece.id
                 self._ids.add(piece.id)
 
-    def _write(self, piece: _Piece, call: _Call) -> list[JsonObject]:
+    def _write(self, piece: CallPiece, call: StreamedCall) -> list[JsonObject]:
         text = self._take_text(piece.text, call)
         if call.is_sent and text is None and not (piece.rest or call.more_name):
             return []
@@ -218,7 +208,7 @@ class ToolCallAssembler:
             call.has_text = True
         return self._send(call) if self._is_ready(call) else []
 
-    def _take_text(self, text: str | None, call: _Call) -> str | None:
+    def _take_text(self, text: str | None, call: StreamedCall) -> str | None:
         """The new part of the arguments; None if there is none."""
         if not text:
             return text
@@ -244,12 +234,12 @@ class ToolCallAssembler:
             call.arguments.add(text)
         return text
 
-    def _is_ready(self, call: _Call) -> bool:
+    def _is_ready(self, call: StreamedCall) -> bool:
         if call.is_sent:
             return True
         return bool(call.name) and (not self._tools or call.name in self._tools or bool(call.arguments.length))
 
-    def _flush(self, call: _Call) -> list[JsonObject]:
+    def _flush(self, call: StreamedCall) -> list[JsonObject]:
         """What is held of a call that gets no more."""
         made = [] if call.is_sent else self._send(call)
         if call.is_placeholder:
@@ -258,7 +248,7 @@ class ToolCallAssembler:
             made += call.write(_NONE)
         return made
 
-    def _send(self, call: _Call) -> list[JsonObject]:
+    def _send(self, call: StreamedCall) -> list[JsonObject]:
         if call.is_sent:
             return call.take()
         call.index, self._sent = self._sent, self._sent + 1
@@ -268,130 +258,5 @@ class ToolCallAssembler:
         return call.take_first()
 
 
-class _Call:
-    """A call. `held` are arguments that have not been sent, `rest` other keys that have not."""
-
-    __slots__ = (
-        "arguments",
-        "changes_id",
-        "has_text",
-        "held",
-        "id",
-        "ids",
-        "index",
-        "is_cumulative",
-        "is_placeholder",
-        "is_sent",
-        "kind",
-        "last_list",
-        "more_name",
-        "name",
-        "places",
-        "rest",
-    )
-
-    def __init__(self, kind: str, name: str) -> None:
-        self.kind = kind
-        self.name = name
-        self.index = 0
-        self.id = ""
-        self.last_list = 0  # the number of the list with its last piece
-        self.ids: set[str] = set()  # the server's
-        self.places: set[int | str] = set()
-        self.arguments = Arguments()
-        self.held = ""
-        self.has_text = False  # a piece to be sent has the key of the arguments
-        self.more_name = ""
-        self.rest: JsonObject = {}
-        self.is_sent = False
-        self.is_placeholder = False  # `{}` came, and may not be the arguments
-        self.is_cumulative = False
-        self.changes_id = False
-
-    @property
-    def is_whole(self) -> bool:
-        return self.kind == "function" and (self.is_placeholder or self.arguments.is_closed)
-
-    def has_other_id(self, server_id: str | None) -> bool:
-        """Whether the call has ids, and the server's id of a piece is none of them."""
-        return server_id is not None and bool(self.ids) and server_id not in self.ids
-
-    def repeats(self, text: str) -> bool:
-        """Whether a text repeats the whole arguments, or replaces the placeholder."""
-        return self.is_placeholder or text == self.arguments.text().strip()
-
-    def measure_repetition(self, text: str) -> int | None:
-        """The length of the beginning of a text that repeats all arguments so far; None if it does not."""
-        known = self.arguments.length
-        if not known or len(text) < known or not (self.is_cumulative or text[0] in "{ \n"):
-            return None
-        before = self.arguments.text()
-        if not text.startswith(before):
-            return None
-        self.is_cumulative |= self.arguments.is_closed or not self._may_continue(before, text)
-        return known if self.is_cumulative else None
-
-    def _may_continue(self, before: str, text: str) -> bool:
-        """Whether the text, which begins as the arguments before it, may follow them in valid JSON."""
-        if self.arguments.is_in_string:
-            end = text.find('"') + 1
-            return text[end : end + 1] in _AFTER_STRING
-        return before.rstrip()[-1:] in _BEFORE_VALUE
-
-    def write(self, text: str) -> list[JsonObject]:
-        return [{"index": self.index, self.kind: {_KEYS[self.kind]: text}}]
-
-    def take_first(self) -> list[JsonObject]:
-        """The first piece, with all that is held."""
-        self.is_sent = True
-        said: JsonObject = {"name": self.name, **self._take_text()}
-        return [{"index": self.index, "id": self.id, "type": self.kind, self.kind: said, **self._take_rest()}]
-
-    def take(self) -> list[JsonObject]:
-        """A later piece, with all that is held."""
-        said = self._take_text()
-        if self.more_name:
-            said, self.more_name = {"name": self.more_name, **said}, ""
-        return [{"index": self.index, self.kind: said, **self._take_rest()}]
-
-    def _take_text(self) -> JsonObject:
-        said: JsonObject = {_KEYS[self.kind]: self.held} if self.has_text else {}
-        self.held, self.has_text = "", False
-        return said
-
-    def _take_rest(self) -> JsonObject:
-        rest, self.rest = self.rest, {}
-        return rest
-
-
-def _join(piece: _Piece, call: _Call, tools: frozenset[str]) -> None:
-    """Let a piece continue a call: what it says of the id and of the name."""
-    if not (call.is_sent or call.name or call.arguments.length):
-        call.kind = piece.kind
-    call.changes_id |= call.has_other_id(piece.id)
-    if not piece.name or piece.name == call.name:
-        return
-    grown = call.name + piece.name
-    is_cumulative = piece.name.startswith(call.name) and piece.name in tools
-    if is_cumulative and not any(name.startswith(grown) for name in tools):
-        grown = piece.name
-    if call.is_sent:
-        call.more_name += grown[len(call.name) :]
-    call.name = grown
-
-
 def _is_same(made: Any, given: Any) -> bool:
     return made is given
-
-
-def _read(given: JsonObject) -> _Piece:
-    kind, said, rest = split_call(given)
-    index, name, text = given.get("index"), said.get("name"), said.get(_KEYS[kind])
-    return _Piece(
-        index if type(index) is int or type(index) is str else None,
-        read_id(given),
-        kind,
-        name if type(name) is str else "",
-        text if text is None or type(text) is str else encode_arguments(text),
-        rest,
-    )

@@ -22,17 +22,21 @@ class ToolCallSerializer:
 
     def __init__(self) -> None:
         self._choices: dict[int, CallOrder] = {}
+        self._finished: set[int] = set()
 
     def serialize(self, chunk: Chunk) -> Chunk | None:
         """The chunk with the pieces that may be sent now: the same object if none is held, None if nothing is left."""
         made = chunk
         for position, choice in enumerate(chunk.body.get("choices") or ()):
             pieces = _delta(choice).get("tool_calls") or []
-            calls = self._choices.get(choice.get("index"))
+            index = 0 if choice.get("index") is None else choice["index"]
+            if choice.get("finish_reason") is not None:
+                self._finished.add(index)
+            calls = self._choices.get(index)
             if pieces and calls is None:
-                calls = self._choices[choice.get("index")] = CallOrder()
+                calls = self._choices[index] = CallOrder()
             if calls is not None:
-                now = calls.release(pieces, last=choice.get("finish_reason") is not None)
+                now = calls.release(pieces, last=index in self._finished)
                 made = made if now == pieces else Chunk(_replace_pieces(made.body, position, now))
         return chunk if made is chunk else made if _is_meaningful(made.body) else None
 

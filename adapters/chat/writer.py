@@ -102,18 +102,22 @@ class RenderingStreamWriter(ChatStreamWriter):
         if self._usage == "nowhere" or not any(choice.get("finish_reason") for choice in body["choices"]):
             self._record_unwritten("usage", usage)
             return before + _encode_event(self._render(body))
-        self._held, self._held_event = body, _encode_event(self._render(chunk.body if usage else body))
+        self._held = chunk.body if usage else body
+        self._held_event = _encode_event(self._render(self._held))
         return before
 
     def _write_usage(self, body: JsonObject) -> bytes:
-        if self._usage == "nowhere" or self._held is None or not body.get("usage"):
+        held, usage = self._held, body.get("usage")
+        if self._usage == "nowhere" or held is None or not usage:
             for key in body.keys() - _ENVELOPE:
                 self._record_unwritten(key, body[key])
             return b""
-        for key in (body.keys() & self._held.keys()) - _ENVELOPE:
-            if body[key] != self._held[key]:
+        if held.get("usage") and held["usage"] != usage:
+            self._receipt.record_drop(("usage",), "the last counts of a stream are used")
+        for key in (body.keys() & held.keys()) - _ENVELOPE - {"usage"}:
+            if body[key] != held[key]:
                 self._record_unwritten(key, body[key])
-        self._held_event = _encode_event(self._render({**body, **self._held, "usage": body["usage"]}))
+        self._held_event = _encode_event(self._render({**body, **held, "usage": usage}))
         return self._write_held()
 
     def _record_unwritten(self, key: str, value: Any) -> None:

@@ -100,6 +100,8 @@ class ChoiceStreamReader(StreamReaderBase):
             return [Chunk(body, raw)]
         same = normalizer.normalize(body)
         chunks = normalizer.endings.add(body, raw if same else None)
+        if not body["choices"]:
+            normalizer.hold_event(body)  # they had ended, and said no more
         self._template = None
         if not self._completeness.is_complete and normalizer.endings.is_empty:
             if raw is not None and not self._validates_natively:

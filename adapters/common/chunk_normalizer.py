@@ -99,9 +99,8 @@ class ChunkNormalizer:
         same &= self._take_usage(body)
         self._is_one_off = bool(self._held)
         if self._held:
-            for key in self._held:
-                if body.get(key, self._held[key]) != self._held[key]:
-                    self._ctx.receipt.record_drop((key,), "the next chunk has another value")
+            for key in body.keys() & self._held.keys():
+                self._record_replaced(key, body[key])
             body.update({key: value for key, value in self._held.items() if key not in body})
             self._held, same = {}, False
         if self._hub.accepts(body):
@@ -137,7 +136,8 @@ class ChunkNormalizer:
             self._templates_left -= 1
 
     def hold_event(self, body: JsonObject) -> None:
-        """Keep an event without choices: its usage for the end of the stream, other keys for the next chunk.
+        """Keep an event without choices, or a chunk that has lost all of them: its usage for the end of the stream,
+        other keys for the next chunk.
 
         After the last choice has finished, the next chunk is the one with the usage.
         """
@@ -146,6 +146,8 @@ class ChunkNormalizer:
         for key in ENVELOPE:
             body.pop(key, None)
         if body:
+            for key, value in body.items():
+                self._record_replaced(key, value)
             self._held.update(body)
             self._count_text()
             self.template = None
@@ -163,6 +165,11 @@ class ChunkNormalizer:
         for key in self._held:
             self._ctx.receipt.record_drop((key,), "it came after the last chunk that the client gets")
         return None
+
+    def _record_replaced(self, key: str, value: Any) -> None:
+        """Record that another value replaces the held one of a key."""
+        if self._held.get(key, value) != value:
+            self._ctx.receipt.record_drop((key,), "the next chunk has another value")
 
     def _count_text(self) -> None:
         if self.template is not None:

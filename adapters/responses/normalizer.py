@@ -37,8 +37,7 @@ def normalize_response(body: JsonObject, ctx: Context) -> JsonObject:
     normalize_reason(made, ctx)
     made["created_at"] = base["created_at"]
     made["usage"] = normalize_responses_usage(body.get("usage"))
-    if made["usage"] is None and body.get("usage") is not None:
-        ctx.receipt.record_drop(("usage",), NO_COUNTS)
+    _record_usage(body.get("usage"), made["usage"], ctx)
     failed = str(made["status"]) in FAILURES
     if made["status"] == "failed" and made["error"] is None:
         made["error"] = {}
@@ -48,6 +47,13 @@ def normalize_response(body: JsonObject, ctx: Context) -> JsonObject:
         ctx.receipt.record_conversion(("status",), f"{made['status']!r} reads 'failed': the response reports an error")
         made["status"] = "failed"
     return made
+
+
+def _record_usage(given: Any, made: JsonObject | None, ctx: Context) -> None:
+    if made is None and given is not None:
+        ctx.receipt.record_drop(("usage",), NO_COUNTS)
+    elif made != given:
+        ctx.receipt.record_conversion(("usage",), "the counts get the hub's names; a missing total is added")
 
 
 def _normalize_error(error: JsonObject) -> JsonObject:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dragoman.adapters.call import JsonObject
+from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.annotations import filter_annotations
+from dragoman.adapters.paths import Path
+
+from .unused_keys import record_unused_keys
 
 __all__ = ["NO_ANNOTATION", "to_chat_annotation", "to_responses_annotation"]
 
@@ -12,12 +15,13 @@ _POSITIONS = ("start_index", "end_index")
 NO_ANNOTATION = "the other protocol does not support this annotation, or it has no position"
 
 
-def to_responses_annotation(annotation: JsonObject, offset: int = 0) -> JsonObject:
-    """Convert a valid annotation of chat to Responses.
+def to_responses_annotation(annotation: JsonObject, path: Path, ctx: Context, offset: int = 0) -> JsonObject:
+    """Convert a valid annotation of chat, which is at `path`, to Responses.
 
     `offset` is the number of characters in the content before the part.
     """
     kind = annotation["type"]
+    record_unused_keys(annotation, ("type", kind), path, ctx, "Responses")
     made = {**annotation[kind], "type": kind}
     return {**made, **{key: max(0, made[key] - offset) for key in _POSITIONS}} if offset else made
 

@@ -59,6 +59,7 @@ _CHUNK_KEYS = frozenset({"id", "object", "created", "model", "choices"})
 _CHOICE_KEYS = frozenset(CHOICE_KEYS)
 _CALLS = frozenset({"role", "tool_calls", "function_call"})
 _CALL_PATH = ("choices", 0, "delta", "tool_calls")
+_ANNOTATIONS = ("choices", 0, "delta", "annotations")
 _TEXT_PATH = ("choices", 0, "delta", "content")
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _NO_NAMES: Mapping[str, OriginalTool] = {}
@@ -190,7 +191,7 @@ class ChatToResponses(StreamTranslatorBase):
     def _write_annotations(self, given: Any, out: list[Output]) -> None:
         whole = filter_annotations(given)
         if whole != given:
-            self._ctx.receipt.record_drop(("choices", 0, "delta", "annotations"), NO_ANNOTATION)
+            self._ctx.receipt.record_drop(_ANNOTATIONS, NO_ANNOTATION)
         self._annotations += whole
         if self._content is not None and self._content.has_text:
             self._release_annotations(self._content, out)
@@ -205,7 +206,7 @@ class ChatToResponses(StreamTranslatorBase):
         parts = [part for item in self._output for part in item.get("content") or ()]
         before = sum(len(part["text"]) for part in parts if part["type"] == "output_text")
         for annotation in self._annotations:
-            message.annotate(to_responses_annotation(annotation, before), out)
+            message.annotate(to_responses_annotation(annotation, _ANNOTATIONS, self._ctx, before), out)
         self._annotations = []
 
     def _write_calls(self, pieces: list[JsonObject], out: list[Output]) -> None:

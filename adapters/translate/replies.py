@@ -71,10 +71,10 @@ _FINISH = {reason: finish for finish, reason in _INCOMPLETE.items()}
 
 def to_responses_reply(reply: JsonObject, request: JsonObject, response_id: str, ctx: Context) -> JsonObject:
     """Translate a chat reply to a response to `request`, the Responses request in hub form."""
-    choice = _take_first_choice(reply["choices"], ctx)
+    position, choice = _take_first_choice(reply["choices"], ctx)
     finish = choice["finish_reason"]
     status = "incomplete" if finish in _INCOMPLETE else "completed"
-    output = to_output(choice, map_tool_names(request), ctx)
+    output = to_output(choice, map_tool_names(request), ctx, position)
     if output and status == "incomplete":
         output[-1]["status"] = "incomplete"
     base = new_response(request, response_id, reply["model"], reply["created"])
@@ -104,58 +104,62 @@ def complete_response(base: JsonObject, reply: JsonObject, ctx: Context) -> Json
     return {**base, **carried}
 
 
-def _take_first_choice(choices: list[JsonObject], ctx: Context) -> JsonObject:
-    """Choice 0, which the reader guarantees. The others are recorded as dropped."""
-    first = next(choice for choice in choices if choice["index"] == 0)
-    for position, choice in enumerate(choices):
-        if choice is not first:
+def _take_first_choice(choices: list[JsonObject], ctx: Context) -> tuple[int, JsonObject]:
+    """Choice 0, which the reader guarantees, and its position. The others are recorded as dropped."""
+    first = next(position for position, choice in enumerate(choices) if choice["index"] == 0)
+    for position in range(len(choices)):
+        if position != first:
             ctx.receipt.record_drop(("choices", position), MORE_CHOICES)
-    return first
+    return first, choices[first]
 
 
-def to_output(choice: JsonObject, names: Mapping[str, OriginalTool], ctx: Context) -> list[JsonObject]:
+def to_output(
+    choice: JsonObject, names: Mapping[str, OriginalTool], ctx: Context, position: int = 0
+) -> list[JsonObject]:
     """Convert the message of a chat choice to items: its reasoning, its text, its calls.
 
-    `names` maps names of functions to the tools that they replace.
+    `names` maps names of functions to the tools that they replace. `position` is the place of the choice in the reply.
     """
-    message, path = choice["message"], ("choices", 0, "message")
+    message, path = choice["message"], ("choices", position, "message")
     record_unused_keys(choice, CHOICE_KEYS, path[:2], ctx, "Responses")
     record_unused_keys(message, MESSAGE_KEYS, path, ctx, "Responses")
     items = [
         {**item, "id": ctx.new_id("rs"), "status": "completed"}
         for item in list_reasoning(message, summary=ctx.target.summarizes_reasoning)
     ]
-    parts = _to_responses_parts(message, choice.get("logprobs"))
+    parts = _to_responses_parts(message, choice.get("logprobs"), path, ctx)
     if parts:
         items.append(
             {"type": "message", "id": ctx.new_id("msg"), "status": "completed", "role": "assistant", "content": parts}
         )
     if message.get("audio"):
         ctx.receipt.record_drop((*path, "audio"), NO_AUDIO)
-    _record_unused_extent(choice, ctx)
+    _record_unused_extent(choice, path, ctx)
     calls = message.get("tool_calls") or _list_legacy_call(message, ctx)
     return items + [_to_responses_call(call, names, (*path, "tool_calls", k), ctx) for k, call in enumerate(calls)]
 
 
-def _record_unused_extent(choice: JsonObject, ctx: Context) -> None:
+def _record_unused_extent(choice: JsonObject, path: Path, ctx: Context) -> None:
     """Record as losses annotations and log probabilities that belong to no text, and a second form of a call."""
-    message, path = choice["message"], ("choices", 0, "message")
+    message = choice["message"]
     logprobs = choice.get("logprobs") or {}
     if message.get("annotations") and not message.get("content"):
         ctx.receipt.record_drop((*path, "annotations"), NO_TEXT)
     if logprobs.get("content") and not message.get("content"):
-        ctx.receipt.record_drop(("choices", 0, "logprobs", "content"), "the log probabilities belong to no text")
+        ctx.receipt.record_drop((*path[:2], "logprobs", "content"), "the log probabilities belong to no text")
     if logprobs.get("refusal"):
-        ctx.receipt.record_drop(("choices", 0, "logprobs", "refusal"), "a refusal has no log probabilities there")
+        ctx.receipt.record_drop((*path[:2], "logprobs", "refusal"), "a refusal has no log probabilities there")
     if message.get("function_call") and message.get("tool_calls"):
         ctx.receipt.record_drop((*path, "function_call"), "the calls in tool_calls are used")
 
 
-def _to_responses_parts(message: JsonObject, logprobs: Any) -> list[JsonObject]:
+def _to_responses_parts(message: JsonObject, logprobs: Any, path: Path, ctx: Context) -> list[JsonObject]:
     parts: list[JsonObject] = []
     if message.get("content"):
         found = add_token_bytes((logprobs or {}).get("content") or [])
-        annotations = [to_responses_annotation(one) for one in message.get("annotations") or ()]
+        place = (*path, "annotations")
+        given = message.get("annotations") or ()
+        annotations = [to_responses_annotation(one, (*place, k), ctx) for k, one in enumerate(given)]
         parts.append({"type": "output_text", "text": message["content"], "annotations": annotations, "logprobs": found})
     if message.get("refusal"):
         parts.append({"type": "refusal", "refusal": message["refusal"]})

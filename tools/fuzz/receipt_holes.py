@@ -95,7 +95,8 @@ def find_holes(
         known = old.have(value) or old.have_parts_of(value)
         if not any((change.after or change.before) not in _WHOLE for change in about) and not known:
             holes.append(f"{format_path(path)} = {value!r} appeared in silence")
-    return [*holes, *_list_false_changes(before, after, changes)]
+    judged = [change for change in changes if exempt.isdisjoint(map(str, (change.before or change.after)[:1]))]
+    return [*holes, *_list_false_changes(before, after, judged)]
 
 
 def _is_about(place: Path, path: Path) -> bool:

@@ -1,0 +1,113 @@
+"""What a provider says and a client does not get is in the receipt, however odd the place where it says it."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from dragoman.adapters.call import JsonObject, Policy, Target
+from dragoman.adapters.changes import Change
+
+from .exchanges import Exchange, encode_chunks, make_reply, run_exchange
+
+ENVELOPE = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+STOP = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+TEXT = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": "hi"}}]}
+FILTERED = [{"prompt_index": 0, "content_filter_results": {"hate": {"filtered": False, "severity": "safe"}}}]
+
+
+def encode_events(*events: JsonObject) -> bytes:
+    return b"".join(b"data: " + orjson.dumps({**ENVELOPE, **event}) + b"\n\n" for event in events) + b"data: [DONE]\n\n"
+
+
+def find_changes(got: Exchange, *path: str | int) -> list[Change]:
+    return [change for change in got.receipt.changes if path in (change.before, change.after)]
+
+
+def test_a_total_that_is_added_to_the_usage_of_a_response_is_recorded() -> None:
+    reply = {
+        "object": "response",
+        "status": "completed",
+        "output": [],
+        "usage": {"input_tokens": 6, "output_tokens": 2},
+    }
+    got = run_exchange("openai/responses", "openai/responses", orjson.dumps(reply))
+    assert got.response["usage"]["total_tokens"] == 8
+    assert [change.weight for change in find_changes(got, "usage")] == ["form"]
+
+
+def test_whole_usage_of_a_response_is_not_recorded() -> None:
+    usage = {"input_tokens": 6, "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0}}
+    usage |= {"output_tokens": 2, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 8}
+    reply = {"object": "response", "status": "completed", "output": [], "usage": usage}
+    got = run_exchange("openai/responses", "openai/responses", orjson.dumps(reply))
+    assert (got.response["usage"], find_changes(got, "usage")) == (usage, [])
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_keys_next_to_a_citation_are_lost_in_a_response(streamed: bool) -> None:
+    place = {"url": "u", "title": "t", "start_index": 0, "end_index": 1}
+    message = {"content": "cited", "annotations": [{"type": "url_citation", "url_citation": place, "score": 1.5}]}
+    got = run_exchange("openai/responses", "openai/chat", (encode_chunks if streamed else make_reply)(message))
+    assert got.response["output"][0]["content"][0]["annotations"] == [{"type": "url_citation", **place}]
+    assert got.lost == {"score"}
+
+
+def test_the_first_choice_of_a_reply_may_come_last() -> None:
+    own = {"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop", "err_msg": "odd"}
+    other = {"index": 1, "message": {"role": "assistant", "content": "no"}, "finish_reason": "stop"}
+    got = run_exchange("openai/responses", "mindie/chat", orjson.dumps({"choices": [other, own]}))
+    assert got.response["output"][0]["content"][0]["text"] == "hi"
+    lost = [change.before for change in got.receipt.losses]
+    assert lost == [("choices", 0), ("choices", 1, "err_msg")]
+
+
+def test_a_chunk_after_the_finish_that_says_nothing_of_its_choice_keeps_its_other_keys() -> None:
+    late = {"choices": [{"index": 0, "delta": {}}], "err_msg": "odd"}
+    got = run_exchange(
+        "openai/chat", "openai/chat", encode_events(TEXT, STOP, late), stream_options={"include_usage": True}
+    )
+    assert "err_msg" in got.lost
+
+
+def test_results_of_the_prompt_filter_that_come_after_the_finish_are_lost() -> None:
+    note = {"choices": [], "prompt_filter_results": FILTERED}
+    got = run_exchange("openai/chat", "azure/chat", encode_events(TEXT, STOP, note, {"choices": [{"index": 0}]}))
+    assert got.lost == {"prompt_filter_results"}
+
+
+def test_events_without_choices_may_say_different_things() -> None:
+    notes = [{"choices": [], "err_msg": text} for text in ("one", "two")]
+    got = run_exchange("openai/chat", "mindie/chat", encode_events(*notes, TEXT, STOP))
+    assert [event["err_msg"] for event in got.events if "err_msg" in event] == ["two"]
+    assert got.lost == {"err_msg"}
+
+
+def test_keys_next_to_the_arguments_of_a_piece_are_lost() -> None:
+    pieces: list[JsonObject] = [{"id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}]
+    pieces += [{"function": {"arguments": "{}", "score": 1}}]
+    deltas = [{"tool_calls": [{"index": 0, **piece}]} for piece in pieces]
+    got = run_exchange("openai/chat", "openai/chat", encode_chunks(*deltas, finish="tool_calls"))
+    assert [piece for delta in got.deltas for piece in delta["tool_calls"]][-1]["function"] == {"arguments": "{}"}
+    assert any("score" in change.reason for change in got.receipt.losses)
+
+
+def test_a_piece_of_a_call_after_the_finish_is_not_held_for_ever() -> None:
+    finish = {
+        "choices": [
+            {"delta": {}, "finish_reason": "tool_calls"},
+            {"delta": {"tool_calls": [{}, {"index": 1, "id": "b"}]}},
+        ]
+    }
+    target = Target("m", policy=Policy(replies="report"))
+    got = run_exchange("openai/chat", "openai/chat", encode_events(TEXT, finish), target=target)
+    assert got.deltas[-1]["tool_calls"] == [{}, {"index": 1, "id": "b"}]
+
+
+def test_the_last_usage_of_a_stream_replaces_the_one_of_the_finish() -> None:
+    first, last = {"prompt_tokens": 7, "completion_tokens": 1, "total_tokens": 8}, {"total_tokens": 9}
+    events = encode_events(TEXT, {**STOP, "usage": first}, {"choices": [], "usage": last})
+    got = run_exchange(
+        "databricks/chat", "databricks/chat", events, target=Target("m", policy=Policy(replies="report"))
+    )
+    assert (got.events[-1]["usage"], got.lost) == (last, {"usage"})
