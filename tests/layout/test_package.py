@@ -18,7 +18,8 @@ import dragoman
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("adapters", "contract", "local_engine", "proxy", "schemas")
 SOURCES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
-TOOLS = sorted((ROOT / "tools").rglob("*.py"))
+SCRIPTS = ROOT / "tools" / "clients" / "scripts"
+TOOLS = sorted(file for file in (ROOT / "tools").rglob("*.py") if not file.is_relative_to(SCRIPTS))
 TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *(ROOT / "docs").rglob("*.md")])
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 MOST_LINES = 400

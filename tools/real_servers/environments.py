@@ -9,13 +9,13 @@ from pathlib import Path
 
 from .catalog import Server
 
-__all__ = ["default_cache", "find_command", "install", "is_installed", "read_version"]
+__all__ = ["default_cache", "find_command", "install", "is_installed", "read_package_version", "read_version"]
 
 
-def default_cache() -> Path:
+def default_cache(name: str = "real_servers") -> Path:
     """Return the folder for environments and models: below `XDG_CACHE_HOME`, else below the home directory."""
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "dragoman" / "real_servers"
+    return (Path(base) if base else Path.home() / ".cache") / "dragoman" / name
 
 
 def find_command(cache: Path, server: Server, name: str = "python") -> Path:
@@ -29,9 +29,14 @@ def is_installed(cache: Path, server: Server) -> bool:
 
 def read_version(cache: Path, server: Server) -> str | None:
     """Read the version of the server's package in its environment; None if it is not installed."""
-    package = server.packages[0].partition("==")[0].partition("[")[0]
+    return read_package_version(find_command(cache, server), server.packages[0])
+
+
+def read_package_version(python: Path, requirement: str) -> str | None:
+    """Read the version of a package, which a requirement such as `vllm[x]==1` names, in the environment of an
+    interpreter; None if it is not installed."""
+    package = requirement.partition("==")[0].partition("[")[0]
     code = f"from importlib.metadata import version; print(version({package!r}))"
-    python = find_command(cache, server)
     if not python.exists():
         return None
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)

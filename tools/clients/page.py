@@ -1,0 +1,141 @@
+"""docs/clients.md: the text of head.md, the recipes out of the scripts, and the outcomes of the latest runs."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from .catalog import CHECKS, OWNERS, Client, Reason
+from .judgement import Failure, write_count, group_by_cause, list_failures
+from .outcomes import Outcome
+from .routes import DRAGOMAN, FACES, GATEWAYS, ROUTES
+
+__all__ = ["read_recipe", "write_page"]
+
+_HEAD = Path(__file__).with_name("head.md")
+_RECIPE = re.compile(r"^ *(?:#|//) recipe\n(.*?)^ *(?:#|//) end of recipe$", re.MULTILINE | re.DOTALL)
+_FENCES = {"python": "python", "node": "js"}
+_ORIGIN = "http://127.0.0.1:8080"
+
+_MEASURED = """\
+## Compatibility
+
+Each package is installed as it comes, in an environment of its own, and runs a script of what its users write over
+each route: the gateway with its default configuration, in front of the [fake provider](fakes.md) of a dialect that
+checks requests as the real one documents it. `Responses only` is an OpenAI provider with `protocols: [responses,
+embeddings]`. A number says how many checks pass; `11 of 12` that one does not.
+
+```console
+$ uv run python -m tools.clients run --all     # installs, runs and writes this page; a release step, not part of CI
+```
+"""
+
+
+def write_page(clients: Mapping[str, Client], reasons: Sequence[Reason], outcomes: Mapping[str, Outcome]) -> str:
+    """Write the page for all clients, in the order of the catalog."""
+    measured = {name: outcome for name, outcome in outcomes.items() if name in clients and outcome.verdicts}
+    failures = [one for name, outcome in measured.items() for one in list_failures(reasons, name, outcome)]
+    return "\n".join(
+        [
+            _HEAD.read_text("utf-8").replace("{recipes}", _write_recipes(clients)),
+            _MEASURED,
+            _write_table(clients, measured),
+            *_write_missing(clients, outcomes),
+            *(_write_failures(gateway, failures, clients) for gateway in GATEWAYS),
+        ]
+    )
+
+
+def read_recipe(client: Client) -> str:
+    """Read the lines between the marks of a client's script, as a user writes them."""
+    parts = [textwrap.dedent(part) for part in _RECIPE.findall(client.script.read_text("utf-8"))]
+    values = {"BASE_URL": _ORIGIN + FACES[client.face], "ORIGIN": _ORIGIN, "API_KEY": "any", "MODEL": "fast"}
+    return re.sub(r"\b(?:BASE_URL|ORIGIN|API_KEY|MODEL)\b", lambda found: f'"{values[found[0]]}"', "".join(parts))
+
+
+def _write_recipes(clients: Mapping[str, Client]) -> str:
+    return "\n".join(
+        f"### {client.title}\n\n```{_FENCES[client.language]}\n{read_recipe(client)}```\n"
+        for client in clients.values()
+        if client.recipe
+    )
+
+
+def _write_table(clients: Mapping[str, Client], measured: Mapping[str, Outcome]) -> str:
+    heads = [route.title for route in ROUTES.values()]
+    columns = [*heads, *(GATEWAYS[name] for name in GATEWAYS if name != "dragoman")]
+    lines = [f"| client | version | {' | '.join(columns)} |", "|---|---|" + "---:|" * len(columns)]
+    for name, outcome in measured.items():
+        own = outcome.verdicts.get("dragoman", {})
+        cells = [write_count(own.get(route, [])) for route in ROUTES]
+        cells += [
+            write_count([verdict for _, verdict in outcome.list_verdicts(gateway)])
+            for gateway in GATEWAYS
+            if gateway != "dragoman"
+        ]
+        lines.append(f"| {clients[name].title} | {outcome.version} | {' | '.join(cells)} |")
+    versions = {GATEWAYS[name]: found for name, found in _find_versions(measured).items()}
+    said = ", ".join(f"{title} {version}" for title, version in versions.items())
+    return "\n".join([*lines, "", f"The last two columns count all routes together. Measured with {said}.", ""])
+
+
+def _find_versions(measured: Mapping[str, Outcome]) -> dict[str, str]:
+    versions = [outcome.gateways for outcome in measured.values()]
+    return {
+        name: "/".join(sorted({found[name] for found in versions if name in found}))
+        for name in GATEWAYS
+        if any(name in found for found in versions)
+    }
+
+
+def _write_missing(clients: Mapping[str, Client], outcomes: Mapping[str, Outcome]) -> Iterator[str]:
+    """Write a line for each client that was not run, with the reason."""
+    missing = [name for name in clients if name not in outcomes or not outcomes[name].verdicts]
+    for name in missing:
+        failure = outcomes[name].failure if name in outcomes else ""
+        yield f"- {clients[name].title} was not run: {clients[name].note or _shorten(failure) or 'not installed'}"
+    if missing:
+        yield ""
+
+
+def _write_failures(gateway: str, failures: Sequence[Failure], clients: Mapping[str, Client]) -> str:
+    own = [failure for failure in failures if failure.gateway == gateway]
+    lines = [f"### What does not pass: {GATEWAYS[gateway]}", ""]
+    for cause, found in group_by_cause(own).items():
+        lines.append(f"- {_write_cause(cause, found)}: {_write_places(found, clients)}")
+    return "\n".join([*lines, *(() if own else ("Everything passes.",)), ""])
+
+
+def _write_cause(cause: Reason | str, found: Sequence[Failure]) -> str:
+    if isinstance(cause, Reason):
+        return f"{cause.because} ({OWNERS[cause.owner]})"
+    reason = _shorten(found[0].verdict.reason)
+    return f"**unexplained**: {reason}" if found[0].gateway in DRAGOMAN else reason
+
+
+def _write_places(found: Sequence[Failure], clients: Mapping[str, Client]) -> str:
+    """Write clients with their checks and routes, as in `llm: stream (Azure AI, MindIE)`."""
+    places: dict[str, dict[str, list[str]]] = {}
+    for failure in found:
+        routes = places.setdefault(failure.client, {}).setdefault(failure.verdict.check, [])
+        routes.append(ROUTES[failure.route].title)
+    order = [*CHECKS, "script"]
+    return "; ".join(
+        f"{clients[client].title}: "
+        + ", ".join(
+            f"{check} ({_write_routes(checks[check])})" for check in sorted(checks, key=lambda one: order.index(one))
+        )
+        for client, checks in places.items()
+    )
+
+
+def _write_routes(routes: Sequence[str]) -> str:
+    return "all" if len(routes) == len(ROUTES) else ", ".join(routes)
+
+
+def _shorten(text: str, most: int = 220) -> str:
+    text = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("`", "'").replace("*", "\\*")
+    text = re.sub(r"\[([^]]*)\]\(", r"[\1] (", text)
+    return text if len(text) <= most else f"{text[:most]}…"
