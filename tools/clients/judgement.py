@@ -9,7 +9,7 @@ from .catalog import Reason, find_reason
 from .outcomes import Outcome, Verdict
 from .routes import DRAGOMAN
 
-__all__ = ["Failure", "write_count", "find_defects", "group_by_cause", "list_failures"]
+__all__ = ["Failure", "find_defects", "group_by_cause", "list_failures", "write_count"]
 
 
 @dataclass(frozen=True, slots=True)

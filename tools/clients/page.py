@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from .catalog import CHECKS, OWNERS, Client, Reason
-from .judgement import Failure, write_count, group_by_cause, list_failures
+from .judgement import Failure, group_by_cause, list_failures, write_count
 from .outcomes import Outcome
 from .routes import DRAGOMAN, FACES, GATEWAYS, ROUTES
 

@@ -21,7 +21,7 @@ from tools.clients.catalog import (
     find_reason,
     load_clients,
 )
-from tools.clients.judgement import write_count, find_defects
+from tools.clients.judgement import find_defects, write_count
 from tools.clients.outcomes import Outcome, Verdict, load_outcome, parse_verdicts, save_outcome
 from tools.clients.page import read_recipe, write_page
 from tools.clients.routes import FACES, GATEWAYS, ROUTES

@@ -2,9 +2,9 @@ from checks import *
 
 # recipe
 from openai import OpenAI
-from pydantic import BaseModel
 
 # end of recipe
+from pydantic import BaseModel
 
 
 class City(BaseModel):
