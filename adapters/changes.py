@@ -1,9 +1,9 @@
 """Receipts: what dragoman changed in a request or a reply, and which path of the client an upstream's path came from.
 
 A receipt keeps two things. *Changes* are for people: the log shows them, and the header `x-dragoman-changes` shows
-those that lost something. *Steps* are for `unmap`: each step is a set of (before, after) pairs of paths that took
-effect at once. `unmap` undoes them from the last to the first, and so finds the path in the client's request that a
-provider's error is about.
+those that lost something, and what was emulated. *Steps* are for `unmap`: each step is a set of (before, after) pairs
+of paths that took effect at once. `unmap` undoes them from the last to the first, and so finds the path in the client's
+request that a provider's error is about.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .paths import Path, format_path
 
 __all__ = ["HEADER", "Action", "Change", "Receipt", "Weight"]
 
-Action: TypeAlias = Literal["renamed", "dropped", "clamped", "filled", "moved", "converted"]
+Action: TypeAlias = Literal["renamed", "dropped", "clamped", "filled", "moved", "converted", "emulated"]
 Weight: TypeAlias = Literal["form", "loss"]
 
 HEADER = "x-dragoman-changes"
@@ -89,6 +89,10 @@ class Receipt:
         """Record, as a loss, that a value was replaced by the nearest one that the target accepts."""
         self._record("clamped", self.unmap(path), path, reason, "loss")
 
+    def record_emulation(self, path: Path, reason: str) -> None:
+        """Record that dragoman itself does what the value asks for, and at what cost."""
+        self._record("emulated", self.unmap(path), (), reason, "form")
+
     def map_paths(self, pairs: Iterable[tuple[Path, Path]]) -> None:
         """Record that everything below each `before` is now below its `after`; all pairs take effect at once."""
         step: dict[Path, Path] = {}
@@ -119,16 +123,16 @@ class Receipt:
         return [change for change in self.changes if change.weight == "loss"]
 
     def header(self) -> str | None:
-        """The losses as an RFC 9651 list, `dropped;path="seed";reason="..."`, or None if nothing was lost.
+        """The losses and emulations as an RFC 9651 list, `dropped;path="seed";reason="..."`; None if there are none.
 
         At most 20 items and 2 KiB; a last item `more;count=N` counts those that were left out.
         """
-        losses = self.losses
+        shown = [change for change in self.changes if change.weight == "loss" or change.action == "emulated"]
         text = ""
-        for count, change in enumerate(losses):
+        for count, change in enumerate(shown):
             item = _format_item(change)
             if count == _MOST_ITEMS or len(text) + len(item) + 2 > _MOST_BYTES - 20:
-                return f"{text}, more;count={len(losses) - count}" if text else f"more;count={len(losses)}"
+                return f"{text}, more;count={len(shown) - count}" if text else f"more;count={len(shown)}"
             text += f", {item}" if text else item
         return text or None
 

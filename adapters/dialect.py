@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from .call import Call, Context, JsonObject, Reply
+from .emulation.interface import Emulation
 from .faults import Fault
 from .listing import Information
 from .providers import AddressForm, BaseAddress, EnvironmentProvider, Vendor
 from .streams import StreamReader, StreamWriter
 
-__all__ = ["Batching", "Called", "Dialect", "Served", "prefix"]
+__all__ = ["Called", "Dialect", "Served", "prefix"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,31 +30,18 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class Batching:
-    """How to serve a request that is too large for one call with several calls.
-
-    `split` returns a context for each part, with the part's request in hub form and a receipt of its own; if one call
-    is enough, it returns only the context that it got. `join` merges the replies of the parts, in the order of the
-    parts, into one reply in hub form. Both raise Fault.
-    """
-
-    split: Callable[[Context], list[Context]]
-    join: Callable[[list[JsonObject], Context], JsonObject]
-
-
-@dataclass(frozen=True, slots=True)
 class Called:
     """The verbs toward a provider. `write_request` never alters its argument.
 
-    `write_request` and `read_reply` raise Fault. `read_fault` accepts any bytes. `batching` is None unless a request
-    may need several calls.
+    `write_request` and `read_reply` raise Fault. `read_fault` accepts any bytes. `batching` is how
+    a request that is too large for one call becomes several calls; None if none is.
     """
 
     write_request: Callable[[JsonObject, Context], Call]
     read_reply: Callable[[Reply, Context], JsonObject]
     read_stream: Callable[[Context], StreamReader]
     read_fault: Callable[[Reply, Context], Fault]
-    batching: Batching | None = None
+    batching: Emulation | None = None
 
 
 def prefix(name: str, *paths: str) -> tuple[str, ...]:

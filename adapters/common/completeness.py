@@ -19,7 +19,8 @@ after a whole one. A stream reader reports each sign of an end, and `conclude` r
     the bytes end inside an event that cannot be read (`torn`)     that fault, or `upstream_truncated`
 
 A reader returns the terminal once, as its last output. Translators and writers pass it on: they never turn an End into
-a Fault or a Fault into an End.
+a Fault or a Fault into an End. If dragoman cuts the choices of a stream at stop strings, the stream ends before the
+provider's: `end_cut_stream`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ __all__ = [
     "check_finish_reason",
     "check_first_choice",
     "check_status",
+    "end_cut_stream",
     "to_stream_outputs",
 ]
 
@@ -146,6 +148,11 @@ def check_status(response: JsonObject) -> None:
     status = response.get("status")
     if status in _UNDER_WAY and not response.get("error"):
         raise _truncated(f"the provider's answer is still {status}: it may be incomplete")
+
+
+def end_cut_stream() -> End:
+    """The terminal of a stream that dragoman ends itself: each choice has ended, with a stop string or by itself."""
+    return End()
 
 
 def to_stream_outputs(chunks: list[JsonObject]) -> list[Output]:

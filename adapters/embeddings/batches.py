@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.usage import sum_usage
-from dragoman.adapters.dialect import Batching
+from dragoman.adapters.emulation.interface import Emulation
 from dragoman.adapters.faults import Fault
 from dragoman.schemas import load
 
@@ -17,9 +17,9 @@ MOST_PARTS = 256
 """How many calls one request may need at most."""
 
 
-def make_batching(schema: str) -> Batching:
-    """Make the Batching of a dialect; `schema` names its request schema, which limits the inputs of a call."""
-    return Batching(partial(_split_by_schema, schema=schema), join)
+def make_batching(schema: str) -> Emulation:
+    """Make the batching of a dialect; `schema` names its request schema, which limits the inputs of a call."""
+    return Emulation(partial(_split_by_schema, schema=schema), join)
 
 
 def split(ctx: Context, most: int | None) -> list[Context]:

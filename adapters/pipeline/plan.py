@@ -9,7 +9,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from dragoman.adapters.call import Target
-from dragoman.adapters.dialect import Batching, Called, Dialect
+from dragoman.adapters.dialect import Called, Dialect
+from dragoman.adapters.emulation.interface import Emulation
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.translate.bridge import BRIDGES, Bridge
 
@@ -24,7 +25,7 @@ class ProtocolPlan:
     protocol: str
     called: Called
     bridge: Bridge | None = None
-    batching: Batching | None = None
+    batching: Emulation | None = None
     """How a request becomes several calls, if it may."""
 
 

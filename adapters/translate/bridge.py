@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.dialect import Batching
+from dragoman.adapters.emulation.interface import Emulation
 from dragoman.adapters.responses.response_object import new_response
 from dragoman.adapters.streams import StreamTranslator
 
@@ -36,7 +36,7 @@ class Bridge:
     request: Callable[[JsonObject, Context], JsonObject]
     reply: Callable[[JsonObject, JsonObject, Context], JsonObject]
     stream: Callable[[JsonObject, Context], StreamTranslator]
-    batching: Batching | None = None
+    batching: Emulation | None = None
     needs_first_choice: bool = False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.usage import sum_usage
 from dragoman.adapters.completions.requests import count_choices
-from dragoman.adapters.dialect import Batching
+from dragoman.adapters.emulation.interface import Emulation
 from dragoman.adapters.faults import Fault
 
 __all__ = ["BATCHING"]
@@ -56,4 +56,4 @@ def _join(replies: list[JsonObject], ctx: Context) -> JsonObject:
     return {**joined, "usage": sum_usage([usage for usage in usages if usage])} if all(usages) else joined
 
 
-BATCHING = Batching(_split, _join)
+BATCHING = Emulation(_split, _join)

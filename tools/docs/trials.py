@@ -42,6 +42,7 @@ _WORDS = {
     ("renamed", "form"): "as `{}`",
     ("converted", "form"): "converted",
     ("moved", "form"): "moved",
+    ("emulated", "form"): "emulated",
     ("dropped", "form"): "not needed",
 }
 """If a value has several changes, the first in this order decides its fate."""

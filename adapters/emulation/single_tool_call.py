@@ -1,0 +1,145 @@
+"""Emulates `parallel_tool_calls: false`: of the calls in an answer the client gets the first.
+
+If the model can hardly make a second call, because it has one tool at most, or must call a certain one or none, the
+parameter is dropped and nothing is said to be lost. In all cases further calls are dropped, and that is a loss.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.streams import Chunk, DeltaRun, Output
+
+from .interface import Emulation, StreamMerger
+
+__all__ = ["SINGLE_TOOL_CALL"]
+
+_FIELD = "parallel_tool_calls"
+_DROPPED = "the model makes several calls at once, and one was asked for: this one is left out"
+_ITEMS = ("function_call", "custom_tool_call")
+
+
+def _is_exact(request: JsonObject) -> bool:
+    """Whether the model can call one tool at most."""
+    tools, choice = request.get("tools"), request.get("tool_choice")
+    forced = isinstance(choice, dict) and choice.get("type") in ("function", "custom")
+    return not isinstance(tools, list) or len(tools) < 2 or choice == "none" or forced
+
+
+def _split(ctx: Context) -> list[Context]:
+    if _is_exact(ctx.request):
+        ctx.receipt.record_drop((_FIELD,), "the model can call one tool at most", "form")
+    else:
+        ctx.receipt.record_emulation((_FIELD,), "dragoman gives the first call of an answer, and leaves out the others")
+    return [ctx._replace(request={key: value for key, value in ctx.request.items() if key != _FIELD})]
+
+
+def _join(replies: list[JsonObject], ctx: Context) -> JsonObject:
+    (reply,) = replies
+    if "output" in reply:
+        return {**reply, "output": _keep_first_call(reply["output"], ctx)}
+    return {**reply, "choices": [_cut_message(choice, i, ctx) for i, choice in enumerate(reply["choices"])]}
+
+
+def _cut_message(choice: JsonObject, position: int, ctx: Context) -> JsonObject:
+    calls = choice["message"].get("tool_calls") or []
+    for i in range(1, len(calls)):
+        ctx.receipt.record_drop(("choices", position, "message", "tool_calls", i), _DROPPED)
+    return {**choice, "message": {**choice["message"], "tool_calls": calls[:1]}} if len(calls) > 1 else choice
+
+
+def _keep_first_call(items: list[JsonObject], ctx: Context) -> list[JsonObject]:
+    calls = [i for i, item in enumerate(items) if item.get("type") in _ITEMS]
+    for i in calls[1:]:
+        ctx.receipt.record_drop(("output", i), _DROPPED)
+    return [item for i, item in enumerate(items) if i not in calls[1:]]
+
+
+def _merge(ctx: Context, parts: int) -> StreamMerger:
+    return _ChatCalls(ctx) if "messages" in ctx.request else _ResponsesCalls(ctx)
+
+
+class _ChatCalls:
+    """Leaves out further calls in a stream of chat. The hub counts the calls of a choice from 0."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._receipt = ctx.receipt
+
+    def feed(self, part: int, outputs: list[Output]) -> list[Output]:
+        """Return the outputs without further calls."""
+        return [made for output in outputs if (made := self._cut(output)) is not None]
+
+    def _cut(self, output: Output) -> Output | None:
+        if not isinstance(output, Chunk | DeltaRun):
+            return output
+        choices = output.body["choices"]
+        if not any(map(_count_further_calls, choices)):
+            return output
+        self._receipt.record_drop(("choices",), _DROPPED)
+        kept = [one for choice in choices if (one := _leave_out_calls(choice)) is not None]
+        return Chunk({**output.body, "choices": kept}) if kept else None
+
+
+def _count_further_calls(choice: JsonObject) -> int:
+    return sum(call["index"] > 0 for call in choice["delta"].get("tool_calls") or ())
+
+
+def _leave_out_calls(choice: JsonObject) -> JsonObject | None:
+    """The choice without further calls; None if it says nothing else."""
+    calls = [call for call in choice["delta"].get("tool_calls") or () if not call["index"]]
+    delta: JsonObject = {key: value for key, value in choice["delta"].items() if key != "tool_calls"}
+    if calls:
+        delta["tool_calls"] = calls
+    return {**choice, "delta": delta} if choice["finish_reason"] is not None or any(delta.values()) else None
+
+
+class _ResponsesCalls:
+    """Leaves out the items of further calls in a stream of Responses, and renumbers the items after them."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._first: int | None = None  # the position of the first call
+        self._dropped: set[int] = set()
+        self._run: tuple[JsonObject, JsonObject] | None = None
+
+    def feed(self, part: int, outputs: list[Output]) -> list[Output]:
+        """Return the outputs without further calls."""
+        return [made for output in outputs if (made := self._cut(output)) is not None]
+
+    def _cut(self, output: Output) -> Output | None:
+        if not isinstance(output, Chunk | DeltaRun):
+            return output
+        event = output.body
+        position = event.get("output_index")
+        if isinstance(position, int):
+            return self._cut_item(output, event, position)
+        if self._dropped and isinstance(event.get("response"), dict):
+            response = event["response"]
+            items = _keep_first_call(response.get("output") or [], self._ctx)
+            return Chunk({**event, "response": {**response, "output": items}})
+        return output
+
+    def _cut_item(self, output: Chunk | DeltaRun, event: JsonObject, position: int) -> Output | None:
+        item: Any = event.get("item")
+        if isinstance(item, dict) and item.get("type") in _ITEMS:
+            self._first = position if self._first is None else self._first
+            if position != self._first:
+                self._dropped.add(position)
+        if position in self._dropped:
+            return None
+        shift = sum(dropped < position for dropped in self._dropped)
+        if not shift:
+            return output
+        if isinstance(output, DeltaRun):
+            return DeltaRun(self._convert_run_body(event, position - shift), output.place, output.texts)
+        return Chunk({**event, "output_index": position - shift})
+
+    def _convert_run_body(self, event: JsonObject, position: int) -> JsonObject:
+        """The body of a run with another position: the same object for all runs of one kind."""
+        if self._run is None or self._run[0] is not event:
+            self._run = event, {**event, "output_index": position}
+        return self._run[1]
+
+
+SINGLE_TOOL_CALL = Emulation(_split, _join, _merge, is_exact=_is_exact)

@@ -1,0 +1,127 @@
+"""Cuts the choices of a stream at their first stop strings, and ends the stream when none is left.
+
+A chunk is passed on as it came unless text is held back, or was held back before it. When a choice stops, its finish
+reason gets a chunk of its own, and what the provider still sends of it is dropped.
+"""
+
+from __future__ import annotations
+
+import orjson
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.common.completeness import end_cut_stream
+from dragoman.adapters.common.parameters import wants_usage
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.streams import Chunk, DeltaRun, End, Output, count_events
+from dragoman.adapters.text_buffer import decode_fragment
+
+from .choice_cutter import ChoiceCutter
+from .choice_text import ChoiceText
+from .stop_scanner import StopScanner
+
+__all__ = ["StopCutter"]
+
+_ESTIMATE = "a stop string ended the provider's stream before it reported its usage: the counts are an estimate"
+_BYTES_PER_TOKEN = 4
+
+
+class StopCutter:
+    """A StreamMerger of one part. `expected` is the number of choices that the stream will have, `prompt` the number
+    of bytes of the request's texts."""
+
+    def __init__(
+        self, ctx: Context, stops: tuple[str, ...], shape: ChoiceText, expected: int, prompt: int, *, keeps_stop: bool
+    ) -> None:
+        self._ctx = ctx
+        self._stops = stops
+        self._shape = shape
+        self._expected = expected
+        self._prompt = prompt
+        self._keeps_stop = keeps_stop
+        self._cutters: dict[int, ChoiceCutter] = {}
+        self._body: JsonObject = {}  # of the last chunk with choices
+        self._events = self._bytes = 0  # of what the provider has sent
+        self._has_ended = False
+
+    def feed(self, part: int, outputs: list[Output]) -> list[Output]:
+        """Return these outputs, cut."""
+        made: list[Output] = []
+        for output in outputs:
+            if self._has_ended:
+                break
+            made += self._cut(output)
+            if isinstance(output, Fault | End):
+                self._has_ended = True
+            elif self._is_complete():
+                made += self._end_early()
+        return made
+
+    def _cut(self, output: Output) -> list[Output]:
+        self._events += count_events(output)
+        if isinstance(output, DeltaRun):
+            return self._cut_run(output)
+        if isinstance(output, Chunk):
+            return self._cut_chunk(output) if output.body["choices"] else [output]
+        return [*self._flush(), output]
+
+    def _cut_chunk(self, chunk: Chunk) -> list[Output]:
+        self._body = chunk.body
+        given: list[JsonObject] = chunk.body["choices"]
+        self._bytes += sum(len(self._shape.read(choice, self._shape.piece).encode()) for choice in given)
+        made = [piece for choice in given for piece in self._find_cutter(choice).cut(choice)]
+        if len(made) == len(given) and all(map(_is_same, made, given)):
+            return [chunk]
+        return [self._make_chunk(piece) for piece in made]
+
+    def _cut_run(self, run: DeltaRun) -> list[Output]:
+        self._body = run.body
+        cutter = self._find_cutter(run.body["choices"][0])
+        self._bytes += sum(map(len, run.texts))
+        if run.place != self._shape.place:
+            return [] if cutter.was_cut else [*map(self._make_chunk, cutter.flush()), run]
+        text = "".join(map(decode_fragment, run.texts))
+        out, following = cutter.cut_text(text)
+        if out == text:
+            return [run]
+        made: list[Output] = [DeltaRun(run.body, run.place, [orjson.dumps(out)[1:-1]])] if out else []
+        return made + [self._make_chunk(choice) for choice in following]
+
+    def _flush(self) -> list[Output]:
+        return [self._make_chunk(piece) for cutter in self._cutters.values() for piece in cutter.flush()]
+
+    def _make_chunk(self, choice: JsonObject) -> Chunk:
+        return Chunk({**self._body, "choices": [choice]})
+
+    def _find_cutter(self, choice: JsonObject) -> ChoiceCutter:
+        index = choice["index"]
+        if index not in self._cutters:
+            scanner = StopScanner(self._stops, keeps_stop=self._keeps_stop)
+            self._cutters[index] = ChoiceCutter(index, scanner, self._shape)
+        return self._cutters[index]
+
+    def _is_complete(self) -> bool:
+        """Whether every choice has ended, one of them before its end at the provider."""
+        cutters = self._cutters.values()
+        return (
+            len(cutters) >= self._expected
+            and all(cutter.has_ended for cutter in cutters)
+            and any(cutter.was_cut for cutter in cutters)
+        )
+
+    def _end_early(self) -> list[Output]:
+        self._has_ended = True
+        made: list[Output] = []
+        if wants_usage(self._ctx.request):
+            self._ctx.receipt.record_conversion(("usage",), _ESTIMATE, "loss")
+            made.append(Chunk({**self._body, "choices": [], "usage": self._estimate_usage()}))
+        return [*made, end_cut_stream()]
+
+    def _estimate_usage(self) -> JsonObject:
+        """An event of a stream has one token at least, and a token has about four bytes."""
+        prompt = -(-self._prompt // _BYTES_PER_TOKEN)
+        completion = max(self._events, -(-self._bytes // _BYTES_PER_TOKEN))
+        return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one is other

@@ -1,0 +1,91 @@
+"""Emulates `stop`: the text is cut at the first stop string, and the choice has the finish reason `stop`.
+
+Reasoning and the arguments of tool calls are not cut: providers that have the field do not look for stop strings there.
+What follows a stop string would not have been generated, so tool calls after it are dropped. When all choices of a
+stream are complete, the stream ends, so that the provider's call can be cancelled; its usage is an estimate then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.completions.requests import count_choices, count_prompts
+
+from .choice_text import CHAT, COMPLETIONS, ChoiceText, count_tokens, split_logprobs
+from .interface import Emulation
+from .stop_cutter import StopCutter
+from .stop_scanner import StopScanner
+
+__all__ = ["STOP_SEQUENCES"]
+
+_KEEPS_STOP = "include_stop_str_in_output"
+_TEXTS = ("messages", "prompt", "suffix")
+
+
+def _find_obstacle(request: JsonObject) -> str | None:
+    if request.get("echo"):
+        return "dragoman does not cut an answer that repeats its prompt"
+    return None if _list_stops(request) else "it holds no text"
+
+
+def _split(ctx: Context) -> list[Context]:
+    ctx.receipt.record_emulation(("stop",), "dragoman cuts the text at the first stop string")
+    request = {key: value for key, value in ctx.request.items() if key not in ("stop", _KEEPS_STOP)}
+    return [ctx._replace(request=request)]
+
+
+def _join(replies: list[JsonObject], ctx: Context) -> JsonObject:
+    shape, stops = _find_shape(ctx.request), _list_stops(ctx.request)
+    keeps_stop = ctx.request.get(_KEEPS_STOP) is True
+    (reply,) = replies
+    choices = [_cut_choice(choice, shape, StopScanner(stops, keeps_stop=keeps_stop)) for choice in reply["choices"]]
+    return {**reply, "choices": choices}
+
+
+def _cut_choice(choice: JsonObject, shape: ChoiceText, scanner: StopScanner) -> JsonObject:
+    text = scanner.feed(shape.read(choice, shape.whole))
+    if not scanner.has_stopped:
+        return choice
+    cut = shape.replace({**choice, "finish_reason": "stop"}, shape.whole, text, with_calls=False)
+    cut.pop("native_finish_reason", None)
+    if cut.get("logprobs"):
+        count, _ = count_tokens(cut["logprobs"], len(text))
+        cut["logprobs"], _ = split_logprobs(cut["logprobs"], count)
+    return cut
+
+
+def _merge(ctx: Context, parts: int) -> StopCutter:
+    request = ctx.request
+    expected = count_choices(request) * count_prompts(request)
+    prompt = sum(len(text.encode("utf-8", "replace")) for name in _TEXTS for text in _walk_texts(request.get(name)))
+    return StopCutter(
+        ctx,
+        _list_stops(request),
+        _find_shape(request),
+        expected,
+        prompt,
+        keeps_stop=request.get(_KEEPS_STOP) is True,
+    )
+
+
+def _find_shape(request: JsonObject) -> ChoiceText:
+    return CHAT if "messages" in request else COMPLETIONS
+
+
+def _list_stops(request: JsonObject) -> tuple[str, ...]:
+    stop = request.get("stop")
+    given = stop if isinstance(stop, list) else [stop]
+    return tuple(one for one in given if isinstance(one, str) and one)
+
+
+def _walk_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _walk_texts(one)
+
+
+STOP_SEQUENCES = Emulation(_split, _join, _merge, _find_obstacle)
