@@ -25,7 +25,7 @@ from .content import flatten_content, read_details, rename_reasoning
 from .reasoning import ReasoningBlocks
 from .reasoning_tags import TagSplitter, split_delta, split_message
 from .tool_call_assembler import ToolCallAssembler
-from .tool_calls import fill_arguments, move_calls, move_function_call, normalize_calls
+from .tool_calls import NO_ARGUMENTS, fill_arguments, move_calls, move_function_call, normalize_calls
 
 __all__ = ["ChatNormalizer"]
 
@@ -78,7 +78,7 @@ class ChatNormalizer(ChoiceNormalizer):
         self.set_finish_reason(body, choice, path[:-1])
         self._match_calls(choice, path[:-1], called, bool(message.get("function_call")))
         if choice["finish_reason"] == "tool_calls" and fill_arguments(message.get("tool_calls")):
-            self._changes.record_fill((*path, "tool_calls"), "a call without arguments gets an empty object")
+            self._changes.record_fill((*path, "tool_calls"), NO_ARGUMENTS)
 
     def normalize_piece(self, body: JsonObject, choice: JsonObject, index: int) -> bool:
         """Normalize `delta` and the finish reason; True if nothing changed. Raises Fault if the reason reports one."""

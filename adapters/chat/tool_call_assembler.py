@@ -43,7 +43,7 @@ from dragoman.adapters.common.stream_changes import ChangeRecorder
 from dragoman.adapters.paths import Path
 
 from .streamed_call import CallPiece, StreamedCall, read_piece
-from .tool_calls import list_tool_names
+from .tool_calls import NO_ARGUMENTS, list_tool_names
 
 __all__ = ["ToolCallAssembler"]
 
@@ -99,6 +99,7 @@ class ToolCallAssembler:
             if call.name:
                 made += self._flush(call)
                 if reason == "tool_calls" and call.kind == "function" and not call.arguments.length:
+                    self._changes.record_fill(_PLACE, NO_ARGUMENTS)
                     made += call.write(_NONE)
             elif call.arguments.length and reason not in _CUT:
                 raise invalid_reply("a tool call has no name")

@@ -15,6 +15,7 @@ from dragoman.adapters.call import Context, JsonObject
 from .call_signatures import unpack_signature
 
 __all__ = [
+    "NO_ARGUMENTS",
     "encode_arguments",
     "fill_arguments",
     "list_tool_names",
@@ -24,6 +25,9 @@ __all__ = [
     "read_id",
     "split_call",
 ]
+
+NO_ARGUMENTS = "a call without arguments gets an empty object"
+"""The reason of the change, for receipts."""
 
 _NONE = "{}"
 _OWN_KEYS = frozenset({"index", "id", "type", "function", "custom"})

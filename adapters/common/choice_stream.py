@@ -100,9 +100,10 @@ class ChoiceStreamReader(StreamReaderBase):
             return [Chunk(body, raw)]
         same = normalizer.normalize(body)
         chunks = normalizer.endings.add(body, raw if same else None)
+        self._template = None
         if not body["choices"]:
             normalizer.hold_event(body)  # they had ended, and said no more
-        self._template = None
+            return [*chunks]
         if not self._completeness.is_complete and normalizer.endings.is_empty:
             if raw is not None and not self._validates_natively:
                 normalizer.learn_template(body, raw, same)

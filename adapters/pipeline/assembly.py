@@ -8,7 +8,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.assembly import assemble_chat
 from dragoman.adapters.completions.assembly import assemble_text
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.streams import Chunk, Output, StreamReader, expand
+from dragoman.adapters.streams import Chunk, Output, PartlyRead, StreamReader, expand
 
 from .plan import ProtocolPlan, to_canonical
 
@@ -43,8 +43,12 @@ class StreamAssembler:
         return self._reader.has_ended
 
     def receive(self, data: bytes) -> None:
-        """Take bytes of the stream. Raises Fault if it reports one."""
-        self._keep(self._reader.receive(data))
+        """Take bytes of the stream. Raises Fault if it reports one; nothing of a stream that breaks is returned."""
+        try:
+            outputs = self._reader.receive(data)
+        except PartlyRead as partly:
+            raise partly.error from None
+        self._keep(outputs)
 
     def close(self, cut: Fault | None = None) -> JsonObject:
         """The reply in hub form; `cut` is the fault of bytes that did not end cleanly. Raises Fault if the stream is

@@ -19,6 +19,7 @@ from dragoman.schemas import load
 from .laws import Observer
 from .pairs import Pair
 from .receipt_holes import find_holes, join_events
+from .said_texts import collect_texts, compare_texts, join_choices
 
 __all__ = ["judge_answer"]
 
@@ -45,6 +46,12 @@ _MADE = re.compile(r"= '([a-z]+_[0-9a-f]{32}|\{\})' (was|appeared)")
 """Holes about ids that dragoman made, and about the arguments of a call that has none."""
 _OWN_KEYS = {"service_tier", "err_msg", "extra_fields"}
 """Keys whose values are forwarded as the provider has them."""
+_NAMES = {
+    "visible": {"choices", "output", "content", "text", "refusal", "delta", "message"},
+    "reasoning": {"choices", "output", "reasoning_content", "reasoning", "reasoning_details", "delta", "message"},
+    "arguments": {"choices", "output", "tool_calls", "arguments", "function_call", "delta", "message"},
+}
+"""For each kind of text, keys of the paths at which the receipt records its losses."""
 _ENDS = ("response.completed", "response.incomplete")
 
 
@@ -67,14 +74,31 @@ def judge_answer(
     else:
         _judge_stream(pair, target, attempt, data, observer)
     if attempt.outcome.state == "complete" and sent and len(attempt.calls) == 1:
-        _compare(pair, sent, data, changes, observer)
+        before, after = _read_objects(sent.removeprefix(b"\xef\xbb\xbf")), _read_objects(data)
+        if before is not None and after is not None:
+            _compare_texts(pair, target, before, after, changes, observer)
+            _compare(pair, before, after, changes, observer)
 
 
-def _compare(pair: Pair, sent: bytes, data: bytes, changes: Sequence[Change], observer: Observer) -> None:
+def _compare_texts(
+    pair: Pair, target: Target, before: JsonObject, after: JsonObject, changes: Sequence[Change], observer: Observer
+) -> None:
+    """Whether every text has arrived, once and whole, or the receipt says what was lost of it."""
+    given, got = collect_texts(before), collect_texts(after)
+    if "responses" in (pair.spoken, pair.called):
+        given, got = given[:1], got[:1]
+    if len(given) != len(got):
+        given, got = [join_choices(given)], [join_choices(got)]
+    lost = {str(part) for change in changes if change.weight == "loss" for part in change.before}
+    lost |= {word for change in changes for word in change.reason.split() if word == "arguments"}
+    for one, other in zip(given, got, strict=True):
+        for kind, text in compare_texts(one, other, has_tags=bool(target.reasoning_tags)):
+            if lost.isdisjoint(_NAMES[kind]):
+                observer.add("texts arrive whole, and once", f"{pair.spoken}<{pair.called} {kind}", text)
+
+
+def _compare(pair: Pair, before: JsonObject, after: JsonObject, changes: Sequence[Change], observer: Observer) -> None:
     """Whether the receipt tells what differs between what the provider sent and what the client got."""
-    before, after = _read_objects(sent.removeprefix(b"\xef\xbb\xbf")), _read_objects(data)
-    if before is None or after is None:
-        return
     if "events" in before and "responses" in (pair.spoken, pair.called):
         return  # each text comes several times, and need not be the same in an altered stream
     if ("events" in before) != ("events" in after):
@@ -101,12 +125,17 @@ def _read_objects(data: bytes) -> JsonObject | None:
             return body if isinstance(body, dict) else None
         framer = Framer()
         items = [*framer.feed(data), *framer.close()]
-        texts = [item.data if isinstance(item, Event) else item.text for item in items]
-        end = texts.index(b"[DONE]") if b"[DONE]" in texts else len(texts)  # nobody reads on
-        bodies = [orjson.loads(text) for text in texts[:end] if text.startswith(b"{")]
+        events = [(item.data, item.event) if isinstance(item, Event) else (item.text, None) for item in items]
+        end = next((i for i, (text, _) in enumerate(events) if text == b"[DONE]"), len(events))  # nobody reads on
+        bodies = [(orjson.loads(text), name) for text, name in events[:end] if text.startswith(b"{")]
     except orjson.JSONDecodeError:
         return None
-    return join_events([body for body in bodies if isinstance(body, dict)])
+    return join_events([_name_event(body, name) for body, name in bodies if isinstance(body, dict)])
+
+
+def _name_event(body: JsonObject, name: bytes | None) -> JsonObject:
+    """The body of an event; if it has no type, its `event:` line names it."""
+    return {**body, "type": name.decode()} if name and body.get("type") is None else body
 
 
 def _judge_whole(pair: Pair, target: Target, attempt: Attempt, data: bytes, observer: Observer) -> None:

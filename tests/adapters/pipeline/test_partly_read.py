@@ -66,3 +66,19 @@ def test_by_a_bridge(receive: ReceiveRequest, plan: CreatePlan, monkeypatch: pyt
     assert whole.count(b'"content":"one"') == 1
     assert b"upstream_invalid_response" in whole
     assert b"two" not in whole
+
+
+def test_by_a_reader_of_a_stream_that_becomes_one_reply(
+    receive: ReceiveRequest, plan: CreatePlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> Fault:
+        raise ValueError("a defect")
+
+    monkeypatch.setattr("dragoman.adapters.common.stream_reader.read_error_object", fail)
+    defects: list[str] = []
+    report = lambda provider, error: defects.append(type(error).__name__)  # noqa: E731
+    pipeline = receive("openai/responses", {"model": "m", "input": "hi"}, report=report)
+    attempt = pipeline.prepare(plan("openai", "chat"))
+    outputs = [attempt.start_reply(0, 200, SSE), attempt.feed(0, text("one") + BAD)]
+    assert (attempt.outcome.state, defects) == ("failed", ["ValueError"])
+    assert b"".join(output.data for output in outputs) == b""

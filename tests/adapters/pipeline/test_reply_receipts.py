@@ -111,3 +111,20 @@ def test_the_last_usage_of_a_stream_replaces_the_one_of_the_finish() -> None:
         "databricks/chat", "databricks/chat", events, target=Target("m", policy=Policy(replies="report"))
     )
     assert (got.events[-1]["usage"], got.lost) == (last, {"usage"})
+
+
+def test_an_empty_object_for_the_arguments_of_a_streamed_call_is_recorded() -> None:
+    call = {"index": 0, "id": "a", "type": "function", "function": {"name": "f"}}
+    got = run_exchange("openai/chat", "openai/chat", encode_chunks({"tool_calls": [call]}, finish="tool_calls"))
+    assert got.deltas[-1]["tool_calls"] == [{"index": 0, "function": {"arguments": "{}"}}]
+    assert "a call without arguments gets an empty object" in [change.reason for change in got.receipt.changes]
+
+
+@pytest.mark.parametrize("include_usage", [False, True])
+def test_a_chunk_that_repeats_an_ended_choice_among_others_is_read_on(include_usage: bool) -> None:
+    other = {"choices": [{"index": 1, "delta": {"content": "two"}}]}
+    again, end = {"choices": [{"index": 0, "delta": {}}]}, {"choices": [{**STOP["choices"][0], "index": 1}]}
+    events = encode_events(TEXT, STOP, other, again, end)
+    options = {"stream_options": {"include_usage": include_usage}}
+    got = run_exchange("openai/chat", "openai/chat", events, **options)
+    assert [delta["content"] for delta in got.deltas] == ["hi", "two"]

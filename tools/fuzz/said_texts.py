@@ -1,0 +1,215 @@
+"""What an answer says, whatever its protocol, its dialect and its form: the texts of its choices, and how two differ.
+
+A text may come more than once: a Responses stream has it in pieces, in the events that end it, and in the last
+event. Each telling is collected by itself. White space does not count, because texts of blocks, parts and items are
+joined by empty lines in protocols that have one text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dragoman.contract.json_types import JsonObject
+
+__all__ = ["Said", "collect_texts", "compare_texts", "join_choices"]
+
+Said = dict[str, set[str]]
+"""The different tellings of each kind of text of one choice: `visible`, `reasoning` and `arguments`. None is empty."""
+
+_KINDS = ("visible", "reasoning", "arguments")
+_SPACE = re.compile(r"\s+")
+_TAGS = re.compile(r"</?think>")
+_THOUGHTS = {"reasoning", "thinking", "reasoning.text", "reasoning.summary", "summary_text", "reasoning_text"}
+_INNER = ("text", "thinking", "summary", "content")
+_CALLS = {"function": "arguments", "custom": "input"}
+_DELTAS = {
+    "response.output_text.delta": "visible",
+    "response.refusal.delta": "visible",
+    "response.reasoning_text.delta": "reasoning",
+    "response.reasoning.delta": "reasoning",
+    "response.reasoning_summary_text.delta": "reasoning",
+    "response.function_call_arguments.delta": "arguments",
+    "response.custom_tool_call_input.delta": "arguments",
+}
+_ENDS = {"response.completed", "response.incomplete"}
+
+_Tellings = dict[tuple[str, str], list[str]]
+"""(kind, name of the telling) -> pieces."""
+
+
+def collect_texts(body: JsonObject) -> list[Said]:
+    """The texts of each choice of a whole reply, or of `{"events": [...]}`. A response is one choice."""
+    events = body.get("events")
+    bodies = [one for one in events if isinstance(one, dict)] if isinstance(events, list) else [body]
+    if any("choices" in one for one in bodies):
+        return [_close(one) for one in _read_choices(bodies, is_stream=events is not None)]
+    return [_close(_read_response(bodies, is_stream=events is not None))]
+
+
+def compare_texts(before: Said, after: Said, *, has_tags: bool = False) -> Iterator[tuple[str, str]]:
+    """Each kind of text that is not the same, and what differs. `has_tags`: visible text may become reasoning."""
+    if has_tags:
+        before, after = _merge_reasoning(before), _merge_reasoning(after)
+    for kind in _KINDS:
+        given, got = before.get(kind, set()), after.get(kind, set())
+        if len(given) > 1 and got <= given and got:
+            continue  # the provider contradicts itself
+        wrong = [text for text in got or {""} if not any(_is_same(text, one) for one in given or {""})]
+        if wrong or len(got) > len(given) > 0:
+            shown = [one[:60] for one in sorted(given)], [one[:60] for one in sorted(got)]
+            yield kind, f"the {kind} text was {shown[0]}, and is {shown[1]}"
+
+
+def join_choices(said: Sequence[Said]) -> Said:
+    """The texts of several choices as those of one: some dialects number choices in another way."""
+    joined: Said = {}
+    for kind in _KINDS:
+        texts = "".join(text for one in said for text in sorted(one.get(kind, ()))[:1])
+        if texts:
+            joined[kind] = {texts}
+    return joined
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Whether two texts are the same, or have the same characters: a refusal and calls may come in another order."""
+    return one == other or (len(one) == len(other) and Counter(one) == Counter(other))
+
+
+def _merge_reasoning(said: Said) -> Said:
+    texts = [_TAGS.sub("", text) for kind in ("visible", "reasoning") for text in sorted(said.get(kind, ()))[:1]]
+    merged = "".join(texts)
+    return {**({"visible": {merged}} if merged else {}), "arguments": said.get("arguments", set())}
+
+
+def _close(tellings: _Tellings) -> Said:
+    said: Said = defaultdict(set)
+    for (kind, _), pieces in tellings.items():
+        if text := _SPACE.sub("", "".join(pieces)):
+            said[kind].add(text)
+    return said
+
+
+# Chat and completions
+
+
+def _read_choices(bodies: Sequence[JsonObject], *, is_stream: bool) -> list[_Tellings]:
+    found: dict[Any, _Tellings] = {}
+    for body in bodies:
+        choices = body.get("choices")
+        for position, choice in enumerate(choices if isinstance(choices, list) else ()):
+            if isinstance(choice, dict):
+                index = choice.get("index")
+                key = json.dumps((index or 0) if is_stream else index if isinstance(index, int) else position)
+                _read_choice(choice, found.setdefault(key, defaultdict(list)))
+    return [found[key] for key in sorted(found, key=lambda key: (len(key), key))]
+
+
+def _read_choice(choice: JsonObject, out: _Tellings) -> None:
+    if isinstance(choice.get("text"), str):
+        out["visible", "text"].append(choice["text"])
+    holder = choice.get("delta")
+    if not isinstance(holder, dict):
+        holder = choice.get("message")
+    if isinstance(holder, dict):
+        _read_message(holder, out)
+
+
+def _read_message(holder: JsonObject, out: _Tellings) -> None:
+    content = holder.get("content")
+    for block in content if isinstance(content, list) else (content,):
+        _read_block(block, out)
+    if isinstance(holder.get("refusal"), str):
+        out["visible", "text"].append(holder["refusal"])
+    for key in ("reasoning_content", "reasoning"):
+        if isinstance(holder.get(key), str):
+            out["reasoning", key].append(holder[key])
+    out["reasoning", "details"] += _list_inner_texts(holder.get("reasoning_details"))
+    calls = holder.get("tool_calls")
+    for call in calls if isinstance(calls, list) else (calls,):
+        if isinstance(call, dict):
+            _read_call(call, out)
+    if isinstance(holder.get("function_call"), dict):
+        _read_call({"function": holder["function_call"]}, out)
+
+
+def _read_block(block: Any, out: _Tellings) -> None:
+    if isinstance(block, str):
+        out["visible", "text"].append(block)
+    elif isinstance(block, dict) and block.get("type") in ("text", "output_text", "refusal"):
+        out["visible", "text"] += [text for key in ("text", "refusal") if isinstance(text := block.get(key), str)]
+    elif isinstance(block, dict) and block.get("type") in _THOUGHTS:
+        out["reasoning", "blocks"] += _list_inner_texts(block)
+
+
+def _list_inner_texts(value: Any) -> list[str]:
+    """The texts of reasoning blocks, at any depth."""
+    if isinstance(value, list):
+        return [text for one in value for text in ([one] if isinstance(one, str) else _list_inner_texts(one))]
+    if not isinstance(value, dict):
+        return []
+    found = [value.get(key) for key in _INNER]
+    return [text for one in found for text in ([one] if isinstance(one, str) else _list_inner_texts(one))]
+
+
+def _read_call(call: JsonObject, out: _Tellings) -> None:
+    for kind, key in _CALLS.items():
+        said = call.get(kind)
+        text = said.get(key) if isinstance(said, dict) else call.get(key) if "function" not in call else None
+        if text is not None:
+            out["arguments", "text"].append(_encode(text))
+
+
+def _encode(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+# Responses
+
+
+def _read_response(bodies: Sequence[JsonObject], *, is_stream: bool) -> _Tellings:
+    out: _Tellings = defaultdict(list)
+    thoughts: dict[str, str] = {}  # position of an item -> the kind of reasoning that it had first
+    for body in bodies:
+        if not is_stream:
+            _read_output(body, "final", out)
+            continue
+        word = str(body.get("type"))
+        kind = _DELTAS.get(word)
+        if kind is not None and isinstance(body.get("delta"), str):
+            if kind != "reasoning" or thoughts.setdefault(str(body.get("output_index")), word) == word:
+                out[kind, "deltas"].append(body["delta"])
+        elif word == "response.output_item.done":
+            _read_item(body.get("item"), "items", out)
+        elif word in _ENDS and isinstance(body.get("response"), dict):
+            _read_output(body["response"], "final", out)
+    return out
+
+
+def _read_output(response: JsonObject, telling: str, out: _Tellings) -> None:
+    output = response.get("output")
+    for item in output if isinstance(output, list) else ():
+        _read_item(item, telling, out)
+
+
+def _read_item(item: Any, telling: str, out: _Tellings) -> None:
+    kind = item.get("type") if isinstance(item, dict) else None
+    if kind == "message":
+        out["visible", telling] += _list_part_texts(item.get("content"))
+        for part in item["content"] if isinstance(item.get("content"), list) else ():
+            _read_item(part, telling, out)  # a documented message of Databricks holds calls
+    elif kind == "reasoning":
+        out["reasoning", telling] += _list_part_texts(item.get("content")) or _list_part_texts(item.get("summary"))
+    elif kind in ("function_call", "custom_tool_call"):
+        text = item.get("arguments" if kind == "function_call" else "input")
+        out["arguments", telling] += [] if text is None else [_encode(text)]
+
+
+def _list_part_texts(parts: Any) -> list[str]:
+    found = []
+    for part in parts if isinstance(parts, list) else (parts,):
+        found += [part.get("text"), part.get("refusal")] if isinstance(part, dict) else [part]
+    return [text for text in found if isinstance(text, str)]
