@@ -47,18 +47,20 @@ class Change(NamedTuple):
 class Receipt:
     """The changes of one exchange, in the order in which they were made."""
 
-    __slots__ = ("_steps", "changes", "violations")
+    __slots__ = ("_canonical", "_steps", "changes", "violations")
 
     def __init__(self) -> None:
         self.violations = 0  # of the provider's schema in its reply, if the policy `replies` counts them
         self.changes: list[Change] = []
         self._steps: list[dict[Path, Path]] = []  # after -> before
+        self._canonical = 0  # how many steps lead to the canonical form
 
     def fork(self) -> Receipt:
         """Copy the receipt for one target, so that the changes for another target are not in it."""
         copy = Receipt()
         copy.changes = list(self.changes)
         copy._steps = list(self._steps)
+        copy._canonical = self._canonical
         return copy
 
     # The `record_` methods take paths in the form being written, at the moment of the call. The receipt shows `before`
@@ -104,6 +106,16 @@ class Receipt:
     def unmap(self, path: Path) -> Path:
         """Return the path in the client's request that a path in the form written last came from."""
         for step in reversed(self._steps):
+            path = _undo_step(step, path)
+        return path
+
+    def mark_canonical(self) -> None:
+        """Record that the form written last is the canonical request."""
+        self._canonical = len(self._steps)
+
+    def unmap_to_canonical(self, path: Path) -> Path:
+        """Return the path in the canonical request that a path in the form written last came from."""
+        for step in reversed(self._steps[self._canonical :]):
             path = _undo_step(step, path)
         return path
 

@@ -16,14 +16,14 @@ path in the form in which the fault was found; `Fault.locate` turns it into the 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from .changes import Receipt
 from .paths import Path, format_path, trim_path
 
-__all__ = ["KINDS", "Fault", "Kind", "Owner"]
+__all__ = ["KINDS", "MOST_REASONS", "Fault", "Kind", "Owner", "join_faults"]
 
 Owner: TypeAlias = Literal["client", "provider", "proxy"]
 Kind: TypeAlias = Literal[
@@ -76,6 +76,9 @@ KINDS: dict[Kind, tuple[Owner, int]] = {
     "internal": ("proxy", 500),
 }
 
+MOST_REASONS = 32
+"""The most reasons that one refusal gives."""
+
 
 @dataclass(eq=False)
 class Fault(Exception):
@@ -84,7 +87,8 @@ class Fault(Exception):
     `code` is a more precise machine-readable word than the kind (`invalid_json`, `upstream_truncated`, ...),
     `provider_code` the provider's own code, `details` the useful parts of the provider's body, `retry_after` a time in
     seconds. `status` 0 means the status of the kind. `answered` is the HTTP status of the provider's response, 0
-    without one.
+    without one. `place` is the path in the canonical request, if a target refuses the request; `others` are the further
+    reasons for the same refusal.
     """
 
     kind: Kind
@@ -97,6 +101,8 @@ class Fault(Exception):
     details: Any = None
     retry_after: float | None = None
     answered: int = 0
+    place: Path = ()
+    others: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
         super().__init__(self.message)
@@ -133,3 +139,15 @@ class Fault(Exception):
 
     def __str__(self) -> str:
         return f"{self.kind} ({self.status}): {self.message}"
+
+
+def join_faults(faults: Iterable[Fault]) -> Fault:
+    """Return the first fault, with up to 31 faults at other paths as its `others`. There must be one."""
+    found: dict[Path, Fault] = {}
+    for fault in faults:
+        found.setdefault(fault.path, fault)
+        if len(found) == MOST_REASONS:
+            break
+    first, *others = found.values()
+    first.others = (*others,)
+    return first

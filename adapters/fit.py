@@ -209,7 +209,7 @@ def _suggest_name(path: Path, hub: str) -> str:
     *above, name = path
     place = _without_positions(tuple(above))
     siblings = [known[-1] for known in hub_annotations(hub) if known[:-1] == place]
-    return did_you_mean(str(name), [one for one in siblings if isinstance(one, str)])
+    return did_you_mean(str(name), [one for one in siblings if isinstance(one, str) and one != name])
 
 
 def _resolve_range(edits: Edits, path: Path, nearest: float | None, why: str, ctx: Context) -> None:

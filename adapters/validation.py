@@ -14,13 +14,14 @@ import orjson
 from dragoman.schemas import Schema, load, names
 
 from .call import JsonObject
-from .faults import Fault, Kind
+from .faults import Fault, Kind, join_faults
 from .paths import Path, format_path
 from .suggestions import did_you_mean
 
-__all__ = ["Validator", "Violation", "load_validator", "refuse_reference", "request_validator"]
+__all__ = ["Validator", "Violation", "count_values", "load_validator", "refuse_reference", "request_validator"]
 
 _SHOWN = 80
+_MOST_VALUES = 10_000  # in a body that is searched for all its violations
 _SUGGESTED = 10  # keys of one object for which a known name is looked up
 _NOT_TOGETHER = {"$defs", "properties", "required"}  # keywords about one key, or about its presence
 
@@ -107,9 +108,21 @@ class Validator:
             yield from self._explain(body, error)
 
     def check(self, body: Any) -> None:
-        """Check the body. Raises Fault `invalid_request`, or `extra_parameter`, for the first violation."""
+        """Check the body. Raises Fault `invalid_request`, or `extra_parameter`, for the first violation.
+
+        The fault has the others too, unless the body is large: finding them costs more than finding the first.
+        """
         if not self.accepts(body):
-            raise next(self.violations(body)).to_fault()
+            raise join_faults(violation.to_fault() for violation in self._find_violations(body))
+
+    def _find_violations(self, body: Any) -> Iterator[Violation]:
+        if count_values(body, _MOST_VALUES) < _MOST_VALUES:
+            return self.violations(body)
+        try:
+            self._validator.validate(body)
+        except jsonschema_rs.ValidationError as error:
+            return self._explain(body, error)
+        raise AssertionError("a body without a violation is accepted")
 
     def _explain(self, body: Any, error: jsonschema_rs.ValidationError) -> Iterator[Violation]:
         keyword, limit = error.kind.name, error.kind.value
@@ -154,6 +167,16 @@ def request_validator(dialect: str, protocol: str, profile: str) -> Validator | 
 def refuse_reference(uri: str) -> Any:
     """Refuse to open a reference that leaves the schema. Raises ValueError, always."""
     raise ValueError(f"reference {uri!r} leaves the schema")
+
+
+def count_values(value: Any, most: int) -> int:
+    """Count the values in a JSON value, itself included, but not beyond `most`."""
+    count, level = 0, [value]
+    while level and count < most:
+        count += len(level)
+        holders = [one for one in level if isinstance(one, dict | list)]
+        level = [child for one in holders for child in (one.values() if isinstance(one, dict) else one)]
+    return min(count, most)
 
 
 def _write_sentence(keyword: str, limit: Any, value: Any, fallback: str) -> str:

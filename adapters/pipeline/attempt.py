@@ -15,19 +15,19 @@ from dragoman.adapters.call import Context, Headers, JsonObject
 from dragoman.adapters.changes import HEADER, Receipt
 from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.common.usage import UNASKED_USAGE
-from dragoman.adapters.faults import Fault
+from dragoman.adapters.faults import Fault, join_faults
 from dragoman.adapters.reply_check import create_reply_check
 from dragoman.adapters.responses.events import TERMINALS
 from dragoman.adapters.routes import Route
 from dragoman.adapters.streams import Chunk, DeltaRun, End, PartlyRead
 from dragoman.adapters.streams import Output as StreamOutput
-from dragoman.adapters.translate.bridge import Bridge
 
 from .answer_writer import STREAM_HEADERS, Answer, AnswerWriter, PartlyWritten
 from .conversation import Conversation
-from .guard import UnexpectedErrorGuard, explain_error, explain_reply_error
+from .guard import UnexpectedErrorGuard, explain_reply_error, translate_request
 from .outcome import COMPLETE, NOTHING, OPEN, Outcome, Output, PlannedCall
 from .plan import ProtocolPlan, TargetPlan
+from .refusals import reduce_request
 from .reply_reader import ReplyReader
 from .restream import stream_reply
 from .transitions import TRANSITIONS, Action, Input, State
@@ -96,8 +96,15 @@ class Attempt:
 
     def write_calls(self) -> None:
         """Write the request for the target: `calls` has the calls to make. Raises Fault, its path the client's."""
-        plan, client, conversation = self._plan, self._client, self._conversation
-        ctx = self._create_call_context(client.receipt.fork())
+        try:
+            self._write_calls(self._client)
+        except Fault as fault:
+            found = reduce_request(fault, self._client, self._route.protocol, self._write_calls)
+            raise join_faults(found.refused) from None
+
+    def _write_calls(self, client: Context) -> None:
+        plan, conversation = self._plan, self._conversation
+        ctx = self._create_call_context(client, client.receipt.fork())
         if conversation is not None:
             may_keep = plan.bridge is None and self._target.dialect.keeps_responses
             ctx = conversation.continue_for(ctx, self._target.provider, may_keep)
@@ -112,7 +119,7 @@ class Attempt:
 
     def expect_reply(self) -> None:
         """Read one reply, number 0, without a call that asked for it."""
-        self._set_context(self._create_call_context(self._client.receipt))
+        self._set_context(self._create_call_context(self._client, self._client.receipt))
         self._round = [self._add_reader(self._ctx)]
 
     @property
@@ -204,13 +211,13 @@ class Attempt:
         self._ctx = ctx
         self.answer = AnswerWriter(self._route, Context(profile, call, ctx.receipt, ctx.target, request, clock, new_id))
 
-    def _create_call_context(self, receipt: Receipt) -> Context:
-        bridge, client = self._plan.bridge, self._client
+    def _create_call_context(self, client: Context, receipt: Receipt) -> Context:
+        bridge = self._plan.bridge
         target = self._target.canonical if bridge is not None or self._keeps else self._target.target
         first = bridge is not None and bridge.needs_first_choice
-        request, clock, new_id = client.request, client.clock, client.new_id
-        accepted_by = client.accepted_by if bridge is None else None
-        return Context(target.profile, client.call, receipt, target, request, clock, new_id, first, accepted_by)
+        validator = client.accepted_by if bridge is None else None
+        _, call, _, _, request, clock, new_id, _, _ = client
+        return Context(target.profile, call, receipt, target, request, clock, new_id, first, validator)
 
     def _add_reader(self, ctx: Context) -> ReplyReader:
         self._readers.append(ReplyReader(self._plan, self._target.provider, ctx, self._client.request))
@@ -220,18 +227,13 @@ class Attempt:
         plan = self._plan
         try:
             if plan.bridge is not None:
-                ctx = ctx._replace(request=self._translate_request(plan.bridge, ctx))
+                ctx = ctx._replace(request=translate_request(plan.bridge, self._route.protocol, ctx))
             call = plan.called.write_request(ctx.request, ctx)
         except Fault as fault:
+            fault.place = ctx.receipt.unmap_to_canonical(fault.path)
             raise fault.locate(ctx.receipt, None if plan.bridge is None else ctx.call.body) from None
         self._add_reader(ctx)
         return PlannedCall(len(self._readers) - 1, call, call.body.get("stream") is True, ctx.receipt)
-
-    def _translate_request(self, bridge: Bridge, ctx: Context) -> JsonObject:
-        try:
-            return bridge.request(ctx.request, ctx)
-        except Exception as error:
-            raise explain_error(error, f"hub/{self._route.protocol}.request", ctx.request) from error
 
     # Replies
 

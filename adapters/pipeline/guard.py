@@ -10,9 +10,17 @@ from collections.abc import Callable
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.translate.bridge import Bridge
 from dragoman.adapters.validation import load_validator
 
-__all__ = ["DefectReporter", "UnexpectedErrorGuard", "explain_error", "explain_reply_error", "ignore_defect"]
+__all__ = [
+    "DefectReporter",
+    "UnexpectedErrorGuard",
+    "explain_error",
+    "explain_reply_error",
+    "ignore_defect",
+    "translate_request",
+]
 
 DefectReporter = Callable[[str, Exception], None]
 """Called with the provider's name and the exception. Do not log the exception's text: it may quote the reply."""
@@ -33,6 +41,14 @@ def explain_error(error: Exception, schema: str, body: JsonObject) -> Exception:
     if isinstance(error, Fault) or validator.accepts(body):
         return error
     return next(validator.violations(body)).to_fault()
+
+
+def translate_request(bridge: Bridge, protocol: str, ctx: Context) -> JsonObject:
+    """The request of the context, translated. `protocol` is the client's. Raises Fault."""
+    try:
+        return bridge.request(ctx.request, ctx)
+    except Exception as error:
+        raise explain_error(error, f"hub/{protocol}.request", ctx.request) from error
 
 
 def explain_reply_error(error: Exception, ctx: Context, schema: str, body: JsonObject) -> Exception:

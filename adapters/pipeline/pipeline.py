@@ -111,6 +111,7 @@ class Pipeline:
         call = Call(method, path, body, query, headers)
         self.route = route = self.route.resolve(call, task)
         hub = route.served.read_request(call, client)
+        receipt.mark_canonical()
         validator = request_validator(route.dialect.name, route.protocol, route.profile)
         clock, new_id = client.clock, client.new_id
         self._ctx = Context(route.profile, call, receipt, _NO_TARGET, hub, clock, new_id, accepted_by=validator)

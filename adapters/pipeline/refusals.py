@@ -1,0 +1,103 @@
+"""Every reason why a target cannot serve a request.
+
+A writer raises the first reason. So the refused value is removed from the canonical request, and the rest is written
+again, until it can be written. A value that the protocol requires is removed with what contains it; if that is required
+too, no further reason can be found. The work is bounded: a large request is written fewer times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.edits import remove
+from dragoman.adapters.faults import MOST_REASONS, Fault, Kind
+from dragoman.adapters.paths import Path, lookup, trim_path
+from dragoman.adapters.validation import Validator, count_values, load_validator
+
+__all__ = ["Reduction", "reduce_request"]
+
+Write: TypeAlias = Callable[[Context], None]
+"""Writes the request of a client's context for the target. Raises Fault."""
+
+_REFUSALS: frozenset[Kind] = frozenset({"unsupported_parameter", "extra_parameter"})
+_MOST_WORK = 32_000
+"""The most values that are written for further reasons."""
+
+
+class Reduction(NamedTuple):
+    """What is left of a request. `client` is the client's context with the rest of its canonical request, `refused` the
+    reasons why the target cannot serve the request, `needed` those that do not count because they can be emulated. If
+    there are only the latter, the rest has been written."""
+
+    client: Context
+    refused: list[Fault]
+    needed: list[Fault]
+
+
+def _is_never_emulated(_: Fault) -> bool:
+    return False
+
+
+def reduce_request(
+    first: Fault, client: Context, protocol: str, write: Write, is_emulated: Callable[[Fault], bool] = _is_never_emulated
+) -> Reduction:
+    """Remove what the target refuses from a request; writing it raised `first`.
+
+    `client` is the context of the client's side. `is_emulated` decides for each reason whether dragoman can serve the
+    parameter without the target; `place` is its path in the canonical request. A fault that is no refusal is returned
+    as the only reason.
+    """
+    validator = load_validator(f"hub/{protocol}.request")
+    refused: list[Fault] = []
+    needed: list[Fault] = []
+    known: set[Path] = set()
+    fault, work = first, _MOST_WORK
+    while True:
+        is_new = fault.kind in _REFUSALS and fault.path not in known
+        if is_new and is_emulated(fault):
+            needed.append(fault)
+        elif is_new or not refused:
+            refused.append(fault)
+            work -= count_values(client.request, work)
+        known.add(fault.path)
+        reduced = _remove_refused(client, fault.place, validator) if is_new and work > 0 else None
+        if reduced is None or len(known) == MOST_REASONS:
+            return Reduction(client, refused, needed)
+        client = reduced
+        try:
+            write(client)
+        except Fault as further:
+            fault = further
+        else:
+            return Reduction(client, refused, needed)
+
+
+def _remove_refused(client: Context, place: Path, validator: Validator) -> Context | None:
+    """The context with a request without what is at a place; None if the request cannot do without it."""
+    if trim_path(client.request, place) != place:
+        return None
+    for length in range(len(place), 0, -1):
+        request, removed = dict(client.request), place[:length]
+        remove(request, removed)
+        if validator.accepts(request) or not _is_required(removed, request, validator):
+            return _replace_request(client, request, removed)
+    return None
+
+
+def _is_required(removed: Path, request: JsonObject, validator: Validator) -> bool:
+    """Whether the request breaks a rule about what was removed or what contained it. Rules about parameters that need
+    the removed one are left to the target."""
+    return any(violation.path == removed[: len(violation.path)] for violation in validator.violations(request))
+
+
+def _replace_request(client: Context, request: JsonObject, removed: Path) -> Context:
+    """The context with the request; its receipt knows where the items after a removed one were."""
+    receipt = client.receipt.fork()
+    *above, position = removed
+    if isinstance(position, int):
+        count = len(lookup(client.request, (*above,)))
+        receipt.map_paths([((*above, i), (*above, i - 1)) for i in range(position + 1, count)])
+    receipt.mark_canonical()
+    return client._replace(request=request, receipt=receipt)
