@@ -13,10 +13,21 @@ from .error_meanings import CONTEXT_LENGTH
 from .error_texts import truncate
 from .faults import Fault
 
-__all__ = ["describe", "describe_with_parameter", "format_value", "keep_if_small", "make_reply", "native_details"]
+__all__ = [
+    "describe",
+    "describe_others",
+    "describe_with_parameter",
+    "format_value",
+    "keep_if_small",
+    "make_reply",
+    "name_others",
+    "native_details",
+]
 
 _SHOWN = 80
 _VALUE = 500
+_NAMES = 1000
+_SENTENCES = 8192
 _GOT = re.compile(r"\bgot ")
 
 
@@ -53,6 +64,21 @@ def describe_with_parameter(fault: Fault) -> str:
     if fault.code == CONTEXT_LENGTH and CONTEXT_LENGTH not in message:
         message = f"{message} ({CONTEXT_LENGTH})"
     return message
+
+
+def name_others(fault: Fault) -> str:
+    """Return what follows the message if there are further reasons: ` (and 2 more reasons: n, seed)`."""
+    return _enumerate_others(fault, truncate(", ".join(one.param or str(one.code) for one in fault.others), _NAMES))
+
+
+def describe_others(fault: Fault) -> str:
+    """Return what follows the message in a dialect that has no place for further reasons: their sentences."""
+    return _enumerate_others(fault, truncate("; ".join(map(describe_with_parameter, fault.others)), _SENTENCES))
+
+
+def _enumerate_others(fault: Fault, listed: str) -> str:
+    count = len(fault.others)
+    return f" (and {count} more reason{'s' * (count > 1)}: {listed})" if count else ""
 
 
 def format_value(value: Any) -> str:

@@ -119,6 +119,11 @@ class Fault(Exception):
         return self.kind in ("upstream_auth_failed", "permission") or self.code == "insufficient_quota"
 
     @property
+    def reasons(self) -> tuple[Fault, ...]:
+        """The fault itself and the further reasons for the same refusal."""
+        return (self, *self.others)
+
+    @property
     def param(self) -> str | None:
         """The path as OpenAI writes it, `messages[0].content`; None if there is none."""
         return format_path(self.path) or None

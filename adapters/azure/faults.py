@@ -11,7 +11,7 @@ all others     {code, error, message, param, status}; extra parameters also have
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.error_replies import describe, format_value, keep_if_small, make_reply
+from dragoman.adapters.error_replies import describe, format_value, keep_if_small, make_reply, name_others
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.native_errors import Words
 
@@ -88,7 +88,7 @@ def error_body(fault: Fault, profile: str = "actual") -> JsonObject:
 def _flat_body(fault: Fault) -> JsonObject:
     status = _status(fault)
     title = _TITLES.get(status, "Internal Server Error" if status >= 500 else "Bad Request")
-    body: JsonObject = {"status": status, "error": title, "message": describe(fault)}
+    body: JsonObject = {"status": status, "error": title, "message": _message(fault)}
     if status in (401, 404, 429):
         return body
     body["code"] = _code(fault)
@@ -100,17 +100,25 @@ def _flat_body(fault: Fault) -> JsonObject:
 
 
 def _error_object(fault: Fault) -> JsonObject:
-    error: JsonObject = {"code": _code(fault), "message": describe(fault), "status": _status(fault)}
+    error: JsonObject = {"code": _code(fault), "message": _message(fault), "status": _status(fault)}
     error["param"] = fault.param
-    if fault.path:
-        reason = {"loc": _location(fault), "type": _code(fault), "msg": describe(fault)}
-        error["details"] = [{**reason, "input": keep_if_small(fault.value)}]
+    if fault.path or fault.others:
+        error["details"] = [*map(_detail, fault.reasons)]
     return error
+
+
+def _detail(fault: Fault) -> JsonObject:
+    reason = {"loc": _location(fault), "type": _code(fault), "msg": describe(fault)}
+    return {**reason, "input": keep_if_small(fault.value)}
 
 
 def error_event(fault: Fault) -> JsonObject:
     """Return the error event of a stream."""
     return {"error": _error_object(fault)}
+
+
+def _message(fault: Fault) -> str:
+    return describe(fault) + name_others(fault)
 
 
 def _location(fault: Fault) -> list[str]:

@@ -1,5 +1,6 @@
 """Faults in the form of the Databricks Foundation Model API: `{error_code, message}`.
 
+If there are several reasons, `details` lists all of them as field violations, which Databricks' own client has typed.
 A body never has a key `error` or `detail`: Databricks' own client reads the first as the message and the second as a
 SCIM error. Only the error event of a stream has `error`, because OpenAI's client looks for it.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject, Reply
 from dragoman.adapters.error_meanings import CONTEXT_LENGTH
-from dragoman.adapters.error_replies import describe_with_parameter, make_reply
+from dragoman.adapters.error_replies import describe, describe_with_parameter, make_reply, name_others
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.jsontext import SYNTAX_CODES
 from dragoman.adapters.native_errors import Words
@@ -58,6 +59,7 @@ _STATUS_AND_CODE: dict[Kind, tuple[int, str]] = {
 }
 
 
+_BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
 _UNREADABLE = "Bad request: json:"
 
 
@@ -69,10 +71,12 @@ def error_body(fault: Fault) -> JsonObject:
     """Return the body of an error reply."""
     if fault.code in SYNTAX_CODES:
         return {"error_code": "BAD_REQUEST", "message": f"{_UNREADABLE} {describe_with_parameter(fault)}"}
-    return {
-        "error_code": _STATUS_AND_CODE[fault.kind][1],
-        "message": _unknown_field_prefix(fault) + describe_with_parameter(fault),
-    }
+    message = _unknown_field_prefix(fault) + describe_with_parameter(fault) + name_others(fault)
+    body: JsonObject = {"error_code": _STATUS_AND_CODE[fault.kind][1], "message": message}
+    if fault.others:
+        reasons = [{"field": one.param or "", "description": describe(one)} for one in fault.reasons]
+        body["details"] = [{"@type": _BAD_REQUEST, "field_violations": reasons}]
+    return body
 
 
 def _unknown_field_prefix(fault: Fault) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.error_replies import describe_with_parameter, make_reply
+from dragoman.adapters.error_replies import describe_others, describe_with_parameter, make_reply
 from dragoman.adapters.faults import Fault, Kind
 from dragoman.adapters.jsontext import SYNTAX_CODES
 from dragoman.adapters.native_errors import Words
@@ -83,6 +83,7 @@ def error_body(fault: Fault) -> JsonObject:
     """Return the body of an error reply, and of an error event in a stream."""
     sentence, text = _sentence(fault), describe_with_parameter(fault)
     text = f"{sentence} {text}" if sentence and sentence not in text else text
+    text += describe_others(fault)
     return {"error": text, "error_type": _STATUS_AND_TYPE[fault.kind][1]}
 
 

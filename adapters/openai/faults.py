@@ -1,9 +1,12 @@
-"""Faults in OpenAI's form, from the OpenAI OpenAPI document 2.3: `{"error": {message, type, param, code}}`."""
+"""Faults in OpenAI's form, from the OpenAI OpenAPI document 2.3: `{"error": {message, type, param, code}}`.
+
+If there are several reasons, `error.details` lists all of them: `[{param, code, message}, ...]`.
+"""
 
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject, Reply
-from dragoman.adapters.error_replies import describe, make_reply, native_details
+from dragoman.adapters.error_replies import describe, make_reply, name_others, native_details
 from dragoman.adapters.faults import Fault, Kind
 
 __all__ = ["error_body", "write_fault"]
@@ -41,8 +44,15 @@ def write_fault(fault: Fault, ctx: Context) -> Reply:
 
 def error_body(fault: Fault) -> JsonObject:
     """Return the body of an error reply, and of an error event in a stream."""
-    kind, word = _TYPE_AND_CODE[fault.kind]
-    error: JsonObject = {"message": describe(fault), "type": kind, "param": fault.param, "code": fault.code or word}
-    if details := native_details(fault):
+    kind, _ = _TYPE_AND_CODE[fault.kind]
+    message = describe(fault) + name_others(fault)
+    error: JsonObject = {"message": message, "type": kind, "param": fault.param, "code": _code(fault)}
+    if fault.others:
+        error["details"] = [{"param": one.param, "code": _code(one), "message": describe(one)} for one in fault.reasons]
+    elif details := native_details(fault):
         error["details"] = details
     return {"error": error}
+
+
+def _code(fault: Fault) -> str | None:
+    return fault.code or _TYPE_AND_CODE[fault.kind][1]

@@ -99,8 +99,8 @@ class Attempt:
         try:
             self._write_calls(self._client)
         except Fault as fault:
-            found = reduce_request(fault, self._client, self._route.protocol, self._write_calls)
-            raise join_faults(found.refused) from None
+            found = reduce_request(fault, self._client, self._route.protocol, self._write_calls).refused
+            raise join_faults(found) from None
 
     def _write_calls(self, client: Context) -> None:
         plan, conversation = self._plan, self._conversation
@@ -113,8 +113,7 @@ class Attempt:
         if parts is None or len(parts) == 1:
             self.calls = (self._write_call(ctx if parts is None else parts[0]),)
         else:
-            canonical = self._target.canonical
-            self.calls = tuple([self._write_call(part._replace(target=canonical)) for part in parts])
+            self.calls = tuple([self._write_call(part._replace(target=self._target.canonical)) for part in parts])
         self._round = self._readers[-len(self.calls) :]
 
     def expect_reply(self) -> None:

@@ -44,7 +44,8 @@ def explain_error(error: Exception, schema: str, body: JsonObject) -> Exception:
 
 
 def translate_request(bridge: Bridge, protocol: str, ctx: Context) -> JsonObject:
-    """The request of the context, translated. `protocol` is the client's. Raises Fault."""
+    """The request of the context, translated. `protocol` is the client's. Raises Fault, or the Exception of a
+    defect."""
     try:
         return bridge.request(ctx.request, ctx)
     except Exception as error:

@@ -41,7 +41,11 @@ def _is_never_emulated(_: Fault) -> bool:
 
 
 def reduce_request(
-    first: Fault, client: Context, protocol: str, write: Write, is_emulated: Callable[[Fault], bool] = _is_never_emulated
+    first: Fault,
+    client: Context,
+    protocol: str,
+    write: Write,
+    is_emulated: Callable[[Fault], bool] = _is_never_emulated,
 ) -> Reduction:
     """Remove what the target refuses from a request; writing it raised `first`.
 

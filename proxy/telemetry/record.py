@@ -71,6 +71,8 @@ class ExchangeRecord:
             line["usage"] = {name: count for name, count in self.usage.items() if name in _USAGE and count is not None}
         if (fault := self.fault) is not None:
             line |= {"fault": fault.code or fault.kind, "fault_kind": fault.kind, "message": fault.message}
+            if fault.others:
+                line["reasons"] = [one.param or one.code for one in fault.reasons]
         if self.cause is not None:
             line["cause"] = f"{type(self.cause).__name__}: {self.cause}"[:_MAX_CAUSE]
         return line

@@ -49,11 +49,12 @@ def format_changes(changes: Sequence[Change]) -> Iterator[Line]:
 
 
 def format_fault(fault: Fault, answer: Reply | None = None) -> Iterator[Line]:
-    """The fault's message, kind, owner and path, and the error reply that the client gets."""
-    yield "bold red", f"error: {fault.message}"
-    yield "", f"  kind: {_describe_kind(fault)}"
-    if fault.param:
-        yield "", f"  path: {fault.param}"
+    """The message, kind, owner and path of each reason, and the error reply that the client gets."""
+    for reason in fault.reasons:
+        yield "bold red", f"error: {reason.message}"
+        yield "", f"  kind: {_describe_kind(reason)}"
+        if reason.param:
+            yield "", f"  path: {reason.param}"
     if answer is not None:
         yield "", f"  the client gets: status {answer.status}"
         yield from (("", f"  {line}") for line in format_json(answer.body).splitlines())
@@ -65,6 +66,8 @@ def format_upstream_fault(fault: Fault) -> Iterator[Line]:
 
 
 def fault_to_json(fault: Fault) -> JsonObject:
+    """The fault with the further reasons as `others`, if there are any."""
+    others = {"others": [*map(fault_to_json, fault.others)]} if fault.others else {}
     return {
         "kind": fault.kind,
         "owner": fault.owner,
@@ -72,6 +75,7 @@ def fault_to_json(fault: Fault) -> JsonObject:
         "code": fault.code,
         "path": fault.param,
         "message": fault.message,
+        **others,
     }
 
 

@@ -66,9 +66,10 @@ def _format_target(target: PlannedTarget, number: int, is_first: bool) -> Iterat
     fallback = f"fallback {target.entry}, " if target.fallback else ""
     weight = f"weight {target.candidate.choice.weight:g}"
     if target.fault is not None:
-        yield "yellow", f"{label}: {fallback}{weight}, skipped: {target.fault.message}"
-        path = f" at {target.fault.param}" if target.fault.param else ""
-        yield "", f"   {target.fault.kind}{path}"
+        for number, reason in enumerate(target.fault.reasons):
+            begin = "   and" if number else f"{label}: {fallback}{weight}, skipped"
+            yield "yellow", f"{begin}: {reason.message}"
+            yield "", f"   {reason.kind}{f' at {reason.param}' if reason.param else ''}"
         return
     order = f"{target.chance:.0%} chance to be tried first" if target.chance else "tried if those before it fail"
     yield "green" if is_first else "", f"{label}: {fallback}{weight}, {order}{', chosen' if is_first else ''}"

@@ -110,7 +110,7 @@ def _check_further(body: JsonObject, payload_type: PayloadType, rules: Validator
         if check is not None:
             check(body, rules)
     except Fault as fault:
-        return [Finding(format_path(fault.path), fault.message, lookup(body, fault.path))]
+        return [Finding(format_path(one.path), one.message, lookup(body, one.path)) for one in fault.reasons]
     return []
 
 
