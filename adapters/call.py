@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from .changes import Receipt
+from .model_facts import ModelFacts, Refusal, find_facts
 
 __all__ = ["Call", "Context", "Headers", "JsonObject", "MaxTokensName", "Policy", "Reply", "Target", "new_id"]
 
@@ -70,7 +71,12 @@ class Target:
     `deployment` are Azure's. `address` names one of the dialect's other forms of address; None means the usual form.
     `summarizes_reasoning` is true if replies hold a summary of the model's reasoning instead of the reasoning itself.
     `reasoning_replay` says how the reasoning of earlier turns goes back to it; None means that `host`, the name of its
-    address, the model's name or the dialect decides. `reasoning_tags` says whether replies have tags around reasoning.
+    address, the model's family or the dialect decides. `reasoning_tags` says whether replies have tags around
+    reasoning. `dialect` is that of the provider, empty if it does not matter.
+
+    `facts` are what is documented about the model. `refuses` are the parameters that it refuses, without those that the
+    target takes, and `most_output` is the most tokens that it generates. Both are empty if the service is not known to
+    hold requests to them and the policy would refuse a request for it: the service may ignore what the model refuses.
     """
 
     model: str
@@ -88,6 +94,20 @@ class Target:
     reasoning_replay: Replay | None = None
     reasoning_tags: ReasoningTags = False
     host: str = ""
+    dialect: str = ""
+    facts: ModelFacts = field(init=False, repr=False, compare=False)
+    refuses: Mapping[str, Refusal] = field(init=False, repr=False, compare=False)
+    most_output: int | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        facts = find_facts(self.model, self.dialect, self.host)
+        refuses = facts.refuses if facts.are_enforced or self.policy.unsupported == "drop" else {}
+        is_limited = "max_tokens" not in self.limits and (facts.are_enforced or self.policy.out_of_range != "error")
+        if not self.takes.isdisjoint(refuses):
+            refuses = {name: refusal for name, refusal in refuses.items() if name not in self.takes}
+        object.__setattr__(self, "facts", facts)
+        object.__setattr__(self, "refuses", refuses)
+        object.__setattr__(self, "most_output", facts.output if is_limited else None)
 
 
 _NO_TARGET = Target("")

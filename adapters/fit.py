@@ -54,6 +54,7 @@ own extensions, because many different servers speak the dialect. `keep-all` kee
 dialect's API does not define, because the client asked for that.
 """
 
+_TOKEN_LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 _ROUNDS = 4
 _STEPS = {"minimum": 0, "maximum": 0, "exclusiveMinimum": 1, "exclusiveMaximum": -1}
 
@@ -108,13 +109,32 @@ def _apply_limits(edits: Edits, ctx: Context) -> None:
     for name, most in ctx.target.limits.items():
         if isinstance(edits.body.get(name), int) and edits.body[name] > most:
             _resolve_range(edits, (name,), most, f"the target's limit is {most}", ctx)
+    longest = ctx.target.most_output
+    if longest is not None:
+        for name in _TOKEN_LIMITS:
+            if isinstance(edits.body.get(name), int) and edits.body[name] > longest and name not in ctx.target.takes:
+                why = f"the most tokens that the model generates are {longest}: {ctx.target.facts.describe('output')}"
+                _resolve_range(edits, (name,), longest, why, ctx)
 
 
 def drop_lacking(body: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> None:
-    """Drop the fields of the body that the target is configured to lack. Raises Fault if the policy refuses that."""
-    lacks = ctx.target.lacks
+    """Drop the fields of the body that the target is configured to lack, or that its model is documented to refuse.
+
+    Raises Fault if the policy refuses that.
+    """
+    lacks, refuses = ctx.target.lacks, ctx.target.refuses
     for name in [name for name in body if name in lacks] if lacks else ():
         drop_or_reject(body, (name,), ctx, "the target is configured without it", hub)
+    for name in [name for name in refuses if name in body] if refuses else ():
+        refusal, effort = refuses[name], find_effort(body) or ctx.target.facts.default_effort
+        if refusal.applies(body[name], effort):
+            drop_or_reject(body, (name,), ctx, f"{refusal.family} refuses it ({refusal.source.title})", hub)
+
+
+def find_effort(body: JsonObject) -> str | None:
+    """The reasoning effort that a request of chat or Responses asks for."""
+    effort = body.get("reasoning_effort") or lookup(body, ("reasoning", "effort"))
+    return effort if isinstance(effort, str) else None
 
 
 def drop_or_reject(body: JsonObject, path: Path, ctx: Context, why: str, hub: str = HUB_CHAT) -> None:

@@ -40,7 +40,7 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
 
 CALLED = chat_called(
     REPLY_RULES,
-    token_limit=TokenLimitRule(by_family=True),
+    token_limit=TokenLimitRule(by_model=True),
     rewrite=_rewrite,
     extras=choose_extras,
     make_call=create_call_maker("/chat/completions", "azure/chat.request"),

@@ -52,7 +52,7 @@ def convert_calls(
 
 def drop_foreign_signatures(messages: list[JsonObject], ctx: Context) -> list[JsonObject]:
     """Drop Google's signatures of calls if the target's model is another vendor's, whose provider may refuse them."""
-    if not is_foreign_maker("google", ctx.target.model):
+    if not is_foreign_maker("google", ctx.target.facts.seals):
         return messages
 
     def convert(message: JsonObject, path: Path) -> JsonObject:

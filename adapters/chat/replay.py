@@ -6,14 +6,12 @@ Some providers refuse a request without it, some refuse one with it, and most ig
     rename    as `reasoning`, and sealed blocks as `reasoning_details`
     drop      not at all
 
-If the target's configuration does not decide, the provider's address does, then the model's name, then the dialect.
+If the target's configuration does not decide, the provider's address does, then what is documented about the model,
+then the dialect.
 Sealed reasoning never goes to a model of another vendor (`seals`).
 """
 
 from __future__ import annotations
-
-import re
-from functools import lru_cache
 
 from dragoman.adapters.call import Context, JsonObject, Replay
 from dragoman.adapters.changes import Weight
@@ -23,7 +21,7 @@ from dragoman.adapters.paths import Path
 from .messages import convert_messages
 from .reasoning import is_sealed, list_blocks
 
-__all__ = ["find_replay", "replay_reasoning"]
+__all__ = ["replay_reasoning"]
 
 _TEXTS = ("reasoning_content", "reasoning")
 _SEALS = ("reasoning_signature", "reasoning_details")
@@ -41,24 +39,16 @@ _HOSTS: dict[str, Replay] = {
     "api.z.ai": "keep",  # Z.ai, Thinking mode: preserved thinking
     "open.bigmodel.cn": "keep",
 }
-_MODELS: tuple[tuple[re.Pattern[str], Replay], ...] = (
-    (re.compile(r"deepseek|kimi|mimo", re.I), "keep"),  # their servers require it; NousResearch/hermes-agent#16388
-)
-
-
-@lru_cache(maxsize=1024)
-def find_replay(host: str, model: str) -> Replay | None:
-    """What is known of the provider at `host`, or else of the model; None if nothing is."""
-    return _HOSTS.get(host) or next((replay for name, replay in _MODELS if name.search(model)), None)
 
 
 def replay_reasoning(messages: list[JsonObject], ctx: Context, default: Replay) -> list[JsonObject]:
     """Write the reasoning of earlier turns as the target wants it; `default` is the dialect's choice."""
 
+    target = ctx.target
+    replay = target.reasoning_replay or _HOSTS.get(target.host) or target.facts.replay or default
+
     def convert(message: JsonObject, path: Path) -> JsonObject:
-        target = ctx.target
         message = _drop_foreign_seals(dict(message), path, ctx)
-        replay = target.reasoning_replay or find_replay(target.host, target.model) or default
         _WRITERS[replay](message, path, ctx)
         return message
 
@@ -66,7 +56,7 @@ def replay_reasoning(messages: list[JsonObject], ctx: Context, default: Replay) 
 
 
 def _drop_foreign_seals(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
-    if any(is_foreign_seal(seal, ctx.target.model) for seal in _list_seals(message)):
+    if any(is_foreign_seal(seal, ctx.target.facts.seals) for seal in _list_seals(message)):
         for name in [name for name in _SEALS if name in message]:
             del message[name]
             ctx.receipt.record_drop((*path, name), "only the vendor of the model that made it can read it")

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.edits import remove, replace
-from dragoman.adapters.fit import HUB_CHAT, drop_lacking, hub_annotations
-from dragoman.adapters.paths import lookup
+from dragoman.adapters.fit import HUB_CHAT, HUB_RESPONSES, drop_lacking, hub_annotations
+from dragoman.adapters.paths import Path, lookup
 from dragoman.adapters.validation import Validator
 
 __all__ = ["clamp_effort", "copy_request", "drop_stream_options", "fill_stream_flag", "wants_usage"]
 
+_EFFORTS: Mapping[str, Path] = {HUB_CHAT: ("reasoning_effort",), HUB_RESPONSES: ("reasoning", "effort")}
+"""Where a request has its reasoning effort, by the hub's schema."""
+
 
 def copy_request(request: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> JsonObject:
-    """Copy a hub request, without the parameters that the target is configured to lack.
+    """Copy a hub request, with an effort that the model has, and without the parameters that the target lacks.
 
     `hub` names the hub's schema. Raises Fault if the policy refuses to drop such a parameter.
     """
     body = dict(request)
+    facts = ctx.target.facts
+    if facts.efforts and hub in _EFFORTS and _EFFORTS[hub][0] not in ctx.target.takes:
+        _clamp(body, _EFFORTS[hub], facts.efforts, ctx, hub, facts.describe("efforts"))
     drop_lacking(body, ctx, hub)
     return body
 
@@ -46,7 +54,7 @@ def clamp_effort(
     body: JsonObject,
     validator: Validator,
     ctx: Context,
-    path: tuple[str, ...] = ("reasoning_effort",),
+    path: Path = ("reasoning_effort",),
     hub: str = HUB_CHAT,
 ) -> None:
     """Set the reasoning effort at `path` to the nearest level that the target has.
@@ -54,21 +62,28 @@ def clamp_effort(
     The levels are the `enum` in the schema of `validator`, their order is that of the schema `hub`. If the target lacks
     `none`, the parameter is dropped.
     """
+    if lookup(body, path) is None or path[0] in ctx.target.takes:
+        return
+    if levels := _levels(_rule(validator.schema, path)):
+        _clamp(body, path, levels, ctx, hub, "the target")
+
+
+def _clamp(body: JsonObject, path: Path, levels: Sequence[str], ctx: Context, hub: str, owner: str) -> None:
     effort = lookup(body, path)
-    levels = _levels(_rule(validator.schema, path))
-    if effort is None or not levels or effort in levels or path[0] in ctx.target.takes:
+    if effort is None or effort in levels:
         return
     ladder = _levels(hub_annotations(hub)[path])
     if effort == "none" or effort not in ladder:
-        ctx.receipt.record_drop(path, f"the target has only {', '.join(levels)}")
+        ctx.receipt.record_drop(path, f"{owner} has only {', '.join(levels)}")
         remove(body, path)
         return
-    nearest = min(levels, key=lambda level: abs(ladder.index(level) - ladder.index(effort)))
-    ctx.receipt.record_clamp(path, f"the target has only {', '.join(levels)}; sent as {nearest}")
+    wanted = ladder.index(effort)
+    nearest = min((level for level in levels if level != "none"), key=lambda level: abs(ladder.index(level) - wanted))
+    ctx.receipt.record_clamp(path, f"{owner} has only {', '.join(levels)}; sent as {nearest}")
     replace(body, path, nearest)
 
 
-def _rule(schema: JsonObject, path: tuple[str, ...]) -> JsonObject:
+def _rule(schema: JsonObject, path: Path) -> JsonObject:
     """The schema of the property at a path; empty if there is none."""
     rule: JsonObject = schema
     for name in path:

@@ -1,7 +1,8 @@
 """Decides whether a model can read sealed reasoning: a signature, or encrypted reasoning, of an earlier turn.
 
 Only the vendor of the model that made it can verify or decrypt it; every other provider refuses the request. A sealed
-text does not name its maker, but the vendors' formats begin differently, and a vendor's models have telling names.
+text does not name its maker, but the vendors' formats begin differently. Which seals a model can read is a fact about
+it (`schemas/models`).
 
 Sources: Anthropic, Extended thinking: signatures and redacted thinking are base64 of a message whose first field is its
 second, and are valid on every platform that serves Claude. OpenAI, Reasoning models: encrypted content is a Fernet
@@ -11,46 +12,25 @@ token. Google, Thought signatures.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from typing import Literal, TypeAlias
 
-__all__ = ["Maker", "is_foreign_maker", "is_foreign_seal"]
+from dragoman.adapters.model_facts import Maker
 
-Maker: TypeAlias = Literal["anthropic", "openai", "google", "none"]
-"""A vendor whose models seal reasoning; `none` for models that never do."""
+__all__ = ["is_foreign_maker", "is_foreign_seal"]
 
 _FORMATS: tuple[tuple[re.Pattern[str], frozenset[Maker]], ...] = (
     (re.compile("gAAAA"), frozenset({"openai"})),
     (re.compile("E[g-v]"), frozenset({"anthropic", "google"})),
 )
-_MODELS: tuple[tuple[re.Pattern[str], Maker], ...] = (
-    (re.compile(r"deepseek|kimi|glm|qwen|llama|mistral|magistral|minimax|mimo|gpt-?oss|gemma", re.I), "none"),
-    (re.compile(r"claude", re.I), "anthropic"),
-    (re.compile(r"gemini", re.I), "google"),
-    (re.compile(r"gpt-?\d|codex|(^|[/-])o\d", re.I), "openai"),
-)
 
 
-def is_foreign_seal(sealed: str, model: str, default: Maker | None = None) -> bool:
-    """Whether `model`, a provider's name for it, cannot read `sealed`.
-
-    `default` is the maker if the name says nothing. If either maker is unknown, the answer is no.
-    """
-    maker = _find_maker(model) or default
-    if maker == "none":
+def is_foreign_seal(sealed: str, reader: Maker | None) -> bool:
+    """Whether a model that reads the seals of `reader` cannot read `sealed`. If either maker is unknown, it can."""
+    if reader == "none":
         return True
     makers = next((makers for form, makers in _FORMATS if form.match(sealed)), None)
-    return maker is not None and makers is not None and maker not in makers
+    return reader is not None and makers is not None and reader not in makers
 
 
-def is_foreign_maker(maker: Maker, model: str, default: Maker | None = None) -> bool:
-    """Whether `model`, a provider's name for it, is known to be of another vendor than `maker`.
-
-    `default` is the model's maker if its name says nothing.
-    """
-    return (_find_maker(model) or default) not in (None, maker)
-
-
-@lru_cache(maxsize=1024)
-def _find_maker(model: str) -> Maker | None:
-    return next((maker for name, maker in _MODELS if name.search(model)), None)
+def is_foreign_maker(maker: Maker, reader: Maker | None) -> bool:
+    """Whether a model that reads the seals of `reader` is known to be of another vendor than `maker`."""
+    return reader not in (None, maker)

@@ -4,17 +4,15 @@ A target gets the first name that one of these decides:
 
     the target's setting `max_tokens_name`
     the name that the client wrote, if the target's setting `takes` lists it
-    the model's family, if the dialect decides by it: OpenAI's reasoning models refuse `max_tokens`
+    what is documented about the model, if the dialect decides by it: OpenAI's reasoning models refuse `max_tokens`
     the name that the client wrote, if servers of the dialect differ in what they know
     the dialect's default
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from dragoman.adapters.call import Context, JsonObject, MaxTokensName
 from dragoman.adapters.edits import remove
@@ -26,25 +24,19 @@ _OTHER: Mapping[str, MaxTokensName] = {
     "max_completion_tokens": "max_tokens",
 }
 
-_REASONING_MODELS = re.compile(r"(?:^|/)o\d(?![a-z0-9])|(?:^|[/._:-])gpt-(?:[5-9]|\d\d)(?![a-z0-9])", re.IGNORECASE)
-"""OpenAI's o-series and GPT-5 and later, with the prefixes and suffixes that vendors and deployments add.
-
-Source: OpenAI API reference, max_tokens ("not compatible with o-series models"); Azure AI Foundry, reasoning models.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class TokenLimitRule:
     """How a dialect names the limit.
 
     `default` is its name; None means that the name stays as it is. `by_address` maps other forms of address to theirs.
-    If `by_family`, models that are documented to know only one name get that. If `keeps_name`, the name that the client
+    If `by_model`, models that are documented to know only one name get that. If `keeps_name`, the name that the client
     wrote stays.
     """
 
     default: MaxTokensName | None = "max_tokens"
     by_address: Mapping[str | None, MaxTokensName] = field(default_factory=dict)
-    by_family: bool = False
+    by_model: bool = False
     keeps_name: bool = False
 
 
@@ -75,13 +67,8 @@ def _choose_name(given: str, ctx: Context, rule: TokenLimitRule) -> str:
         return target.max_tokens_name
     if given in target.takes:
         return given
-    if rule.by_family and _is_reasoning_model(target.model):
-        return "max_completion_tokens"
+    if rule.by_model and target.facts.max_tokens_name is not None:
+        return target.facts.max_tokens_name
     if rule.keeps_name and given in ctx.call.body:
         return given
     return rule.by_address.get(target.address, rule.default) or given
-
-
-@lru_cache(maxsize=256)
-def _is_reasoning_model(model: str) -> bool:
-    return _REASONING_MODELS.search(model) is not None

@@ -46,9 +46,6 @@ FORMS: Mapping[str, AddressForm] = {
     )
 }
 
-_OTHER_VENDORS = re.compile(r"claude|gemini|gemma|llama|qwen|gpt-oss|kimi|deepseek|mistral|grok", re.IGNORECASE)
-"""Names of models that OpenAI does not serve. Any other name may be an endpoint with a model of OpenAI."""
-
 
 def names_model_in_body(target: Target) -> bool:
     """Whether requests to the target name its model in the body, because the address does not."""
@@ -61,8 +58,9 @@ def unified_path(protocol_path: str) -> str:
 
 
 def responses_path(target: Target) -> str:
-    """Return the path of Responses for the target's model."""
-    is_other = _OTHER_VENDORS.search(target.model) is not None
+    """Return the path of Responses for the target's model; a model of which nothing is known may be one of OpenAI."""
+    facts = target.facts
+    is_other = facts.vendor is not None and "responses" not in facts.protocols
     if target.address == _GATEWAY:
         return f"{_UNIFIED if is_other else _NATIVE}/responses"
     return f"/serving-endpoints/{'open-responses' if is_other else 'responses'}"

@@ -1,7 +1,4 @@
-"""Marks of prompt caching. On Databricks only Claude models accept them.
-
-Source: Databricks, Prompt caching.
-"""
+"""Marks of prompt caching. On Databricks only some models are documented to accept them."""
 
 from __future__ import annotations
 
@@ -19,13 +16,13 @@ _HOLDERS = ("content", "tool_calls")
 
 
 def drop_cache_control(body: JsonObject, ctx: Context) -> None:
-    """Drop the marks from the messages and tools of a chat request to another model than Claude, in place."""
-    if "claude" in ctx.target.model.lower() or _NAME in ctx.target.takes:
+    """Drop the marks from the messages and tools of a chat request to a model that does not accept them, in place."""
+    if _NAME in ctx.target.facts.nested or _NAME in ctx.target.takes:
         return
     places = [path for name in ("messages", "tools") for path in _find_marks(body.get(name), (name,))]
     edits = Edits(body)
     for path in places:
-        ctx.receipt.record_drop(path, "only Claude models accept it on Databricks")
+        ctx.receipt.record_drop(path, "the model is not known to accept it on Databricks")
         edits.remove(path)
 
 

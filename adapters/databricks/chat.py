@@ -122,9 +122,9 @@ def _write_function(body: JsonObject, function: JsonObject, path: Path, ctx: Con
         if function.get(name) is None:
             ctx.receipt.record_fill((*path, name), "the service requires it")
             replace(body, (*path, name), default)
-    if "strict" in function and "gpt" not in ctx.target.model.lower():
+    if "strict" in function and "strict" not in ctx.target.facts.nested | ctx.target.takes:
         weight: Weight = "loss" if function["strict"] else "form"
-        ctx.receipt.record_drop((*path, "strict"), "only GPT models accept it on Databricks", weight)
+        ctx.receipt.record_drop((*path, "strict"), "the model is not known to accept it on Databricks", weight)
         remove(body, (*path, "strict"))
 
 

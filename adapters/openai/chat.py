@@ -37,6 +37,6 @@ SERVED = Served(read_request, write_reply, write_stream, write_fault)
 CALLED = chat_called(
     REPLY_RULES,
     replay="drop",
-    token_limit=TokenLimitRule(by_address={FORM: "max_completion_tokens"}, by_family=True, keeps_name=True),
+    token_limit=TokenLimitRule(by_address={FORM: "max_completion_tokens"}, by_model=True, keeps_name=True),
     extras="keep-extensions",
 )

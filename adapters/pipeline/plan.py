@@ -58,6 +58,7 @@ class TargetPlan:
 
 def plan_target(provider: str, dialect: Dialect, protocols: Collection[str], target: Target) -> TargetPlan:
     """The plan for a target of a provider that is called with these protocols."""
+    target = replace(target, dialect=dialect.name)
     called = {protocol: verbs for protocol, verbs in dialect.called.items() if protocol in protocols}
     plans = {protocol: ProtocolPlan(protocol, verbs, batching=verbs.batching) for protocol, verbs in called.items()}
     for protocol in BRIDGES:

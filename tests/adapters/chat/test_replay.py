@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dragoman.adapters import dialects
-from dragoman.adapters.chat.replay import find_replay
 from dragoman.adapters.common.seals import is_foreign_seal
+from dragoman.adapters.model_facts import find_facts
 from dragoman.adapters.translate.requests import to_chat_request, to_responses_request
 from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.adapters.conftest import MakeContext
@@ -109,7 +109,7 @@ def test_a_path_in_a_provider_s_error_is_the_client_s(context: MakeContext) -> N
 def test_a_seal_is_foreign_to_models_of_other_vendors(
     model: str, of_claude: bool, of_openai: bool, of_nobody_known: bool
 ) -> None:
-    found = [is_foreign_seal(seal, model) for seal in (OF_CLAUDE, OF_OPENAI, "sig")]
+    found = [is_foreign_seal(seal, find_facts(model).seals) for seal in (OF_CLAUDE, OF_OPENAI, "sig")]
     assert found == [of_claude, of_openai, of_nobody_known]
 
 
@@ -172,7 +172,8 @@ def test_signed_reasoning_of_claude_never_goes_to_openai_s_responses(context: Ma
     assert [change.public()["before"] for change in ctx.receipt.losses] == ["messages[1]"]
 
 
-def test_what_is_known_of_an_address_counts_more_than_the_model() -> None:
-    assert find_replay("api.groq.com", "deepseek-r1-distill-llama-70b") == "drop"
-    assert find_replay("models.test", "deepseek-r1-distill-llama-70b") == "keep"
-    assert find_replay("models.test", "qwen3-32b") is None
+def test_what_is_known_of_an_address_counts_more_than_the_model(context: MakeContext) -> None:
+    model = "deepseek-r1-distill-llama-70b"
+    assert send(context, TEXT, host="api.groq.com", model=model)[0] == {}
+    assert send(context, TEXT, host="models.test", model=model)[0] == TEXT
+    assert find_facts("qwen3-32b").replay is None

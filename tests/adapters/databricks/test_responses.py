@@ -65,7 +65,7 @@ RESPONSE: JsonObject = {
 
 
 def context(body: JsonObject, path: str = PATH, **policy: Any) -> Context:
-    target = Target("databricks-gpt-5", policy=Policy(**policy))
+    target = Target("databricks-gpt-5", dialect="databricks", policy=Policy(**policy))
     return Context("actual", Call("POST", path, body), Receipt(), target, body)
 
 

@@ -203,7 +203,7 @@ ANSWERS = {
     "reasoning and blocks": {"content": [THOUGHT, *BLOCKS]},
     "citations and annotations": {"content": TEXT, "citations": CITATIONS, "annotations": ANNOTATIONS},
 }
-CLAUDE = Target("databricks-claude-sonnet-4-5")
+CLAUDE = Target("databricks-claude-sonnet-4-5", dialect="databricks")
 SENT_BY = {"blocks": "databricks/chat", "reasoning and blocks": "databricks/chat"}
 
 
@@ -211,7 +211,7 @@ def send_back(form: str, provider: str, profile: str = "actual") -> tuple[JsonOb
     """The assistant's message that the provider gets, and the last keys of what was lost."""
     turn = {"role": "assistant", **ANSWERS[form]}
     messages = [{"role": "user", "content": "x"}, turn, {"role": "user", "content": "y"}]
-    target = Target("databricks-claude-sonnet-4-5", profile=profile)
+    target = Target("databricks-claude-sonnet-4-5", dialect="databricks", profile=profile)
     body, receipt = write_call(SENT_BY.get(form, "openai/chat"), provider, {"messages": messages}, target)
     lost = {str(change.before[-1]) for change in receipt.losses}
     if "messages" in body:
