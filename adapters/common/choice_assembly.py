@@ -37,5 +37,7 @@ def merge_lists(before: JsonObject | None, more: JsonObject) -> JsonObject:
     merged = dict(before or {})
     for key, value in more.items():
         known = merged.get(key)
-        merged[key] = known + value if isinstance(known, list) and isinstance(value, list) else value or known
+        merged[key] = (
+            known + value if isinstance(known, list) and isinstance(value, list) else known if value is None else value
+        )
     return merged

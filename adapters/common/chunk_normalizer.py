@@ -53,7 +53,7 @@ class ChunkNormalizer:
         self._ctx = ctx
         self._completeness = completeness
         self._hub = hub
-        self._changes = StreamChanges(ctx.receipt, _PLACE)
+        self._changes = StreamChanges(ctx.receipt)
         self._choices = protocol(rules, ctx, self._changes)
         self.endings = EndingBuffer(self._choices, self._changes)
         self._kind = protocol.chunk_object

@@ -27,7 +27,9 @@ __all__ = ["EndingBuffer"]
 
 _PLACE: Path = ("choices",)
 _REPEATED = "a choice ends once: repeated finish reasons are removed"
-_LATE = "text that comes after a finish reason is kept"
+_LATE = "what comes after a finish reason is kept"
+_SPOKEN = frozenset({"index", "delta", "text", "finish_reason", "native_finish_reason"})
+"""The keys of a choice that `ChoiceNormalizer.has_content` judges, and those that say nothing after the end."""
 _APART = "a finish reason comes after the last piece, in a chunk of its own"
 
 
@@ -100,7 +102,7 @@ class EndingBuffer:
         held = self._find_held()
         for choice in again:
             self._take_finish_reason(choice, held.get(choice["index"]))
-            if self._choices.has_content(choice):
+            if self._choices.has_content(choice) or any(choice[key] for key in choice.keys() - _SPOKEN):
                 self._changes.record_conversion(_PLACE, _LATE)
             else:
                 body["choices"].remove(choice)

@@ -24,23 +24,30 @@ class ChangeRecorder(Protocol):
 
 
 class StreamChanges:
-    """Records each reason once per stream, at one path, because the same change occurs in many chunks."""
+    """Records each reason once per stream, at the path where it occurs first, because the same change occurs in many
+    chunks."""
 
-    def __init__(self, receipt: Receipt, place: Path) -> None:
+    def __init__(self, receipt: Receipt) -> None:
         self._receipt = receipt
-        self._place = place
         self._recorded: set[str] = set()
 
     def record_conversion(self, path: Path, reason: str, weight: Weight = "form", after: Path | None = None) -> None:
-        """Record a reason if the stream has not had it; `path` and `after` are ignored."""
-        if reason not in self._recorded:
-            self._recorded.add(reason)
-            self._receipt.record_conversion(self._place, reason, weight)
+        """Record a reason if the stream has not had it."""
+        if self._is_new(reason):
+            self._receipt.record_conversion(path, reason, weight, after)
 
     def record_fill(self, path: Path, reason: str) -> None:
-        """Record a reason as a conversion."""
-        self.record_conversion(path, reason)
+        """Record a reason if the stream has not had it."""
+        if self._is_new(reason):
+            self._receipt.record_fill(path, reason)
 
     def record_drop(self, path: Path, reason: str, weight: Weight = "loss") -> None:
-        """Record a reason as a conversion of this weight."""
-        self.record_conversion(path, reason, weight)
+        """Record a reason if the stream has not had it."""
+        if self._is_new(reason):
+            self._receipt.record_drop(path, reason, weight)
+
+    def _is_new(self, reason: str) -> bool:
+        if reason in self._recorded:
+            return False
+        self._recorded.add(reason)
+        return True

@@ -84,7 +84,7 @@ def write_reply(reply: JsonObject, ctx: Context) -> Reply:
 
 
 def _write_response(reply: JsonObject, ctx: Context) -> JsonObject:
-    body = {**reply, **_repeat_settings(reply, ctx.call.body)}
+    body = {**reply, **_repeat_settings(reply, ctx)}
     usage, error = body.get("usage"), body.get("error")
     if isinstance(error, dict):
         kind = _ERROR_TYPES.get(str(error.get("code")), "invalid_request_error")
@@ -111,16 +111,25 @@ _ERROR_TYPES = {
 }
 
 
-def _repeat_settings(reply: JsonObject, request: JsonObject) -> JsonObject:
+def _repeat_settings(reply: JsonObject, ctx: Context) -> JsonObject:
     """Return tools, tool choice and format as the request has them, or nested if the request lacks them."""
     settings: JsonObject = {}
+    request = ctx.call.body
     if "tools" in reply:
-        settings["tools"] = request.get("tools") or [nest_tool(tool) for tool in reply["tools"] or ()]
+        settings["tools"] = request.get("tools") or _nest_tools(reply["tools"] or [], ctx)
     if "tool_choice" in reply:
         settings["tool_choice"] = request.get("tool_choice") or nest_choice(reply["tool_choice"])
     if isinstance(request.get("text"), dict):
         settings["text"] = {**(reply.get("text") or {}), **request["text"]}
     return settings
+
+
+def _nest_tools(tools: list[JsonObject], ctx: Context) -> list[JsonObject]:
+    """Return the tools that only the provider names in the nested form, which only functions have."""
+    functions = [tool for tool in tools if tool.get("type") == "function"]
+    if len(functions) < len(tools):
+        ctx.receipt.record_drop(("tools",), _NOT_DOCUMENTED)
+    return [nest_tool(tool) for tool in functions]
 
 
 def _usage_counts(usage: JsonObject) -> JsonObject:

@@ -54,7 +54,7 @@ class ResponsesEventNormalizer:
     def __init__(self, hub: Validator, rules: ReplyRules, ctx: Context) -> None:
         self._hub = hub
         self._to_hub_forms = rules.to_hub_forms
-        self._changes = StreamChanges(ctx.receipt, ("output",))
+        self._changes = StreamChanges(ctx.receipt)
         self._ctx = ctx
         self._accumulator = Accumulator()
         self._open_texts = OpenTexts(self._accumulator)

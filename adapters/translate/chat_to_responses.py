@@ -49,7 +49,16 @@ from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 
 from .annotations import NO_ANNOTATION, to_responses_annotation
 from .open_items import OpenCall, OpenContent
-from .replies import CALL_KEYS, CHOICE_KEYS, MESSAGE_KEYS, MORE_CHOICES, NO_AUDIO, NO_TEXT, complete_response
+from .replies import (
+    CALL_KEYS,
+    CHOICE_KEYS,
+    MESSAGE_KEYS,
+    MORE_CHOICES,
+    NO_AUDIO,
+    NO_TEXT,
+    SECOND_CALL,
+    complete_response,
+)
 from .tools import OriginalTool
 from .unused_keys import record_unused_keys
 
@@ -139,6 +148,8 @@ class ChatToResponses(StreamTranslatorBase):
         if choice.get("finish_reason"):
             self._finish = choice["finish_reason"]
         pieces = delta.get("tool_calls") or _list_legacy_call(delta)
+        if delta.get("function_call") and delta.get("tool_calls"):
+            self._ctx.receipt.record_drop(("choices", 0, "delta", "function_call"), SECOND_CALL)
         if pieces or self._finish:
             self._write_calls(pieces, out)
         if self._finish:

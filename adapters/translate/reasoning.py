@@ -16,7 +16,9 @@ from dragoman.adapters.chat.reasoning import (
 )
 from dragoman.adapters.paths import Path
 
-__all__ = ["has_parts", "join_reasoning", "list_reasoning"]
+__all__ = ["ONE_REASONING", "has_parts", "join_reasoning", "list_reasoning"]
+
+ONE_REASONING = "a chat message has one text of reasoning: not the content and the summary of an item"
 
 
 def has_parts(item: JsonObject) -> bool:
@@ -33,9 +35,7 @@ def join_reasoning(message: JsonObject, items: list[tuple[JsonObject, Path]], ct
     for item, path in items:
         content, summary = _join_texts(item.get("content")), _join_texts(item.get("summary"))
         if content and summary:
-            ctx.receipt.record_drop(
-                (*path, "summary"), "a chat message has one text of reasoning, and the content is used"
-            )
+            ctx.receipt.record_drop((*path, "summary"), ONE_REASONING)
         sealed = item.get("encrypted_content")
         if content or summary or (sealed and has_parts(item)):
             blocks.append(make_text_block(content or summary, sealed))

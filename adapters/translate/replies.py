@@ -31,6 +31,7 @@ __all__ = [
     "MORE_CHOICES",
     "NO_AUDIO",
     "NO_TEXT",
+    "SECOND_CALL",
     "complete_response",
     "read_envelope",
     "read_failure",
@@ -61,6 +62,7 @@ NO_AUDIO = "Responses has no place for audio"
 
 CHAT_COUNTS = "counts get the names of chat"
 NO_TEXT = "the annotations belong to no text"
+SECOND_CALL = "the calls in tool_calls are used"
 
 _CHAT_REPLY, _RESPONSE = "hub/chat.reply", "hub/responses.reply"
 _CHAT_USED = ("id", "object", "created", "model", "choices", "usage", "service_tier")
@@ -150,7 +152,7 @@ def _record_unused_extent(choice: JsonObject, path: Path, ctx: Context) -> None:
     if logprobs.get("refusal"):
         ctx.receipt.record_drop((*path[:2], "logprobs", "refusal"), "a refusal has no log probabilities there")
     if message.get("function_call") and message.get("tool_calls"):
-        ctx.receipt.record_drop((*path, "function_call"), "the calls in tool_calls are used")
+        ctx.receipt.record_drop((*path, "function_call"), SECOND_CALL)
 
 
 def _to_responses_parts(message: JsonObject, logprobs: Any, path: Path, ctx: Context) -> list[JsonObject]:

@@ -27,6 +27,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.reasoning import SEPARATOR, ReasoningBlocks, make_sealed_block, make_text_block
 from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.common.parameters import wants_usage
+from dragoman.adapters.common.stream_changes import StreamChanges
 from dragoman.adapters.common.stream_translator import StreamTranslatorBase
 from dragoman.adapters.common.usage import UNASKED_USAGE
 from dragoman.adapters.responses.events import (
@@ -43,7 +44,7 @@ from dragoman.adapters.responses.events import (
 from dragoman.adapters.streams import Chunk, Output
 
 from .annotations import NO_ANNOTATION, to_chat_annotation
-from .reasoning import has_parts
+from .reasoning import ONE_REASONING, has_parts
 from .replies import CHAT_COUNTS, read_envelope, read_failure, to_chat_usage
 from .unused_keys import ITEM_KEYS, PART_KEYS, record_unused_keys
 
@@ -71,13 +72,14 @@ class ResponsesToChat(StreamTranslatorBase):
     def __init__(self, ctx: Context) -> None:
         super().__init__()
         self._ctx = ctx
+        self._changes = StreamChanges(ctx.receipt)
         self._wants_usage = wants_usage(ctx.request)
         self._envelope: JsonObject = {}
         self._calls: dict[int, int] = {}  # output index -> index among the calls
         self._thoughts: dict[int, TextKind] = {}
         self._thought: tuple[int, int] | None = None  # output index and position of the last reasoning
         self._blocks = ReasoningBlocks()
-        self._texts_sent: set[tuple[int, TextKind, int]] = set()
+        self._texts_sent: Counter[tuple[int, TextKind, int]] = Counter()  # characters of each text
         self._annotation_counts: Counter[tuple[int, int]] = Counter()  # annotations per part
         self._speaker: dict[TextKind, int] = {}  # kind of text -> output index of the message that it came from
         self._length = 0  # characters of the content
@@ -133,11 +135,13 @@ class ResponsesToChat(StreamTranslatorBase):
         index = event["output_index"]
         if kind in _KEYS:
             if self._is_other_kind(kind, index):
+                if text:
+                    self._changes.record_drop(("output", index), ONE_REASONING)
                 return
+            if text:
+                self._texts_sent[index, kind, event.get(kind.index, 0)] += len(text)
             if text and kind in _SPOKEN:
                 text = self._place_text(kind, index, event.get(kind.index, 0), text)
-            if text:
-                self._texts_sent.add((index, kind, event.get(kind.index, 0)))
             if _KEYS[kind] == "reasoning_content":
                 self._write_reasoning((index, event.get(kind.index, 0)), text, out)
                 return
@@ -146,7 +150,7 @@ class ResponsesToChat(StreamTranslatorBase):
                 out.append(self._make_delta({_KEYS[kind]: text}, logprobs=_to_chat_logprobs(logprobs)))
         elif index in self._calls:
             if text:
-                self._texts_sent.add((index, kind, 0))
+                self._texts_sent[index, kind, 0] += len(text)
             out.append(
                 self._make_delta({"tool_calls": [{"index": self._calls[index], **_make_call_delta(kind, text)}]})
             )
@@ -186,9 +190,12 @@ class ResponsesToChat(StreamTranslatorBase):
         return before + text
 
     def _write_whole(self, kind: TextKind, event: JsonObject, out: list[Output]) -> None:
-        at = (event["output_index"], kind, event.get(kind.index, 0))
-        if at not in self._texts_sent and event.get(kind.key):
-            self._write_piece(kind, event, event[kind.key], out)
+        at, text = (event["output_index"], kind, event.get(kind.index, 0)), event.get(kind.key)
+        sent = self._texts_sent.get(at)
+        if sent is None and text:
+            self._write_piece(kind, event, text, out)
+        elif text and sent != len(text):
+            self._changes.record_drop(("output", at[0]), "the whole text is not the one that came in pieces")
 
     def _handle_item_added(self, event: JsonObject, out: list[Output]) -> None:
         item, index = event["item"], event["output_index"]

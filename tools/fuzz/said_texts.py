@@ -35,6 +35,8 @@ _DELTAS = {
     "response.function_call_arguments.delta": "arguments",
     "response.custom_tool_call_input.delta": "arguments",
 }
+_WHOLE_TEXTS = {name.removesuffix("delta") + "done": kind for name, kind in _DELTAS.items()}
+_WHOLE_KEYS = ("text", "refusal", "arguments", "input")
 _ENDS = {"response.completed", "response.incomplete"}
 
 _Tellings = dict[tuple[str, str], list[str]]
@@ -111,9 +113,7 @@ def _read_choices(bodies: Sequence[JsonObject], *, is_stream: bool) -> list[_Tel
 def _read_choice(choice: JsonObject, out: _Tellings) -> None:
     if isinstance(choice.get("text"), str):
         out["visible", "text"].append(choice["text"])
-    holder = choice.get("delta")
-    if not isinstance(holder, dict):
-        holder = choice.get("message")
+    holder = choice.get("delta") or choice.get("message")
     if isinstance(holder, dict):
         _read_message(holder, out)
 
@@ -139,9 +139,9 @@ def _read_message(holder: JsonObject, out: _Tellings) -> None:
 def _read_block(block: Any, out: _Tellings) -> None:
     if isinstance(block, str):
         out["visible", "text"].append(block)
-    elif isinstance(block, dict) and block.get("type") in ("text", "output_text", "refusal"):
+    elif isinstance(block, dict) and str(block.get("type")) in ("text", "output_text", "refusal"):
         out["visible", "text"] += [text for key in ("text", "refusal") if isinstance(text := block.get(key), str)]
-    elif isinstance(block, dict) and block.get("type") in _THOUGHTS:
+    elif isinstance(block, dict) and str(block.get("type")) in _THOUGHTS:
         out["reasoning", "blocks"] += _list_inner_texts(block)
 
 
@@ -182,6 +182,8 @@ def _read_response(bodies: Sequence[JsonObject], *, is_stream: bool) -> _Telling
         if kind is not None and isinstance(body.get("delta"), str):
             if kind != "reasoning" or thoughts.setdefault(str(body.get("output_index")), word) == word:
                 out[kind, "deltas"].append(body["delta"])
+        elif word in _WHOLE_TEXTS:
+            out[_WHOLE_TEXTS[word], "texts"] += [_encode(body[key]) for key in _WHOLE_KEYS if body.get(key)]
         elif word == "response.output_item.done":
             _read_item(body.get("item"), "items", out)
         elif word in _ENDS and isinstance(body.get("response"), dict):

@@ -131,3 +131,9 @@ def test_a_recorded_stream_becomes_a_valid_reply(
     data = attempt.feed(0, stream.read_bytes()).data or attempt.close(0).data
     assert attempt.outcome.state == "complete", attempt.outcome
     assert load_validator(f"hub/{protocol}.reply").accepts(orjson.loads(data))
+
+
+def test_empty_lists_of_log_probabilities_stay_empty() -> None:
+    choice = {"index": 0, "text": "hi", "logprobs": {"tokens": [], "text_offset": None}, "finish_reason": "stop"}
+    made = assemble_text([{"id": "c", "created": 1, "model": "m", "choices": [choice]}])
+    assert made["choices"][0]["logprobs"] == {"tokens": [], "text_offset": None}

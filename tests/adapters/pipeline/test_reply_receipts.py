@@ -128,3 +128,62 @@ def test_a_chunk_that_repeats_an_ended_choice_among_others_is_read_on(include_us
     options = {"stream_options": {"include_usage": include_usage}}
     got = run_exchange("openai/chat", "openai/chat", events, **options)
     assert [delta["content"] for delta in got.deltas] == ["hi", "two"]
+
+
+def test_a_choice_after_its_finish_is_kept_if_it_has_keys_of_its_own() -> None:
+    filtered = {"choices": [{"index": 0, "delta": {}, "content_filter_results": FILTERED[0]["content_filter_results"]}]}
+    got = run_exchange("openai/chat", "azure/chat", encode_events(TEXT, STOP, filtered))
+    choices = [choice for event in got.events for choice in event["choices"]]
+    assert [choice.get("content_filter_results") for choice in choices if "content_filter_results" in choice] == [
+        FILTERED[0]["content_filter_results"]
+    ]
+    assert choices[-1]["finish_reason"] == "stop"
+
+
+def test_changes_of_a_stream_are_recorded_at_their_places() -> None:
+    got = run_exchange("openai/chat", "openai/chat", encode_chunks({"reasoning": "a"}, {"reasoning": "b"}))
+    (renamed,) = find_changes(got, "choices", 0, "delta", "reasoning")
+    assert renamed.after == ("choices", 0, "delta", "reasoning_content")
+
+
+def test_two_calls_in_two_keys_of_a_chunk_are_one() -> None:
+    function = {"name": "f", "arguments": "{}"}
+    delta = {
+        "function_call": function,
+        "tool_calls": [{"index": 0, "id": "a", "type": "function", "function": function}],
+    }
+    got = run_exchange("openai/responses", "openai/chat", encode_chunks(delta, finish="tool_calls"))
+    assert [item["arguments"] for item in got.response["output"]] == ["{}"]
+    assert "function_call" in got.lost
+
+
+def encode_response(*events: JsonObject, **item: JsonObject) -> bytes:
+    """A Responses stream with these events and the one item that the last event has."""
+    response = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m", "output": []}
+    begun = {"type": "response.created", "response": {**response, "status": "in_progress"}}
+    done = {**response, "status": "completed", "output": [item]}
+    listed = [begun, *events, {"type": "response.completed", "response": done}]
+    return b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in listed)
+
+
+def test_a_text_that_is_longer_in_the_last_event_than_in_pieces_is_a_loss_in_chat() -> None:
+    item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
+    part = {"type": "output_text", "text": "hello", "annotations": []}
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    pieces = [{"type": "response.output_text.delta", **place, "delta": text} for text in ("he", "o")]
+    got = run_exchange("openai/chat", "openai/responses", encode_response(*pieces, **item, content=[part]))
+    assert got.message["content"] == "heo"
+    assert [change.before for change in got.receipt.losses] == [("output", 0)]
+    whole = run_exchange("openai/chat", "openai/responses", encode_response(**item, content=[part]))
+    assert (whole.message["content"], whole.receipt.losses) == ("hello", [])
+
+
+def test_a_second_kind_of_reasoning_of_an_item_is_a_loss_in_chat() -> None:
+    item = {"type": "reasoning", "id": "rs_1", "status": "completed"}
+    parts = {
+        "summary": [{"type": "summary_text", "text": "short"}],
+        "content": [{"type": "reasoning_text", "text": "long"}],
+    }
+    got = run_exchange("openai/chat", "openai/responses", encode_response(**item, **parts))
+    assert got.message["reasoning_content"] == "long"
+    assert [change.before for change in got.receipt.losses] == [("output", 0)]
