@@ -51,10 +51,11 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What to do if a request or a reply does not fit. If `emulate_completions`, a chat model may serve completions."""
+    """What to do if a request or a reply does not fit. If `emulate_completions`, a chat model may serve completions.
+    `refuse-exactly` also refuses what can be emulated, unless the result is exact."""
 
     extra_parameters: Literal["error", "drop", "pass-through"] = "pass-through"
-    unsupported: Literal["refuse", "drop"] = "refuse"
+    unsupported: Literal["refuse", "refuse-exactly", "drop"] = "refuse"
     out_of_range: Literal["error", "clamp", "drop"] = "error"
     replies: Literal["off", "report", "repair", "strict"] = "repair"
     emulate_completions: bool = False

@@ -175,10 +175,15 @@ class Pool(ConfigModel):
 class PolicyChoice(ConfigModel):
     """What to do if a request or reply does not fit. An unset policy inherits the next wider level's."""
 
+    preset: Literal["strict", "faithful", "lenient"] | None = None
+    """Sets the next four policies at once; each can still be set on its own. strict refuses what cannot be served
+    exactly, and replies that break a schema; faithful refuses what would change the answer; lenient drops or clamps
+    what the target does not accept, and records it as a loss. Default: faithful."""
     extra_parameters: Literal["error", "drop", "pass-through"] | None = None
     """For parameters that no dialect documents."""
-    unsupported: Literal["refuse", "drop"] | None = None
-    """For known parameters that the target lacks and that would change the answer."""
+    unsupported: Literal["refuse", "refuse-exactly", "drop"] | None = None
+    """For known parameters that the target lacks and that would change the answer. refuse-exactly also refuses what can
+    be emulated, unless the result is exact."""
     out_of_range: Literal["error", "clamp", "drop"] | None = None
     """For values beyond the target's range."""
     replies: Literal["off", "report", "repair", "strict"] | None = None

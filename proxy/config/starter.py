@@ -70,9 +70,10 @@ models:
 
 # What to do if a request or a reply does not fit; providers, models and targets may have policies of their own.
 policy:
-  unsupported: refuse               # or drop: parameters that the target lacks and that would change the answer
-  out_of_range: error               # or clamp, drop
-  replies: repair                   # or off, report, strict
+  preset: faithful                  # or lenient: drop and clamp what a target does not accept; or strict
+  # unsupported: drop               # parameters that the target lacks and that would change the answer
+  # out_of_range: clamp             # or error, drop
+  # replies: report                 # or off, repair, strict
   # emulate_completions: true       # completions over providers that only chat; the model answers the prompt
 
 # Where responses are stored, so that clients can continue them by previous_response_id; `kind: none` stores none.

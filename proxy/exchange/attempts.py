@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from random import uniform
 
 from dragoman.adapters.faults import Fault
@@ -15,7 +16,7 @@ from .context import RequestContext
 from .downstream import DownstreamResponse
 from .transfer import Transfer
 
-__all__ = ["MAX_ATTEMPTS", "try_targets"]
+__all__ = ["MAX_ATTEMPTS", "explain_refusals", "try_targets"]
 
 MAX_ATTEMPTS = 3
 """The most tries in one exchange, second tries of the same target included. A try may make several calls."""
@@ -26,9 +27,9 @@ _JITTER = (0.05, 0.25)  # seconds before the same target is tried again
 async def try_targets(ctx: RequestContext, candidates: Iterator[Candidate], downstream: DownstreamResponse) -> None:
     """Try targets until one has written to the client. As soon as the response has begun, no other target is tried.
 
-    Raises Fault: the last target's, or the first reason why no target could be tried; and ClientDisconnected.
+    Raises Fault: the last target's, or why no target could be tried; and ClientDisconnected.
     """
-    refused: Fault | None = None
+    refused: list[tuple[Candidate, Fault]] = []
     failed: Fault | None = None
     for candidate in candidates:
         try:
@@ -36,7 +37,7 @@ async def try_targets(ctx: RequestContext, candidates: Iterator[Candidate], down
         except Fault as fault:
             if fault.owner != "client":
                 raise
-            refused = refused or fault
+            refused.append((candidate, fault))
             continue
         for is_first in (True, False):
             if not _start_try(ctx, candidate, attempt):
@@ -51,7 +52,20 @@ async def try_targets(ctx: RequestContext, candidates: Iterator[Candidate], down
                 break
             await asyncio.sleep(uniform(*_JITTER))
             attempt = ctx.pipeline.prepare(candidate.plan)
-    raise failed or refused or Fault("upstream_unavailable", "the model has no target", code="no_target")
+    raise failed or explain_refusals(refused)
+
+
+def explain_refusals(refused: Sequence[tuple[Candidate, Fault]]) -> Fault:
+    """The fault for a request that no target can serve: the first target's. If there are several, it names that target,
+    because every target has reasons of its own."""
+    if not refused:
+        return Fault("upstream_unavailable", "the model has no target", code="no_target")
+    candidate, fault = refused[0]
+    count = len(refused) - 1
+    if not count:
+        return fault
+    others = "the other target refuses" if count == 1 else f"the {count} other targets refuse"
+    return replace(fault, message=f"{fault.message} (target {candidate.label}; {others} the request too)")
 
 
 async def _try(

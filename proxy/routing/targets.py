@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from dragoman.adapters.call import Policy, Target
+from dragoman.adapters.call import Target
 from dragoman.adapters.extras import ExtraParameters
 from dragoman.adapters.pipeline import TargetPlan, plan_target
-from dragoman.proxy.config.models import Config, Limits, Model, PolicyChoice, TargetChoice
+from dragoman.proxy.config.models import Config, Limits, Model, TargetChoice
 from dragoman.proxy.config.names import upstream_name
+from dragoman.proxy.config.presets import merge_policies
 
 from .providers import ProviderState
 
@@ -51,7 +52,7 @@ def create_candidate(
     target = Target(
         model=upstream_name(pattern, choice, pattern),
         profile=provider.profile,
-        policy=_merge_policies(config.policy, configured.policy, model.policy, choice.policy),
+        policy=merge_policies(config.policy, configured.policy, model.policy, choice.policy),
         lacks=frozenset(choice.lacks),
         takes=frozenset(choice.takes),
         max_tokens_name=choice.max_tokens_name,
@@ -74,11 +75,3 @@ def _list_limits(limits: Limits) -> dict[str, int]:
     if limits.max_tokens is not None:
         made |= dict.fromkeys(("max_completion_tokens", "max_output_tokens"), limits.max_tokens)
     return made
-
-
-def _merge_policies(*choices: PolicyChoice) -> Policy:
-    """Take each field from the last choice that sets it."""
-    policy = Policy()
-    for choice in choices:
-        policy = replace(policy, **choice.model_dump(exclude_none=True))
-    return policy

@@ -20,6 +20,7 @@ from dragoman.adapters.routes import Route
 from dragoman.proxy.config.keyfile import BadKeyFile
 from dragoman.proxy.config.models import Config, Key
 from dragoman.proxy.config.names import match
+from dragoman.proxy.exchange.attempts import explain_refusals
 from dragoman.proxy.routing.keys import ANYONE, Caller
 from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.routing.targets import Candidate
@@ -132,8 +133,7 @@ async def _plan_targets(
     plan.targets = _add_chances([_plan_target(config, plan, candidate, pipeline) for candidate in candidates])
     first = plan.first_target
     if first is None:
-        refused = plan.targets[0].fault if plan.targets else None
-        raise refused or Fault("upstream_unavailable", "the model has no target", code="no_target")
+        raise explain_refusals([(one.candidate, one.fault) for one in plan.targets if one.fault is not None])
     plan.request = await _prepare_request(first, pipeline)
 
 

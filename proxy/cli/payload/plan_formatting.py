@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 
 import orjson
 
-from dragoman.adapters.call import JsonObject
+from dragoman.adapters.call import JsonObject, Policy
 from dragoman.proxy.config.models import Config
+from dragoman.proxy.config.presets import DEFAULT_PRESET, find_preset
 from dragoman.proxy.telemetry.mask import Mask, collect_secrets
 
 from .dry_run import PreparedRequest
@@ -70,12 +72,24 @@ def _format_target(target: PlannedTarget, number: int, is_first: bool) -> Iterat
             begin = "   and" if number else f"{label}: {fallback}{weight}, skipped"
             yield "yellow", f"{begin}: {reason.message}"
             yield "", f"   {reason.kind}{f' at {reason.param}' if reason.param else ''}"
+        yield from _format_policy(target.candidate.target.policy)
         return
     order = f"{target.chance:.0%} chance to be tried first" if target.chance else "tried if those before it fail"
     yield "green" if is_first else "", f"{label}: {fallback}{weight}, {order}{', chosen' if is_first else ''}"
+    yield from _format_policy(target.candidate.target.policy)
+
+
+def _format_policy(policy: Policy) -> Iterator[Line]:
+    """The policies that are not the default, and their preset if they have one."""
+    default = asdict(Policy())
+    chosen = ", ".join(f"{name} {value}" for name, value in asdict(policy).items() if value != default[name])
+    if chosen:
+        preset = find_preset(policy)
+        yield "", f"   policy: {chosen}" + (f" (preset {preset})" if preset not in (None, DEFAULT_PRESET) else "")
 
 
 def _target_to_json(target: PlannedTarget, is_first: bool) -> JsonObject:
+    policy = target.candidate.target.policy
     return {
         "entry": target.entry,
         "fallback": target.fallback,
@@ -84,6 +98,7 @@ def _target_to_json(target: PlannedTarget, is_first: bool) -> JsonObject:
         "model": target.candidate.target.model,
         "weight": target.candidate.choice.weight,
         "chance": round(target.chance, 6),
+        "policy": {"preset": find_preset(policy), **asdict(policy)},
         "chosen": is_first,
         "skipped": None if target.fault is None else fault_to_json(target.fault),
     }

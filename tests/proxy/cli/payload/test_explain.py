@@ -53,6 +53,7 @@ models:
       - {provider: ascend, model: qwen3, weight: 2}
       - {provider: openai, model: gpt-5, lacks: [temperature], weight: 1}
   odd: {targets: [{provider: lakehouse, model: ".."}]}
+  easy: {targets: [{provider: ascend, model: qwen3}], policy: {preset: lenient}}
 """
 
 
@@ -181,6 +182,30 @@ def test_text(run: Run) -> None:
     assert "POST https://10.0.0.8:1025/v1/chat/completions" in lines
     assert '  "temperature": 0.5,' in lines
     assert lines[-1] == "nothing changed"
+
+
+MANY = '{"model": "%s", "messages": [{"role": "user", "content": "x"}], "seed": 1, "n": 2, "temperature": 0}'
+
+
+def test_every_reason_of_every_skipped_target_is_shown(run: Run) -> None:
+    lines = run("explain", stdin=MANY % "picky").stdout.splitlines()
+    first = [line for line in lines[2:] if line.startswith(("1.", "   "))][:4]
+    assert first[1] == "   unsupported_parameter at n"
+    assert first[2].startswith("   and: seed cannot be served: ")
+    told = plan(run, stdin=MANY % "picky", code=1)
+    reasons = [[one["path"] for one in (t["skipped"], *t["skipped"].get("others", ()))] for t in told["targets"]]
+    assert reasons == [["n", "seed"], ["temperature"], ["temperature"]]
+    assert [one["param"] for one in told["answer"]["body"]["error"]["details"]] == ["n", "seed"]
+    assert "lakehouse/llama" in told["answer"]["body"]["error"]["message"]
+
+
+def test_the_policy_of_a_target_is_shown_if_it_is_not_the_default(run: Run) -> None:
+    lines = run("explain", stdin=MANY % "easy").stdout.splitlines()
+    assert lines[3] == ("   policy: extra_parameters drop, unsupported drop, out_of_range clamp (preset lenient)")
+    told = plan(run, stdin=MANY % "easy")
+    assert told["targets"][0]["policy"]["preset"] == "lenient"
+    assert {change["weight"] for change in told["changes"]} == {"loss"}
+    assert plan(run, "--model", "fast")["targets"][0]["policy"]["preset"] == "faithful"
 
 
 def test_text_of_wildcards_fallbacks_and_faults(run: Run) -> None:
