@@ -39,6 +39,7 @@ __all__ = [
     "drop_or_reject",
     "fit",
     "hub_annotations",
+    "is_taken",
     "resolve_extra",
 ]
 
@@ -74,12 +75,21 @@ def fit(
     does not have it: its name depends on the target's model. Raises Fault `unsupported_parameter` or `extra_parameter`,
     with a path in the form being written.
     """
-    takes = ctx.target.takes if named is None or named in validator.known else ctx.target.takes | {named}
-    taken = {name: body.pop(name) for name in takes & body.keys()} if takes else None
+    named = None if named in validator.known else named
+    taken: JsonObject = {}
+    if named is not None or ctx.target.takes:
+        taken = {name: body.pop(name) for name in [*body] if name == named or is_taken(name, ctx)}
     _fit_rest(body, validator, ctx, extras, hub)
     if taken:
         _apply_limits(Edits(taken), ctx)
         body.update(taken)
+
+
+def is_taken(name: str | int, ctx: Context) -> bool:
+    """Whether the target is configured to take a parameter that is being written: by its name there, or by the name
+    that the client's request in hub form has for it."""
+    takes = ctx.target.takes
+    return bool(takes) and (name in takes or not takes.isdisjoint(ctx.receipt.unmap_to_canonical((name,))[:1]))
 
 
 def _fit_rest(body: JsonObject, validator: Validator, ctx: Context, extras: Extras, hub: str) -> None:

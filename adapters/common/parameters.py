@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.edits import remove, replace
-from dragoman.adapters.fit import HUB_CHAT, HUB_RESPONSES, drop_lacking, hub_annotations
+from dragoman.adapters.fit import HUB_CHAT, HUB_RESPONSES, drop_lacking, hub_annotations, is_taken
 from dragoman.adapters.paths import Path, lookup
 from dragoman.adapters.validation import Validator
 
@@ -31,7 +31,7 @@ def copy_request(request: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> Json
 
 def drop_stream_options(body: JsonObject, ctx: Context) -> None:
     """Drop `stream_options`, for providers that always report usage in streams; the reader normalizes it."""
-    if "stream_options" in body and "stream_options" not in ctx.target.takes:
+    if "stream_options" in body and not is_taken("stream_options", ctx):
         ctx.receipt.record_drop(("stream_options",), "dragoman sends the usage itself", "form")
         remove(body, ("stream_options",))
 
@@ -62,7 +62,7 @@ def clamp_effort(
     The levels are the `enum` in the schema of `validator`, their order is that of the schema `hub`. If the target lacks
     `none`, the parameter is dropped.
     """
-    if lookup(body, path) is None or path[0] in ctx.target.takes:
+    if lookup(body, path) is None or is_taken(path[0], ctx):
         return
     if levels := _levels(_rule(validator.schema, path)):
         _clamp(body, path, levels, ctx, hub, "the target")

@@ -16,6 +16,7 @@ from dragoman.adapters.common.parameters import drop_stream_options
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.token_limits import TokenLimitRule
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.fit import is_taken
 from dragoman.adapters.validation import load_validator
 
 from .faults import WORDS
@@ -52,7 +53,7 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
 def _write_thinking(body: JsonObject, ctx: Context) -> None:
     """Turn reasoning effort into thinking or not thinking, unless the client set that itself."""
     effort, given = body.get("reasoning_effort"), body.get("chat_template_kwargs") or {}
-    if effort is None or not isinstance(given, dict) or "reasoning_effort" in ctx.target.takes:
+    if effort is None or not isinstance(given, dict) or is_taken("reasoning_effort", ctx):
         return
     del body["reasoning_effort"]
     after = ("chat_template_kwargs", "enable_thinking")

@@ -80,7 +80,7 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
             ctx.receipt.record_drop(("parallel_tool_calls",), "the request has no tools left to call", "form")
     if left.pop("store", None) is not None:
         ctx.receipt.record_drop(("store",), "dragoman stores responses itself", "form")
-    _resolve_rest(left, HUB_RESPONSES, "chat", ctx)
+    _resolve_rest(left, made, HUB_RESPONSES, "chat", ctx)
     if not made["messages"]:
         text = "input is empty, and the model's provider needs at least one message"
         raise Fault("invalid_request", text, ("input",), code="empty_input")
@@ -119,7 +119,7 @@ def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
         made["tool_choice"] = to_responses_tool_choice(choice, ctx)
     if left.pop("stream_options", None) is not None:
         ctx.receipt.record_drop(("stream_options",), "a Responses stream always ends with the usage", "form")
-    _resolve_rest(left, HUB_CHAT, "Responses", ctx)
+    _resolve_rest(left, made, HUB_CHAT, "Responses", ctx)
     return made
 
 
@@ -223,14 +223,17 @@ def _shift_messages(count: int, ctx: Context) -> None:
     ctx.receipt.map_paths([*first, *((("messages", i), ("messages", i + 1)) for i in range(count))])
 
 
-def _resolve_rest(left: JsonObject, hub: str, protocol: str, ctx: Context) -> None:
-    """Drop or refuse the parameters that have no place in the other protocol. Raises Fault."""
+def _resolve_rest(left: JsonObject, made: JsonObject, hub: str, protocol: str, ctx: Context) -> None:
+    """Drop or refuse the parameters that have no place in the other protocol, but for those that the target is
+    configured to take. Raises Fault."""
     known, why = load(hub)["properties"], f"{protocol} has no place for it"
     for name in list(left):
         value: Any = left[name]
         if name in _HOLDERS and isinstance(value, dict):
             for member in list(value):
                 drop_or_reject(left, (name, member), ctx, why, hub)
+        elif name in ctx.target.takes:
+            made[name] = value
         elif name in known:
             drop_or_reject(left, (name,), ctx, why, hub)
         else:

@@ -10,6 +10,7 @@ from dragoman.schemas import load, names
 
 from .document import Document, Node, did_you_mean
 from .names import match, matches
+from .problems import Severity
 
 __all__ = ["check_models"]
 
@@ -63,8 +64,9 @@ def _check_parameters(document: Document, path: tuple[str | int, ...]) -> None:
             if not isinstance(node.value, str) or node.broken:
                 continue
             if node.value not in known:
-                message = f'there is no parameter "{node.source_text}"'
-                document.add_problem(place, "unknown-parameter", message, hint=did_you_mean(node.value, known))
+                severity: Severity = "warning" if key == "takes" else "error"  # a server may have parameters of its own
+                message, hint = f'there is no parameter "{node.source_text}"', did_you_mean(node.value, known)
+                document.add_problem(place, "unknown-parameter", message, hint=hint, severity=severity)
             elif key == "takes" and node.value in lacks:
                 message, hint = f"the target lacks {node.source_text}", "remove it from lacks or from takes"
                 document.add_problem(place, "conflicting-parameters", message, hint=hint)

@@ -1,0 +1,110 @@
+"""What a target is configured to take is sent as it is, by the client's name for it or by the name that is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from dragoman.adapters import dialects
+from dragoman.adapters.call import Call, JsonObject, Target
+from dragoman.adapters.changes import Receipt
+from dragoman.adapters.pipeline import Pipeline, plan_target
+from dragoman.adapters.routes import Route
+
+SAID: dict[str, JsonObject] = {
+    "chat": {"messages": [{"role": "user", "content": "x"}]},
+    "responses": {"input": "x"},
+}
+CHAT: JsonObject = {
+    "seed": 1,
+    "n": 2,
+    "stop": ["a"],
+    "logit_bias": {"1": 2},
+    "logprobs": True,
+    "parallel_tool_calls": False,
+    "presence_penalty": 1,
+    "reasoning_effort": "low",
+    "response_format": {"type": "json_object"},
+    "service_tier": "flex",
+    "modalities": ["text"],
+    "top_k": 4,
+    "min_p": 0.1,
+    "user": "u",
+    "verbosity": "low",
+    "x_unknown": {"a": 1},
+}
+RESPONSES: JsonObject = {
+    "max_tool_calls": 3,
+    "prompt": {"id": "p"},
+    "truncation": "auto",
+    "top_k": 4,
+    "x_unknown": {"a": 1},
+}
+CALLED = [
+    (name, profile) for name, dialect in dialects.items() if "chat" in dialect.called for profile in dialect.profiles
+]
+
+
+def _send(client: str, provider: str, body: JsonObject, *takes: str, **target: Any) -> tuple[JsonObject, Receipt]:
+    name, protocol = client.split("/")
+    route = Route(dialects[name], protocol, dialects[name].served[protocol], "actual")
+    pipeline = Pipeline(route, Call("POST", "/", {}))
+    pipeline.receive(orjson.dumps({"model": "m", **SAID[protocol], **body}))
+    pipeline.start_conversation()
+    name, protocol = provider.split("/")
+    plan = plan_target("p", dialects[name], [protocol], Target("m", takes=frozenset(takes), **target))
+    attempt = pipeline.prepare(plan)
+    return attempt.calls[0].call.body, attempt.receipt
+
+
+@pytest.mark.parametrize(("name", "profile"), CALLED)
+@pytest.mark.parametrize("field", CHAT)
+def test_every_dialect_sends_what_the_target_takes(name: str, profile: str, field: str) -> None:
+    body, receipt = _send("openai/chat", f"{name}/chat", {field: CHAT[field]}, field, profile=profile)
+    assert body[field] == CHAT[field]
+    assert not receipt.losses
+
+
+@pytest.mark.parametrize("field", RESPONSES)
+def test_a_parameter_without_a_place_in_chat_is_sent_if_the_target_takes_it(field: str) -> None:
+    body, receipt = _send("openai/responses", "azure/chat", {field: RESPONSES[field]}, field)
+    assert body[field] == RESPONSES[field]
+    assert not receipt.losses
+
+
+@pytest.mark.parametrize("field", ["seed", "n", "stop", "logit_bias", "top_k", "x_unknown"])
+def test_a_parameter_without_a_place_in_responses_is_sent_if_the_target_takes_it(field: str) -> None:
+    body, receipt = _send("openai/chat", "openai/responses", {field: CHAT[field]}, field)
+    assert body[field] == CHAT[field]
+    assert not receipt.losses
+
+
+@pytest.mark.parametrize("takes", ["reasoning", "reasoning_effort"])
+@pytest.mark.parametrize("provider", ["azure/chat", "mindie/chat"])
+def test_the_clients_name_and_the_name_that_is_sent_both_count(provider: str, takes: str) -> None:
+    body, receipt = _send("openai/responses", provider, {"reasoning": {"effort": "low"}}, takes)
+    assert body["reasoning_effort"] == "low"
+    assert not receipt.losses
+
+
+@pytest.mark.parametrize("takes", ["text", "response_format"])
+def test_a_format_is_sent_by_either_name(takes: str) -> None:
+    form = {"type": "json_object"}
+    body, _ = _send("openai/responses", "mindie/chat", {"text": {"format": form}}, takes, profile="documented")
+    assert body["response_format"] == form
+
+
+def test_log_probabilities_are_sent_by_the_clients_name() -> None:
+    body, _ = _send("openai/responses", "azure/chat", {"top_logprobs": 3}, "top_logprobs")
+    assert (body["logprobs"], body["top_logprobs"]) == (True, 3)
+
+
+def test_azure_gets_the_header_for_what_its_api_lacks() -> None:
+    route = Route(dialects["openai"], "chat", dialects["openai"].served["chat"], "actual")
+    pipeline = Pipeline(route, Call("POST", "/", {}))
+    pipeline.receive(orjson.dumps({"model": "m", **SAID["chat"], "n": 2}))
+    target = Target("m", takes=frozenset({"n"}))
+    call = pipeline.prepare(plan_target("p", dialects["azure"], ["chat"], target)).calls[0].call
+    assert call.headers["extra-parameters"] == "pass-through"
