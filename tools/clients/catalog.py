@@ -30,8 +30,8 @@ _FOLDER = Path(__file__).parent
 SCRIPTS = _FOLDER / "scripts"
 
 CHECKS = (
-    *("chat", "stream", "usage in streams", "tools", "streamed tools", "structured output", "agent"),
-    *("errors", "errors in streams", "embeddings", "completions"),
+    *("chat", "stream", "usage in streams", "tools", "streamed tools", "one call at a time", "structured output"),
+    *("agent", "errors", "errors in streams", "embeddings", "completions"),
     *("responses", "streamed responses", "responses with tools"),
 )
 """What a script may check, in the order of the page. An agent is a program that works until its task is done."""
@@ -61,6 +61,8 @@ class Client:
     routes: tuple[str, ...] = tuple(ROUTES)
     variables: Mapping[str, str] = field(default_factory=dict)
     recipe: bool = False
+    fence: str = ""
+    """The language of the recipe, if it is not the script's."""
     timeout: float = 120.0
     """Seconds that one run may take."""
     note: str = ""

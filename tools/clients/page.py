@@ -57,7 +57,7 @@ def read_recipe(client: Client) -> str:
 
 def _write_recipes(clients: Mapping[str, Client]) -> str:
     return "\n".join(
-        f"### {client.title}\n\n```{_FENCES[client.language]}\n{read_recipe(client)}```\n"
+        f"### {client.title}\n\n```{client.fence or _FENCES[client.language]}\n{read_recipe(client)}```\n"
         for client in clients.values()
         if client.recipe
     )

@@ -28,6 +28,7 @@ from tools.clients.routes import FACES, GATEWAYS, ROUTES
 from tools.clients.runner import build_variables, run_script
 
 PAGE = Path(__file__).parents[3] / "docs" / "clients.md"
+SHARED = re.compile(r'"\./(shared/[^"]+)"')
 CHECK = re.compile(r"""\b(?:check|report)\(\s*["']([^"']+)["']""")
 CAUSE = Reason("provider", "it has none", routes=("mindie",), checks=("embeddings",), text="no vec")
 
@@ -35,10 +36,14 @@ CAUSE = Reason("provider", "it has none", routes=("mindie",), checks=("embedding
 @pytest.mark.parametrize("client", CLIENTS.values(), ids=list(CLIENTS))
 def test_every_client_has_a_script_with_known_checks(client: Client) -> None:
     text = client.script.read_text("utf-8")
-    checks = CHECK.findall(text)
+    checks = [name for part in (text, *_read_shared(text)) for name in CHECK.findall(part)]
     assert checks and set(checks) <= set(CHECKS), checks
     assert bool(read_recipe(client)) == client.recipe
     assert len(read_recipe(client).splitlines()) <= 8
+
+
+def _read_shared(text: str) -> list[str]:
+    return [(SCRIPTS / name).read_text("utf-8") for name in SHARED.findall(text)]
 
 
 def test_every_script_belongs_to_a_client() -> None:
