@@ -30,7 +30,7 @@ from .duplicates import describe_place, duplicate_key_fault
 from .faults import Fault
 from .paths import Path, format_path
 
-__all__ = ["BOM", "MAX_DEPTH", "SYNTAX_CODES", "is_too_deep", "read_any", "read_object"]
+__all__ = ["BOM", "MAX_DEPTH", "SYNTAX_CODES", "count_brackets", "is_too_deep", "read_any", "read_object"]
 
 MAX_DEPTH = 128
 SYNTAX_CODES = frozenset(
@@ -84,9 +84,14 @@ def read_any(raw: bytes) -> Any:
     return value
 
 
+def count_brackets(text: bytes) -> int:
+    """How many objects and lists JSON text can have at most. `replace` finds rare bytes faster than `count`."""
+    return 2 * len(text) - len(text.replace(b"{", b"")) - len(text.replace(b"[", b""))
+
+
 def is_too_deep(value: Any, text: bytes) -> bool:
     """Whether the value has more than MAX_DEPTH levels; walked only if the text has brackets for that many."""
-    if text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
+    if count_brackets(text) <= MAX_DEPTH:
         return False
     level: list[Any] = [value]
     if type(value) is not dict and type(value) is not list:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import orjson
 
 from .call import JsonObject
 from .faults import Fault
+from .jsontext import count_brackets
 from .paths import Path, format_path, lookup
 from .validation import Validator, load_validator
 
@@ -80,14 +81,19 @@ def _may_exceed_limits(tools: Any) -> bool:
     """False if no schema in these tools can break a rule: together they are small, and no key has a rule."""
     if not tools:
         return False
-    _, nodes, depth, keys = _limits(load_validator("hub/chat.user_schema"))
     try:
         text = orjson.dumps(tools)
     except TypeError:
         return True  # nested too deeply
-    if len(text) > nodes or text.count(b"{") + text.count(b"[") > depth:
-        return True
-    return any(key in text for key in keys)
+    nodes = _limits(load_validator("hub/chat.user_schema"))[1]
+    return len(text) > nodes or _may_break_rule(text)
+
+
+@lru_cache(maxsize=128)
+def _may_break_rule(text: bytes) -> bool:
+    """As `_may_exceed_limits`, for short JSON text. The requests of one client mostly have the same tools."""
+    _, _, depth, keys = _limits(load_validator("hub/chat.user_schema"))
+    return count_brackets(text) > depth or any(key in text for key in keys)
 
 
 def _find_exceeded_limit(schema: Any, rules: Validator) -> str | None:
@@ -99,7 +105,7 @@ def _find_exceeded_limit(schema: Any, rules: Validator) -> str | None:
         return f"is nested too deeply; the limit is {depth} levels"
     if len(text) > size:
         return f"has {len(text)} bytes; the limit is {size}"
-    if len(text) <= nodes and text.count(b"{") + text.count(b"[") <= depth:
+    if len(text) <= nodes and count_brackets(text) <= depth:
         return None
     return _walk(schema, nodes, depth)
 

@@ -74,8 +74,9 @@ class ChatNormalizer(ChoiceNormalizer):
         if "annotations" in message:
             self._drop_invalid_annotations(message, path)
         called = self._set_whole_calls(message, path)
-        check_finish_reason(choice)
-        self.set_finish_reason(body, choice, path[:-1])
+        if not self._rules.is_clear(choice.get("finish_reason")):
+            check_finish_reason(choice)
+            self.set_finish_reason(body, choice, path[:-1])
         self._match_calls(choice, path[:-1], called, bool(message.get("function_call")))
         if choice["finish_reason"] == "tool_calls" and fill_arguments(message.get("tool_calls")):
             self._changes.record_fill((*path, "tool_calls"), NO_ARGUMENTS)

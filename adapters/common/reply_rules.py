@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject, Reply
@@ -42,7 +43,7 @@ class ReplyRules:
         A finish reason that the protocol lacks becomes `stop`. Raises Fault if it reports a failure.
         """
         native = choice["finish_reason"]
-        if self._is_clear(native):
+        if self.is_clear(native):
             return str(native)
         native = str(native)
         rule = self.finish.get(native)
@@ -59,16 +60,20 @@ class ReplyRules:
         if error:
             return read_error_object({"error": error}, 200, self.words, ctx.clock())
         native = choice.get("finish_reason")
-        if native is not None and not self._is_clear(native) and has_finished(native):
+        if native is not None and not self.is_clear(native) and has_finished(native):
             try:
                 self.finish_reason(body, choice, ctx)
             except Fault as fault:
                 return fault
         return None
 
-    def _is_clear(self, native: Any) -> bool:
+    def is_clear(self, native: Any) -> bool:
         """Whether this is one of the hub's own words, and has no other meaning in this dialect."""
-        return type(native) is str and native in self.known and native not in self.finish
+        return type(native) is str and native in self._clear_words
+
+    @cached_property
+    def _clear_words(self) -> frozenset[str]:
+        return self.known - self.finish.keys()
 
     def read_fault(self, reply: Reply, ctx: Context) -> Fault:
         """Read an error reply of the provider, in any of its forms."""

@@ -10,7 +10,7 @@ from dragoman.adapters.validation import Validator
 
 __all__ = ["find_error", "invalid_reply", "validate_natively"]
 
-_ANSWERS = ("choices", "output", "data", "response")
+_ANSWERS = ("output", "data", "response")
 _ERROR_KEYS = (
     "error_code", "error_type", "error_message", "error_msg", "err_msg", "errorMessage", "errors", "fault", "detail",
     "message", "Message", "msg", "title", "external_model_message", "ResponseMetadata", "Response",
@@ -24,13 +24,11 @@ def find_error(body: Any) -> JsonObject | None:
     code of an error, or a label that says `error`; a list that holds such an object, as Gemini sends it; MiniMax's
     `base_resp` with a status that is not 0.
     """
-    if isinstance(body, list):
-        return next((found for found in map(find_error, body) if found is not None), None)
     if not isinstance(body, dict):
-        return None
+        return next(filter(None, map(find_error, body)), None) if isinstance(body, list) else None
     if body.get("error") or "error" in (body.get("object"), body.get("type")) or _has_failed_status(body):
         return body
-    if any(body.get(key) is not None for key in _ANSWERS):
+    if body.get("choices") is not None or any(body.get(key) is not None for key in _ANSWERS):
         return None
     return body if body.get("status") == "error" or any(_is_said(body.get(key)) for key in _ERROR_KEYS) else None
 

@@ -45,9 +45,9 @@ def rename_token_limit(body: JsonObject, ctx: Context, rule: TokenLimitRule) -> 
 
     If the body has both names, the newer one counts.
     """
-    given = next((name for name in ("max_completion_tokens", "max_tokens") if name in body), None)
-    if given is None:
+    if _OTHER.keys().isdisjoint(body):
         return None
+    given: MaxTokensName = "max_completion_tokens" if "max_completion_tokens" in body else "max_tokens"
     name = _choose_name(given, ctx, rule)
     if _OTHER[given] in body:
         ctx.receipt.record_drop((_OTHER[given],), f"{given} replaces it", "form")

@@ -14,6 +14,7 @@ UNASKED_USAGE = "the client did not ask for the usage of a stream"
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _DETAILS = ("prompt_tokens_details", "completion_tokens_details")
+_PARTS = frozenset((*_DETAILS, "reasoning_tokens"))
 _OTHER_NAMES = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
 
 
@@ -113,9 +114,8 @@ def _is_hub_form(usage: JsonObject) -> bool:
     return (
         type(prompt) is type(completion) is type(total) is int
         and min(prompt, completion, total) >= 0
-        and "reasoning_tokens" not in usage
         and None not in usage.values()
-        and not _list_invalid_details(usage)
+        and (_PARTS.isdisjoint(usage) or ("reasoning_tokens" not in usage and not _list_invalid_details(usage)))
     )
 
 

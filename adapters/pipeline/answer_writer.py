@@ -38,7 +38,12 @@ class AnswerWriter:
     """`has_begun` says that there were bytes for the client. `status` is that of its response. `events` counts the
     events of a stream, `usage` is the latest usage in canonical form. `reply_headers` are those of a whole reply."""
 
-    __slots__ = ("_ctx", "_protocol", "_served", "_stream", "events", "has_begun", "reply_headers", "status", "usage")
+    has_begun = False
+    status = 200
+    events = 0
+    usage: JsonObject | None = None
+    reply_headers: Headers = {}  # noqa: RUF012 - never altered
+    _stream: StreamWriter | None = None
 
     def __init__(self, route: Route, ctx: Context) -> None:
         """`route` is the client's. `ctx` is what the client's dialect may look at: the client's context with the
@@ -46,12 +51,6 @@ class AnswerWriter:
         self._served = route.served
         self._protocol = route.protocol
         self._ctx = ctx
-        self._stream: StreamWriter | None = None
-        self.has_begun = False
-        self.status = 200
-        self.events = 0
-        self.usage: JsonObject | None = None
-        self.reply_headers: Headers = {}
 
     @property
     def breaks_connection(self) -> bool:

@@ -16,7 +16,7 @@ from dragoman.adapters.changes import HEADER, Receipt
 from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.common.usage import UNASKED_USAGE
 from dragoman.adapters.faults import Fault, join_faults
-from dragoman.adapters.reply_check import create_reply_check
+from dragoman.adapters.reply_check import ReplyCheck, create_reply_check
 from dragoman.adapters.responses.events import TERMINALS
 from dragoman.adapters.routes import Route
 from dragoman.adapters.streams import Chunk, DeltaRun, End, PartlyRead
@@ -42,27 +42,15 @@ class Attempt:
     `has_begun`, `status`, `events`, `usage`. `headers` are those of the client's response, once there are bytes for it.
     """
 
-    __slots__ = (
-        "_check",
-        "_client",
-        "_conversation",
-        "_ctx",
-        "_guard",
-        "_held",
-        "_keeps",
-        "_plan",
-        "_policy",
-        "_readers",
-        "_round",
-        "_route",
-        "_run_check",
-        "_state",
-        "_target",
-        "answer",
-        "calls",
-        "outcome",
-        "wants_stream",
-    )
+    answer: AnswerWriter  # made with the calls
+    calls: tuple[PlannedCall, ...] = ()
+    outcome: Outcome = OPEN
+
+    _state: State = "open"
+    _run_check: ReplyCheck | None = None
+    _round: list[ReplyReader]  # those of the calls under way
+    _ctx: Context  # that of the first call
+    _held: Answer  # between "hold" and "release"
 
     def __init__(
         self,
@@ -81,18 +69,11 @@ class Attempt:
         self._conversation = conversation
         self._keeps = conversation is not None and conversation.keeps
         self._guard = guard
-        self._state: State = "open"
         self._readers: list[ReplyReader] = []
-        self._round: list[ReplyReader] = []  # those of the calls under way
-        self._held: Answer = []
-        self._ctx = client
-        self._policy = target.target.policy.replies
-        check = self._check = create_reply_check(route.protocol, client.request, self._policy)
-        self._run_check = check if check is not None and check.wishes.need_runs else None
-        self.answer: AnswerWriter  # made with the calls
+        check = self._check = create_reply_check(route.protocol, client.request, target.target.policy.replies)
+        if check is not None and check.wishes.need_runs:
+            self._run_check = check
         self.wants_stream = client.request.get("stream") is True
-        self.outcome: Outcome = OPEN
-        self.calls: tuple[PlannedCall, ...] = ()
 
     def write_calls(self) -> None:
         """Write the request for the target: `calls` has the calls to make. Raises Fault, its path the client's."""
@@ -205,9 +186,13 @@ class Attempt:
     # Calls
 
     def _set_context(self, ctx: Context) -> None:
+        """`ctx` is the context of the call. The client's dialect looks at the client's profile and request."""
         client = self._client
-        profile, call, request, clock, new_id = client.profile, client.call, client.request, client.clock, client.new_id
         self._ctx = ctx
+        if ctx.profile == client.profile and ctx.request is client.request:
+            self.answer = AnswerWriter(self._route, ctx)
+            return
+        profile, call, request, clock, new_id = client.profile, client.call, client.request, client.clock, client.new_id
         self.answer = AnswerWriter(self._route, Context(profile, call, ctx.receipt, ctx.target, request, clock, new_id))
 
     def _create_call_context(self, client: Context, receipt: Receipt) -> Context:
@@ -284,10 +269,10 @@ class Attempt:
         fault."""
         assert self._check is not None
         for mismatch in self._check.find_mismatches():
-            if self._policy == "strict":
+            if self._target.target.policy.replies == "strict":
                 text = f"{self._target.provider}: the reply is not what was asked for: {mismatch.text}"
                 return Fault("upstream_invalid_response", text, code="upstream_mismatch")
-            if self._policy == "report":
+            if self._target.target.policy.replies == "report":
                 self.receipt.violations += 1
             else:
                 self.receipt.record_drop(mismatch.path, mismatch.text)

@@ -42,52 +42,30 @@ _READ, _SHOWN = 4096, 100
 class ReplyReader:
     """Reads one reply. `request` is the client's request in canonical form, `ctx` the context of the call."""
 
-    __slots__ = (
-        "_assembler",
-        "_ctx",
-        "_decompressor",
-        "_form",
-        "_is_error",
-        "_is_labelled",
-        "_media_type",
-        "_parts",
-        "_plan",
-        "_provider",
-        "_request",
-        "_size",
-        "_stream",
-        "_translator",
-        "_wants_stream",
-        "has_ended",
-        "headers",
-        "is_pending",
-        "is_stream",
-        "reply",
-        "status",
-    )
+    status = 0
+    headers: Headers = {}  # noqa: RUF012 - never altered
+    reply: JsonObject | None = None  # a whole reply, in canonical form
+    is_stream = False
+    has_ended = False  # nothing more is read of this reply
+    is_pending = False  # there is more to decompress in what was received
+
+    _decompressor: Decompressor | None = None
+    _form: BodyForm | None = None
+    _media_type = ""
+    _is_labelled = False  # its type says that it is a stream
+    _is_error = False
+    _wants_stream = False
+    _assembler: StreamAssembler | None = None
+    _stream: StreamReader | None = None
+    _translator: StreamTranslator | None = None
+    _size = 0
 
     def __init__(self, plan: ProtocolPlan, provider: str, ctx: Context, request: JsonObject) -> None:
         self._plan = plan
         self._provider = provider
         self._ctx = ctx
         self._request = request
-        self._decompressor: Decompressor | None = None
-        self._form: BodyForm | None = None
-        self._media_type = ""
-        self._is_labelled = False  # its type says that it is a stream
-        self._wants_stream = False
-        self._assembler: StreamAssembler | None = None
-        self._stream: StreamReader | None = None
-        self._translator: StreamTranslator | None = None
         self._parts: list[bytes] = []
-        self._size = 0
-        self.status = 0
-        self._is_error = False
-        self.headers: Headers = {}
-        self.reply: JsonObject | None = None  # a whole reply, in canonical form
-        self.is_stream = False
-        self.has_ended = False  # nothing more is read of this reply
-        self.is_pending = False  # there is more to decompress in what was received
 
     @property
     def is_assembled(self) -> bool:
@@ -100,17 +78,15 @@ class ReplyReader:
 
     def start(self, status: int, headers: Headers, *, wants_stream: bool) -> None:
         """Take the head. Header names are looked up in lower case. Raises Fault."""
-        self.status, self.headers = status, headers
-        self._is_error = not 200 <= status < 300  # a status of 0 is an error's that is not known
+        self.status, self.headers, self._wants_stream = status, headers, wants_stream
+        if not 200 <= status < 300:  # a status of 0 is an error's that is not known
+            self._is_error, self._form = True, "json"
         if 300 <= status < 400:
             raise self._invalid("it redirects, which is not followed", "upstream_redirect")
         if (encoding := headers.get("content-encoding")) is not None:
             self._decompressor = self._create_decompressor(encoding)
-        self._media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-        self._wants_stream = wants_stream
-        self._is_labelled = self._media_type in _EVENT_TYPES or (wants_stream and not self._media_type)
-        if self._is_error:
-            self._form = "json"
+        self._media_type = media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        self._is_labelled = media_type in _EVENT_TYPES or (wants_stream and not media_type)
         if not self._is_labelled and int(headers.get("content-length") or 0) > REPLY_LIMIT:
             raise self._too_large()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from aiohttp.web_response import Response, StreamResponse
+from aiohttp.web_response import StreamResponse
 
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import STREAM_HEADERS, Attempt
-from dragoman.proxy.http.json_response import create_response
+from dragoman.proxy.http.aiohttp_server import SingleWriteResponse
+from dragoman.proxy.http.json_response import create_reply_response
 from dragoman.proxy.http.stream_response import EventStreamResponse, send_large
 
 from .context import RequestContext
@@ -50,10 +51,10 @@ class WholeResponse(DownstreamResponse):
     def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
         self._attempt: Attempt | None = None
-        self._response: Response | None = None
+        self._response: SingleWriteResponse | None = None
 
     @property
-    def response(self) -> Response | None:
+    def response(self) -> SingleWriteResponse | None:
         return self._response
 
     def begin(self, attempt: Attempt) -> None:
@@ -63,7 +64,7 @@ class WholeResponse(DownstreamResponse):
         ctx, attempt = self._ctx, self._attempt
         assert attempt is not None
         headers = {"x-request-id": ctx.record.request_id, **attempt.headers}
-        self._response = create_response(attempt.answer.status, data, headers)
+        self._response = create_reply_response(attempt.answer.status, data, headers)
         ctx.record.bytes = len(data)
 
     async def end(self) -> None:

@@ -23,7 +23,7 @@ __all__ = ["MAX_PARALLEL_CALLS", "Transfer"]
 MAX_PARALLEL_CALLS = 8
 """The most calls of one request at the same time."""
 
-_FORWARDED = ("traceparent", "tracestate")
+_TRACE, _TRACE_STATE = "traceparent", "tracestate"  # the second means nothing without the first
 
 
 class Transfer:
@@ -39,8 +39,9 @@ class Transfer:
         self._attempt = attempt
         self._downstream = downstream
         headers = ctx.request.headers
-        self._forwarded = {name: headers[name] for name in _FORWARDED if name in headers}
-        self._forwarded["x-request-id"] = ctx.record.request_id
+        self._forwarded = {"x-request-id": ctx.record.request_id}
+        if _TRACE in headers:
+            self._forwarded |= {name: headers[name] for name in (_TRACE, _TRACE_STATE) if name in headers}
 
     async def run(self) -> None:
         """Make the attempt's calls, and those that follow from their replies. `attempt.outcome` says how it ended.

@@ -13,17 +13,20 @@ import asyncio
 import re
 from typing import Any, Protocol
 
-from aiohttp import HttpVersion11
+from aiohttp import HttpVersion10, HttpVersion11
+from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http_exceptions import LineTooLong
+from aiohttp.http_writer import _serialize_headers
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web_protocol import ERROR, RequestHandler, RequestPayloadError, _ErrInfo
 from aiohttp.web_request import BaseRequest
-from aiohttp.web_response import Response, StreamResponse
+from aiohttp.web_response import REASON_PHRASES, Response, StreamResponse
 from aiohttp.web_server import Server
+from multidict import CIMultiDict
 
 from dragoman.adapters.faults import Fault
 
-__all__ = ["Application", "HttpServer", "RequestPayloadError", "send_continue"]
+__all__ = ["Application", "HttpServer", "RequestPayloadError", "SingleWriteResponse", "send_continue"]
 
 _MOST_HEADERS = 100
 _LINGER = 2.0  # seconds to read the rest of a refused body, so that the client can read the answer
@@ -68,6 +71,51 @@ async def send_continue(request: BaseRequest) -> None:
     request.writer.output_size = 0
 
 
+class SingleWriteResponse(StreamResponse):
+    """The response to a POST: a head and a body of known length, in one write. It uses nothing of its base class, which
+    does the same in four times as many steps."""
+
+    def __init__(self, status: int, body: bytes, headers: CIMultiDict[str]) -> None:
+        self._code = status
+        self._all_headers = headers
+        self._stays_open: bool | None = None
+        self._is_sent = False
+        self.body = body
+
+    @property
+    def status(self) -> int:
+        return self._code
+
+    @property
+    def headers(self) -> CIMultiDict[str]:
+        return self._all_headers
+
+    @property
+    def keep_alive(self) -> bool | None:
+        return self._stays_open
+
+    def force_close(self) -> None:
+        self._stays_open = False
+
+    async def prepare(self, request: BaseRequest) -> None:
+        """Send head and body, once. Raises ConnectionError."""
+        if self._is_sent:
+            return
+        self._is_sent = True
+        headers, version = self._all_headers, request.version
+        headers["Content-Length"] = str(len(self.body))
+        headers["Date"] = rfc822_formatted_time()
+        if self._stays_open is None:
+            self._stays_open = request.keep_alive
+        if self._stays_open is (version == HttpVersion10):
+            headers["Connection"] = "keep-alive" if self._stays_open else "close"
+        status_line = f"HTTP/{version[0]}.{version[1]} {self._code} {REASON_PHRASES.get(self._code, '')}"
+        await request.writer.write(_serialize_headers(status_line, headers) + self.body)
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Nothing is left to send."""
+
+
 class _Connection(RequestHandler):
     """One client connection."""
 
@@ -84,6 +132,11 @@ class _Connection(RequestHandler):
         self._head_begun = self._is_idle() and (self._head_begun or bool(data.strip(b"\r\n")))
         if self._messages and self._current_request is not None and isinstance(self._messages[-1][0], _ErrInfo):
             self._current_request.content.set_exception(RequestPayloadError("the body is not valid"))
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Do what aiohttp does, but only if reading is paused: a body asks for it after every read."""
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
 
     def _is_idle(self) -> bool:
         return self._waiter is not None and not self._waiter.done()

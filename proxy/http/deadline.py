@@ -45,21 +45,12 @@ PHASES: dict[str, Phase] = {
 class Deadline:
     """Created inside the task that it may cancel. `stop` it when the exchange ends."""
 
-    __slots__ = (
-        "_armed",
-        "_base",
-        "_deadline",
-        "_end",
-        "_fault",
-        "_handle",
-        "_longest",
-        "_loop",
-        "_phase",
-        "_seconds",
-        "_started",
-        "_task",
-        "_total",
-    )
+    _deadline = _armed = _end = float("inf")
+    _phase, _seconds, _total = "total", 0.0, 0.0
+    _started: float | None = None
+    _longest = 0.0
+    _handle: asyncio.TimerHandle | None = None
+    _fault: Fault | None = None
 
     def __init__(self) -> None:
         task = asyncio.current_task()
@@ -67,12 +58,6 @@ class Deadline:
         self._task = task
         self._loop = task.get_loop()
         self._base = task.cancelling()
-        self._deadline = self._armed = self._end = float("inf")
-        self._phase, self._seconds, self._total = "total", 0.0, 0.0
-        self._started: float | None = None
-        self._longest = 0.0
-        self._handle: asyncio.TimerHandle | None = None
-        self._fault: Fault | None = None
 
     def start_try(self, seconds: float) -> bool:
         """Begin a try that may last this many seconds: all its phases end by then. All tries of an exchange together

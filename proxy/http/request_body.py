@@ -32,10 +32,8 @@ def choose_request_id(headers: Mapping[str, str]) -> str:
 
 def _make_uuid() -> str:
     """A random UUID: some servers refuse any other id."""
-    digits = f"{_random.getrandbits(128):032x}"
-    return (
-        f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{'89ab'[int(digits[16], 16) % 4]}{digits[17:20]}-{digits[20:]}"
-    )
+    bits = _random.getrandbits
+    return f"{bits(32):08x}-{bits(16):04x}-4{bits(12):03x}-{bits(14) | 0x8000:x}-{bits(48):012x}"
 
 
 def get_path(request: BaseRequest) -> str:
@@ -109,7 +107,7 @@ async def _send_continue(request: BaseRequest, expected: str) -> None:
 
 
 def _check_content_type(header: str | None) -> None:
-    if header is None:
+    if header is None or header == "application/json":
         return
     media_type = header.partition(";")[0].strip().lower()
     if media_type not in ("application/json", ""):

@@ -18,6 +18,7 @@ from aiohttp.web_response import Response, StreamResponse
 
 from dragoman.adapters.faults import Fault
 
+from .aiohttp_server import SingleWriteResponse
 from .deadline import Deadline
 
 __all__ = ["ClientDisconnected", "EventStreamResponse", "send_large"]
@@ -34,7 +35,9 @@ class ClientDisconnected(Exception):
         self.fault = fault
 
 
-async def send_large(response: Response, request: BaseRequest, deadline: Deadline, stall: float) -> None:
+async def send_large(
+    response: Response | SingleWriteResponse, request: BaseRequest, deadline: Deadline, stall: float
+) -> None:
     """Send a whole response if it is too large for the socket's buffers; aiohttp sends a small one. `stall` is in
     seconds. Raises ClientDisconnected."""
     if not isinstance(response.body, bytes) or len(response.body) <= _BUFFERED:
@@ -43,7 +46,7 @@ async def send_large(response: Response, request: BaseRequest, deadline: Deadlin
     await _send(_send_whole(response, request), deadline)
 
 
-async def _send_whole(response: Response, request: BaseRequest) -> None:
+async def _send_whole(response: Response | SingleWriteResponse, request: BaseRequest) -> None:
     await response.prepare(request)
     await response.write_eof()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dragoman.adapters.changes import Receipt
@@ -18,14 +17,9 @@ _USAGE = frozenset({"prompt_tokens", "completion_tokens", "input_tokens", "outpu
 _MAX_CAUSE = 300  # characters
 
 
-@dataclass(slots=True)
 class ExchangeRecord:
     """Collects the fields of an exchange's log line while the exchange runs. Unset fields are left out of the line."""
 
-    request_id: str
-    dialect: str
-    protocol: str
-    started: float = field(default_factory=time.perf_counter)
     key: str | None = None
     model: str | None = None
     target: str | None = None
@@ -41,6 +35,12 @@ class ExchangeRecord:
     fault: Fault | None = None
     cause: BaseException | None = None
     outcome: Outcome = "ok"
+
+    def __init__(self, request_id: str, dialect: str, protocol: str) -> None:
+        self.request_id = request_id
+        self.dialect = dialect
+        self.protocol = protocol
+        self.started = time.perf_counter()
 
     def elapsed_ms(self) -> float:
         return round((time.perf_counter() - self.started) * 1000, 3)

@@ -23,10 +23,11 @@ names them, and the releases that have them.
 from __future__ import annotations
 
 import asyncio
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import Connection
 from aiohttp.http import RawResponseMessage
@@ -115,8 +116,21 @@ def split_credentials(proxy: URL | None) -> tuple[URL | None, dict[str, str]]:
     return proxy.with_user(None), {"Proxy-Authorization": aiohttp.encode_basic_auth(proxy.user, proxy.password or "")}
 
 
+class _Protocol(ResponseHandler):
+    """aiohttp's protocol, except that it resumes reading only if reading is paused: a body asks for it after every
+    read."""
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
+
 class Connector(aiohttp.TCPConnector):
     """aiohttp's connector, except that the timeout for connecting includes the tunnel through a proxy."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._factory: Any = partial(_Protocol, loop=asyncio.get_running_loop())
 
     async def _create_proxy_connection(self, req: Any, traces: Any, timeout: Any) -> Any:  # noqa: ASYNC109
         async with asyncio.timeout(timeout.sock_connect):

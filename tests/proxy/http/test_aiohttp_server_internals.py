@@ -8,7 +8,17 @@ from types import ModuleType
 
 import aiohttp
 import pytest
-from aiohttp import abc, http_exceptions, http_writer, streams, web_protocol, web_request, web_server
+from aiohttp import (
+    abc,
+    helpers,
+    http_exceptions,
+    http_writer,
+    streams,
+    web_protocol,
+    web_request,
+    web_response,
+    web_server,
+)
 from aiohttp.web_protocol import RequestHandler
 
 from dragoman.contract.json_types import JsonValue
@@ -29,6 +39,8 @@ INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (RequestHandler, "_next_keepalive_close_time", ()),
     (RequestHandler, "_process_keepalive", ()),
     (RequestHandler, "data_received", ("data",)),
+    (RequestHandler, "resume_reading", ("resume_parser",)),
+    (RequestHandler, "_reading_paused", ()),
     (RequestHandler, "handle_error", ("request", "status", "exc", "message")),
     (RequestHandler, "log_exception", ("args", "kw")),
     (
@@ -41,6 +53,9 @@ INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (web_request.BaseRequest, "writer", ()),
     (abc.AbstractStreamWriter, "output_size", ()),
     (http_writer.StreamWriter, "write", ("chunk",)),
+    (http_writer, "_serialize_headers", ()),
+    (helpers, "rfc822_formatted_time", ()),
+    (web_response, "REASON_PHRASES", ()),
 ]
 
 

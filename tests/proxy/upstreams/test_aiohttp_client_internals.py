@@ -10,10 +10,11 @@ from types import ModuleType
 
 import aiohttp
 import pytest
-from aiohttp import client_proto, client_reqrep, connector, http, http_exceptions, streams
+from aiohttp import base_protocol, client_proto, client_reqrep, connector, http, http_exceptions, streams
 from yarl import URL
 
 from dragoman.contract.json_types import JsonValue
+from dragoman.proxy.upstreams.aiohttp_client import Connector
 
 RELEASES = "3.14.0 to 3.14.5"
 """In which all of this works."""
@@ -34,6 +35,8 @@ INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (client_proto.ResponseHandler, "set_response_params", ("read_until_eof", "auto_decompress")),
     (client_proto.ResponseHandler, "read", ()),
     (client_proto.ResponseHandler, "should_close", ()),
+    (client_proto.ResponseHandler, "resume_reading", ("resume_parser",)),
+    (base_protocol.BaseProtocol, "_reading_paused", ()),
     (streams.StreamReader, "on_eof", ("callback",)),
     (http, "RawResponseMessage", ()),
     (http_exceptions, "HttpProcessingError", ("code", "message")),
@@ -61,3 +64,9 @@ def test_aiohttp_still_has_it(owner: type | ModuleType, name: str, parameters: t
 async def test_a_request_names_its_host() -> None:
     request = aiohttp.ClientRequest("POST", URL("http://host:81/"), loop=asyncio.get_running_loop())
     assert request.headers.get("Host") == "host:81", complaint(aiohttp.ClientRequest, "headers")
+
+
+async def test_the_connector_makes_our_protocol() -> None:
+    made = Connector()._factory()
+    assert isinstance(made, client_proto.ResponseHandler)
+    assert type(made).resume_reading is not client_proto.ResponseHandler.resume_reading

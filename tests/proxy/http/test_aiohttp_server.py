@@ -1,0 +1,93 @@
+"""The server on a real socket: responses of one write, and bodies that are larger than its buffers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response, StreamResponse
+from multidict import CIMultiDict
+
+from dragoman.adapters.faults import Fault
+from dragoman.proxy.http.aiohttp_server import HttpServer, SingleWriteResponse
+
+_LARGE = 8 * 1024 * 1024
+
+
+class CountingApplication:
+    """Answers with the number of bytes in the body, which it reads slowly."""
+
+    async def handle(self, request: BaseRequest) -> StreamResponse:
+        size = 0
+        while part := await request.content.readany():
+            size += len(part)
+            await asyncio.sleep(0)
+        return SingleWriteResponse(200, str(size).encode(), CIMultiDict({"X-Of": "one write"}))
+
+    def reject(self, request: BaseRequest, fault: Fault) -> Response:
+        return Response(status=fault.status)
+
+    def log_defect(self, error: BaseException | None) -> None:
+        raise AssertionError(error)
+
+
+@pytest.fixture
+async def port() -> AsyncIterator[int]:
+    server = HttpServer(CountingApplication(), 5.0)
+    listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
+    yield listener.sockets[0].getsockname()[1]
+    listener.close()
+    await server.shutdown(1.0)
+
+
+async def exchange(port: int, *requests: bytes) -> bytes:
+    """What one connection answers before it ends, or before it has been silent for a moment."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    received = b""
+    for request in requests:
+        writer.write(request)
+        await writer.drain()
+        received += await reader.readuntil(b"\r\n\r\n")
+        received += await reader.readexactly(int(received.rpartition(b"Content-Length: ")[2].split(b"\r\n")[0]))
+    writer.write_eof()
+    received += await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return received
+
+
+def post(body: bytes, version: bytes = b"1.1", *headers: bytes) -> bytes:
+    lines = [b"POST / HTTP/" + version, b"Host: x", b"Content-Length: %d" % len(body), *headers]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+async def test_a_connection_stays_open_after_a_response(port: int) -> None:
+    received = await exchange(port, post(b"ab"), post(b"abc"))
+    assert received.count(b"HTTP/1.1 200 OK\r\n") == 2
+    assert received.count(b"X-Of: one write\r\n") == 2
+    assert b"\r\nDate: " in received
+    assert b"Connection" not in received
+    assert received.endswith(b"\r\n\r\n3")
+
+
+@pytest.mark.parametrize(
+    ("version", "header", "connection"),
+    [
+        (b"1.1", b"Connection: close", b"Connection: close\r\n"),
+        (b"1.0", b"Connection: keep-alive", b"Connection: keep-alive\r\n"),
+        (b"1.0", b"X-Other: 1", b""),
+    ],
+)
+async def test_the_response_says_what_happens_to_the_connection(
+    port: int, version: bytes, header: bytes, connection: bytes
+) -> None:
+    received = await exchange(port, post(b"ab", version, header))
+    assert received.startswith(b"HTTP/" + version + b" 200 OK\r\n")
+    assert received.count(b"Connection") == received.count(connection or b"Connection:") == bool(connection)
+
+
+async def test_a_body_larger_than_the_buffers_arrives_whole(port: int) -> None:
+    """Reading is paused and resumed many times."""
+    assert (await exchange(port, post(b"x" * _LARGE))).endswith(str(_LARGE).encode())
