@@ -8,17 +8,28 @@ assumed of unknown models.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-__all__ = ["NO_FACTS", "Fact", "Family", "Maker", "ModelFacts", "Refusal", "Source", "find_facts", "load_families"]
+from dragoman.schemas import load, model_files
+
+__all__ = [
+    "NO_FACTS",
+    "Fact",
+    "Family",
+    "Maker",
+    "ModelFacts",
+    "Refusal",
+    "Source",
+    "find_facts",
+    "list_facts",
+    "load_families",
+]
 
 Maker: TypeAlias = Literal["anthropic", "openai", "google", "xai", "none"]
 """A vendor whose models seal reasoning; `none` for models that never do."""
@@ -32,12 +43,17 @@ class Source(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """One fact as it is shown: what it is about, its value as in the file, the family that has it and its source."""
+    """One fact as it is shown: what it is about, its value as in the file, the family that has it and its source. What
+    a model refuses is a list of names."""
 
     name: str
     value: Any
     family: str
     source: Source
+
+    def show_value(self) -> str:
+        """The value as a text; items of a list with commas between them."""
+        return ", ".join(map(str, self.value)) if isinstance(self.value, list) else str(self.value)
 
 
 class Refusal(NamedTuple):
@@ -97,7 +113,6 @@ class ModelFacts:
     efforts: tuple[str, ...] = ()
     default_effort: str | None = None
     refuses: Mapping[str, Refusal] = field(default_factory=dict)
-    takes: frozenset[str] = frozenset()
     nested: frozenset[str] = frozenset()
     context: int | None = None
     output: int | None = None
@@ -120,11 +135,13 @@ class ModelFacts:
 
 NO_FACTS = ModelFacts(refuses=MappingProxyType({}))
 
-_NOT_FACTS = frozenset({"source", "on", "unless_effort"})
-_MAKE: Mapping[str, Any] = {
+_VALUES: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("max_tokens_name", "default_effort", "tokenizer", "seals", "replay"), str),
+    **dict.fromkeys(("context", "output"), int),
     **dict.fromkeys(("efforts", "input", "protocols", "reasoning_tags"), tuple),
-    **dict.fromkeys(("takes", "nested"), frozenset),
+    "nested": frozenset,
 }
+"""The facts that have one value, and what makes that of the value in the file."""
 
 
 @lru_cache(maxsize=1024)
@@ -138,29 +155,45 @@ def find_facts(model: str, dialect: str = "", host: str = "") -> ModelFacts:
     for family in families:
         for entry in family.facts:
             if entry.get("on", dialect) == dialect:
-                source = family.sources[entry["source"]]
-                found |= {name: Fact(name, entry[name], family.title, source) for name in entry.keys() - _NOT_FACTS}
-                refuses |= _read_refusals(entry, family.title, source)
-    values = {name: _MAKE.get(name, _keep)(fact.value) for name, fact in found.items() if name != "refuses"}
+                found |= {fact.name: fact for fact in _read_facts(entry, family)}
+                refuses |= _read_refusals(entry, family)
+    values = {name: _VALUES[name](fact.value) for name, fact in found.items()}
     titles = tuple(family.title for family in families)
     return ModelFacts(
         **values,
         refuses=refuses,
         vendor=families[0].vendor,
         families=titles,
-        facts=tuple(found.values()),
+        facts=(*found.values(), *_list_refusals(refuses)),
         are_enforced=families[0].services.include(dialect, host),
     )
 
 
-def _keep(value: Any) -> Any:
-    return value
+def list_facts(family: Family) -> Iterator[tuple[str | None, list[Fact]]]:
+    """The facts of a family, those of one source together, each with the dialect that they are about, None for all."""
+    for entry in family.facts:
+        yield entry.get("on"), [*_read_facts(entry, family), *_list_refusals(_read_refusals(entry, family))]
 
 
-def _read_refusals(entry: Mapping[str, Any], family: str, source: Source) -> dict[str, Refusal]:
-    efforts = frozenset(entry.get("unless_effort", ()))
+def _read_facts(entry: Mapping[str, Any], family: Family) -> list[Fact]:
+    source = family.sources[entry["source"]]
+    return [Fact(name, entry[name], family.title, source) for name in entry if name in _VALUES]
+
+
+def _read_refusals(entry: Mapping[str, Any], family: Family) -> dict[str, Refusal]:
+    efforts, source = frozenset(entry.get("unless_effort", ())), family.sources[entry["source"]]
     refused: dict[str, list[Any]] = entry.get("refuses", {})
-    return {name: Refusal(tuple(accepted), efforts, family, source) for name, accepted in refused.items()}
+    return {name: Refusal(tuple(accepted), efforts, family.title, source) for name, accepted in refused.items()}
+
+
+def _list_refusals(refuses: Mapping[str, Refusal]) -> Iterator[Fact]:
+    """What is refused as facts: one for the parameters that are refused for the same reason."""
+    groups: dict[Refusal, list[str]] = {}
+    for name, refusal in refuses.items():
+        groups.setdefault(refusal._replace(accepted=()), []).append(name)
+    for (_, efforts, family, source), names in groups.items():
+        unless = f" unless the effort is {' or '.join(sorted(efforts))}" if efforts else ""
+        yield Fact(f"refuses{unless}", sorted(names), family, source)
 
 
 def _find_families(model: str) -> list[Family]:
@@ -176,13 +209,7 @@ def _find_families(model: str) -> list[Family]:
 @cache
 def load_families() -> tuple[Family, ...]:
     """All families, in the order of their files."""
-    folder = files("dragoman.schemas").joinpath("models")
-    return tuple(
-        family
-        for file in sorted(folder.iterdir(), key=lambda one: one.name)
-        if file.name.endswith(".json")
-        for family in _read_file(json.loads(file.read_text("utf-8")))
-    )
+    return tuple(family for name in model_files() for family in _read_file(load(name)))
 
 
 def _read_file(content: Any) -> Iterator[Family]:

@@ -6,6 +6,9 @@ same folder (`chat.request.actual.json`), which only this module applies: to the
 `_BASES`. A patch with `x-base` applies to the schema that it names, in the same profile, because the service passes
 requests on to another vendor. A profile without a patch equals its base. `load("config")` is the schema of the
 configuration file.
+
+The files in `models` are no schemas: they hold facts about the models of one vendor each. `load("models")` is their
+schema.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ __all__ = [
     "lineage",
     "load",
     "merge_patch",
+    "model_files",
     "names",
     "profiles",
 ]
@@ -85,6 +89,13 @@ def names() -> tuple[str, ...]:
         if file.name.endswith(".json") and file.name.count(".") == 2
     }
     return tuple(sorted(found))
+
+
+@lru_cache(maxsize=1)
+def model_files() -> tuple[str, ...]:
+    """The names of the files with facts about models, as `models/<vendor>`, sorted; `load` loads them too."""
+    folder = _ROOT.joinpath("models")
+    return tuple(sorted(f"models/{file.name.removesuffix('.json')}" for file in folder.iterdir()))
 
 
 def profiles(name: str) -> tuple[str, ...]:

@@ -40,7 +40,10 @@ class TargetPlan:
     canonical: Target
     protocols: Mapping[str, ProtocolPlan]
     called: tuple[str, ...]
-    """The protocols that the provider is configured for."""
+    """The protocols that the provider is called with for this target."""
+    extendable: tuple[str, ...] | None = None
+    """The dialect's default protocols, if the configuration names none: a model that is documented to have more is
+    called with those too."""
 
     def for_protocol(self, protocol: str) -> ProtocolPlan:
         """Raises Fault if neither the provider nor a bridge serves the protocol."""
@@ -53,19 +56,29 @@ class TargetPlan:
 
     def with_target(self, target: Target) -> TargetPlan:
         """The same plan for another upstream model or policy of this provider."""
+        if self.extendable is not None and target.facts.protocols != self.target.facts.protocols:
+            return plan_target(self.provider, self.dialect, self.extendable, target, is_default=True)
         return replace(self, target=target, canonical=to_canonical(target))
 
 
-def plan_target(provider: str, dialect: Dialect, protocols: Collection[str], target: Target) -> TargetPlan:
-    """The plan for a target of a provider that is called with these protocols."""
+def plan_target(
+    provider: str, dialect: Dialect, protocols: Collection[str], target: Target, *, is_default: bool = False
+) -> TargetPlan:
+    """The plan for a target of a provider that is called with these protocols.
+
+    If they are only the dialect's default, the target is also called with those that its model is documented to have.
+    """
     target = replace(target, dialect=dialect.name)
+    extendable = tuple(protocols) if is_default else None
+    if is_default:
+        protocols = {*protocols, *target.facts.protocols}
     called = {protocol: verbs for protocol, verbs in dialect.called.items() if protocol in protocols}
     plans = {protocol: ProtocolPlan(protocol, verbs, batching=verbs.batching) for protocol, verbs in called.items()}
     for protocol in BRIDGES:
         bridge = None if protocol in plans else find_bridge(protocol, called)
         if bridge is not None:
             plans[protocol] = ProtocolPlan(bridge.called, called[bridge.called], bridge, bridge.batching)
-    return TargetPlan(provider, dialect, target, to_canonical(target), plans, tuple(called))
+    return TargetPlan(provider, dialect, target, to_canonical(target), plans, tuple(called), extendable)
 
 
 def find_bridge(protocol: str, called: Collection[str]) -> Bridge | None:

@@ -1,4 +1,4 @@
-"""The command `schema`: JSON Schemas for editors and for other programs."""
+"""The command `schema`: JSON Schemas, and facts about models, for editors and for other programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ __all__ = ["schema"]
 
 def schema(
     name: Annotated[
-        str | None, typer.Argument(help="config, or <dialect>/<protocol>.<side> such as mindie/chat.reply.")
+        str | None,
+        typer.Argument(help="config, <dialect>/<protocol>.<side> such as mindie/chat.reply, or models/<vendor>."),
     ] = None,
     profile: Annotated[
         Profile,
@@ -22,11 +23,13 @@ def schema(
     ] = "documented",
     show_list: Annotated[bool, typer.Option("--list", allow_from_autoenv=False, help="List the names.")] = False,
 ) -> None:
-    """Print a JSON Schema: of the configuration file, or of a dialect's requests and replies."""
-    from dragoman.schemas import SchemaNotFound, load, names
+    """Print a JSON Schema: of the configuration file, or of a dialect's requests and replies; or the facts about a
+    vendor's models."""
+    from dragoman.schemas import SchemaNotFound, load, model_files, names
 
+    known = ("config", "models", *model_files(), *names())
     if show_list:
-        print("\n".join(("config", *names())))
+        print("\n".join(known))
         return
     if name is None:
         exit_with_error("name a schema; `dragoman schema --list` lists them")
@@ -35,5 +38,5 @@ def schema(
     except SchemaNotFound:
         from dragoman.proxy.config.document import did_you_mean
 
-        exit_with_error(f'there is no schema "{name}" {did_you_mean(name, ("config", *names()))}'.strip())
+        exit_with_error(f'there is no schema "{name}" {did_you_mean(name, known)}'.strip())
     print(json.dumps(found, indent=2, ensure_ascii=False))

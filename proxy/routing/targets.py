@@ -66,7 +66,9 @@ def create_candidate(
         reasoning_tags=configured.reasoning_tags,
         host=urlsplit(configured.base_address).hostname or "",
     )
-    return Candidate(provider, plan_target(provider.name, provider.dialect, provider.protocols, target), choice)
+    is_default = configured.protocols is None
+    plan = plan_target(provider.name, provider.dialect, provider.protocols, target, is_default=is_default)
+    return Candidate(provider, plan, choice)
 
 
 def _list_limits(limits: Limits) -> dict[str, int]:

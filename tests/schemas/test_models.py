@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 from typing import Any
 
 import jsonschema
@@ -11,11 +10,9 @@ import pytest
 
 from dragoman.adapters.model_facts import Family, find_facts, load_families
 from dragoman.adapters.registry import NAMES
-from dragoman.schemas import Schema, load
+from dragoman.schemas import Schema, load, model_files
 
-FILES = {
-    file.name: json.loads(file.read_text("utf-8")) for file in files("dragoman.schemas").joinpath("models").iterdir()
-}
+FILES = {name: load(name) for name in model_files()}
 FAMILIES = load_families()
 LADDER = load("models")["$defs"]["effort"]["enum"]
 
@@ -31,7 +28,7 @@ def test_a_file_is_valid(content: Schema) -> None:
 
 
 def test_a_fact_without_a_source_is_invalid() -> None:
-    content = json.loads(json.dumps(FILES["xai.json"]))
+    content = json.loads(json.dumps(FILES["models/xai"]))
     del content["families"][0]["facts"][0]["source"]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(content, load("models"), jsonschema.Draft202012Validator)

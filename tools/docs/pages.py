@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dragoman.adapters.model_facts import load_families
 from dragoman.adapters.pipeline.transitions import TRANSITIONS
 from dragoman.adapters.registry import dialects
 from dragoman.contract.quirk_files import load_quirks
 
 from .dialect_page import dialect_page
 from .losses_page import losses_page
+from .models_page import models_page
 from .quirks_page import quirks_page
 from .state_diagram import replace_block, state_diagram
 
@@ -19,7 +21,12 @@ __all__ = ["BLOCKS", "draw_attempt", "find_stale", "make_pages", "write_pages"]
 def make_pages() -> dict[str, str]:
     """Return the path of each page, relative to docs/, and its text."""
     made = {f"dialects/{dialect.name}.md": dialect_page(dialect) for dialect in dialects.values()}
-    return {**made, "losses.md": losses_page(dialects), "quirks.md": quirks_page(load_quirks().values())}
+    return {
+        **made,
+        "losses.md": losses_page(dialects),
+        "model-facts.md": models_page(load_families()),
+        "quirks.md": quirks_page(load_quirks().values()),
+    }
 
 
 def draw_attempt() -> str:

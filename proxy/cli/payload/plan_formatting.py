@@ -14,6 +14,7 @@ from dragoman.proxy.telemetry.mask import Mask, collect_secrets
 
 from .dry_run import PreparedRequest
 from .explain import PlannedTarget, RoutingPlan
+from .fact_formatting import fact_to_json, format_facts
 from .formatting import Line, fault_to_json, format_call_count, format_changes, format_fault, format_request_head
 from .output import format_json
 
@@ -31,6 +32,9 @@ def format_plan(plan: RoutingPlan, config: Config) -> Iterator[Line]:
     for number, target in enumerate(plan.targets, 1):
         yield from _format_target(target, number, target is plan.first_target)
     if plan.targets:
+        yield "", ""
+    if plan.first_target is not None and (facts := [*format_facts(plan.first_target.candidate.target)]):
+        yield from facts
         yield "", ""
     if plan.request is not None:
         if plan.call_count > 1:
@@ -100,6 +104,7 @@ def _target_to_json(target: PlannedTarget, is_first: bool) -> JsonObject:
         "chance": round(target.chance, 6),
         "policy": {"preset": find_preset(policy), **asdict(policy)},
         "chosen": is_first,
+        "facts": [fact_to_json(fact) for fact in target.candidate.target.facts.facts],
         "skipped": None if target.fault is None else fault_to_json(target.fault),
     }
 

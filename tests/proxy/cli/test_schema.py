@@ -22,7 +22,7 @@ def test_schema_prints_the_schema_of_the_configuration(command: Command) -> None
 
 
 def test_schema_lists_the_names(command: Command) -> None:
-    assert command("schema", "--list").stdout.split() == ["config", *schemas.names()]
+    assert command("schema", "--list").stdout.split() == ["config", "models", *schemas.model_files(), *schemas.names()]
 
 
 def test_an_unknown_schema_is_refused_with_a_suggestion(command: Command) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NoReturn
 
 from dragoman.adapters import dialects
 from dragoman.contract.json_types import JsonValue
@@ -11,25 +10,15 @@ from dragoman.proxy.config.models import Config
 from dragoman.proxy.routing.keys import ANYONE
 from dragoman.proxy.routing.providers import ProviderState
 from dragoman.proxy.routing.state import RouterState
+from tests.proxy.no_upstream import NoUpstream
 
 OWN = replace(dialects["openai"], called_profile="documented", default_protocols=("embeddings", "completions"))
-
-
-class _Nowhere:
-    def __init__(self, *_: object) -> None:
-        pass
-
-    async def open(self, *_: object, **__: object) -> NoReturn:
-        raise AssertionError("nothing is sent from here")
-
-    async def close(self) -> None:
-        pass
 
 
 def provider(**settings: JsonValue) -> ProviderState:
     given = {"dialect": "openai", "base_url": "http://127.0.0.1/v1", **settings}
     config = Config.model_validate({"providers": {"p": given}, "models": {"m": {"targets": [{"provider": "p"}]}}})
-    state = RouterState(config, {"openai": OWN}, create_upstream=_Nowhere)
+    state = RouterState(config, {"openai": OWN}, create_upstream=NoUpstream)
     candidate = next(state.list_candidates("m", ANYONE, None))
     assert candidate.target.profile == candidate.provider.profile
     return candidate.provider

@@ -54,7 +54,7 @@ def test_writing_twice_gives_the_same(tmp_path: Path, made: dict[str, str]) -> N
 
 
 def test_every_page_says_that_it_is_generated(made: dict[str, str]) -> None:
-    assert made.keys() == {"losses.md", "quirks.md", *(f"dialects/{name}.md" for name in dialects)}
+    assert made.keys() == {"losses.md", "model-facts.md", "quirks.md", *(f"dialects/{name}.md" for name in dialects)}
     for text in made.values():
         assert COMMAND in text.partition("\n")[0]
 

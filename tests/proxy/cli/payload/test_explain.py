@@ -208,6 +208,23 @@ def test_the_policy_of_a_target_is_shown_if_it_is_not_the_default(run: Run) -> N
     assert plan(run, "--model", "fast")["targets"][0]["policy"]["preset"] == "faithful"
 
 
+def test_what_is_documented_about_the_model_is_shown_with_its_source(run: Run) -> None:
+    lines = run("explain", "--model", "careful", "--message", "hi").stdout.splitlines()
+    assert "what is documented about gpt-5 (GPT-5):" in lines
+    assert "   max_tokens_name: max_completion_tokens (Microsoft, Azure OpenAI reasoning models)" in lines
+    facts = {fact["name"]: fact for fact in plan(run, "--model", "careful", "--message", "hi")["targets"][0]["facts"]}
+    assert facts["efforts"]["value"] == ["minimal", "low", "medium", "high"]
+    assert facts["efforts"]["source"].startswith("https://")
+    assert "what is documented" not in run("explain", "--model", "gpt-x", "--message", "hi").stdout
+
+
+def test_what_the_model_refuses_is_dropped_with_the_source(run: Run) -> None:
+    request = {"model": "careful", "temperature": 0.5, "messages": [{"role": "user", "content": "hi"}]}
+    [change] = plan(run, stdin=json.dumps(request))["changes"]
+    assert (change["action"], change["before"], change["weight"]) == ("dropped", "temperature", "loss")
+    assert change["reason"] == "GPT-5 refuses it (tmc/langchaingo#1355)"
+
+
 def test_text_of_wildcards_fallbacks_and_faults(run: Run) -> None:
     lines = run("explain", "--model", "gpt-x", "--message", "hi").stdout.splitlines()
     assert lines[0] == "model gpt-x, found by the pattern gpt-*"
