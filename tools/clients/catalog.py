@@ -51,7 +51,7 @@ OWNERS: Mapping[str, str] = {
 class Client:
     """A client. `packages` are installed together; the first one's version is the client's. `face` is the address that
     its users set (routes.py). In `variables`, `{origin}`, `{base_url}`, `{key}`, `{model}`, `{folder}` (a new one for
-    each run) and `{cache}` are replaced."""
+    each run), `{cache}` and `{tables}` (tiktoken's) are replaced."""
 
     name: str
     title: str

@@ -12,7 +12,15 @@ from tools.real_servers.environments import default_cache, read_package_version
 
 from .catalog import Client
 
-__all__ = ["InstallError", "default_clients_cache", "find_interpreter", "install", "is_installed", "read_versions"]
+__all__ = [
+    "InstallError",
+    "default_clients_cache",
+    "find_interpreter",
+    "find_tables",
+    "install",
+    "is_installed",
+    "read_versions",
+]
 
 _PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -28,6 +36,13 @@ def default_clients_cache() -> Path:
 def find_interpreter(cache: Path, client: Client) -> str:
     """Return the command that runs a client's script."""
     return str(cache / client.name / "venv" / "bin" / "python") if client.language == "python" else "node"
+
+
+def find_tables(cache: Path) -> Path:
+    """Return the folder of tiktoken's tables in the environment of the client `litellm`, whose package has them.
+    tiktoken would download them."""
+    packages = cache / "litellm" / "venv" / "lib" / f"python{_PYTHON}" / "site-packages"
+    return packages / "litellm" / "litellm_core_utils" / "tokenizers"
 
 
 def is_installed(cache: Path, client: Client) -> bool:

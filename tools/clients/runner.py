@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 from .catalog import SCRIPTS, Client
-from .environments import find_interpreter
+from .environments import find_interpreter, find_tables
 from .outcomes import Verdict, parse_verdicts
 from .routes import CLIENT_KEY, FACES
 
@@ -42,6 +42,7 @@ def build_variables(client: Client, origin: str, route: str, folder: Path, cache
     else:
         inherited["PATH"] = f"{Path(find_interpreter(cache, client)).parent}:{inherited.get('PATH', '')}"
     values = {"origin": origin, "base_url": base_url, "key": key, "model": model, "folder": folder, "cache": cache}
+    values["tables"] = find_tables(cache)
     own = {name: text.format(**values) for name, text in client.variables.items()}
     given = {"BASE_URL": base_url, "ORIGIN": origin, "API_KEY": key, "MODEL": model, "HOME": str(folder)}
     return inherited | _OFFLINE | given | own
