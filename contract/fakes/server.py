@@ -242,15 +242,16 @@ class FakeProvider:
         return write_unknown_path(self.dialect, f"No such address: {received.method} {received.path}")
 
     def _play_behaviour(self, received: ReceivedRequest, body: JsonObject, model: str, protocol: str) -> Reply:
+        asked = convert_to_chat(body) if protocol == "responses" else body
         try:
-            selected = self._choose_behaviour(body, model)
+            selected = self._choose_behaviour(asked, model)
         except InvalidBehaviourError as misuse:
             return write_error(self.dialect, self.profile, Problem(400, str(misuse)))
         stream, unasked = body.get("stream"), load_reply_form(self.dialect, self.profile).streams_unasked
         model_request = ModelRequest(
             dialect=self.dialect,
             profile=self.profile,
-            body=convert_to_chat(body) if protocol == "responses" else body,
+            body=asked,
             original=body,
             model=model,
             number=received.number,

@@ -52,7 +52,9 @@ def read_recipe(client: Client) -> str:
     """Read the lines between the marks of a client's script, as a user writes them."""
     parts = [textwrap.dedent(part) for part in _RECIPE.findall(client.script.read_text("utf-8"))]
     values = {"BASE_URL": _ORIGIN + FACES[client.face], "ORIGIN": _ORIGIN, "API_KEY": "any", "MODEL": "fast"}
-    return re.sub(r"\b(?:BASE_URL|ORIGIN|API_KEY|MODEL)\b", lambda found: f'"{values[found[0]]}"', "".join(parts))
+    text = re.sub(r"\buser\((\".*?\")\)", r'[{"role": "user", "content": \1}]', "".join(parts))
+    text = re.sub(r"\b(?:BASE_URL|ORIGIN|API_KEY|MODEL)\b", lambda found: f'"{values[found[0]]}"', text)
+    return "\n".join(filter(None, text.replace('" + "', "").splitlines())) + "\n" if parts else ""
 
 
 def _write_recipes(clients: Mapping[str, Client]) -> str:
@@ -75,7 +77,7 @@ def _write_table(clients: Mapping[str, Client], measured: Mapping[str, Outcome])
             for gateway in GATEWAYS
             if gateway != "dragoman"
         ]
-        lines.append(f"| {clients[name].title} | {outcome.version} | {' | '.join(cells)} |")
+        lines.append(f"| {clients[name].title} (`{name}`) | {outcome.version} | {' | '.join(cells)} |")
     versions = {GATEWAYS[name]: found for name, found in _find_versions(measured).items()}
     said = ", ".join(f"{title} {version}" for title, version in versions.items())
     return "\n".join([*lines, "", f"The last two columns count all routes together. Measured with {said}.", ""])
@@ -104,7 +106,7 @@ def _write_failures(gateway: str, failures: Sequence[Failure], clients: Mapping[
     own = [failure for failure in failures if failure.gateway == gateway]
     lines = [f"### What does not pass: {GATEWAYS[gateway]}", ""]
     for cause, found in group_by_cause(own).items():
-        lines.append(f"- {_write_cause(cause, found)}: {_write_places(found, clients)}")
+        lines.append(f"- {_write_cause(cause, found)}: {_write_places(found, clients)}.")
     return "\n".join([*lines, *(() if own else ("Everything passes.",)), ""])
 
 
@@ -116,23 +118,26 @@ def _write_cause(cause: Reason | str, found: Sequence[Failure]) -> str:
 
 
 def _write_places(found: Sequence[Failure], clients: Mapping[str, Client]) -> str:
-    """Write clients with their checks and routes, as in `llm: stream (Azure AI, MindIE)`."""
-    places: dict[str, dict[str, list[str]]] = {}
+    """Write checks with their routes and clients, as in `stream over Azure AI, MindIE (llm, aider)`."""
+    routes: dict[tuple[str, str], list[str]] = {}
     for failure in found:
-        routes = places.setdefault(failure.client, {}).setdefault(failure.verdict.check, [])
-        routes.append(ROUTES[failure.route].title)
+        routes.setdefault((failure.client, failure.verdict.check), []).append(failure.route)
+    places: dict[tuple[str, str], list[str]] = {}
+    for (client, check), names in routes.items():
+        places.setdefault((check, _write_routes(names)), []).append(client)
     order = [*CHECKS, "script"]
-    return "; ".join(
-        f"{clients[client].title}: "
-        + ", ".join(
-            f"{check} ({_write_routes(checks[check])})" for check in sorted(checks, key=lambda one: order.index(one))
-        )
-        for client, checks in places.items()
-    )
+    shown = sorted(places.items(), key=lambda place: order.index(place[0][0]))
+    return "; ".join(f"{check} {over} ({_write_clients(names, clients)})" for (check, over), names in shown)
 
 
-def _write_routes(routes: Sequence[str]) -> str:
-    return "all" if len(routes) == len(ROUTES) else ", ".join(routes)
+def _write_clients(names: Sequence[str], clients: Mapping[str, Client]) -> str:
+    return ", ".join(name for name in clients if name in names)
+
+
+def _write_routes(names: Sequence[str]) -> str:
+    if set(names) == set(ROUTES):
+        return "over every route"
+    return f"over {', '.join(route.title for name, route in ROUTES.items() if name in names)}"
 
 
 def _shorten(text: str, most: int = 220) -> str:

@@ -41,6 +41,14 @@ async def test_stream_adds_up_to_the_response() -> None:
         assert types[-1] == "response.completed"
 
 
+async def test_the_last_user_message_names_a_behaviour_on_any_of_its_lines() -> None:
+    async with FakeProvider("openai") as fake, openai.AsyncOpenAI(base_url=fake.base_url, api_key="any") as client:
+        said = await client.responses.create(
+            model="m", input=[{"role": "user", "content": "Say:\nfake:text(say=a\nb)"}]
+        )
+        assert said.output_text == "a\nb"
+
+
 async def test_fake_refuses_to_continue_unknown_responses_and_calls() -> None:
     async with FakeProvider("openai") as fake, openai.AsyncOpenAI(base_url=fake.base_url, api_key="any") as client:
         with pytest.raises(openai.BadRequestError, match="not found") as caught:

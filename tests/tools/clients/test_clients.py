@@ -39,7 +39,7 @@ def test_every_client_has_a_script_with_known_checks(client: Client) -> None:
     checks = [name for part in (text, *_read_shared(text)) for name in CHECK.findall(part)]
     assert checks and set(checks) <= set(CHECKS), checks
     assert bool(read_recipe(client)) == client.recipe
-    assert len(read_recipe(client).splitlines()) <= 8
+    assert len(read_recipe(client).splitlines()) <= 9
 
 
 def _read_shared(text: str) -> list[str]:
@@ -97,10 +97,10 @@ def test_page_has_numbers_causes_recipes_and_what_was_not_run() -> None:
     unexplained = {route: [Verdict("chat", False, "a | b <c>")] for route in ROUTES}
     outcome = Outcome("9.8.7", verdicts={"dragoman": verdicts, "lenient": unexplained, "litellm": unexplained})
     text = write_page(CLIENTS, [CAUSE], {name: outcome, **{other: Outcome(failure="no wheel") for other, _ in rest}})
-    assert f"| {client.title} | 9.8.7 | 2 | 2 | 2 | 1 of 2 | 2 | 0 of 5 | 0 of 5 |" in text
-    assert f"- it has none (the provider's API lacks it): {client.title}: embeddings (MindIE)" in text
-    assert f"- **unexplained**: a \\| b &lt;c>: {client.title}: chat (all)" in text
-    assert f"- a \\| b &lt;c>: {client.title}: chat (all)" in text
+    assert f"| {client.title} (`{name}`) | 9.8.7 | 2 | 2 | 2 | 1 of 2 | 2 | 0 of 5 | 0 of 5 |" in text
+    assert f"- it has none (the provider's API lacks it): embeddings over MindIE ({name})." in text
+    assert f"- **unexplained**: a \\| b &lt;c>: chat over every route ({name})." in text
+    assert f"\n- a \\| b &lt;c>: chat over every route ({name})." in text
     assert "{recipes}" not in text and "recipe" not in read_recipe(client) and read_recipe(client) in text
     assert all(f"{other.title} was not run: {other.note or 'no wheel'}" in text for _, other in rest)
     assert all(f"### What does not pass: {title}" in text for title in GATEWAYS.values())
@@ -109,7 +109,7 @@ def test_page_has_numbers_causes_recipes_and_what_was_not_run() -> None:
 def test_recipes_have_addresses_instead_of_variables() -> None:
     recipes = [read_recipe(client) for client in CLIENTS.values() if client.recipe]
     assert recipes
-    assert not [recipe for recipe in recipes if re.search(r"BASE_URL|API_KEY|\bMODEL\b", recipe)]
+    assert not [recipe for recipe in recipes if re.search(r"BASE_URL|API_KEY|\bMODEL\b|user\(", recipe)]
 
 
 def test_scripts_get_the_address_of_their_face(tmp_path: Path) -> None:
@@ -130,6 +130,10 @@ def test_scripts_get_the_address_of_their_face(tmp_path: Path) -> None:
         (
             'print(\'{"check": "chat", "passed": true}\'); raise SystemExit(\'sorry\')',
             [Verdict("chat", True), Verdict("script", False, "exit status 1: sorry")],
+        ),
+        (
+            "import os\nfrom checks import *\n@check('chat')\ndef _():\n    contains(BASE_URL + os.getcwd(), 'x')",
+            [Verdict("chat", False, "AssertionError: no 'x' in 'http://gateway/v1FOLDER'")],
         ),
         ("print('nothing')", [Verdict("script", False, "exit status 0: ")]),
         ("import time; time.sleep(600)", [Verdict("script", False, "not done after 5 s: ")]),

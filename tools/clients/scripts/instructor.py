@@ -24,9 +24,7 @@ def ask(mode, **more):
 @check("tools")
 def _():
     # recipe
-    city = client.chat.completions.create(
-        model=MODEL, messages=[{"role": "user", "content": "Name a city."}], response_model=City
-    )
+    city = client.chat.completions.create(model=MODEL, messages=user("Name a city."), response_model=City)
     print(city.name)
     # end of recipe
     assert city.name

@@ -3,13 +3,12 @@ from checks import *
 from pydantic import BaseModel
 
 # recipe
-from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool, set_tracing_disabled
+from agents import Agent, OpenAIChatCompletionsModel, Runner
 from openai import AsyncOpenAI
 
-set_tracing_disabled(True)
 model = OpenAIChatCompletionsModel(model=MODEL, openai_client=AsyncOpenAI(base_url=BASE_URL, api_key=API_KEY))
 # end of recipe
-from agents import ModelSettings, OpenAIResponsesModel
+from agents import ModelSettings, OpenAIResponsesModel, function_tool
 
 
 class City(BaseModel):
@@ -40,6 +39,11 @@ async def stream(text, *words, **more):
 
 @check("chat")
 async def _():
+    # recipe
+    result = await Runner.run(Agent(name="helper", model=model), "Hello")
+    print(result.final_output)
+    # end of recipe
+    equal(result.final_output, SENTENCE)
     equal(await ask("Hello"), SENTENCE)
 
 
