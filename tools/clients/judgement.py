@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from .catalog import Reason, find_reason
 from .outcomes import Outcome, Verdict
-from .routes import DRAGOMAN
+from .routes import DRAGOMAN, ROUTES
 
-__all__ = ["Failure", "find_defects", "group_by_cause", "list_failures", "write_count"]
+__all__ = ["Failure", "find_defects", "group_by_cause", "list_failures", "shorten_reason", "write_count"]
+
+_MASKS = {
+    r"http://127\.0\.0\.1:\d+": "http://gateway",
+    r"(?<![\w/.:])/(?!v1|serving|openai|chat|models)\w[^\s'\",:)]*/[^\s'\",:)]*": "FILE",
+    r"(?<=fake)[-_]?[0-9a-f]{6,}\w*": "…",
+    rf"over-(?:{'|'.join(ROUTES)})\b": "MODEL",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,5 +58,13 @@ def group_by_cause(failures: Sequence[Failure]) -> Mapping[Reason | str, list[Fa
     """Group failures by their known cause, else by what the script said; those with a cause first."""
     groups: dict[Reason | str, list[Failure]] = {}
     for failure in sorted(failures, key=lambda one: one.cause is None):
-        groups.setdefault(failure.cause or f"{failure.client}: {failure.verdict.reason}", []).append(failure)
+        groups.setdefault(failure.cause or shorten_reason(failure.verdict.reason), []).append(failure)
     return groups
+
+
+def shorten_reason(reason: str, most: int = 220) -> str:
+    """Shorten a reason to one line, without addresses and folders of this machine, identifiers and models' names."""
+    for pattern, shown in _MASKS.items():
+        reason = re.sub(pattern, shown, reason)
+    text = " ".join(reason.split())
+    return text if len(text) <= most else f"{text[:most]}…"

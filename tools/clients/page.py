@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from .catalog import CHECKS, OWNERS, Client, Reason
-from .judgement import Failure, group_by_cause, list_failures, write_count
+from .judgement import Failure, group_by_cause, list_failures, shorten_reason, write_count
 from .outcomes import Outcome
 from .routes import DRAGOMAN, FACES, GATEWAYS, ROUTES
 
@@ -96,8 +96,8 @@ def _write_missing(clients: Mapping[str, Client], outcomes: Mapping[str, Outcome
     """Write a line for each client that was not run, with the reason."""
     missing = [name for name in clients if name not in outcomes or not outcomes[name].verdicts]
     for name in missing:
-        failure = outcomes[name].failure if name in outcomes else ""
-        yield f"- {clients[name].title} was not run: {clients[name].note or _shorten(failure) or 'not installed'}"
+        failure = shorten_reason(outcomes[name].failure) if name in outcomes else ""
+        yield f"- {clients[name].title} was not run: {clients[name].note or _escape(failure) or 'not installed'}"
     if missing:
         yield ""
 
@@ -113,7 +113,7 @@ def _write_failures(gateway: str, failures: Sequence[Failure], clients: Mapping[
 def _write_cause(cause: Reason | str, found: Sequence[Failure]) -> str:
     if isinstance(cause, Reason):
         return f"{cause.because} ({OWNERS[cause.owner]})"
-    reason = _shorten(found[0].verdict.reason)
+    reason = _escape(cause)
     return f"**unexplained**: {reason}" if found[0].gateway in DRAGOMAN else reason
 
 
@@ -140,7 +140,7 @@ def _write_routes(names: Sequence[str]) -> str:
     return f"over {', '.join(route.title for name, route in ROUTES.items() if name in names)}"
 
 
-def _shorten(text: str, most: int = 220) -> str:
-    text = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("`", "'").replace("*", "\\*")
-    text = re.sub(r"\[([^]]*)\]\(", r"[\1] (", text)
-    return text if len(text) <= most else f"{text[:most]}…"
+def _escape(text: str) -> str:
+    """Escape a reason's characters that Markdown would read."""
+    text = text.replace("|", "\\|").replace("<", "&lt;").replace("`", "'").replace("*", "\\*")
+    return re.sub(r"\[([^]]*)\]\(", r"[\1] (", text)

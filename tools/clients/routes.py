@@ -66,7 +66,7 @@ ROUTES: Mapping[str, Route] = {
 FACES: Mapping[str, str] = {"openai": "/v1", "azure-openai": "", "azure": "", "databricks": ""}
 """Maps a face to the path of its base address."""
 
-_LENIENT = {"unsupported": "drop", "out_of_range": "clamp", "extra_parameters": "drop"}
+_LENIENT = {"preset": "lenient"}
 GATEWAYS: Mapping[str, str] = {
     "dragoman": "dragoman, as it comes",
     "lenient": "dragoman, lenient",

@@ -8,7 +8,6 @@ import shutil
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from .catalog import SCRIPTS, Client
@@ -64,16 +63,7 @@ async def run_script(client: Client, origin: str, route: str, cache: Path) -> li
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
-        verdicts = await _read_verdicts(process, client.timeout)
-    masks = {origin: "http://gateway", str(folder): "FOLDER", str(cache): "CACHE", str(SCRIPTS): "SCRIPTS"}
-    return [replace(verdict, reason=_mask(verdict.reason, masks)) for verdict in verdicts]
-
-
-def _mask(reason: str, masks: Mapping[str, str]) -> str:
-    """Replace addresses and folders of this machine."""
-    for text, shown in masks.items():
-        reason = reason.replace(text, shown)
-    return reason
+        return await _read_verdicts(process, client.timeout)
 
 
 def _build_command(client: Client, cache: Path) -> list[str]:
