@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -102,6 +103,7 @@ def write(cache: Cache, page: Page = PAGE) -> None:
     """Write the page from the latest outcomes."""
     outcomes = {name: load_outcome(cache / "outcomes", name) for name in CLIENTS}
     page.write_text(write_page(CLIENTS, REASONS, outcomes), "utf-8")
+    subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", str(page)], check=True)  # the recipes
 
 
 async def _run(cache: Path, runs: Sequence[Run], jobs: int) -> None:
