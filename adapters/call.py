@@ -67,7 +67,8 @@ class Target:
 
     `model` is the name that the upstream gives the model. `lacks` names fields that it does not support, `takes` fields
     that it accepts although its dialect's schema does not; both mean the names that the client's hub request has and
-    the names that are sent. `max_tokens_name` is its name for the limit on tokens; None means that the dialect decides.
+    the names that are sent. `emulates` names fields that dragoman serves itself if the target does not accept them.
+    `max_tokens_name` is its name for the limit on tokens; None means that the dialect decides.
     `limits` maps field names to their largest values. `kind` is the kind of a Databricks endpoint, `api_version` and
     `deployment` are Azure's. `address` names one of the dialect's other forms of address; None means the usual form.
     `summarizes_reasoning` is true if replies hold a summary of the model's reasoning instead of the reasoning itself.
@@ -85,6 +86,7 @@ class Target:
     policy: Policy = Policy()
     lacks: frozenset[str] = frozenset()
     takes: frozenset[str] = frozenset()
+    emulates: frozenset[str] = frozenset()
     max_tokens_name: MaxTokensName | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     kind: str | None = None

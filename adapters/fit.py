@@ -12,6 +12,9 @@ The schema can refuse a body for three reasons. The rule depends on the value, o
                              `x-advisory` in the hub            dropped, a loss
                              any other value                    refused, with its path
 
+A value that would be dropped or clamped, though dragoman can serve it itself (`Target.emulates`), is refused: whoever
+writes the request takes it out and writes the rest again.
+
 Fields and their annotations come from the schema files; this module names no field.
 """
 
@@ -164,7 +167,7 @@ def _record_drop_or_reject(body: JsonObject, path: Path, ctx: Context, why: str,
         ctx.receipt.record_drop(path, f"{why}; leaving it out means the same", "form")
     elif _is_advisory(hint, value):
         ctx.receipt.record_drop(path, f"{why}; it is advisory")
-    elif ctx.target.policy.unsupported == "drop":
+    elif ctx.target.policy.unsupported == "drop" and not _is_emulated(path, ctx):
         ctx.receipt.record_drop(path, why)
     else:
         name = format_path(ctx.receipt.unmap(path))
@@ -244,7 +247,7 @@ def _suggest_name(path: Path, hub: str) -> str:
 
 def _resolve_range(edits: Edits, path: Path, nearest: float | None, why: str, ctx: Context) -> None:
     choice = ctx.target.policy.out_of_range
-    if choice == "error":
+    if choice == "error" or _is_emulated(path, ctx):
         raise Fault(
             "unsupported_parameter",
             f"{why} (a limit of the model's provider)",
@@ -275,6 +278,12 @@ def _rejection(violation: Violation) -> Fault:
     fault = violation.to_fault("unsupported_parameter")
     fault.message += " (a limit of the model's provider)"
     return fault
+
+
+def _is_emulated(path: Path, ctx: Context) -> bool:
+    """Whether dragoman can serve the field itself that the client wrote."""
+    emulates = ctx.target.emulates
+    return bool(emulates) and not emulates.isdisjoint(ctx.receipt.unmap_to_canonical(path)[:1])
 
 
 def _is_neutral(value: Any, path: Path, hub: str) -> bool:

@@ -6,12 +6,12 @@ client's request, its leaves are the calls. Replies and streams go back from the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.changes import Receipt
+from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import End, Output
 
 from .interface import Emulation, StreamMerger
@@ -36,11 +36,12 @@ class _Level(NamedTuple):
 class EmulatedCalls:
     """`parts` has a context for each call. If there are no levels, no emulation had anything to do."""
 
-    __slots__ = ("_ended", "_levels", "_routes", "parts")
+    __slots__ = ("_ended", "_levels", "_receipt", "_routes", "parts")
 
     def __init__(self, ctx: Context, emulations: Iterable[Emulation]) -> None:
         """Split the request of `ctx`, the first emulation first. Raises Fault."""
         self.parts = [ctx]
+        self._receipt = ctx.receipt
         self._levels: list[_Level] = []
         self._routes: list[list[tuple[StreamMerger, int]]] = []
         self._ended: set[int] = set()
@@ -57,17 +58,13 @@ class EmulatedCalls:
         """Whether the calls may be streamed."""
         return all(level.emulation.merge is not None for level in self._levels)
 
-    @property
-    def receipts(self) -> Iterator[Receipt]:
-        """The receipts of all requests, those of the calls included."""
-        yield from (group.ctx.receipt for level in self._levels for group in level.groups)
-        yield from (part.receipt for part in self.parts)
-
     def join(self, replies: list[JsonObject]) -> JsonObject:
         """The reply of the client's request, from the replies of all calls. Raises Fault."""
+        self.absorb_receipts()
         for emulation, groups in reversed(self._levels):
             left = iter(replies)
             replies = [emulation.join([*islice(left, size)], ctx) for ctx, size in groups]
+        self.absorb_receipts()
         return replies[0]
 
     def feed(self, part: int, outputs: list[Output]) -> list[Output]:
@@ -78,9 +75,19 @@ class EmulatedCalls:
             if not outputs:
                 break
             outputs = merger.feed(position, outputs)
-            if outputs and isinstance(outputs[-1], End):
+            if outputs and isinstance(outputs[-1], End | Fault):
                 self._ended.add(part)
+        if outputs and isinstance(outputs[-1], End | Fault):
+            self.absorb_receipts()
         return outputs
+
+    def absorb_receipts(self) -> None:
+        """Add the changes of all requests to the receipt of the client's request."""
+        receipts = [group.ctx.receipt for level in self._levels for group in level.groups]
+        for receipt in (*receipts, *(part.receipt for part in self.parts)):
+            if receipt is not self._receipt:
+                self._receipt.absorb(receipt)
+                receipt.violations = 0
 
     def has_ended(self, part: int) -> bool:
         """Whether nothing more of this call's stream is needed, though the provider may send more."""

@@ -45,7 +45,8 @@ class Emulation:
     are several calls. If nothing has to be done it returns only the context that it got. `join` merges the replies, in
     the order of the calls, and may alter them. Both raise Fault. `merge` gets the whole request's context and the
     number of calls; None means that these calls are not streamed. `find_obstacle` says why a request cannot be
-    emulated, None if it can. `is_exact` says whether the answer is what a provider with the capability would give.
+    emulated: an empty text if there is nothing to emulate in it, None if it can be. `is_exact` says whether the answer
+    is what a provider with the capability would give.
     """
 
     split: Callable[[Context], list[Context]]

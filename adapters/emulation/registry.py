@@ -1,8 +1,10 @@
-"""The emulation of each field, and which emulations a refused request needs."""
+"""The emulation of each field, and the settings that switch them off."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+from dragoman.adapters.call import JsonObject
 
 from .choices import CHOICES
 from .interface import Emulation
@@ -10,7 +12,7 @@ from .single_tool_call import SINGLE_TOOL_CALL
 from .stop_sequences import STOP_SEQUENCES
 from .token_arrays import make_token_arrays
 
-__all__ = ["EMULATIONS"]
+__all__ = ["EMULATIONS", "SETTINGS", "find_obstacle"]
 
 EMULATIONS: Mapping[str, Emulation] = {
     "input": make_token_arrays("input"),
@@ -20,3 +22,25 @@ EMULATIONS: Mapping[str, Emulation] = {
     "parallel_tool_calls": SINGLE_TOOL_CALL,
 }
 """By the field of the request, in the order in which they split it: each splits what the one before it has made."""
+
+SETTINGS: Mapping[str, frozenset[str]] = {
+    "n": frozenset({"n"}),
+    "stop": frozenset({"stop"}),
+    "parallel_tool_calls": frozenset({"parallel_tool_calls"}),
+    "token_arrays": frozenset({"input", "prompt"}),
+}
+"""The fields that each setting of a configuration is about. All are emulated unless it says otherwise."""
+
+
+def find_obstacle(field: str, request: JsonObject, *, exactly: bool) -> str | None:
+    """Why a field of the request cannot be emulated: an empty text if there is nothing to emulate, None if it can be.
+
+    `exactly`: only if the answer is what a provider with the capability would give.
+    """
+    emulation = EMULATIONS.get(field)
+    if emulation is None or field not in request:
+        return ""
+    obstacle = emulation.find_obstacle(request)
+    if obstacle is None and exactly and not emulation.is_exact(request):
+        return "dragoman could emulate it, but not exactly"
+    return obstacle

@@ -27,7 +27,7 @@ _TEXTS = ("messages", "prompt", "suffix")
 def _find_obstacle(request: JsonObject) -> str | None:
     if request.get("echo"):
         return "dragoman does not cut an answer that repeats its prompt"
-    return None if _list_stops(request) else "it holds no text"
+    return None if _list_stops(request) else ""
 
 
 def _split(ctx: Context) -> list[Context]:

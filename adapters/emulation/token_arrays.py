@@ -36,13 +36,14 @@ def make_token_arrays(field: str) -> Emulation:
         partial(_split, field=field),
         _return_reply,
         _UnchangedStream,
-        find_obstacle=partial(_find_obstacle, field=field),
+        partial(_find_obstacle, field=field),
+        _is_encoding_known,
     )
 
 
 def _find_obstacle(request: JsonObject, field: str) -> str | None:
     if not _has_tokens(request[field]):
-        return "it holds no tokens"
+        return ""
     if find_spec(_PACKAGE) is None:
         return "with the extra tokens dragoman sends the text of the tokens instead: uv pip install '.[tokens]'"
     return None
@@ -57,9 +58,9 @@ def _is_array(value: Any) -> bool:
 
 
 def _split(ctx: Context, field: str) -> list[Context]:
-    name, is_known = _find_encoding(str(ctx.request.get("model") or ""))
+    name = _find_encoding(ctx.request) or _DEFAULT
     ctx.receipt.record_emulation((field,), f"the provider takes only text, so dragoman decodes the tokens: {name}")
-    if not is_known:
+    if not _is_encoding_known(ctx.request):
         ctx.receipt.record_conversion((field,), f"the model's encoding is not known, and {name} is a guess", "loss")
     given = ctx.request[field]
     texts = (
@@ -70,10 +71,14 @@ def _split(ctx: Context, field: str) -> list[Context]:
     return [ctx._replace(request={**ctx.request, field: texts})]
 
 
-def _find_encoding(model: str) -> tuple[str, bool]:
-    """The encoding of a model's tokens, and whether it is known."""
-    found = next((name for pattern, name in _ENCODINGS if pattern.fullmatch(model.lower())), None)
-    return found or _DEFAULT, found is not None
+def _find_encoding(request: JsonObject) -> str | None:
+    """The encoding of the tokens of the model that the client asks for; None if it is not known."""
+    model = str(request.get("model") or "").lower()
+    return next((name for pattern, name in _ENCODINGS if pattern.fullmatch(model)), None)
+
+
+def _is_encoding_known(request: JsonObject) -> bool:
+    return _find_encoding(request) is not None
 
 
 def _decode(tokens: list[int], name: str, path: tuple[str | int, ...], ctx: Context) -> str:

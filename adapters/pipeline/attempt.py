@@ -15,6 +15,7 @@ from dragoman.adapters.call import Context, Headers, JsonObject
 from dragoman.adapters.changes import HEADER, Receipt
 from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.common.usage import UNASKED_USAGE
+from dragoman.adapters.emulation.calls import EmulatedCalls
 from dragoman.adapters.faults import Fault, join_faults
 from dragoman.adapters.reply_check import ReplyCheck, create_reply_check
 from dragoman.adapters.responses.events import TERMINALS
@@ -24,10 +25,12 @@ from dragoman.adapters.streams import Output as StreamOutput
 
 from .answer_writer import STREAM_HEADERS, Answer, AnswerWriter, PartlyWritten
 from .conversation import Conversation
+from .emulated_reader import CallPart, EmulatedReader
+from .emulation_needs import EmulationNeeds, split_request
 from .guard import UnexpectedErrorGuard, explain_reply_error, translate_request
 from .outcome import COMPLETE, NOTHING, OPEN, Outcome, Output, PlannedCall
 from .plan import ProtocolPlan, TargetPlan
-from .refusals import reduce_request
+from .refusals import find_refusals
 from .reply_reader import ReplyReader
 from .restream import stream_reply
 from .transitions import TRANSITIONS, Action, Input, State
@@ -51,6 +54,8 @@ class Attempt:
     _round: list[ReplyReader]  # those of the calls under way
     _ctx: Context  # that of the first call
     _held: Answer  # between "hold" and "release"
+    _needs: EmulationNeeds | None = None  # if the target has refused anything
+    _emulated: EmulatedCalls | None = None
 
     def __init__(
         self,
@@ -80,21 +85,26 @@ class Attempt:
         try:
             self._write_calls(self._client)
         except Fault as fault:
-            found = reduce_request(fault, self._client, self._route.protocol, self._write_calls).refused
-            raise join_faults(found) from None
+            self._needs = EmulationNeeds(self._target, self._client.request)
+            found = find_refusals(fault, self._client, self._route.protocol, self._write_calls, self._needs.take)
+            if found:
+                raise join_faults(found) from None
 
     def _write_calls(self, client: Context) -> None:
         plan, conversation = self._plan, self._conversation
+        if self._needs is not None:
+            self._target = self._needs.target
         ctx = self._create_call_context(client, client.receipt.fork())
         if conversation is not None:
             may_keep = plan.bridge is None and self._target.dialect.keeps_responses
             ctx = conversation.continue_for(ctx, self._target.provider, may_keep)
         self._set_context(ctx)
-        parts = None if plan.batching is None else plan.batching.split(ctx)
-        if parts is None or len(parts) == 1:
-            self.calls = (self._write_call(ctx if parts is None else parts[0]),)
+        if plan.batching is None and self._needs is None:
+            self.calls = (self._write_call(ctx),)
         else:
-            self.calls = tuple([self._write_call(part._replace(target=self._target.canonical)) for part in parts])
+            parts, self._emulated = split_request(ctx, self._needs, plan.batching, self._target.canonical)
+            self.calls = tuple([self._write_call(part, position) for position, part in enumerate(parts)])
+            self._absorb_receipts()
         self._round = self._readers[-len(self.calls) :]
 
     def expect_reply(self) -> None:
@@ -125,7 +135,7 @@ class Attempt:
 
     def start_reply(self, call: int, status: int, headers: Headers) -> Output:
         """Take the head of a reply. Header names are looked up in lower case."""
-        streams = self.wants_stream and len(self._round) == 1
+        streams = self.wants_stream and (self._emulated is None or self._emulated.can_stream)
         try:
             self._readers[call].start(status, headers, wants_stream=streams)
         except Exception as error:  # noqa: BLE001 - whatever an upstream's bytes cause is its fault
@@ -203,11 +213,16 @@ class Attempt:
         _, call, _, _, request, clock, new_id, _, _ = client
         return Context(target.profile, call, receipt, target, request, clock, new_id, first, validator)
 
-    def _add_reader(self, ctx: Context) -> ReplyReader:
-        self._readers.append(ReplyReader(self._plan, self._target.provider, ctx, self._client.request))
+    def _add_reader(self, ctx: Context, position: int = 0) -> ReplyReader:
+        plan, provider, request, emulated = self._plan, self._target.provider, self._client.request, self._emulated
+        if emulated is None:
+            self._readers.append(ReplyReader(plan, provider, ctx, request))
+        else:
+            part = CallPart(emulated, position, self._route.protocol)
+            self._readers.append(EmulatedReader(plan, provider, ctx, request, part))
         return self._readers[-1]
 
-    def _write_call(self, ctx: Context) -> PlannedCall:
+    def _write_call(self, ctx: Context, position: int = 0) -> PlannedCall:
         plan = self._plan
         try:
             if plan.bridge is not None:
@@ -216,7 +231,7 @@ class Attempt:
         except Fault as fault:
             fault.place = ctx.receipt.unmap_to_canonical(fault.path)
             raise fault.locate(ctx.receipt, None if plan.bridge is None else ctx.call.body) from None
-        self._add_reader(ctx)
+        self._add_reader(ctx, position)
         return PlannedCall(len(self._readers) - 1, call, call.body.get("stream") is True, ctx.receipt)
 
     # Replies
@@ -241,10 +256,9 @@ class Attempt:
 
     def _finish_replies(self) -> Output:
         """Every reply of the round is there: they become one answer."""
-        reply, batching = self._round[0].reply, self._plan.batching
-        if batching is not None and len(self._round) > 1:
-            self._join_receipts()
-            reply = batching.join([reader.reply for reader in self._round if reader.reply is not None], self._ctx)
+        reply = self._round[0].reply
+        if self._emulated is not None:
+            reply = self._emulated.join([reader.reply for reader in self._round if reader.reply is not None])
         assert reply is not None
         self.answer.usage = reply.get("usage")
         if self.wants_stream:
@@ -278,11 +292,9 @@ class Attempt:
                 self.receipt.record_drop(mismatch.path, mismatch.text)
         return None
 
-    def _join_receipts(self) -> None:
-        """Several calls have receipts of their own."""
-        if len(self._round) > 1:
-            for reader in self._round:
-                self.receipt.absorb(reader.receipt)
+    def _absorb_receipts(self) -> None:
+        if self._emulated is not None:
+            self._emulated.absorb_receipts()
 
     def _fail_with(self, error: Exception) -> Output:
         """End the attempt because of an exception. What was written before it goes to the client first."""
@@ -358,7 +370,7 @@ class Attempt:
         return Output(calls=self.calls)
 
     def _report(self, fault: Fault) -> Output:
-        self._join_receipts()
+        self._absorb_receipts()
         self.outcome = Outcome("failed", fault)
         return NOTHING
 

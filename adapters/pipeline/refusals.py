@@ -3,12 +3,14 @@
 A writer raises the first reason. So the refused value is removed from the canonical request, and the rest is written
 again, until it can be written. A value that the protocol requires is removed with what contains it; if that is required
 too, no further reason can be found. The work is bounded: a large request is written fewer times.
+
+A value that can be emulated is no reason: it stays in the request, and whoever writes it emulates it from then on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.edits import remove
@@ -16,7 +18,7 @@ from dragoman.adapters.faults import MOST_REASONS, Fault, Kind
 from dragoman.adapters.paths import Path, lookup, trim_path
 from dragoman.adapters.validation import Validator, count_values, load_validator
 
-__all__ = ["Reduction", "reduce_request"]
+__all__ = ["find_refusals"]
 
 Write: TypeAlias = Callable[[Context], None]
 """Writes the request of a client's context for the target. Raises Fault."""
@@ -26,56 +28,37 @@ _MOST_WORK = 32_000
 """The most values that are written for further reasons."""
 
 
-class Reduction(NamedTuple):
-    """What is left of a request. `client` is the client's context with the rest of its canonical request, `refused` the
-    reasons why the target cannot serve the request, `needed` those that do not count because they can be emulated. If
-    there are only the latter, the rest has been written."""
+def find_refusals(
+    first: Fault, client: Context, protocol: str, write: Write, emulate: Callable[[Fault], bool]
+) -> list[Fault]:
+    """List the reasons why the target refuses a request; writing it raised `first`.
 
-    client: Context
-    refused: list[Fault]
-    needed: list[Fault]
-
-
-def _is_never_emulated(_: Fault) -> bool:
-    return False
-
-
-def reduce_request(
-    first: Fault,
-    client: Context,
-    protocol: str,
-    write: Write,
-    is_emulated: Callable[[Fault], bool] = _is_never_emulated,
-) -> Reduction:
-    """Remove what the target refuses from a request; writing it raised `first`.
-
-    `client` is the context of the client's side. `is_emulated` decides for each reason whether dragoman can serve the
-    parameter without the target; `place` is its path in the canonical request. A fault that is no refusal is returned
-    as the only reason.
+    `client` is the context of the client's side. `emulate` returns whether the parameter of a reason is emulated from
+    now on; `place` is its path in the canonical request. A fault that is no refusal is returned as the only reason. If
+    the list is empty, the last `write` has written the whole request.
     """
     validator = load_validator(f"hub/{protocol}.request")
     refused: list[Fault] = []
-    needed: list[Fault] = []
     known: set[Path] = set()
     fault, work = first, _MOST_WORK
     while True:
         is_new = fault.kind in _REFUSALS and fault.path not in known
-        if is_new and is_emulated(fault):
-            needed.append(fault)
-        elif is_new or not refused:
-            refused.append(fault)
-            work -= count_values(client.request, work)
         known.add(fault.path)
-        reduced = _remove_refused(client, fault.place, validator) if is_new and work > 0 else None
+        reduced: Context | None = client
+        if not is_new or not emulate(fault):
+            if is_new or not refused:
+                refused.append(fault)
+                work -= count_values(client.request, work)
+            reduced = _remove_refused(client, fault.place, validator) if is_new and work > 0 else None
         if reduced is None or len(known) == MOST_REASONS:
-            return Reduction(client, refused, needed)
+            return refused
         client = reduced
         try:
             write(client)
         except Fault as further:
             fault = further
         else:
-            return Reduction(client, refused, needed)
+            return refused
 
 
 def _remove_refused(client: Context, place: Path, validator: Validator) -> Context | None:

@@ -33,6 +33,7 @@ from .vocabulary import AddressName, DialectName, ProfileName
 __all__ = [
     "Config",
     "Drain",
+    "EmulationChoice",
     "Key",
     "Limits",
     "Model",
@@ -193,6 +194,21 @@ class PolicyChoice(ConfigModel):
     to it. A chat model answers the prompt instead of continuing it, which is a loss. Default: false."""
 
 
+class EmulationChoice(ConfigModel):
+    """Which parameters dragoman serves itself if a target does not accept them. An unset one inherits the next wider
+    level's; all are true by default."""
+
+    n: bool | None = None
+    """Several choices: one call for each, at most 8. Each call is billed."""
+    stop: bool | None = None
+    """Stop strings: dragoman cuts the text."""
+    parallel_tool_calls: bool | None = None
+    """One tool call at most: of several, the client gets the first."""
+    token_arrays: bool | None = None
+    """Inputs of embeddings and prompts of completions as arrays of tokens: dragoman decodes them. It needs the extra
+    `tokens`."""
+
+
 class Timeouts(ConfigModel):
     connect: Seconds = 5.0
     """Until the connection to the provider is established, TLS included."""
@@ -279,6 +295,8 @@ class Provider(ConfigModel):
     """Timeouts for this provider, instead of those of the whole file."""
     policy: PolicyChoice = PolicyChoice()
     """The policy toward this provider."""
+    emulate: EmulationChoice = EmulationChoice()
+    """What dragoman emulates for this provider."""
 
     @property
     def base_address(self) -> str:
@@ -314,6 +332,8 @@ class TargetChoice(ConfigModel):
     """The deployment to ask for; {deployments} only."""
     policy: PolicyChoice = PolicyChoice()
     """The policy toward this target."""
+    emulate: EmulationChoice = EmulationChoice()
+    """What dragoman emulates for this target."""
 
 
 class Model(ConfigModel):
@@ -326,6 +346,8 @@ class Model(ConfigModel):
     if anything in the body belongs to Responses alone, else embeddings."""
     policy: PolicyChoice = PolicyChoice()
     """The policy of this model."""
+    emulate: EmulationChoice = EmulationChoice()
+    """What dragoman emulates for this model."""
 
 
 class Config(ConfigModel):
@@ -341,5 +363,7 @@ class Config(ConfigModel):
     """Where responses are stored."""
     policy: PolicyChoice = PolicyChoice()
     """The policy unless a target, model or provider sets its own."""
+    emulate: EmulationChoice = EmulationChoice()
+    """What dragoman emulates unless a target, model or provider says otherwise."""
     timeouts: Timeouts = Timeouts()
     """The timeouts toward providers."""

@@ -14,14 +14,12 @@ from dragoman.proxy.upstreams.errors import retry_decision
 
 from .context import RequestContext
 from .downstream import DownstreamResponse
-from .transfer import Transfer
+from .transfer import JITTER, Transfer
 
 __all__ = ["MAX_ATTEMPTS", "explain_refusals", "try_targets"]
 
 MAX_ATTEMPTS = 3
 """The most tries in one exchange, second tries of the same target included. A try may make several calls."""
-
-_JITTER = (0.05, 0.25)  # seconds before the same target is tried again
 
 
 async def try_targets(ctx: RequestContext, candidates: Iterator[Candidate], downstream: DownstreamResponse) -> None:
@@ -48,9 +46,9 @@ async def try_targets(ctx: RequestContext, candidates: Iterator[Candidate], down
             decision = retry_decision(failed)
             if downstream.response is not None or ctx.record.attempts >= MAX_ATTEMPTS or not decision.next_target:
                 raise failed
-            if not (is_first and decision.same_target):
+            if not (is_first and decision.same_target and len(attempt.calls) == 1):  # several were repeated one by one
                 break
-            await asyncio.sleep(uniform(*_JITTER))
+            await asyncio.sleep(uniform(*JITTER))
             attempt = ctx.pipeline.prepare(candidate.plan)
     raise failed or explain_refusals(refused)
 

@@ -1,35 +1,43 @@
 """The pump of an attempt: it sends calls to the upstream, feeds replies to the attempt, and writes to the client.
 
 It decides nothing but the deadlines. A request may need several calls: they run at the same time, up to a limit, and
-the first failure ends the others.
+the first failure ends the others. Before it is a failure, a call that got no answer is made once more.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from random import uniform
 
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import NOTHING, Attempt, Output, PlannedCall
 from dragoman.proxy.conversations.owner_store import mask_record
 from dragoman.proxy.routing.targets import Candidate
+from dragoman.proxy.upstreams.errors import retry_decision
 from dragoman.proxy.upstreams.interface import UpstreamResponse
 
 from .context import RequestContext
 from .downstream import DownstreamResponse
 
-__all__ = ["MAX_PARALLEL_CALLS", "Transfer"]
+__all__ = ["JITTER", "MAX_PARALLEL_CALLS", "Transfer"]
 
 MAX_PARALLEL_CALLS = 8
 """The most calls of one request at the same time."""
 
 _TRACE, _TRACE_STATE = "traceparent", "tracestate"  # the second means nothing without the first
 
+JITTER = (0.05, 0.25)
+"""Seconds before something is tried again."""
+
+_BUSY = frozenset({429, 502, 503, 504})
+"""The statuses after which one of several calls is made once more."""
+
 
 class Transfer:
     """Runs one attempt."""
 
-    __slots__ = ("_attempt", "_candidate", "_ctx", "_downstream", "_forwarded")
+    __slots__ = ("_attempt", "_candidate", "_ctx", "_downstream", "_forwarded", "_turn", "_write")
 
     def __init__(
         self, ctx: RequestContext, candidate: Candidate, attempt: Attempt, downstream: DownstreamResponse
@@ -38,6 +46,7 @@ class Transfer:
         self._candidate = candidate
         self._attempt = attempt
         self._downstream = downstream
+        self._write: Callable[[bytes], Awaitable[None]] = downstream.write
         headers = ctx.request.headers
         self._forwarded = {"x-request-id": ctx.record.request_id}
         if _TRACE in headers:
@@ -50,20 +59,27 @@ class Transfer:
         calls = self._attempt.calls
         while calls:
             single = len(calls) == 1
-            if streams and single:
+            if streams and (single or calls[0].stream):
                 self._ctx.deadline.enter_phase("first_token", timeouts.first_token)
             else:
                 self._ctx.deadline.enter_phase("answer", timeouts.total)
             calls = await self._make_call(calls[0]) if single else await self._make_calls(calls)
 
-    async def _make_call(self, call: PlannedCall) -> tuple[PlannedCall, ...]:
-        """Make one call, and return the calls that follow from its reply. A transport failure fails the attempt."""
+    async def _make_call(self, call: PlannedCall, *, may_repeat: bool = False) -> tuple[PlannedCall, ...]:
+        """Make one call, and return the calls that follow from its reply. A transport failure fails the attempt, unless
+        the call may be repeated."""
         ctx, attempt = self._ctx, self._attempt
         upstream = self._candidate.provider.upstream
         try:
             response = await upstream.send(call.call, stream=call.stream, forwarded=self._forwarded)
         except (Fault, asyncio.CancelledError) as error:
-            return await self._handle(attempt.fail(ctx.deadline.as_fault(error)))
+            fault = ctx.deadline.as_fault(error)
+            if may_repeat and retry_decision(fault).same_target:
+                return await self._repeat_call(call)
+            return await self._handle(attempt.fail(fault))
+        if may_repeat and response.status in _BUSY:
+            response.close()
+            return await self._repeat_call(call)
         ctx.record.upstream_status = response.status
         try:
             further = await self._pump(call.number, response)
@@ -75,6 +91,11 @@ class Transfer:
         else:
             response.close()
         return further
+
+    async def _repeat_call(self, call: PlannedCall) -> tuple[PlannedCall, ...]:
+        """Make one of several calls once more: the others are not repeated, because they are billed."""
+        await asyncio.sleep(uniform(*JITTER))
+        return await self._make_call(call)
 
     async def _pump(self, call: int, response: UpstreamResponse) -> tuple[PlannedCall, ...]:
         """Feed one reply to the attempt until the attempt has read all that it needs."""
@@ -112,7 +133,7 @@ class Transfer:
             if attempt.answer.has_begun:
                 record.record_fault(fault)
         if data:
-            await self._downstream.write(data)
+            await self._write(data)
         if output.calls:
             record.attempts += 1
         return output.calls
@@ -131,25 +152,34 @@ class Transfer:
         return output if failed else attempt.confirm_save()
 
     async def _make_calls(self, calls: Sequence[PlannedCall]) -> tuple[PlannedCall, ...]:
-        slots = asyncio.Semaphore(MAX_PARALLEL_CALLS)
+        slots, late = asyncio.Semaphore(MAX_PARALLEL_CALLS), None
+        self._write, self._turn = self._write_in_turn, asyncio.Lock()
         tasks = [asyncio.create_task(self._make_in_slot(call, slots)) for call in calls]
         try:
             with self._ctx.deadline:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
         except Fault as fault:
-            await self._handle(self._attempt.fail(fault))
+            late = fault
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        if late is not None:
+            await self._handle(self._attempt.fail(late))
         for task in tasks:
             if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, _CallFailed):
                 raise error
         return ()
 
+    async def _write_in_turn(self, data: bytes) -> None:
+        """Write the bytes of one of several calls after those that the attempt gave before them."""
+        assert self._turn is not None
+        async with self._turn:
+            await self._downstream.write(data)
+
     async def _make_in_slot(self, call: PlannedCall, slots: asyncio.Semaphore) -> None:
         async with slots:
-            await self._make_call(call)
+            await self._make_call(call, may_repeat=True)
         if self._attempt.outcome.fault is not None:
             raise _CallFailed
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from dragoman.adapters.call import Target
+from dragoman.adapters.emulation.registry import SETTINGS
 from dragoman.adapters.extras import ExtraParameters
 from dragoman.adapters.pipeline import TargetPlan, plan_target
-from dragoman.proxy.config.models import Config, Limits, Model, TargetChoice
+from dragoman.proxy.config.models import Config, EmulationChoice, Limits, Model, TargetChoice
 from dragoman.proxy.config.names import upstream_name
 from dragoman.proxy.config.presets import merge_policies
 
@@ -55,6 +56,7 @@ def create_candidate(
         policy=merge_policies(config.policy, configured.policy, model.policy, choice.policy),
         lacks=frozenset(choice.lacks),
         takes=frozenset(choice.takes),
+        emulates=_list_emulated(config.emulate, configured.emulate, model.emulate, choice.emulate),
         max_tokens_name=choice.max_tokens_name,
         limits=_list_limits(configured.limits),
         kind=configured.kind,
@@ -77,3 +79,11 @@ def _list_limits(limits: Limits) -> dict[str, int]:
     if limits.max_tokens is not None:
         made |= dict.fromkeys(("max_completion_tokens", "max_output_tokens"), limits.max_tokens)
     return made
+
+
+def _list_emulated(*choices: EmulationChoice) -> frozenset[str]:
+    """The fields to emulate: all but those of settings that the last choice to name them sets to false."""
+    settings = dict.fromkeys(SETTINGS, True)
+    for choice in choices:
+        settings |= choice.model_dump(exclude_none=True)
+    return frozenset(field for name, is_on in settings.items() if is_on for field in SETTINGS[name])

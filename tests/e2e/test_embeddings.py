@@ -91,12 +91,28 @@ async def test_dimensions_tokens_and_users(house: House, client: openai.AsyncOpe
     reply = await client.embeddings.create(model="openai", input=[[1, 2], [3]])
     assert [item.embedding for item in reply.data] == [make_vector([1, 2]), make_vector([3])]
     assert len((await client.embeddings.create(model="openai", input=[1, 2])).data) == 1
-    for provider, given, path in (("databricks", [1, 2], "input[0]"), ("azure", [[1], [2]], "input[0]")):
-        with pytest.raises(openai.BadRequestError, match="must be of type string") as caught:
-            await client.embeddings.create(model=provider, input=given)
-        assert caught.value.param == path
     with pytest.raises(openai.BadRequestError, match="dimensions cannot be served"):
         await client.embeddings.create(model="databricks", input="x", dimensions=3)
+
+
+async def test_tokens_reach_a_provider_of_text_as_text(client: openai.AsyncOpenAI) -> None:
+    for provider, given, texts in (
+        ("databricks", [15339, 1917], ["hello world"]),
+        ("azure", [[15339], [15339, 1917]], ["hello", "hello world"]),
+    ):
+        raw = await client.embeddings.with_raw_response.create(model=provider, input=given)
+        assert [item.embedding for item in raw.parse().data] == [make_vector(text) for text in texts]
+        changes = raw.headers["x-dragoman-changes"]
+        assert 'emulated;path="input"' in changes
+        assert "a guess" in changes, "nobody knows the model"
+
+
+async def test_without_the_emulation_tokens_are_refused(build: BuildHouse) -> None:
+    house = await build(protocols=["embeddings"], emulate={"token_arrays": False})
+    for provider, given in (("databricks", [1, 2]), ("azure", [[1], [2]])):
+        status, _, body = await post(house, "/v1/embeddings", {"model": provider, "input": given})
+        assert (status, body["error"]["param"]) == (400, "input[0]")
+        assert "must be of type string" in body["error"]["message"]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -103,7 +103,7 @@ def format_request_head(method: str, target: str, headers: Mapping[str, str]) ->
 
 def format_call_count(calls: int) -> str:
     """The line before the first of several calls."""
-    return f"the first of {calls} calls, each with a part of the inputs:"
+    return f"the first of {calls} calls:"
 
 
 def _format_headers(headers: Mapping[str, str]) -> Iterator[Line]:

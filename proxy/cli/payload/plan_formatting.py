@@ -7,7 +7,8 @@ from dataclasses import asdict
 
 import orjson
 
-from dragoman.adapters.call import JsonObject, Policy
+from dragoman.adapters.call import JsonObject, Policy, Target
+from dragoman.adapters.emulation.registry import SETTINGS
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.presets import DEFAULT_PRESET, find_preset
 from dragoman.proxy.telemetry.mask import Mask, collect_secrets
@@ -76,20 +77,24 @@ def _format_target(target: PlannedTarget, number: int, is_first: bool) -> Iterat
             begin = "   and" if number else f"{label}: {fallback}{weight}, skipped"
             yield "yellow", f"{begin}: {reason.message}"
             yield "", f"   {reason.kind}{f' at {reason.param}' if reason.param else ''}"
-        yield from _format_policy(target.candidate.target.policy)
+        yield from _format_policy(target.candidate.target)
         return
     order = f"{target.chance:.0%} chance to be tried first" if target.chance else "tried if those before it fail"
     yield "green" if is_first else "", f"{label}: {fallback}{weight}, {order}{', chosen' if is_first else ''}"
-    yield from _format_policy(target.candidate.target.policy)
+    yield from _format_policy(target.candidate.target)
 
 
-def _format_policy(policy: Policy) -> Iterator[Line]:
-    """The policies that are not the default, and their preset if they have one."""
+def _format_policy(target: Target) -> Iterator[Line]:
+    """The policies that are not the default, with their preset if they have one, and what is not emulated."""
+    policy = target.policy
     default = asdict(Policy())
     chosen = ", ".join(f"{name} {value}" for name, value in asdict(policy).items() if value != default[name])
     if chosen:
         preset = find_preset(policy)
         yield "", f"   policy: {chosen}" + (f" (preset {preset})" if preset not in (None, DEFAULT_PRESET) else "")
+    refused = ", ".join(name for name, fields in SETTINGS.items() if not fields <= target.emulates)
+    if refused:
+        yield "", f"   not emulated: {refused}"
 
 
 def _target_to_json(target: PlannedTarget, is_first: bool) -> JsonObject:
@@ -103,6 +108,7 @@ def _target_to_json(target: PlannedTarget, is_first: bool) -> JsonObject:
         "weight": target.candidate.choice.weight,
         "chance": round(target.chance, 6),
         "policy": {"preset": find_preset(policy), **asdict(policy)},
+        "emulate": {name: fields <= target.candidate.target.emulates for name, fields in SETTINGS.items()},
         "chosen": is_first,
         "facts": [fact_to_json(fact) for fact in target.candidate.target.facts.facts],
         "skipped": None if target.fault is None else fault_to_json(target.fault),

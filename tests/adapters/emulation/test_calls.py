@@ -60,8 +60,13 @@ def test_each_call_is_cut_at_its_own_stop_string() -> None:
     assert isinstance(made[-1], End)
 
 
-def test_the_receipts_of_all_requests_are_there() -> None:
+def test_the_receipts_of_all_requests_become_one() -> None:
     ctx = make_context(n=2, stop="#")
     calls = EmulatedCalls(ctx, [CHOICES, STOP_SEQUENCES])
-    actions = {change.before for receipt in calls.receipts for change in receipt.changes}
-    assert actions == {("n",), ("stop",)}
+    for part in calls.parts:
+        part.receipt.violations = 1
+        part.receipt.record_drop(("seed",), "the target lacks it")
+    calls.absorb_receipts()
+    calls.absorb_receipts()
+    assert [change.before for change in ctx.receipt.changes] == [("n",), ("stop",), ("seed",)]
+    assert ctx.receipt.violations == 2

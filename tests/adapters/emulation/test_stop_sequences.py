@@ -197,4 +197,4 @@ def test_each_text_comes_with_the_log_probabilities_of_its_tokens(tokens: list[s
 
 @pytest.mark.parametrize("stop", ["", []])
 def test_no_stop_string_is_nothing_to_emulate(stop: object) -> None:
-    assert STOP_SEQUENCES.find_obstacle({"stop": stop}) is not None
+    assert STOP_SEQUENCES.find_obstacle({"stop": stop}) == ""

@@ -14,7 +14,7 @@ from dragoman.adapters.call import Call, Context, JsonObject, Policy, Reply, Tar
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import MOST_REASONS, Fault
 from dragoman.adapters.pipeline import Attempt, Pipeline, plan_target
-from dragoman.adapters.pipeline.refusals import reduce_request
+from dragoman.adapters.pipeline.refusals import find_refusals
 from dragoman.adapters.routes import Route
 from dragoman.adapters.validation import load_validator
 
@@ -177,54 +177,61 @@ def _create_context(request: JsonObject) -> Context:
     return Context("actual", Call("POST", "/", request), Receipt(), request=request)
 
 
-def _refuse_names(written: list[JsonObject], *names: str) -> Any:
-    def write(ctx: Context) -> None:
-        written.append(ctx.request)
-        for name in names:
+class _Target:
+    """A target that refuses names, unless they are emulated."""
+
+    def __init__(self, *names: str, can_emulate: str = "") -> None:
+        self.names = {*names}
+        self.can_emulate = can_emulate
+        self.written: list[JsonObject] = []
+
+    def write(self, ctx: Context) -> None:
+        self.written.append(ctx.request)
+        for name in sorted(self.names):
             if name in ctx.request:
                 raise Fault("unsupported_parameter", f"{name} cannot be served", (name,), place=(name,))
 
-    return write
+    def emulate(self, fault: Fault) -> bool:
+        if fault.place[:1] != (self.can_emulate,):
+            return False
+        self.names.remove(self.can_emulate)
+        return True
 
 
-def _reduce(request: JsonObject, *names: str, **options: Any) -> tuple[Any, list[JsonObject]]:
-    written: list[JsonObject] = []
-    write = _refuse_names(written, *names)
+def _find(request: JsonObject, target: _Target) -> list[str | None]:
     with pytest.raises(Fault) as caught:
-        write(_create_context(request))
-    return reduce_request(caught.value, _create_context(request), "chat", write, **options), written
+        target.write(_create_context(request))
+    found = find_refusals(caught.value, _create_context(request), "chat", target.write, target.emulate)
+    return [fault.param for fault in found]
+
+
+def _count_writes(request: JsonObject, names: list[str]) -> int:
+    _find(request, target := _Target(*names))
+    return len(target.written)
 
 
 def test_a_large_request_is_written_fewer_times() -> None:
     names = [f"x{i}" for i in range(20)]
     small = {"model": "m", "messages": [{"role": "user", "content": "x"}], **dict.fromkeys(names, 1)}
     large = {**small, "messages": [{"role": "user", "content": "x"}] * 4000}
-    assert len(_reduce(small, *names)[1]) == 21
-    assert len(_reduce(large, *names)[1]) == 3
+    assert _count_writes(small, names) == 21
+    assert _count_writes(large, names) == 3
     larger = {**small, "messages": [{"role": "user", "content": "x"}] * 40_000}
-    assert len(_reduce(larger, *names)[1]) == 1
+    assert _count_writes(larger, names) == 1
 
 
-def test_what_can_be_emulated_is_needed_and_not_refused() -> None:
+def test_what_can_be_emulated_is_not_refused() -> None:
     request = {"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 2, "seed": 1}
-
-    def is_emulated(fault: Fault) -> bool:
-        return fault.place[:1] == ("n",)
-
-    reduction, written = _reduce(request, "n", "seed", is_emulated=is_emulated)
-    assert [one.param for one in reduction.refused] == ["seed"]
-    assert [one.param for one in reduction.needed] == ["n"]
-    reduction, written = _reduce(request, "n", is_emulated=is_emulated)
-    assert (reduction.refused, [one.param for one in reduction.needed]) == ([], ["n"])
-    assert written[-1] == reduction.client.request == {key: request[key] for key in ("model", "messages", "seed")}
+    assert _find(request, _Target("n", "seed", can_emulate="n")) == ["seed"]
+    assert _find(request, target := _Target("n", can_emulate="n")) == []
+    assert target.written[-1] is request, "the whole request is written, and what writes it emulates"
 
 
 def test_a_fault_that_is_no_refusal_is_the_only_reason_and_nothing_is_written_again() -> None:
     fault = Fault("invalid_request", "No", ("n",), place=("n",))
-    written: list[JsonObject] = []
-    client = _create_context({"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 2})
-    reduction = reduce_request(fault, client, "chat", _refuse_names(written))
-    assert (reduction.refused, reduction.needed, written) == ([fault], [], [])
+    client, target = _create_context({"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 2}), _Target()
+    assert find_refusals(fault, client, "chat", target.write, target.emulate) == [fault]
+    assert target.written == []
 
 
 def test_the_request_itself_is_never_altered() -> None:

@@ -52,6 +52,9 @@ models:
       - {provider: lakehouse, model: llama, weight: 3}
       - {provider: ascend, model: qwen3, weight: 2}
       - {provider: openai, model: gpt-5, lacks: [temperature], weight: 1}
+  exact:
+    targets: [{provider: lakehouse, model: llama, weight: 3}, {provider: ascend, model: qwen3}]
+    emulate: {n: false}
   odd: {targets: [{provider: lakehouse, model: ".."}]}
   easy: {targets: [{provider: ascend, model: qwen3}], policy: {preset: lenient}}
 """
@@ -188,13 +191,14 @@ MANY = '{"model": "%s", "messages": [{"role": "user", "content": "x"}], "seed": 
 
 
 def test_every_reason_of_every_skipped_target_is_shown(run: Run) -> None:
-    lines = run("explain", stdin=MANY % "picky").stdout.splitlines()
+    lines = run("explain", stdin=MANY % "exact").stdout.splitlines()
     first = [line for line in lines[2:] if line.startswith(("1.", "   "))][:4]
     assert first[1] == "   unsupported_parameter at n"
     assert first[2].startswith("   and: seed cannot be served: ")
-    told = plan(run, stdin=MANY % "picky", code=1)
+    assert "   not emulated: n" in lines
+    told = plan(run, stdin=MANY % "exact", code=1)
     reasons = [[one["path"] for one in (t["skipped"], *t["skipped"].get("others", ()))] for t in told["targets"]]
-    assert reasons == [["n", "seed"], ["temperature"], ["temperature"]]
+    assert reasons == [["n", "seed"], ["temperature"]]
     assert [one["param"] for one in told["answer"]["body"]["error"]["details"]] == ["n", "seed"]
     assert "lakehouse/llama" in told["answer"]["body"]["error"]["message"]
 
@@ -206,6 +210,7 @@ def test_the_policy_of_a_target_is_shown_if_it_is_not_the_default(run: Run) -> N
     assert told["targets"][0]["policy"]["preset"] == "lenient"
     assert {change["weight"] for change in told["changes"]} == {"loss"}
     assert plan(run, "--model", "fast")["targets"][0]["policy"]["preset"] == "faithful"
+    assert plan(run, "--model", "fast")["targets"][0]["emulate"]["n"] is True
 
 
 def test_what_is_documented_about_the_model_is_shown_with_its_source(run: Run) -> None:

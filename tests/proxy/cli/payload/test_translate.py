@@ -229,10 +229,10 @@ def test_status_decides(run: Run) -> None:
 
 
 def test_profiles(run: Run) -> None:
-    documented = to(run, "openai", "mindie", "--to-profile", "documented", stdin=text(n=2))
-    actual = to(run, "openai", "mindie", stdin=text(n=2))
-    assert "n cannot be served" in documented.stderr
-    assert (actual.exit_code, json.loads(actual.stdout)["n"]) == (0, 2)
+    documented = to(run, "openai", "mindie", "--to-profile", "documented", stdin=text(logprobs=True))
+    actual = to(run, "openai", "mindie", stdin=text(logprobs=True))
+    assert "logprobs cannot be served" in documented.stderr
+    assert (actual.exit_code, json.loads(actual.stdout)["logprobs"]) == (0, True)
     served = {
         profile: to(run, "databricks", "openai", "--profile", profile, stdin=text()) for profile in SERVED.values()
     }
@@ -240,6 +240,15 @@ def test_profiles(run: Run) -> None:
     assert json.loads(served["documented"].stdout)["stream"] is True
     mixed = to(run, "databricks", "openai", "--profile", "documented", "--from-profile", "actual", stdin=text())
     assert mixed.stdout == served["actual"].stdout
+
+
+def test_emulation(run: Run) -> None:
+    documented = to(run, "openai", "mindie", "--to-profile", "documented", stdin=text(n=2, stop="END"))
+    assert documented.exit_code == 0
+    assert json.loads(documented.stdout).keys().isdisjoint({"n", "stop"})
+    assert "the first of 2 calls:" in documented.stderr
+    assert "form  emulated   n: 2 calls make the 2 choices" in documented.stderr
+    assert "form  emulated   stop: " in documented.stderr
 
 
 def test_policies(run: Run) -> None:
