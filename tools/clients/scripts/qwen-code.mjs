@@ -1,8 +1,8 @@
 import { API_KEY, BASE_URL, MODEL } from "./shared/checks.mjs";
-import { callTool, checkAgent, checkBrokenStreams, runProgram, writeConfig } from "./shared/programs.mjs";
+import { callTool, checkAgent, runProgram, writeConfig } from "./shared/programs.mjs";
 
 await writeConfig(".qwen/settings.json", '{"privacy": {"usageStatisticsEnabled": false}, "general": {"enableAutoUpdate": false}}');
 const direct = { HTTP_PROXY: undefined, HTTPS_PROXY: undefined, http_proxy: undefined, https_proxy: undefined }; // it has no NO_PROXY
 const account = { OPENAI_BASE_URL: BASE_URL, OPENAI_API_KEY: API_KEY, OPENAI_MODEL: MODEL };
 const run = (prompt) => runProgram(["qwen", "--yolo", "--auth-type", "openai", "-p", prompt], { env: { ...direct, ...account } });
-await checkBrokenStreams(await checkAgent(run, callTool("run_shell_command", { command: "cat note.txt", is_background: false })));
+await checkAgent(run, callTool("run_shell_command", { command: "cat note.txt", is_background: false }));

@@ -51,7 +51,7 @@ function end(pid) {
 export async function checkAgent(run, task) {
   await writeFile("note.txt", NOTE);
   const last = async (prompt) => strip((await run(prompt)).text);
-  await check("stream", async () => contains(await last("Say hello to me."), SENTENCE), PATIENCE);
+  await check("stream", async () => contains(await last("Say hello to me. fake:text"), SENTENCE), PATIENCE);
   await check("agent", async () => contains((await last(task)).split("The tools said:")[1], NOTE), PATIENCE);
   await check("errors", async () => contains(await last(FAILING), FAILURE), PATIENCE);
   return last;
