@@ -30,8 +30,8 @@ _FOLDER = Path(__file__).parent
 SCRIPTS = _FOLDER / "scripts"
 
 CHECKS = (
-    *("chat", "stream", "usage in streams", "tools", "streamed tools", "one call at a time", "structured output"),
-    *("agent", "errors", "errors in streams", "embeddings", "completions"),
+    *("chat", "turn after reasoning", "stream", "usage in streams", "tools", "streamed tools", "one call at a time"),
+    *("structured output", "agent", "errors", "errors in streams", "embeddings", "completions"),
     *("responses", "streamed responses", "responses with tools"),
 )
 """What a script may check, in the order of the page. An agent is a program that works until its task is done."""

@@ -1,5 +1,5 @@
-import { API_KEY, BASE_URL, BREAKDOWN, BROKEN, FAILING, FAILURE, MODEL, RESULT, SENTENCE, TOOLS } from "./shared/checks.mjs";
-import { WEATHER, check, contains, equal, present, throwsText, user } from "./shared/checks.mjs";
+import { API_KEY, BASE_URL, BREAKDOWN, BROKEN, FAILING, FAILURE, MODEL, REASONING, RESULT, SENTENCE } from "./shared/checks.mjs";
+import { TOOLS, WEATHER, check, contains, equal, present, throwsText, user } from "./shared/checks.mjs";
 import { createSseStream } from "@azure/core-sse";
 import { AzureKeyCredential } from "@azure/core-auth";
 import createClient, { isUnexpected } from "@azure-rest/ai-inference";
@@ -29,6 +29,11 @@ async function* stream(more, headers) {
 
 await check("chat", async () => {
   equal((await chat({ messages: user("Hello") })).content, SENTENCE);
+});
+
+await check("turn after reasoning", async () => {
+  const first = await chat({ messages: user(REASONING) });
+  equal((await chat({ messages: [...user(REASONING), first, ...user("Hello")] })).content, SENTENCE);
 });
 
 await check("stream", async () => {

@@ -1,5 +1,5 @@
-import { API_KEY, BASE_URL, BREAKDOWN, BROKEN, FAILING, FAILURE, MODEL, RESULT, SENTENCE, TOOLS } from "./shared/checks.mjs";
-import { check, contains, equal, present, throwsText, user } from "./shared/checks.mjs";
+import { API_KEY, BASE_URL, BREAKDOWN, BROKEN, FAILING, FAILURE, MODEL, REASONING, RESULT, SENTENCE } from "./shared/checks.mjs";
+import { TOOLS, check, contains, equal, present, throwsText, user } from "./shared/checks.mjs";
 import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
 import { tool } from "@langchain/core/tools";
 import { z } from "zod";
@@ -28,6 +28,11 @@ await check("chat", async () => {
   const reply = await chat.invoke("Hello");
   equal(reply.text, SENTENCE);
   present(reply.usage_metadata?.total_tokens, reply);
+});
+
+await check("turn after reasoning", async () => {
+  const first = await chat.invoke(REASONING);
+  equal((await chat.invoke([...user(REASONING), first, ...user("Hello")])).text, SENTENCE);
 });
 
 await check("stream", async () => {

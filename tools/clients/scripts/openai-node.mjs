@@ -1,5 +1,5 @@
-import { API_KEY, BASE_URL, BREAKDOWN, BROKEN, FAILING, FAILURE, MODEL, RESULT, SENTENCE, TOOLS, WEATHER } from "./shared/checks.mjs";
-import { check, contains, equal, present, throwsText, user } from "./shared/checks.mjs";
+import { API_KEY, BASE_URL, BREAKDOWN, BROKEN, FAILING, FAILURE, MODEL, REASONING, RESULT, SENTENCE, TOOLS } from "./shared/checks.mjs";
+import { WEATHER, check, contains, equal, present, throwsText, user } from "./shared/checks.mjs";
 import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
 import { z } from "zod";
 // recipe
@@ -19,6 +19,12 @@ await check("chat", async () => {
   // end of recipe
   equal(reply.choices[0].message.content, SENTENCE);
   present(reply.usage?.total_tokens, reply);
+});
+
+await check("turn after reasoning", async () => {
+  const messages = user(REASONING);
+  messages.push((await client.chat.completions.create({ model: MODEL, messages })).choices[0].message, ...user("Hello"));
+  equal((await client.chat.completions.create({ model: MODEL, messages })).choices[0].message.content, SENTENCE);
 });
 
 await check("stream", async () => {

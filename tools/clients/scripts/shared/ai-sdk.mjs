@@ -1,6 +1,7 @@
 // What the three providers of the AI SDK have in common: chat models, Responses models and embedding models.
 
-import { BREAKDOWN, BROKEN, FAILING, FAILURE, RESULT, SENTENCE, TOOLS, check, contains, equal, present, throwsText } from "./checks.mjs";
+import { BREAKDOWN, BROKEN, FAILING, FAILURE, REASONING, RESULT, SENTENCE, TOOLS } from "./checks.mjs";
+import { check, contains, equal, present, throwsText } from "./checks.mjs";
 import { embedMany, generateText, isStepCount, Output, streamText, tool } from "ai";
 import { z } from "zod";
 
@@ -36,6 +37,12 @@ async function parse(model) {
 const generate = (options) => generateText({ ...options, maxRetries: 0 });
 
 export async function checkChat(model) {
+  await check("turn after reasoning", async () => {
+    const asked = { role: "user", content: REASONING };
+    const first = await generate({ model, messages: [asked] });
+    const messages = [asked, ...first.response.messages, { role: "user", content: "Hello" }];
+    equal((await generate({ model, messages })).text, SENTENCE);
+  });
   await check("stream", async () => equal((await read({ model, prompt: "Hello" })).text, SENTENCE));
   await check("usage in streams", async () => {
     const { usage } = await read({ model, prompt: "Hello" });

@@ -1,11 +1,13 @@
 // What the scripts in JavaScript share: the variables of a run, what a fake answers, and how a check is reported.
 //
 // A fake provider answers SENTENCE. TOOLS in a message makes it call a tool, and repeat the tool's result afterwards;
-// FAILING makes it refuse, BROKEN fail in the middle of a stream; a requested JSON schema gets JSON that matches it.
+// REASONING makes it reason, FAILING refuse, BROKEN fail in the middle of a stream; a requested JSON schema gets JSON
+// that matches it.
 
 export const { BASE_URL, ORIGIN, API_KEY, MODEL } = process.env;
 export const SENTENCE = "The dragoman bows to both courts: “grüß Gott, καλημέρα, 你好 👋🏽” – and the talks begin.";
 export const TOOLS = 'What is the weather in Rome? fake:tools(name=get_weather, arguments={"city": "Rome"})';
+export const REASONING = "Hello fake:reasoning";
 export const RESULT = "22 degrees in Rome";
 export const FAILURE = "The moon is full";
 export const FAILING = `Hello fake:status-400(message=${FAILURE})`;
