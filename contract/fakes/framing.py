@@ -130,16 +130,32 @@ def drop_data_prefix(frames: list[bytes], _request: ModelRequest) -> list[bytes]
 
 
 def end_with_error_event(frames: list[bytes], request: ModelRequest) -> list[bytes]:
-    error = send_only_error(frames, request)
-    return [*_take_half(frames, request), *error] if request.stream else error
+    if not request.stream:
+        return send_only_error(frames, request)
+    half = _take_half(frames, request)
+    return [*half, _write_error_frame(request, len(half))]
 
 
 def send_only_error(_frames: list[bytes], request: ModelRequest) -> list[bytes]:
     """Send only the dialect's error object, as an event or as the body of a reply with the status 200."""
-    body = write_error_event(
-        request.dialect, request.profile, Problem(int(request.number_arg("status")), "The fake failed on purpose")
-    )
-    return [b"data: " + body + b"\n\n"] if request.stream else [body]
+    return [_write_error_frame(request, 0) if request.stream else _write_error_object(request)]
+
+
+def _write_error_object(request: ModelRequest) -> bytes:
+    problem = Problem(int(request.number_arg("status")), "The fake failed on purpose")
+    return write_error_event(request.dialect, request.profile, problem)
+
+
+def _write_error_frame(request: ModelRequest, sequence: int) -> bytes:
+    """Write the error as an event; in a Responses stream, OpenAI's event `error` (API reference, streaming events)."""
+    body = _write_error_object(request)
+    if request.protocol != "responses":
+        return b"data: " + body + b"\n\n"
+    given = json.loads(body)
+    error = given.get("error", given)
+    code = error.get("code") or error.get("type") or error.get("error_code")
+    event = {"type": "error", "code": code, "message": error["message"], "param": None, "sequence_number": sequence}
+    return b"event: error\ndata: " + json.dumps(event).encode() + b"\n\n"
 
 
 def split_into_bytes(frames: list[bytes], _request: ModelRequest) -> Iterator[Step]:
