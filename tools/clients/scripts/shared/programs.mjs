@@ -20,15 +20,16 @@ export function callTool(name, given) {
   return `What does note.txt say? fake:tools(name=${name}, arguments=${JSON.stringify(given)})`;
 }
 
-/** Run a program to its end. Returns all that it printed, and its exit status. Nothing of it outlives the call. */
+/** Run a program to its end. Returns all that it printed, and its exit status. What it leaves behind ends with the script. */
 export function runProgram([command, ...given], { input = "", env = {} } = {}) {
   return new Promise((done, fail) => {
-    const child = spawn(command, given, { env: { ...process.env, ...env }, detached: true });
+    const child = spawn(command, given, { env: { ...process.env, ...env } });
     const texts = [];
-    const timer = setTimeout(() => end(child.pid), (PATIENCE - 5) * 1000);
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => texts.push(text));
+    const outputs = [child.stdout, child.stderr];
+    const timer = setTimeout(() => child.kill("SIGKILL"), (PATIENCE - 5) * 1000);
+    for (const output of outputs) output.setEncoding("utf8").on("data", (text) => texts.push(text));
     child.on("error", fail);
-    child.on("exit", () => end(child.pid));
+    child.on("exit", () => setTimeout(() => outputs.forEach((output) => output.destroy()), 2000).unref()); // a helper may keep them
     child.on("close", (status, signal) => {
       clearTimeout(timer);
       done({ text: texts.join(""), status: status ?? signal });
@@ -36,15 +37,6 @@ export function runProgram([command, ...given], { input = "", env = {} } = {}) {
     child.stdin.on("error", () => {}); // a program that reads nothing may close it
     child.stdin.end(input);
   });
-}
-
-/** End the group of a program: it may leave helpers behind. */
-function end(pid) {
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch (error) {
-    if (error.code !== "ESRCH") throw error;
-  }
 }
 
 /** Check a coding agent; `run(prompt)` returns what it printed, and `task` makes it read note.txt with a tool of its own. */
