@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
@@ -18,6 +19,7 @@ __all__ = ["SchemaFindings", "find_violations", "has_schema", "validate_body"]
 
 _MOST_SHOWN = 5
 _MOST_CHARACTERS = 240
+_MOST_REMEMBERED = 2048
 
 
 def has_schema(name: str) -> bool:
@@ -33,13 +35,19 @@ class SchemaFindings:
     """Sentences with paths, at most six of each kind. `null_keys` are required keys that are missing but may be null,
     and optional keys that are null but may not be: most readers treat null and absent alike."""
 
-    violations: list[str]
-    null_keys: list[str]
+    violations: tuple[str, ...]
+    null_keys: tuple[str, ...]
 
 
 def validate_body(name: str, profile: str, value: JsonValue, ignored: Collection[str] = ()) -> SchemaFindings:
     """Validate a value against the schema of that name. The absence and the type of keys in `ignored` do not count."""
-    validator = _validator(name, profile)
+    return _validate_text(name, profile, json.dumps(value), frozenset(ignored))
+
+
+@lru_cache(maxsize=_MOST_REMEMBERED)
+def _validate_text(name: str, profile: str, text: str, ignored: frozenset[str]) -> SchemaFindings:
+    """Validate JSON text. Servers repeat themselves, in the events of streams above all."""
+    validator, value = _validator(name, profile), json.loads(text)
     errors = _list_errors(validator, value)
     nulls = [error for error in errors if error.instance is None and _ends_with_key(error)]
     if nulls:
@@ -51,7 +59,7 @@ def validate_body(name: str, profile: str, value: JsonValue, ignored: Collection
 
 def find_violations(name: str, profile: str, value: JsonValue, ignored: Collection[str] = ()) -> list[str]:
     """Find the violations of the schema, without keys that are null or missing where the other is allowed."""
-    return validate_body(name, profile, value, ignored).violations
+    return list(validate_body(name, profile, value, ignored).violations)
 
 
 def _list_errors(validator: Draft202012Validator, value: JsonValue) -> list[ValidationError]:
@@ -95,9 +103,9 @@ def _names_key(error: ValidationError, key: str) -> bool:
     return error.message == f"{key!r} is a required property"
 
 
-def _describe_all(errors: Sequence[ValidationError]) -> list[str]:
-    shown = [_describe(error) for error in errors[:_MOST_SHOWN]]
-    return shown if len(errors) <= _MOST_SHOWN else [*shown, f"and {len(errors) - _MOST_SHOWN} more"]
+def _describe_all(errors: Sequence[ValidationError]) -> tuple[str, ...]:
+    shown = tuple(_describe(error) for error in errors[:_MOST_SHOWN])
+    return shown if len(errors) <= _MOST_SHOWN else (*shown, f"and {len(errors) - _MOST_SHOWN} more")
 
 
 @cache

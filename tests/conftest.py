@@ -5,10 +5,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+import typer.testing
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep bytecode in pytest's own cache where Python is told to keep none. The tests start more than a hundred
+    processes, and each of them, and each worker, would compile all that it loads."""
+    if sys.dont_write_bytecode and config.cache is not None:
+        sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(config.cache.mkdir("bytecode"))
+        sys.dont_write_bytecode = False
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -20,13 +31,8 @@ def state_home() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def bytecode() -> Iterator[None]:
-    """Where Python is told to keep no bytecode, the processes that tests start have a folder for it, for this run:
-    there are more than a hundred of them, and each would compile all that it loads."""
-    if not sys.dont_write_bytecode:
-        yield
-        return
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-        patch.setitem(os.environ, "PYTHONPYCACHEPREFIX", folder)
+def command_line() -> Iterator[None]:
+    """Typer's test runner builds all commands of an application for each call of one; here it builds them once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", cache(typer.testing._get_command))
         yield

@@ -72,7 +72,7 @@ def random_prompts(count: int, seed: int) -> list[list[int]]:
     return prompts
 
 
-@pytest.mark.parametrize("name", ["llama", "qwen3"])
+@pytest.mark.parametrize("name", ["llama", pytest.param("qwen3", marks=pytest.mark.heavy)])
 def test_200_requests_at_random_times_get_the_tokens_of_each_alone(
     folders: Folders, rigs: SchedulerRigs, name: str
 ) -> None:

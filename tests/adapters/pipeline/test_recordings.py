@@ -7,6 +7,7 @@ import base64
 import json
 import random
 from array import array
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,6 +54,7 @@ class Result(NamedTuple):
     data: bytes
 
 
+@cache
 def read_recording(file: Path) -> Recording:
     asked, reply = json.loads(file.read_text("utf-8"))["request"], read_take(file)
     return Recording(

@@ -4,6 +4,7 @@ same."""
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,9 +100,20 @@ def cut(raw: bytes, places: list[int]) -> list[bytes]:
 @given(places=st.lists(st.integers(1, 6000), max_size=12))
 def test_however_the_bytes_are_cut(path: Path, client: str, places: list[int]) -> None:
     dialect, raw = path.stem.split("_")[0], path.read_bytes()
+    assert feed(cut(raw, places), client, dialect)[:2] == feed_whole(path, client)[:2]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
+def test_byte_by_byte(path: Path, client: str) -> None:
+    dialect, raw = path.stem.split("_")[0], path.read_bytes()
     by_byte = feed([raw[i : i + 1] for i in range(len(raw))], client, dialect)
-    assert feed(cut(raw, places), client, dialect)[:2] == by_byte[:2]
-    assert feed([raw], client, dialect)[:2] == by_byte[:2]
+    assert by_byte[:2] == feed_whole(path, client)[:2]
+
+
+@cache
+def feed_whole(path: Path, client: str) -> Written:
+    return feed([path.read_bytes()], client, path.stem.split("_")[0])
 
 
 TEXTS = st.one_of(
