@@ -6,6 +6,7 @@ The schema can refuse a body for three reasons. The rule depends on the value, o
                              `x-advisory` in the hub            dropped, a loss
                              known to the hub                   policy `unsupported`: refuse | drop
                              unknown to the hub too (extra)     policy `extra_parameters`: error | drop | pass-through
+                                                                (`extras`)
     a number out of range    null, or `x-neutral` in the hub    dropped, same meaning
                              any other number                   policy `out_of_range`: error | clamp | drop
     any other rule is broken null, or `x-neutral` in the hub    dropped, same meaning
@@ -20,43 +21,19 @@ Fields and their annotations come from the schema files; this module names no fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-from dragoman.schemas import Schema, load
+from dragoman.schemas import Schema
 
 from .call import Context, JsonObject
 from .edits import Edits, remove
+from .extras import Extras, decide_extra, drop_inner_extras
 from .faults import Fault
 from .paths import Path, format_path, lookup
-from .suggestions import did_you_mean
+from .request_properties import HUB_CHAT, drop_positions, hub_annotations, load_annotations
 from .validation import Validator, Violation
 
-__all__ = [
-    "HUB_CHAT",
-    "HUB_COMPLETIONS",
-    "HUB_RESPONSES",
-    "Extras",
-    "drop_lacking",
-    "drop_or_reject",
-    "fit",
-    "hub_annotations",
-    "is_taken",
-    "resolve_extra",
-]
-
-HUB_CHAT = "hub/chat.request"
-HUB_COMPLETIONS = "hub/completions.request"
-HUB_RESPONSES = "hub/responses.request"
-
-Extras: TypeAlias = Literal["keep", "drop", "keep-extensions", "keep-all"]
-"""What a dialect does with extra parameters, if the policy passes them through.
-
-`keep` keeps them. `drop` drops them, because its servers refuse unknown keys. `keep-extensions` also keeps the hub's
-own extensions, because many different servers speak the dialect. `keep-all` keeps every top-level key that the
-dialect's API does not define, because the client asked for that.
-"""
+__all__ = ["drop_lacking", "drop_or_reject", "fit", "is_taken"]
 
 _TOKEN_LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 _ROUNDS = 4
@@ -70,22 +47,23 @@ def fit(
     extras: Extras = "keep",
     hub: str = HUB_CHAT,
     named: str | None = None,
-) -> None:
+) -> bool:
     """Alter `body` until the validator accepts it: drop, clamp or refuse what it does not accept.
 
     `body` is the writer's own copy; nested values are copied, never altered. `hub` names the hub schema of the body's
     protocol. Fields that the target is configured to take are sent as they are. So is the field `named` if the schema
-    does not have it: its name depends on the target's model. Raises Fault `unsupported_parameter` or `extra_parameter`,
-    with a path in the form being written.
+    does not have it: its name depends on the target's model. Returns whether the body has keys that the schema lacks.
+    Raises Fault `unsupported_parameter` or `extra_parameter`, with a path in the form being written.
     """
     named = None if named in validator.known else named
     taken: JsonObject = {}
     if named is not None or ctx.target.takes:
         taken = {name: body.pop(name) for name in [*body] if name == named or is_taken(name, ctx)}
-    _fit_rest(body, validator, ctx, extras, hub)
+    kept = _fit_rest(body, validator, ctx, extras, hub)
     if taken:
         _apply_limits(Edits(taken), ctx)
         body.update(taken)
+    return bool(kept) or not body.keys() <= validator.known
 
 
 def is_taken(name: str | int, ctx: Context) -> bool:
@@ -95,27 +73,47 @@ def is_taken(name: str | int, ctx: Context) -> bool:
     return bool(takes) and (name in takes or not takes.isdisjoint(ctx.receipt.unmap_to_canonical((name,))[:1]))
 
 
-def _fit_rest(body: JsonObject, validator: Validator, ctx: Context, extras: Extras, hub: str) -> None:
+def _fit_rest(body: JsonObject, validator: Validator, ctx: Context, extras: Extras, hub: str) -> set[Path]:
+    """Fit the body. Returns the paths of the keys inside its values that the schema lacks and that are kept."""
     edits = Edits(body)
     for name in [name for name in body if name not in validator.known]:
         _resolve_unknown(edits, (name,), ctx, extras, hub)
     _apply_limits(edits, ctx)
+    drop_inner_extras(body, ctx, hub, load_annotations(validator.name, validator.profile))
+    kept: set[Path] = set()
     if ctx.accepted_by is validator and validator.accepts_again(body, ctx.call.body):
-        return
+        return kept
     for _ in range(_ROUNDS):
-        if validator.accepts(body):
-            return
-        missing: Violation | None = None
-        edits = Edits(body)  # a new one in each round: values that were validated, copies included, are not altered
-        for violation in validator.violations(body.copy()):  # one by one: the first refusal ends the loop
-            if violation.keyword != "required":
-                _resolve_violation(edits, violation, ctx, extras, hub)
-            else:
-                missing = missing or violation
-        if missing is not None:
-            raise _rejection(missing)
+        if validator.accepts(body) or not _resolve_violations(body, validator, kept, ctx, extras, hub):
+            return kept
     for violation in validator.violations(body):
-        raise _rejection(violation)
+        if violation.path not in kept:
+            raise _rejection(violation)
+    return kept
+
+
+def _resolve_violations(
+    body: JsonObject, validator: Validator, kept: set[Path], ctx: Context, extras: Extras, hub: str
+) -> bool:
+    """Alter the body where it violates the schema. Returns False if it violates it only by keys in `kept`.
+
+    Adds the extra parameters that the target gets to `kept`.
+    """
+    missing: Violation | None = None
+    edits = Edits(body)  # a new one in each round: values that were validated, copies included, are not altered
+    is_altered = False
+    for violation in validator.violations(body.copy()):  # one by one: the first refusal ends the loop
+        if violation.path in kept:
+            continue
+        if violation.keyword == "required":
+            missing = missing or violation
+        elif _resolve_violation(edits, violation, ctx, extras, hub):
+            kept.add(violation.path)
+        else:
+            is_altered = True
+    if missing is not None:
+        raise _rejection(missing)
+    return is_altered
 
 
 def _apply_limits(edits: Edits, ctx: Context) -> None:
@@ -162,7 +160,7 @@ def drop_or_reject(body: JsonObject, path: Path, ctx: Context, why: str, hub: st
 def _record_drop_or_reject(body: JsonObject, path: Path, ctx: Context, why: str, hub: str) -> None:
     """Record that a field is dropped because the target does not accept it. Raises Fault if it must not be dropped."""
     value = lookup(body, path)
-    hint = hub_annotations(hub).get(_without_positions(path), {})
+    hint = hub_annotations(hub).get(drop_positions(path), {})
     if _is_neutral(value, path, hub):
         ctx.receipt.record_drop(path, f"{why}; leaving it out means the same", "form")
     elif _is_advisory(hint, value):
@@ -175,74 +173,37 @@ def _record_drop_or_reject(body: JsonObject, path: Path, ctx: Context, why: str,
         raise Fault("unsupported_parameter", message, path, value, code="unsupported_parameter")
 
 
-@cache
-def hub_annotations(hub: str = HUB_CHAT) -> dict[Path, Schema]:
-    """Return the schema of every property of a hub request, by its path without positions: `("messages", "name")`."""
-    schema = load(hub)
-    found: dict[Path, Schema] = {}
-    for path, rule in _walk_properties(schema, schema, (), ()):
-        found[path] = {**rule, **found.get(path, {})}
-    return found
-
-
-def _resolve_violation(edits: Edits, violation: Violation, ctx: Context, extras: Extras, hub: str) -> None:
+def _resolve_violation(edits: Edits, violation: Violation, ctx: Context, extras: Extras, hub: str) -> bool:
+    """Alter the body where it violates the schema. Returns True if it is an extra parameter that is kept."""
     body, path = edits.body, violation.path
     if not _exists(body, path):
-        return  # an earlier resolution removed it
+        return False  # an earlier resolution removed it
     if _is_neutral(lookup(body, path), path, hub):
         ctx.receipt.record_drop(path, "the target does not accept it; leaving it out means the same", "form")
         edits.remove_parameter(path)
     elif violation.keyword == "additionalProperties":
-        _resolve_unknown(edits, path, ctx, extras, hub)
+        return _resolve_unknown(edits, path, ctx, extras, hub)
     elif violation.keyword in _STEPS:
         _resolve_range(edits, path, _nearest_allowed(violation), violation.message, ctx)
-    elif _is_advisory(hub_annotations(hub).get(_without_positions(path), {}), lookup(body, path)):
+    elif _is_advisory(hub_annotations(hub).get(drop_positions(path), {}), lookup(body, path)):
         ctx.receipt.record_drop(path, f"{violation.message}; it is advisory")
         edits.remove_parameter(path)
     else:
         raise _rejection(violation)
-
-
-def _resolve_unknown(edits: Edits, path: Path, ctx: Context, extras: Extras, hub: str) -> None:
-    hint = hub_annotations(hub).get(_without_positions(path))
-    extension = hint is not None and hint.get("x-extension") and extras == "keep-extensions"
-    is_kept = extension or (extras == "keep-all" and len(path) == 1)
-    if hint is None or (is_kept and "x-dialect" not in hint):
-        if _decide_extra(edits.body, path, ctx, extras, hub):
-            return
-    else:
-        _record_drop_or_reject(edits.body, path, ctx, "the target's API does not have it", hub)
-    edits.remove_parameter(path)
-
-
-def resolve_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras = "drop", hub: str = HUB_CHAT) -> None:
-    """Drop or keep a key that no schema has, by policy and dialect. Raises Fault if the policy refuses it."""
-    if not _decide_extra(body, path, ctx, extras, hub):
-        remove(body, path)
-
-
-def _decide_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras, hub: str) -> bool:
-    """Whether an extra parameter is kept. Records it if it is to be dropped; raises Fault if it is refused."""
-    choice = ctx.target.policy.extra_parameters
-    nested = len(path) > 1  # comes here only if the target's schema allows no other keys
-    if lookup(body, path) is None:
-        ctx.receipt.record_drop(path, "it is null and not a known parameter", "form")
-    elif choice == "error" or (nested and choice == "pass-through"):
-        text = f"{format_path(ctx.receipt.unmap(path))} is not a known parameter{_suggest_name(path, hub)}"
-        raise Fault("extra_parameter", text, path, lookup(body, path), code="unknown_parameter")
-    elif choice == "drop" or extras == "drop":
-        ctx.receipt.record_drop(path, "not a known parameter")
-    else:
-        return True
     return False
 
 
-def _suggest_name(path: Path, hub: str) -> str:
-    """Return a question with the most similar name that the hub has there, or an empty text."""
-    *above, name = path
-    place = _without_positions(tuple(above))
-    siblings = [known[-1] for known in hub_annotations(hub) if known[:-1] == place]
-    return did_you_mean(str(name), [one for one in siblings if isinstance(one, str) and one != name])
+def _resolve_unknown(edits: Edits, path: Path, ctx: Context, extras: Extras, hub: str) -> bool:
+    """Keep or drop a key that the target's schema does not have. Returns True if it is kept."""
+    hint = hub_annotations(hub).get(drop_positions(path))
+    extension = hint is not None and hint.get("x-extension") and extras == "keep-extensions"
+    if hint is None or ((extension or extras == "keep-all") and "x-dialect" not in hint):
+        if decide_extra(edits.body, path, ctx, extras, hub):
+            return True
+    else:
+        _record_drop_or_reject(edits.body, path, ctx, "the target's API does not have it", hub)
+    edits.remove_parameter(path)
+    return False
 
 
 def _resolve_range(edits: Edits, path: Path, nearest: float | None, why: str, ctx: Context) -> None:
@@ -287,16 +248,12 @@ def _is_emulated(path: Path, ctx: Context) -> bool:
 
 
 def _is_neutral(value: Any, path: Path, hub: str) -> bool:
-    return value is None or value in hub_annotations(hub).get(_without_positions(path), {}).get("x-neutral", ())
+    return value is None or value in hub_annotations(hub).get(drop_positions(path), {}).get("x-neutral", ())
 
 
 def _is_advisory(hint: Schema, value: Any) -> bool:
     advisory = hint.get("x-advisory", False)
     return advisory is True or (isinstance(advisory, list) and value in advisory)
-
-
-def _without_positions(path: Path) -> Path:
-    return tuple(part for part in path if isinstance(part, str))
 
 
 def _exists(body: Any, path: Path) -> bool:
@@ -305,27 +262,3 @@ def _exists(body: Any, path: Path) -> bool:
     return (isinstance(container, dict) and last in container) or (
         isinstance(container, list) and isinstance(last, int) and last < len(container)
     )
-
-
-def _walk_properties(root: Schema, rule: Any, path: Path, seen: tuple[str, ...]) -> Iterator[tuple[Path, Schema]]:
-    """Walk a schema written in this project's style: properties, items, $ref and if/then."""
-    if not isinstance(rule, dict):
-        return
-    target = rule.get("$ref")
-    if isinstance(target, str) and target not in seen:
-        yield from _walk_properties(root, _resolve_reference(root, target), path, (*seen, target))
-    for name, child in rule.get("properties", {}).items():
-        yield (*path, name), child
-        yield from _walk_properties(root, child, (*path, name), seen)
-    for key in ("items", "then", "else"):
-        yield from _walk_properties(root, rule.get(key), path, seen)
-    for branch in (*rule.get("allOf", ()), *rule.get("prefixItems", ())):
-        yield from _walk_properties(root, branch, path, seen)
-
-
-def _resolve_reference(root: Schema, ref: str) -> Schema:
-    found: Any = root
-    for part in ref.removeprefix("#/").split("/"):
-        found = found[part]
-    schema: Schema = found
-    return schema

@@ -8,7 +8,7 @@ from dragoman.schemas import load
 
 from .call import JsonObject
 from .faults import Fault
-from .fit import HUB_CHAT
+from .request_properties import HUB_CHAT
 
 __all__ = ["refuse_steering"]
 

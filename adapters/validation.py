@@ -73,9 +73,10 @@ _CODES = {
 class Validator:
     """One schema, compiled. Remote and file references are never opened."""
 
-    def __init__(self, name: str, profile: str) -> None:
-        self.name = name
-        self.schema = load(name, profile)
+    def __init__(self, name: str, profile: str, schema: Schema | None = None) -> None:
+        """`schema` replaces the one with that name in that profile."""
+        self.name, self.profile = name, profile
+        self.schema = load(name, profile) if schema is None else schema
         self.known = frozenset(self.schema.get("properties", ()))
         self._validator = jsonschema_rs.Draft202012Validator(self.schema, retriever=refuse_reference)
         self.accepts = self._validator.is_valid
@@ -123,6 +124,19 @@ class Validator:
             self._validator.validate(body)
         except jsonschema_rs.ValidationError as error:
             yield from self._explain(body, error)
+
+    def check_with_extras(self, body: Any) -> bool:
+        """Check the body as `check`, but for unknown keys inside its values. Returns whether it has any."""
+        if self.accepts(body):
+            return False
+        self._open.check(body)
+        return True
+
+    @cached_property
+    def _open(self) -> Validator:
+        """The same rules without those that refuse unknown keys inside values."""
+        inner = {key: _allow_other_keys(rule) for key, rule in self.schema.items()}
+        return Validator(self.name, self.profile, inner)
 
     def _explain(self, body: Any, error: jsonschema_rs.ValidationError) -> Iterator[Violation]:
         keyword, limit = error.kind.name, error.kind.value
@@ -177,6 +191,14 @@ def count_values(value: Any, most: int) -> int:
         holders = [one for one in level if isinstance(one, dict | list)]
         level = [child for one in holders for child in (one.values() if isinstance(one, dict) else one)]
     return min(count, most)
+
+
+def _allow_other_keys(rule: Any) -> Any:
+    if isinstance(rule, list):
+        return [_allow_other_keys(one) for one in rule]
+    if not isinstance(rule, dict):
+        return rule
+    return {key: _allow_other_keys(one) for key, one in rule.items() if (key, one) != ("additionalProperties", False)}
 
 
 def _write_sentence(keyword: str, limit: Any, value: Any, fallback: str) -> str:

@@ -44,5 +44,5 @@ CALLED = chat_called(
     token_limit=TokenLimitRule(by_model=True),
     rewrite=_rewrite,
     extras=choose_extras,
-    make_call=create_call_maker("/chat/completions", "azure/chat.request"),
+    make_call=create_call_maker("/chat/completions"),
 )

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.chat.reply_keys import leave_out_reply_keys
 from dragoman.adapters.chat.reply_rewrites import (
     drop_empty,
     drop_nulls,
@@ -35,9 +34,9 @@ _MEDIA = {"iVBOR": "image/png", "/9j/": "image/jpeg", "R0lG": "image/gif", "UklG
 def read_request(call: Call, ctx: Context) -> JsonObject:
     check_version(call)
     rules = load_validator("azure/chat.request", ctx.profile)
-    check_request(leave_out_reply_keys(call.body), rules)
+    has_extras = check_request(call.body, rules)
     body = dict(call.body)
-    apply_extras_header(body, rules, call, ctx)
+    apply_extras_header(body, rules, call, ctx, inside=has_extras)
     body["messages"] = [_convert_message(message, ("messages", i), ctx) for i, message in enumerate(body["messages"])]
     return body
 

@@ -46,5 +46,5 @@ def write_reply(reply: JsonObject, ctx: Context) -> Reply:
 
 SERVED = Served(read_request, write_reply, refuse_stream, write_fault)
 CALLED = embeddings_called(
-    REPLY_RULES, rewrite=_rewrite, extras=choose_extras, make_call=create_call_maker("/embeddings", _SCHEMA)
+    REPLY_RULES, rewrite=_rewrite, extras=choose_extras, make_call=create_call_maker("/embeddings")
 )

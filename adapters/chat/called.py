@@ -9,7 +9,7 @@ from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.request_writer import RequestOptions, request_writer
 from dragoman.adapters.common.token_limits import TokenLimitRule
 from dragoman.adapters.dialect import Called
-from dragoman.adapters.fit import HUB_CHAT
+from dragoman.adapters.request_properties import HUB_CHAT
 
 from .call_signatures import drop_foreign_signatures
 from .citations import drop_citations

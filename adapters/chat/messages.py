@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.changes import Weight
 from dragoman.adapters.paths import Path
 
 __all__ = [
     "are_plain",
     "convert_messages",
     "convert_refusals",
+    "drop_silent_answers",
     "extract_text",
+    "is_silent",
     "join_text_parts",
     "merge_system_messages",
     "order_tool_results",
@@ -26,6 +29,7 @@ __all__ = [
 Messages = list[JsonObject]
 
 _INSTRUCTING = ("system", "developer")
+_ANSWERING = ("content", "tool_calls", "refusal", "audio", "function_call")
 
 
 def are_plain(messages: Messages) -> bool:
@@ -120,6 +124,24 @@ def convert_refusals(messages: Messages, ctx: Context) -> Messages:
     return convert_messages(
         messages, lambda message: "refusal" in message or type(message.get("content")) is list, convert
     )
+
+
+def drop_silent_answers(messages: Messages, ctx: Context) -> Messages:
+    """Drop the assistant's messages without a text and a call, for targets that refuse them."""
+    silent = {i for i, message in enumerate(messages) if is_silent(message)}
+    if not silent:
+        return messages
+    for i in sorted(silent):
+        weight: Weight = "loss" if any(messages[i][key] for key in messages[i].keys() - {"role"}) else "form"
+        ctx.receipt.record_drop(("messages", i), "an answer without a text and a call", weight)
+    kept = [i for i in range(len(messages)) if i not in silent]
+    ctx.receipt.map_paths([(("messages", i), ("messages", new)) for new, i in enumerate(kept)])
+    return [messages[i] for i in kept]
+
+
+def is_silent(message: JsonObject) -> bool:
+    """Whether this is an assistant's message without a text and a call."""
+    return message.get("role") == "assistant" and not any(message.get(key) for key in _ANSWERING)
 
 
 def convert_messages(

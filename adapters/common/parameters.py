@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.edits import remove, replace
-from dragoman.adapters.fit import HUB_CHAT, HUB_RESPONSES, drop_lacking, hub_annotations, is_taken
+from dragoman.adapters.fit import drop_lacking, is_taken
 from dragoman.adapters.paths import Path, lookup
+from dragoman.adapters.request_properties import HUB_CHAT, HUB_RESPONSES, hub_annotations
 from dragoman.adapters.validation import Validator
 
 __all__ = ["clamp_effort", "copy_request", "drop_stream_options", "fill_stream_flag", "wants_usage"]

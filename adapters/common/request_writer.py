@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TypeAlias, TypedDict, Unpack
 
 from dragoman.adapters.call import Call, Context, JsonObject
-from dragoman.adapters.fit import Extras, drop_lacking, fit
+from dragoman.adapters.extras import Extras
+from dragoman.adapters.fit import drop_lacking, fit
 from dragoman.adapters.validation import load_validator
 
 from .parameters import copy_request
@@ -24,8 +25,8 @@ class RequestOptions(TypedDict, total=False):
     `path` is appended to the provider's base address. `token_limit` decides the name of a chat request's limit on
     tokens. `rewrite` alters the body before it is fitted to the dialect's schema. `extras` decides what happens to
     extra parameters, for all requests or for each. `names_model` is false if the address names the target's model, so
-    that the body keeps the model of the hub request. `make_call` makes the call from the fitted body; without it, the
-    call is a POST of the body to `path`.
+    that the body keeps the model of the hub request. `make_call` makes the call from the fitted body, the context, and
+    whether the body has keys that the schema lacks; without it, the call is a POST of the body to `path`.
     """
 
     path: str
@@ -33,7 +34,7 @@ class RequestOptions(TypedDict, total=False):
     rewrite: Rewrite
     extras: Extras | Callable[[Context], Extras]
     names_model: bool
-    make_call: Callable[[JsonObject, Context], Call]
+    make_call: Callable[[JsonObject, Context, bool], Call]
 
 
 def request_writer(schema: str, hub: str, **options: Unpack[RequestOptions]) -> Callable[[JsonObject, Context], Call]:
@@ -50,7 +51,8 @@ def request_writer(schema: str, hub: str, **options: Unpack[RequestOptions]) -> 
         if rewrite is not None:
             rewrite(body, ctx)
         drop_lacking(body, ctx, hub)
-        fit(body, load_validator(schema, ctx.profile), ctx, extras(ctx) if callable(extras) else extras, hub, limit)
-        return Call("POST", path, body) if make_call is None else make_call(body, ctx)
+        validator, choice = load_validator(schema, ctx.profile), extras(ctx) if callable(extras) else extras
+        has_extras = fit(body, validator, ctx, choice, hub, limit)
+        return Call("POST", path, body) if make_call is None else make_call(body, ctx, has_extras)
 
     return write_request

@@ -8,7 +8,7 @@ from dragoman.adapters.call import Context, JsonObject, Reply
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.request_writer import RequestOptions, request_writer
 from dragoman.adapters.dialect import Called
-from dragoman.adapters.fit import HUB_COMPLETIONS
+from dragoman.adapters.request_properties import HUB_COMPLETIONS
 
 from .reply import CompletionsStreamReader, read_completions_reply
 

@@ -17,6 +17,7 @@ from dragoman.adapters.chat.messages import (
     are_plain,
     convert_messages,
     convert_refusals,
+    drop_silent_answers,
     join_text_parts,
     merge_system_messages,
     order_tool_results,
@@ -32,6 +33,7 @@ from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
 from .cache_control import drop_cache_control
+from .call_messages import separate_calls
 from .citations import write_citations
 from .endpoint import make_invocation, remove_model
 from .faults import WORDS
@@ -55,7 +57,7 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
     _write_tools(body, ctx)
 
 
-def _make_call(body: JsonObject, ctx: Context) -> Call:
+def _make_call(body: JsonObject, ctx: Context, _has_extras: bool) -> Call:
     fill_stream_flag(body, ctx)
     return make_invocation(body, ctx, "/chat/completions")
 
@@ -64,6 +66,9 @@ def _convert_messages(messages: list[JsonObject], ctx: Context) -> list[JsonObje
     messages = order_tool_results(merge_system_messages(messages, ctx), ctx)
     if are_plain(messages):
         return messages
+    messages = drop_silent_answers(messages, ctx)
+    if ctx.profile == "documented":
+        messages = separate_calls(messages, ctx)
     messages = write_citations(convert_refusals(rename_developer_role(messages, ctx), ctx), ctx)
     messages = join_text_parts(messages, ctx)
     return convert_messages(

@@ -14,7 +14,6 @@ from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.chat.call_signatures import convert_calls, pack_signature, unpack_signature
 from dragoman.adapters.chat.citations import CITATIONS, cite_blocks, take_citations
 from dragoman.adapters.chat.content import flatten_content
-from dragoman.adapters.chat.reply_keys import leave_out_reply_keys
 from dragoman.adapters.chat.reply_rewrites import (
     drop_empty,
     drop_nulls,
@@ -29,6 +28,7 @@ from dragoman.adapters.dialect import Served
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
+from .call_messages import separate_calls
 from .endpoint import fill_stream_defaults, set_model_from_path
 from .faults import error_event, write_fault
 from .reasoning_block import REASONING_KEYS, DeltaBlocks, make_reasoning_block
@@ -42,8 +42,10 @@ _FINISH = {"function_call": "tool_calls"}
 
 
 def read_request(call: Call, ctx: Context) -> JsonObject:
-    check_request(leave_out_reply_keys(call.body), load_validator("databricks/chat.request", ctx.profile))
     body = dict(call.body)
+    if ctx.profile == "documented" and isinstance(body.get("messages"), list):
+        body["messages"] = separate_calls(body["messages"], ctx)  # the replies have both
+    check_request(body, load_validator("databricks/chat.request", ctx.profile))
     set_model_from_path(body, call, ctx)
     fill_stream_defaults(body, ctx)
     body["messages"] = [_convert_message(message, ("messages", i), ctx) for i, message in enumerate(body["messages"])]

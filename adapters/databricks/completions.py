@@ -21,8 +21,9 @@ from dragoman.adapters.completions.called import completions_called
 from dragoman.adapters.completions.reply import FINISH_REASONS, read_completions_reply
 from dragoman.adapters.completions.requests import check_request, count_choices, drop_idle_best_of
 from dragoman.adapters.dialect import Served
-from dragoman.adapters.fit import HUB_COMPLETIONS, drop_or_reject
+from dragoman.adapters.fit import drop_or_reject
 from dragoman.adapters.paths import Path
+from dragoman.adapters.request_properties import HUB_COMPLETIONS
 from dragoman.adapters.validation import load_validator
 
 from .choice_serializer import ChoiceSerializer
@@ -50,7 +51,7 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
     )
 
 
-def _make_call(body: JsonObject, ctx: Context) -> Call:
+def _make_call(body: JsonObject, ctx: Context, _has_extras: bool) -> Call:
     if body.get("stream") and count_choices(body) > 1:
         ctx.receipt.record_conversion(
             ("stream",), "the choices of one prompt share an index in a stream, so the reply is not streamed"

@@ -13,7 +13,8 @@ from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.chat.messages import extract_text
 from dragoman.adapters.common.parameters import clamp_effort, copy_request, wants_usage
 from dragoman.adapters.common.reply_rules import ReplyRules
-from dragoman.adapters.fit import HUB_RESPONSES, fit
+from dragoman.adapters.fit import fit
+from dragoman.adapters.request_properties import HUB_RESPONSES
 from dragoman.adapters.responses.foreign_reasoning import drop_foreign_reasoning
 from dragoman.adapters.validation import load_validator
 

@@ -33,7 +33,7 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
     drop_encoding_format(body, ctx)
 
 
-def _make_call(body: JsonObject, ctx: Context) -> Call:
+def _make_call(body: JsonObject, ctx: Context, _has_extras: bool) -> Call:
     return make_invocation(body, ctx, "/embeddings")
 
 

@@ -13,8 +13,9 @@ from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.common.parameters import copy_request
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.dialect import Called, Served
-from dragoman.adapters.fit import HUB_RESPONSES, fit
+from dragoman.adapters.fit import fit
 from dragoman.adapters.paths import Path
+from dragoman.adapters.request_properties import HUB_RESPONSES
 from dragoman.adapters.responses.call_ids import shorten_call_ids
 from dragoman.adapters.responses.foreign_reasoning import drop_foreign_calls, drop_foreign_reasoning
 from dragoman.adapters.responses.reply import read_response

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.called import chat_called
 from dragoman.adapters.common.reply_rules import ReplyRules
-from dragoman.adapters.fit import HUB_CHAT
+from dragoman.adapters.request_properties import HUB_CHAT
 
 from .addresses import refuse_addresses
 from .parameters import drop_unknown_parameters

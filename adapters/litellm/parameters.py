@@ -7,7 +7,9 @@ parameters of the hub are sent, and no advisory ones, because a vendor refuses a
 from __future__ import annotations
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.fit import drop_or_reject, hub_annotations, resolve_extra
+from dragoman.adapters.extras import resolve_extra
+from dragoman.adapters.fit import drop_or_reject
+from dragoman.adapters.request_properties import hub_annotations
 from dragoman.schemas import Schema
 
 __all__ = ["drop_unknown_parameters"]

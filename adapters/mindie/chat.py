@@ -11,7 +11,12 @@ from typing import Any
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.changes import Weight
 from dragoman.adapters.chat.called import chat_called
-from dragoman.adapters.chat.messages import convert_refusals, join_text_parts, rename_developer_role
+from dragoman.adapters.chat.messages import (
+    convert_refusals,
+    drop_silent_answers,
+    join_text_parts,
+    rename_developer_role,
+)
 from dragoman.adapters.common.parameters import drop_stream_options
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.token_limits import TokenLimitRule
@@ -46,7 +51,8 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
     drop_stream_options(body, ctx)
     if "chat_template_kwargs" in rules.known:
         _write_thinking(body, ctx)
-    body["messages"] = join_text_parts(convert_refusals(rename_developer_role(body["messages"], ctx), ctx), ctx)
+    messages = rename_developer_role(drop_silent_answers(body["messages"], ctx), ctx)
+    body["messages"] = join_text_parts(convert_refusals(messages, ctx), ctx)
     check_length(body["messages"], rules, "unsupported_parameter")
 
 

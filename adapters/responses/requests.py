@@ -10,8 +10,11 @@ from dragoman.adapters.validation import Validator
 __all__ = ["check_request"]
 
 
-def check_request(body: JsonObject, validator: Validator) -> None:
-    """Check the limits for hostile input, then the dialect's schema. Raises Fault; its path is the client's."""
+def check_request(body: JsonObject, validator: Validator) -> bool:
+    """Check the limits for hostile input, then the dialect's schema. Raises Fault; its path is the client's.
+
+    Returns whether items or other values have keys that the dialect does not define: they are extra parameters.
+    """
     refuse_steering(body)
     check_responses_schemas(body)
-    validator.check(body)
+    return validator.check_with_extras(body)

@@ -10,9 +10,11 @@ from __future__ import annotations
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.parameters import copy_request
 from dragoman.adapters.completions.requests import drop_idle_best_of
+from dragoman.adapters.extras import resolve_extra
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.fit import HUB_COMPLETIONS, drop_or_reject, resolve_extra
+from dragoman.adapters.fit import drop_or_reject
 from dragoman.adapters.paths import Path
+from dragoman.adapters.request_properties import HUB_COMPLETIONS
 from dragoman.schemas import load
 
 from .unused_keys import carry_reply_keys, record_unused_keys

@@ -11,9 +11,9 @@ from dragoman.adapters.chat.reasoning import SEPARATOR
 from dragoman.adapters.common.carried_keys import CARRIED_KEYS, copy_carried_keys
 from dragoman.adapters.common.usage import normalize_usage
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.fit import HUB_RESPONSES
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.paths import Path
+from dragoman.adapters.request_properties import HUB_RESPONSES
 from dragoman.adapters.responses.events import add_token_bytes
 from dragoman.adapters.responses.response_object import new_response, to_responses_usage
 from dragoman.schemas import load

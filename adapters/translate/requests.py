@@ -12,9 +12,11 @@ from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.parameters import copy_request, wants_usage
+from dragoman.adapters.extras import drop_inner_extras, resolve_extra
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.fit import HUB_CHAT, HUB_RESPONSES, drop_or_reject, resolve_extra
+from dragoman.adapters.fit import drop_or_reject
 from dragoman.adapters.paths import Path, Places, nest_places
+from dragoman.adapters.request_properties import HUB_CHAT, HUB_RESPONSES
 from dragoman.schemas import Schema, load
 
 from .items import to_items
@@ -53,6 +55,7 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     `input` must already hold the items of the conversation that `previous_response_id` continues.
     """
     left = copy_request(request, ctx, HUB_RESPONSES)
+    drop_inner_extras(left, ctx, HUB_RESPONSES)
     tools = list_tools(left)
     made = _take_common(left, _SAME + _extensions_of_chat())
     instructions = left.pop("instructions", None)
@@ -94,6 +97,7 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
 def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
     """Translate a chat request to Responses. Raises Fault, with the path as the client wrote it."""
     left = copy_request(request, ctx, HUB_CHAT)
+    drop_inner_extras(left, ctx, HUB_CHAT)
     made = _take_common(left, _SAME)
     instructions, made["input"] = to_items(left.pop("messages"), ctx)
     if not made["input"]:

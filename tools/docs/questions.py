@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.fit import hub_annotations
 from dragoman.adapters.paths import Path
+from dragoman.adapters.request_properties import hub_annotations
 from dragoman.schemas import Schema, load
 
 from .examples import Json, build_body, example_values

@@ -29,7 +29,7 @@ __all__ = ["Finding", "PayloadType", "validate"]
 
 _STREAM = "stream"
 _DONE = b"[DONE]"
-_FURTHER_CHECKS: Mapping[str, Callable[[JsonObject, Validator], None]] = {
+_FURTHER_CHECKS: Mapping[str, Callable[[JsonObject, Validator], object]] = {
     "chat.request": check_chat,
     "responses.request": check_responses,
     "embeddings.request": check_embeddings,

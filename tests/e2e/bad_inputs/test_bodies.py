@@ -145,9 +145,9 @@ def unknown(dialect: str) -> Iterator[Case]:
     yield Case("invalid_request", "invalid_value", "extra-parameters", text(foo=1), allowed, word)
     if dialect == "azure":
         yield case("foo", "'n'", "pass-through", foo=1, n=2)
-    if dialect in ("azure", "databricks"):
-        yield case("messages[0].foo", messages=[{**HELLO, "foo": 1}])
-        yield case("messages[0].contents", "did you mean content?", messages=[{**HELLO, "contents": 1}])
+    yield case("messages[0].foo", headers=strict, messages=[{**HELLO, "foo": 1}])
+    meant = "Did you mean content by messages[0].contents?" if dialect == "azure" else "did you mean content?"
+    yield case("messages[0].contents", meant, headers=strict, messages=[{**HELLO, "contents": 1}])
     for name in (*STEERING, "user_config", "fallbacks", "chat_template"):
         yield case(name, "leave it out", **{name: "http://127.0.0.1:9"})
 
@@ -216,6 +216,7 @@ async def test_bad_inputs_of_responses(make: MakeLimitedClient) -> None:
         body = case.body.replace(b'"messages"', b'"input"')
         answer = await client.send(body, "/v1/responses", case.headers)
         places = ("byte", "max_tokens")  # that differ between the protocols
-        words = [word for word in case.words if not any(place in word for place in places)]
+        case = case._replace(param=case.param and case.param.replace("messages", "input"))
+        words = [word.replace("messages", "input") for word in case.words if not any(place in word for place in places)]
         check_body(client, case, client.check_error(answer, case.kind, *words), answer.headers)
         await check_unharmed(client)
