@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from operator import methodcaller
 from typing import Any
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
 
 __all__ = ["check_coherence"]
+
+_GET_ROLE = methodcaller("get", "role")
 
 
 def check_coherence(body: JsonObject) -> None:
@@ -31,6 +34,8 @@ def _check_forced_tool(body: JsonObject) -> None:
 
 
 def _check_tool_results(messages: list[JsonObject]) -> None:
+    if "tool" not in [*map(_GET_ROLE, messages)]:
+        return
     called: set[str] = set()
     for i, message in enumerate(messages):
         if message.get("role") == "assistant":

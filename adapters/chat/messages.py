@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
@@ -28,6 +29,8 @@ __all__ = [
 
 Messages = list[JsonObject]
 
+_PLAIN_KEYS = {"role", "content"}
+_ROLE, _CONTENT = itemgetter("role"), itemgetter("content")
 _INSTRUCTING = ("system", "developer")
 _ANSWERING = ("content", "tool_calls", "refusal", "audio", "function_call")
 
@@ -35,11 +38,9 @@ _ANSWERING = ("content", "tool_calls", "refusal", "audio", "function_call")
 def are_plain(messages: Messages) -> bool:
     """True if each message has nothing but a role, which is not `developer`, and a text: no rewrite of single messages
     concerns them."""
-    return not [
-        message
-        for message in messages
-        if len(message) != 2 or type(message.get("content")) is not str or message.get("role") == "developer"
-    ]
+    if not messages or set().union(*messages) != _PLAIN_KEYS or min(map(len, messages)) != len(_PLAIN_KEYS):
+        return False
+    return "developer" not in [*map(_ROLE, messages)] and {*map(type, map(_CONTENT, messages))} == {str}
 
 
 def merge_system_messages(messages: Messages, ctx: Context) -> Messages:

@@ -73,6 +73,9 @@ class Wishes:
         return self.need_text or self.logprobs is not None
 
 
+_NO_WISHES = Wishes()
+
+
 @dataclass(slots=True)
 class ChoiceRecord:
     """What was seen of one choice. `calls` are the names of the tools that it calls; `finish` is in the hub's words."""
@@ -88,11 +91,13 @@ class ChoiceRecord:
 class ReplyCheck(ABC):
     """Compares one reply with its request. Feed it what the client gets, then ask for the mismatches."""
 
-    def __init__(self, request: JsonObject, *, judges_schema: bool) -> None:
-        """`judges_schema`: JSON is also judged by the client's schema."""
+    def __init__(self, request: JsonObject, *, judges_schema: bool, has_wishes: bool) -> None:
+        """`judges_schema`: JSON is also judged by the client's schema. Unless it `has_wishes`, the request says nothing
+        of single choices."""
         self.request = request
         self.judges_schema = judges_schema
-        self.wishes = self.read_wishes(request)
+        self.has_wishes = has_wishes
+        self.wishes = self.read_wishes(request) if has_wishes else _NO_WISHES
         self.usage: JsonObject = {}
 
     @abstractmethod

@@ -14,13 +14,14 @@ from .check import ChoiceRecord, Mismatch, ReplyCheck, Wishes, list_objects
 __all__ = ["create_reply_check"]
 
 _CONTENT_FILTER = "content_filter"
+_UNREAD = ChoiceRecord()  # of choices that are only counted
 
 
 class ChoiceCheck(ReplyCheck):
     """The check of a protocol whose replies have choices."""
 
-    def __init__(self, request: JsonObject, *, judges_schema: bool) -> None:
-        super().__init__(request, judges_schema=judges_schema)
+    def __init__(self, request: JsonObject, *, judges_schema: bool, has_wishes: bool) -> None:
+        super().__init__(request, judges_schema=judges_schema, has_wishes=has_wishes)
         self._choices: dict[Any, ChoiceRecord] = {}
 
     def add_reply(self, reply: JsonObject) -> None:
@@ -31,7 +32,11 @@ class ChoiceCheck(ReplyCheck):
         """Take the choices and the usage of a chunk."""
         if isinstance(usage := chunk.get("usage"), dict):
             self.usage = usage
-        for choice in list_objects(chunk.get("choices")):
+        choices = list_objects(chunk.get("choices"))
+        if not self.has_wishes:
+            self._choices.update([(_read_index(choice), _UNREAD) for choice in choices])
+            return
+        for choice in choices:
             record = self.find_choice(choice)
             record.has_logprobs |= choice.get("logprobs") is not None
             if isinstance(finish := choice.get("finish_reason"), str):
@@ -59,17 +64,18 @@ class ChoiceCheck(ReplyCheck):
 
     def find_choice(self, choice: JsonObject) -> ChoiceRecord:
         """The record of a choice, by its index."""
-        index = choice.get("index")
-        if not isinstance(index, int):
-            index = 0
-        return self._choices.setdefault(index, ChoiceRecord())
+        index = _read_index(choice)
+        record = self._choices.get(index)
+        if record is None:
+            record = self._choices[index] = ChoiceRecord()
+        return record
 
     def find_mismatches(self) -> Iterator[Mismatch]:
         """Compare the number of choices, each choice, and the tokens."""
         given, wanted = len(self._choices), self.find_wanted_number()
         if wanted is not None and given != wanted:
             yield Mismatch(("n",), f"the provider gave {given} choices instead of {wanted}")
-        for record in self._choices.values():
+        for record in self._choices.values() if self.has_wishes else ():
             yield from self.compare_choice(record)
         for name in ("max_completion_tokens", "max_tokens"):
             if (limit := self.request.get(name)) is not None:
@@ -138,8 +144,8 @@ class CompletionsCheck(ChoiceCheck):
 class ResponsesCheck(ReplyCheck):
     """The check of Responses. The last event of a stream has the whole response."""
 
-    def __init__(self, request: JsonObject, *, judges_schema: bool) -> None:
-        super().__init__(request, judges_schema=judges_schema)
+    def __init__(self, request: JsonObject, *, judges_schema: bool, has_wishes: bool) -> None:
+        super().__init__(request, judges_schema=judges_schema, has_wishes=has_wishes)
         self._response: JsonObject = {}
 
     def read_wishes(self, request: JsonObject) -> Wishes:
@@ -176,7 +182,8 @@ class ResponsesCheck(ReplyCheck):
         response = self._response
         if response.get("status") == "failed":
             return
-        yield from self.compare_choice(self._record_output(response))
+        if self.has_wishes:
+            yield from self.compare_choice(self._record_output(response))
         usage = response.get("usage")
         used = usage.get("output_tokens") if isinstance(usage, dict) else None
         yield from self.compare_tokens(("max_output_tokens",), self.request.get("max_output_tokens"), used, 1)
@@ -210,19 +217,10 @@ _CHECKS: Mapping[str, type[ReplyCheck]] = {
     "completions": CompletionsCheck,
     "responses": ResponsesCheck,
 }
+_OF_TOTALS = frozenset({"n", "max_tokens", "max_completion_tokens", "max_output_tokens"})
+_OF_CHAT = frozenset({"logprobs", "tool_choice", "parallel_tool_calls", "response_format", "stop"})
 _CHECKED: Mapping[str, frozenset[str]] = {
-    "chat": frozenset(
-        {
-            "n",
-            "logprobs",
-            "tool_choice",
-            "parallel_tool_calls",
-            "response_format",
-            "stop",
-            "max_tokens",
-            "max_completion_tokens",
-        }
-    ),
+    "chat": _OF_CHAT | {"n", "max_tokens", "max_completion_tokens"},
     "completions": frozenset({"n", "logprobs", "stop", "max_tokens"}),
     "responses": frozenset({"include", "tool_choice", "parallel_tool_calls", "text", "max_output_tokens"}),
 }
@@ -234,10 +232,15 @@ def create_reply_check(protocol: str, request: JsonObject, replies: str) -> Repl
 
     `replies` is the policy: under `off` nothing is checked, under `strict` JSON is judged by the client's schema too.
     """
-    checked = _CHECKED.get(protocol)
-    if replies == "off" or checked is None or checked.isdisjoint(request):
+    names = _CHECKED.get(protocol, frozenset()) & request.keys()
+    if replies == "off" or not names:
         return None
-    return _CHECKS[protocol](request, judges_schema=replies == "strict")
+    return _CHECKS[protocol](request, judges_schema=replies == "strict", has_wishes=not names <= _OF_TOTALS)
+
+
+def _read_index(choice: JsonObject) -> int:
+    index = choice.get("index")
+    return index if isinstance(index, int) else 0
 
 
 def _read_tool_choice(choice: Any) -> tuple[str | None, bool]:
