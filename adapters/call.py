@@ -104,10 +104,13 @@ class Target:
 
     def __post_init__(self) -> None:
         facts = find_facts(self.model, self.dialect, self.host)
-        refuses = facts.refuses if facts.are_enforced or self.policy.unsupported == "drop" else {}
+        may_drop = self.policy.unsupported == "drop"
         is_limited = "max_tokens" not in self.limits and (facts.are_enforced or self.policy.out_of_range != "error")
-        if not self.takes.isdisjoint(refuses):
-            refuses = {name: refusal for name, refusal in refuses.items() if name not in self.takes}
+        refuses = {
+            name: refusal
+            for name, refusal in facts.refuses.items()
+            if (refusal.is_enforced or may_drop) and name not in self.takes
+        }
         object.__setattr__(self, "facts", facts)
         object.__setattr__(self, "refuses", refuses)
         object.__setattr__(self, "most_output", facts.output if is_limited else None)

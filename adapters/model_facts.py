@@ -9,7 +9,7 @@ assumed of unknown models.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
@@ -57,12 +57,14 @@ class Fact(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Why a parameter is refused, unless it has one of the values `accepted`, or the effort is one of `efforts`."""
+    """Why a parameter is refused, unless it has one of the values `accepted`, or the effort is one of `efforts`. If
+    `is_enforced`, the service is known to refuse it; another service may ignore what the model does not take."""
 
     accepted: tuple[Any, ...]
     efforts: frozenset[str]
     family: str
     source: Source
+    is_enforced: bool = False
 
     def applies(self, value: Any, effort: str | None) -> bool:
         """Whether the value is refused at this level of reasoning effort; None means that the level is unknown."""
@@ -79,7 +81,7 @@ class Services(NamedTuple):
 
     def include(self, dialect: str, host: str) -> bool:
         """Whether a service with this dialect and host is one of them."""
-        return dialect in self.dialects or any(fnmatchcase(host, pattern) for pattern in self.hosts)
+        return dialect in self.dialects or _is_at(self.hosts, host)
 
 
 class Family(NamedTuple):
@@ -105,7 +107,7 @@ class Family(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What is known of one model in one dialect. The fields are those of `schemas/models.json`; None and empty values
+    """What is known of one model at one service. The fields are those of `schemas/models.json`; None and empty values
     mean that nothing is known. `facts` lists them for people. If `are_enforced`, the service is known to refuse what
     the model refuses."""
 
@@ -152,11 +154,12 @@ def find_facts(model: str, dialect: str = "", host: str = "") -> ModelFacts:
         return NO_FACTS
     found: dict[str, Fact] = {}
     refuses: dict[str, Refusal] = {}
+    are_enforced = families[0].services.include(dialect, host)
     for family in families:
         for entry in family.facts:
-            if entry.get("on", dialect) == dialect:
+            if entry.get("on", dialect) == dialect and _is_at(entry.get("at"), host):
                 found |= {fact.name: fact for fact in _read_facts(entry, family)}
-                refuses |= _read_refusals(entry, family)
+                refuses |= _read_refusals(entry, family, is_enforced=are_enforced or "on" in entry or "at" in entry)
     values = {name: _VALUES[name](fact.value) for name, fact in found.items()}
     titles = tuple(family.title for family in families)
     return ModelFacts(
@@ -165,14 +168,21 @@ def find_facts(model: str, dialect: str = "", host: str = "") -> ModelFacts:
         vendor=families[0].vendor,
         families=titles,
         facts=(*found.values(), *_list_refusals(refuses)),
-        are_enforced=families[0].services.include(dialect, host),
+        are_enforced=are_enforced,
     )
 
 
-def list_facts(family: Family) -> Iterator[tuple[str | None, list[Fact]]]:
-    """The facts of a family, those of one source together, each with the dialect that they are about, None for all."""
+def _is_at(hosts: Sequence[str] | None, host: str) -> bool:
+    """Whether the host is one of these patterns; None stands for all."""
+    return hosts is None or any(fnmatchcase(host, pattern) for pattern in hosts)
+
+
+def list_facts(family: Family) -> Iterator[tuple[list[str], list[Fact]]]:
+    """The facts of a family, those of one source together, each with the dialect or the hosts that they are about, if
+    they do not hold for all services."""
     for entry in family.facts:
-        yield entry.get("on"), [*_read_facts(entry, family), *_list_refusals(_read_refusals(entry, family))]
+        where = [entry["on"]] if "on" in entry else entry.get("at", [])
+        yield where, [*_read_facts(entry, family), *_list_refusals(_read_refusals(entry, family))]
 
 
 def _read_facts(entry: Mapping[str, Any], family: Family) -> list[Fact]:
@@ -180,10 +190,12 @@ def _read_facts(entry: Mapping[str, Any], family: Family) -> list[Fact]:
     return [Fact(name, entry[name], family.title, source) for name in entry if name in _VALUES]
 
 
-def _read_refusals(entry: Mapping[str, Any], family: Family) -> dict[str, Refusal]:
+def _read_refusals(entry: Mapping[str, Any], family: Family, *, is_enforced: bool = False) -> dict[str, Refusal]:
     efforts, source = frozenset(entry.get("unless_effort", ())), family.sources[entry["source"]]
     refused: dict[str, list[Any]] = entry.get("refuses", {})
-    return {name: Refusal(tuple(accepted), efforts, family.title, source) for name, accepted in refused.items()}
+    return {
+        name: Refusal(tuple(accepted), efforts, family.title, source, is_enforced) for name, accepted in refused.items()
+    }
 
 
 def _list_refusals(refuses: Mapping[str, Refusal]) -> Iterator[Fact]:
@@ -191,7 +203,7 @@ def _list_refusals(refuses: Mapping[str, Refusal]) -> Iterator[Fact]:
     groups: dict[Refusal, list[str]] = {}
     for name, refusal in refuses.items():
         groups.setdefault(refusal._replace(accepted=()), []).append(name)
-    for (_, efforts, family, source), names in groups.items():
+    for (_, efforts, family, source, _), names in groups.items():
         unless = f" unless the effort is {' or '.join(sorted(efforts))}" if efforts else ""
         yield Fact(f"refuses{unless}", sorted(names), family, source)
 

@@ -318,15 +318,15 @@ class TargetChoice(ConfigModel):
     lacks: list[str] = []
     """Parameters that this target does not support, by the names that clients use or by those that are sent."""
     takes: list[str] = []
-    """Parameters that this target accepts although its dialect's API lacks them. They are sent as they are; toward
-    Azure with the header `extra-parameters: pass-through`."""
+    """Parameters that this target accepts although its dialect's API lacks them, or although its model is documented to
+    refuse them. They are sent as they are; toward Azure with the header `extra-parameters: pass-through`."""
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] | None = None
-    """The target's name for the limit on tokens in chat. Default: max_tokens; max_completion_tokens for OpenAI's
-    o-series and GPT-5 in the dialects openai and azure, and for Azure OpenAI; the client's own name for other servers
-    of the dialect openai."""
+    """The target's name for the limit on tokens in chat. Default: max_tokens; in the dialects openai and azure the name
+    that is documented for the model, max_completion_tokens for OpenAI's o-series and GPT-5; max_completion_tokens for
+    Azure OpenAI; the client's own name for other servers of the dialect openai."""
     reasoning_replay: Literal["keep", "rename", "drop"] | None = None
     """What the target gets of the model's reasoning in earlier turns: keep, as `reasoning_content`; rename, as
-    `reasoning`; drop, nothing. Default: what the provider's address or the model's family is known to accept; drop for
+    `reasoning`; drop, nothing. Default: what the provider's address or the model is known to accept; drop for
     other servers of the dialect openai, keep for the other dialects."""
     deployment: HeaderValue | None = None
     """The deployment to ask for; {deployments} only."""

@@ -163,6 +163,23 @@ def test_azure_s_mistral_models_get_no_seed() -> None:
     assert send({"seed": 1}, "Mistral-Large-2411", host="api.mistral.ai")[0]["seed"] == 1
 
 
+def test_gemini_s_own_address_gets_no_penalties() -> None:
+    host = "generativelanguage.googleapis.com"
+    body, receipt = send({"frequency_penalty": 0, "presence_penalty": 0}, "gemini-2.5-flash", host=host)
+    assert not body.keys() & {"frequency_penalty", "presence_penalty"}
+    assert {change.weight for change in receipt.changes if change.action == "dropped"} == {"form"}
+    with pytest.raises(Fault):
+        send({"seed": 1}, "gemini-2.5-flash", host=host)
+    given, lenient = {"seed": 1, "frequency_penalty": 0.5}, Policy(unsupported="drop")
+    body, _ = send(given, "google/gemini-2.5-flash", host=ELSEWHERE, policy=lenient)
+    assert given.items() <= body.items()
+
+
+def test_mistral_knows_the_older_name_of_the_limit() -> None:
+    body, _ = send({"max_completion_tokens": 5, "store": False}, "mistral-small-latest", host="api.mistral.ai")
+    assert body.keys() - {"messages"} == {"model", "max_tokens"}
+
+
 # Reasoning effort
 
 

@@ -90,7 +90,7 @@ def _introduction(served: list[Client]) -> Iterator[str]:
     yield (
         f"- Profile of the providers: `{PROVIDER_PROFILE}`, with a model named {code(MODEL)} and no other settings. "
         "Databricks accepts `n` if the kind of provider is `provisioned-throughput`, and `strict` in tools if the "
-        "model's name contains `gpt`."
+        "model is documented to take it."
     )
     yield f"- Default policies: {_policy(Policy())}."
     yield f"- Lenient policies: {_policy(LENIENT)}."

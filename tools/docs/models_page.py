@@ -52,8 +52,8 @@ def models_page(families: Iterable[Family]) -> str:
 
 def _describe(family: Family) -> Iterator[tuple[str, str, str]]:
     title = f"{family.title}, such as {' and '.join(map(code, family.examples[:2]))}"
-    for dialect, facts in list_facts(family):
-        where = f"on {dialect}: " if dialect else ""
+    for places, facts in list_facts(family):
+        where = f"on {', '.join(map(code, places))}: " if places else ""
         source = facts[0].source
         yield title, where + ", ".join(map(_show, facts)), f"[{source.title}]({source.url})"
         title = ""
