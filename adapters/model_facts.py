@@ -173,7 +173,7 @@ def find_facts(model: str, dialect: str = "", host: str = "") -> ModelFacts:
 
 
 def _is_at(hosts: Sequence[str] | None, host: str) -> bool:
-    """Whether the host is one of these patterns; None stands for all."""
+    """Whether the host matches one of these patterns; None means every host."""
     return hosts is None or any(fnmatchcase(host, pattern) for pattern in hosts)
 
 

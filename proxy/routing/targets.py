@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from dragoman.adapters.call import Target
@@ -17,6 +17,9 @@ from .providers import ProviderState
 
 __all__ = ["Candidate", "create_candidate"]
 
+_MOST_ADAPTED = 256
+"""How many names of models, which clients choose, a target with a pattern keeps candidates for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -25,6 +28,9 @@ class Candidate:
     provider: ProviderState
     plan: TargetPlan
     choice: TargetChoice
+    _adapted: dict[tuple[str, ExtraParameters | None], Candidate] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def target(self) -> Target:
@@ -36,7 +42,17 @@ class Candidate:
 
     def adapt(self, model: str, extra: ExtraParameters | None) -> Candidate:
         """The candidate for one request: with the upstream's name of the model, and the client's policy on extra
-        parameters if it sends one."""
+        parameters if it sends one. It is kept for further requests."""
+        if extra is None and model == self.plan.target.model:
+            return self
+        known = self._adapted.get((model, extra))
+        if known is None:
+            if len(self._adapted) >= _MOST_ADAPTED:
+                self._adapted.clear()
+            known = self._adapted[model, extra] = self._create_adapted(model, extra)
+        return known
+
+    def _create_adapted(self, model: str, extra: ExtraParameters | None) -> Candidate:
         given = target = self.plan.target
         if extra is not None and extra != target.policy.extra_parameters:
             target = replace(target, policy=replace(target.policy, extra_parameters=extra))

@@ -37,6 +37,17 @@ async def test_the_protocols_of_the_configuration_count() -> None:
     assert plan.for_protocol("responses").protocol == "chat"
 
 
+async def test_the_candidate_of_a_name_is_kept_and_their_number_is_bounded() -> None:
+    first = find_candidate("*", "a")
+    assert first.adapt("a", None) is first
+    assert first.adapt("b", None) is first.adapt("b", None)
+    assert first.adapt("b", "drop") is not first.adapt("b", None)
+    kept = first.adapt("b", None)
+    for number in range(1000):
+        assert first.adapt(f"m{number}", None).target.model == f"m{number}"
+    assert first.adapt("b", None) is not kept
+
+
 async def test_a_model_of_a_pattern_has_its_own_facts() -> None:
     one, other = (find_candidate("*", name) for name in ("databricks-gpt-5", "databricks-claude-sonnet-4-5"))
     assert (one.target.facts.vendor, other.target.facts.vendor) == ("OpenAI", "Anthropic")
