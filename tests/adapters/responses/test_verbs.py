@@ -34,12 +34,21 @@ def read(dialect: str, body: JsonObject, request: JsonObject) -> JsonObject:
 @pytest.mark.parametrize("dialect", called("responses"))
 def test_what_a_target_lacks(dialect: str) -> None:
     """Whether a value is neutral or advisory depends on the hub's schema of Responses, not on that of chat."""
-    request = {"model": "m", "input": "x", "truncation": "disabled", "max_tool_calls": 3}
+    request = {"model": "m", "input": "x", "truncation": "disabled", "max_tool_calls": 3, "prompt": None}
     target = Target("gpt", "actual", Policy(), lacks=frozenset(request) - {"model", "input"})
     ctx = context(request)._replace(target=target)
     assert write(dialect, ctx).body.keys() - {"stream"} == {"model", "input"}
-    with pytest.raises(Fault, match="truncation cannot be served"):
-        write(dialect, ctx._replace(request={**request, "truncation": "auto"}))
+    with pytest.raises(Fault, match="prompt cannot be served"):
+        write(dialect, ctx._replace(request={**request, "prompt": {"id": "p"}}))
+
+
+@pytest.mark.parametrize("dialect", called("responses"))
+def test_a_target_without_truncation_refuses_an_input_that_is_too_long(dialect: str) -> None:
+    """It does not shorten it; the request may be sent, and the receipt says what is lost."""
+    ctx = context({"model": "m", "input": "x", "truncation": "auto"})
+    ctx = ctx._replace(target=Target("gpt", "actual", Policy(), lacks=frozenset({"truncation"})))
+    assert "truncation" not in write(dialect, ctx).body
+    assert [(change.action, change.before) for change in ctx.receipt.losses] == [("dropped", ("truncation",))]
 
 
 def test_databricks_gets_what_an_openai_client_wrote() -> None:
