@@ -19,7 +19,7 @@ _LEGEND = {
     "as `name`": "arrives under this name",
     "converted": "arrives in another form, with the same meaning",
     "moved": "arrives at another place in the conversation",
-    "emulated": "dragoman itself does what it asks for",
+    "emulated": "dragoman itself does what it asks for ([emulation](emulation.md))",
     "not needed": "left out, with the same meaning",
     "converted, less exact": "arrives in a less exact form; recorded as a loss",
     "nearest value": "arrives as the nearest value that the provider accepts; recorded as a loss",

@@ -9,6 +9,7 @@ from typing import Any
 from dragoman.adapters.call import Call, JsonObject, Policy, Target
 from dragoman.adapters.changes import Change, Receipt
 from dragoman.adapters.dialect import Dialect
+from dragoman.adapters.emulation.registry import EMULATIONS, SETTINGS
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, lookup
 from dragoman.adapters.pipeline import Pipeline, plan_target
@@ -28,6 +29,7 @@ __all__ = [
     "trace_fate",
 ]
 
+_EMULATED = frozenset(EMULATIONS) - SETTINGS["token_arrays"]  # which need an extra
 LENIENT = Policy(extra_parameters="drop", unsupported="drop", out_of_range="clamp")
 PROVIDER_PROFILE = "actual"
 MODEL = "upstream-model"
@@ -92,7 +94,8 @@ def _send(client: Client, provider: Dialect, question: Question, policy: Policy)
         raise NotInDialect(f"{dialect.name} ({client.profile}): {fault.message}") from fault
     if protocol not in provider.called:
         policy = replace(policy, emulate_completions=True)
-    plan = plan_target(provider.name, provider, provider.called, Target(MODEL, PROVIDER_PROFILE, policy))
+    target = Target(MODEL, PROVIDER_PROFILE, policy, emulates=_EMULATED)
+    plan = plan_target(provider.name, provider, provider.called, target)
     first = pipeline.prepare(plan).calls[0]
     return _Sent(first.call.body, first.receipt)
 

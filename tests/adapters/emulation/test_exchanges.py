@@ -187,6 +187,17 @@ def test_other_reasons_are_given_without_what_can_be_emulated() -> None:
     assert sorted(str(one.param) for one in caught.value.reasons) == ["logprobs", "seed"]
 
 
+def test_a_usage_that_comes_unasked_is_given_to_the_client_who_asked() -> None:
+    asked = ask(stream=True, stream_options={"include_usage": True})
+    attempt = prepare("chat", asked, lacks=frozenset({"stream_options"}))
+    (call,) = attempt.calls
+    assert "stream_options" not in call.call.body
+    told = Call("POST", "/", {**call.call.body, "stream_options": asked["stream_options"]})
+    attempt.start_reply(0, 200, {"content-type": "text/event-stream"})
+    data = attempt.feed(0, Model(["one"], [[]]).answer(told)).data
+    assert read(data, stream=True)[-1]["usage"]["total_tokens"] == PROMPT_TOKENS + 3
+
+
 def test_the_header_names_the_emulation_and_its_cost() -> None:
     attempt = prepare("chat", ask(n=2), lacks=frozenset({"n"}))
     assert attempt.headers["x-dragoman-changes"].startswith('emulated;path="n";reason="2 calls')
