@@ -103,6 +103,12 @@ class Dialect:
         forms = (path for form in self.address_forms.values() for path in form.paths.get(protocol, ()))
         return (*self.paths[protocol], *forms)
 
+    def list_default_protocols(self, form: str | None) -> tuple[str, ...]:
+        """Return the protocols of a provider whose configuration names none. `form` is its form of address, None for
+        the usual one."""
+        served = None if form is None else self.address_forms[form].paths
+        return tuple(protocol for protocol in self.default_protocols if served is None or protocol in served)
+
     def default_auth(self, form: str | None, *, token: bool) -> str:
         """Return the key of `auth` for a provider whose configuration names none.
 

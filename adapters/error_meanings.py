@@ -20,6 +20,7 @@ __all__ = [
     "DECISIVE",
     "QUOTA",
     "SENTENCES",
+    "UNSERVED",
     "Meaning",
     "Words",
     "find_meaning",
@@ -45,6 +46,8 @@ CONTEXT_LENGTH = "context_length_exceeded"
 """The code that agents look for before they shorten a conversation: Codex, opencode, Cline."""
 QUOTA = "insufficient_quota"
 """OpenAI's code for an account without credit or past its limit of spending. To wait does not help."""
+UNSERVED = "unsupported_protocol"
+"""The code of faults that say that a provider does not serve a protocol."""
 
 _CONTEXT = Meaning("invalid_request", CONTEXT_LENGTH)
 _QUOTA = Meaning("rate_limit", QUOTA)
@@ -54,6 +57,7 @@ _MODERATION = Meaning("content_filter", "content_filter")
 _COUNTRY = Meaning("permission", "unsupported_country_region_territory")
 _CREDENTIALS = Meaning("upstream_auth_failed", "upstream_auth_failed")
 _MODEL = Meaning("model_not_found", "model_not_found")
+_PROTOCOL = Meaning("unsupported_parameter", UNSERVED)
 
 DECISIVE: Mapping[str, Meaning] = {
     "context_length_exceeded": _CONTEXT,  # OpenAI, Azure OpenAI, Cerebras, Groq, llama-cpp-python
@@ -266,6 +270,14 @@ SENTENCES: tuple[Sentence, ...] = (
     _row(r"^model: [\w.:/@-]+$", _MODEL),  # Anthropic
     _row(r"^no models? loaded", _MODEL),  # LM Studio
     _row(r"^endpoint with name '[^']{1,200}' does not exist", _MODEL),  # Databricks
+    # vLLM "The model does not support Embeddings API"; Ollama '"m" does not support chat'; llama.cpp "This server ..."
+    _row(
+        r"does not support (?:the )?(?:chat(?: completions)?|completions|embeddings?)(?: api)?(?:\W*$|\. )", _PROTOCOL
+    ),
+    _row(r"not supported in the v1/", _PROTOCOL),  # OpenAI, with 404
+    _row(r"^the \w+ operation does not work with the specified model", _PROTOCOL),  # Azure OpenAI, with 400
+    _row(r"cannot be used with the [\w/]+ endpoint", _PROTOCOL),  # OpenRouter, with 400
+    _row(r"^missing required chat parameter", _PROTOCOL),  # Databricks, with 400
 )
 
 _ABOUT_CREDENTIALS = re.compile(

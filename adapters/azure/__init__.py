@@ -22,6 +22,7 @@ DIALECT = Dialect(
     },
     served={"chat": chat_served.SERVED, "embeddings": embeddings.SERVED},
     called={"chat": chat.CALLED, "embeddings": embeddings.CALLED},
+    default_protocols=("chat", "embeddings"),
     paths={
         "chat": prefix("azure", "/chat/completions", "/models/chat/completions"),
         "embeddings": prefix("azure", "/embeddings", "/models/embeddings"),

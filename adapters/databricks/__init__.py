@@ -29,6 +29,7 @@ DIALECT = Dialect(
         "completions": completions.CALLED,
         "embeddings": embeddings.CALLED,
     },
+    default_protocols=("chat", "completions", "embeddings"),
     paths=PATHS,
     choose_protocol=choose_protocol,
     information=INFORMATION,

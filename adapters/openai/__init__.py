@@ -18,6 +18,7 @@ DIALECT = Dialect(
     auth={"bearer": {"Authorization": "Bearer {}"}, "api-key": {"api-key": "{}"}},
     served={protocol: serve_azure_addresses(verbs.SERVED) for protocol, verbs in _PROTOCOLS.items()},
     called={protocol: call_azure_addresses(verbs.CALLED) for protocol, verbs in _PROTOCOLS.items()},
+    default_protocols=("chat", "completions", "embeddings"),
     paths={
         "chat": prefix("openai", "/v1/chat/completions"),
         "responses": prefix("openai", "/v1/responses"),

@@ -41,9 +41,8 @@ class TargetPlan:
     protocols: Mapping[str, ProtocolPlan]
     called: tuple[str, ...]
     """The protocols that the provider is called with for this target."""
-    extendable: tuple[str, ...] | None = None
-    """The dialect's default protocols, if the configuration names none: a model that is documented to have more is
-    called with those too."""
+    default: tuple[str, ...] | None = None
+    """The dialect's default protocols, if the configuration names none."""
 
     def for_protocol(self, protocol: str) -> ProtocolPlan:
         """Raises Fault if neither the provider nor a bridge serves the protocol."""
@@ -56,29 +55,47 @@ class TargetPlan:
 
     def with_target(self, target: Target) -> TargetPlan:
         """The same plan for another upstream model or policy of this provider."""
-        if self.extendable is not None and target.facts.protocols != self.target.facts.protocols:
-            return plan_target(self.provider, self.dialect, self.extendable, target, is_default=True)
+        if self.default is not None and target.facts.protocols != self.target.facts.protocols:
+            return plan_target(self.provider, self.dialect, self.default, target, is_default=True)
         return replace(self, target=target, canonical=to_canonical(target))
+
+    def without(self, unserved: Collection[str]) -> TargetPlan:
+        """The plan that has all protocols but these; the same plan if the configuration names the protocols."""
+        if self.default is None:
+            return self
+        return plan_target(self.provider, self.dialect, self.default, self.target, is_default=True, unserved=unserved)
 
 
 def plan_target(
-    provider: str, dialect: Dialect, protocols: Collection[str], target: Target, *, is_default: bool = False
+    provider: str,
+    dialect: Dialect,
+    protocols: Collection[str],
+    target: Target,
+    *,
+    is_default: bool = False,
+    unserved: Collection[str] = (),
 ) -> TargetPlan:
     """The plan for a target of a provider that is called with these protocols.
 
-    If they are only the dialect's default, the target is also called with those that its model is documented to have.
+    If they are only the dialect's default, those that the target's model is documented to have replace them, and
+    completions are left to chat if the policy says so. It is not called with those in `unserved`.
     """
     target = replace(target, dialect=dialect.name)
-    extendable = tuple(protocols) if is_default else None
+    default = tuple(protocols) if is_default else None
     if is_default:
-        protocols = {*protocols, *target.facts.protocols}
-    called = {protocol: verbs for protocol, verbs in dialect.called.items() if protocol in protocols}
+        left_to_chat = {"completions"} if target.policy.emulate_completions else frozenset[str]()
+        protocols = {*(target.facts.protocols or protocols)} - left_to_chat
+    called = {
+        protocol: verbs
+        for protocol, verbs in dialect.called.items()
+        if protocol in protocols and protocol not in unserved
+    }
     plans = {protocol: ProtocolPlan(protocol, verbs, batching=verbs.batching) for protocol, verbs in called.items()}
     for protocol in BRIDGES:
         bridge = None if protocol in plans else find_bridge(protocol, called)
         if bridge is not None:
             plans[protocol] = ProtocolPlan(bridge.called, called[bridge.called], bridge, bridge.batching)
-    return TargetPlan(provider, dialect, target, to_canonical(target), plans, tuple(called), extendable)
+    return TargetPlan(provider, dialect, target, to_canonical(target), plans, tuple(called), default)
 
 
 def find_bridge(protocol: str, called: Collection[str]) -> Bridge | None:

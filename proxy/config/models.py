@@ -268,7 +268,9 @@ class Provider(ConfigModel):
     """Which variant of the dialect the provider speaks: as documented, or as its servers do.
     Default: {called profile}."""
     protocols: list[Literal["chat", "responses", "completions", "embeddings"]] | None = None
-    """The protocols that the provider is used for. Default: {default protocols}."""
+    """The protocols that the provider is used for. Default: those that are documented for the model, else
+    {default protocols}; engines chat. If a provider turns out not to serve a protocol of the default, dragoman uses
+    another one or the next target for ten minutes, and logs it. What is named here is not doubted."""
     kind: Literal["pay-per-token", "provisioned-throughput"] | None = None
     """The kind of the endpoints; {owners of kind} only."""
     address: AddressName | None = None

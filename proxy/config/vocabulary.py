@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from dragoman.adapters.registry import dialects
@@ -55,7 +55,7 @@ def describe_placeholders() -> Mapping[str, str]:
         "{called profile}": _describe_defaults({name: dialect.called_profile for name, dialect in dialects.items()}),
         "{served profile}": _describe_defaults({name: dialect.served_profile for name, dialect in dialects.items()}),
         "{default protocols}": _describe_defaults(
-            {name: " and ".join(one.default_protocols) for name, one in dialects.items()}
+            {name: _join_words(one.default_protocols) for name, one in dialects.items()}
         ),
         "{deployments}": ", ".join(name for name, dialect in dialects.items() if dialect.deployment_header),
         **{f"{{owners of {key}}}": describe_owners(key) for key in SETTINGS},
@@ -76,7 +76,12 @@ def _describe_auth() -> Iterator[str]:
         yield from (f"the address {form} {data.auth} by default" for form, data in dialect.address_forms.items())
 
 
+def _join_words(words: Sequence[str]) -> str:
+    """Join words as in `chat, completions and embeddings`."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
 def _describe_defaults(defaults: Mapping[str, str]) -> str:
-    """The most common default, and the dialects with another, as in `actual, for mindie documented`."""
+    """The most common default, and the dialects with another, as in `actual; for mindie documented`."""
     common = max(defaults.values(), key=list(defaults.values()).count)
-    return ", ".join([common, *(f"for {name} {value}" for name, value in defaults.items() if value != common)])
+    return "; ".join([common, *(f"for {name} {value}" for name, value in defaults.items() if value != common)])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from random import uniform
 
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Attempt
 from dragoman.proxy.routing.targets import Candidate
-from dragoman.proxy.upstreams.errors import retry_decision
+from dragoman.proxy.upstreams.errors import is_unserved, retry_decision
 
 from .context import RequestContext
 from .downstream import DownstreamResponse
@@ -25,18 +25,23 @@ MAX_ATTEMPTS = 3
 async def try_targets(ctx: RequestContext, candidates: Iterator[Candidate], downstream: DownstreamResponse) -> None:
     """Try targets until one has written to the client. As soon as the response has begun, no other target is tried.
 
-    Raises Fault: the last target's, or why no target could be tried; and ClientDisconnected.
+    A target that turns out not to serve a protocol is tried again over a bridge, if it has one. Raises Fault: the last
+    target's, or why no target could be tried; and ClientDisconnected.
     """
     refused: list[tuple[Candidate, Fault]] = []
     failed: Fault | None = None
-    for candidate in candidates:
+    bridged: Candidate | None = None
+    candidates = _defer_unserved(candidates, ctx.pipeline.route.protocol)
+    while (candidate := bridged or next(candidates, None)) is not None:
         try:
             attempt = ctx.pipeline.prepare(candidate.plan)
         except Fault as fault:
             if fault.owner != "client":
                 raise
             refused.append((candidate, fault))
+            bridged, failed = None, failed if bridged is None else None
             continue
+        bridged = None
         for is_first in (True, False):
             if not _start_try(ctx, candidate, attempt):
                 break
@@ -44,13 +49,42 @@ async def try_targets(ctx: RequestContext, candidates: Iterator[Candidate], down
             if failed is None:
                 return
             decision = retry_decision(failed)
-            if downstream.response is not None or ctx.record.attempts >= MAX_ATTEMPTS or not decision.next_target:
+            learned = candidate.provider.assumes_protocols and is_unserved(failed)
+            can_go_on = decision.next_target or learned
+            if downstream.response is not None or ctx.record.attempts >= MAX_ATTEMPTS or not can_go_on:
                 raise failed
+            if learned:
+                bridged = _find_bridged(ctx, candidate)
+                break
             if not (is_first and decision.same_target and len(attempt.calls) == 1):  # several were repeated one by one
                 break
             await asyncio.sleep(uniform(*JITTER))
             attempt = ctx.pipeline.prepare(candidate.plan)
     raise failed or explain_refusals(refused)
+
+
+def _defer_unserved(candidates: Iterable[Candidate], protocol: str) -> Iterator[Candidate]:
+    """The candidates; those that are known not to serve the client's protocol come last, to be tried all the same."""
+    later = []
+    for candidate in candidates:
+        if candidate.unserved and protocol not in candidate.plan.protocols:
+            later.append(candidate.with_every_protocol())
+        else:
+            yield candidate
+    yield from later
+
+
+def _find_bridged(ctx: RequestContext, candidate: Candidate) -> Candidate | None:
+    """The candidate without the protocol that its provider has turned out not to serve; None if it cannot serve the
+    client without it."""
+    client = ctx.pipeline.route.protocol
+    protocol = candidate.plan.for_protocol(client).protocol
+    if candidate.unserved.record(candidate.target.model, protocol):
+        hint = f"set protocols of the provider {candidate.provider.name}"
+        found = {"request_id": ctx.record.request_id, "target": candidate.label, "protocol": protocol}
+        ctx.log.warning("protocol_not_served", **found, hint=hint)
+    rest = candidate.plan_again()
+    return rest if client in rest.plan.protocols else None
 
 
 def explain_refusals(refused: Sequence[tuple[Candidate, Fault]]) -> Fault:

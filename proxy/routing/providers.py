@@ -18,6 +18,7 @@ from dragoman.proxy.upstreams.oauth import TokenEndpoint, TokenSource
 __all__ = ["CreateUpstream", "ProviderState", "create_provider"]
 
 _ENGINE_DIALECT = "openai"
+_ENGINE_PROTOCOLS = ("chat",)
 
 CreateUpstream: TypeAlias = Callable[[str, Provider, Timeouts, Credentials], Upstream]
 
@@ -28,6 +29,8 @@ class ProviderState:
     dialect: Dialect
     protocols: tuple[str, ...]
     """The protocols that the provider is configured for, and that its dialect can call."""
+    assumes_protocols: bool
+    """True if the configuration names no protocols, so that these are the dialect's default."""
     profile: str
     timeouts: Timeouts
     upstream: Upstream
@@ -44,11 +47,13 @@ def create_provider(
     """The provider's state, with its upstream. Raises OSError, or BadKeyFile, for files that cannot be used."""
     dialect = LITELLM if provider.engine == "litellm" else dialects[provider.dialect or _ENGINE_DIALECT]
     timeouts = provider.timeouts or config.timeouts
-    wanted = provider.protocols or dialect.default_protocols
+    assumed = _ENGINE_PROTOCOLS if provider.engine else dialect.list_default_protocols(provider.address)
+    wanted = provider.protocols or assumed
     called = tuple(protocol for protocol in dialect.called if protocol in wanted)
     upstream = create_upstream(name, provider, timeouts, _create_credentials(name, dialect, provider, observer))
     profile = provider.profile or dialect.called_profile
-    return ProviderState(name, dialect, called, profile, timeouts, upstream)
+    assumes_protocols = not provider.protocols and not provider.engine
+    return ProviderState(name, dialect, called, assumes_protocols, profile, timeouts, upstream)
 
 
 def _create_credentials(name: str, dialect: Dialect, provider: Provider, observer: CredentialObserver) -> Credentials:

@@ -175,7 +175,7 @@ class RouterState:
 
     def _create_listing(self, name: str, pattern: str) -> ListedModel:
         entry = self._models[pattern]
-        protocols = {protocol for one in entry.targets for protocol in one.provider.protocols}
+        protocols = {protocol for one in entry.targets for protocol in one.plan.called}
         protocols &= {entry.task} if entry.task else protocols
         return ListedModel(name, next((task for task in _TASKS if task in protocols), "chat"), self._since)
 

@@ -14,6 +14,7 @@ from dragoman.proxy.config.names import upstream_name
 from dragoman.proxy.config.presets import merge_policies
 
 from .providers import ProviderState
+from .unserved import UnservedProtocols
 
 __all__ = ["Candidate", "create_candidate"]
 
@@ -28,6 +29,7 @@ class Candidate:
     provider: ProviderState
     plan: TargetPlan
     choice: TargetChoice
+    unserved: UnservedProtocols
     _adapted: dict[tuple[str, ExtraParameters | None], Candidate] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -42,7 +44,12 @@ class Candidate:
 
     def adapt(self, model: str, extra: ExtraParameters | None) -> Candidate:
         """The candidate for one request: with the upstream's name of the model, and the client's policy on extra
-        parameters if it sends one. It is kept for further requests."""
+        parameters if it sends one, without the protocols that its provider is known not to serve."""
+        adapted = self._find_adapted(model, extra)
+        return adapted.plan_again() if self.unserved else adapted
+
+    def _find_adapted(self, model: str, extra: ExtraParameters | None) -> Candidate:
+        """The candidate with all its protocols. It is kept for further requests."""
         if extra is None and model == self.plan.target.model:
             return self
         known = self._adapted.get((model, extra))
@@ -59,6 +66,15 @@ class Candidate:
         if model != target.model:
             target = replace(target, model=model)
         return self if target is given else replace(self, plan=self.plan.with_target(target))
+
+    def plan_again(self) -> Candidate:
+        """The candidate without the protocols that its provider is known not to serve for this model."""
+        unserved = self.unserved.list_for(self.target.model)
+        return replace(self, plan=self.plan.without(unserved)) if unserved else self
+
+    def with_every_protocol(self) -> Candidate:
+        """The candidate, as if the provider served every protocol that it is used for."""
+        return replace(self, plan=self.plan.without(()))
 
 
 def create_candidate(
@@ -84,9 +100,9 @@ def create_candidate(
         reasoning_tags=configured.reasoning_tags,
         host=urlsplit(configured.base_address).hostname or "",
     )
-    is_default = configured.protocols is None
+    is_default = provider.assumes_protocols
     plan = plan_target(provider.name, provider.dialect, provider.protocols, target, is_default=is_default)
-    return Candidate(provider, plan, choice)
+    return Candidate(provider, plan, choice, UnservedProtocols())
 
 
 def _list_limits(limits: Limits) -> dict[str, int]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import aiohttp
 
+from dragoman.adapters.error_meanings import UNSERVED
 from dragoman.adapters.faults import Fault, Kind
 
 from .aiohttp_client import HttpProcessingError
@@ -25,6 +26,7 @@ __all__ = [
     "RetryDecision",
     "UpstreamError",
     "describe_error",
+    "is_unserved",
     "retry_decision",
     "to_fault",
 ]
@@ -133,9 +135,22 @@ _RETRIES: dict[tuple[Kind, str | None], RetryDecision] = {
     ("upstream_error", None): _NEXT,
     ("rate_limit", None): _NEXT,
     ("request_timeout", None): _NEXT,
+    ("unsupported_parameter", UNSERVED): _NEXT,
 }
 
 
 def retry_decision(fault: Fault) -> RetryDecision:
     """Whether to retry after a fault of an upstream, if the response to the client has not begun."""
     return _RETRIES.get((fault.kind, fault.code)) or _RETRIES.get((fault.kind, None), _NO_RETRY)
+
+
+_INPUTS = (("messages",), ("prompt",), ("input",))
+
+
+def is_unserved(fault: Fault) -> bool:
+    """Whether a provider's error says that it does not serve the protocol of the call, or not for this model."""
+    if fault.answered in (405, 501) or fault.code == UNSERVED:
+        return True
+    if fault.kind == "not_found":
+        return fault.answered == 404 and fault.path in ((), ("model",)) and fault.code != "previous_response_not_found"
+    return fault.kind == "extra_parameter" and fault.path in _INPUTS
