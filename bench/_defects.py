@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from _matrix_page import escape_cell
+from _matrix_page import MARKS, escape_cell
 
 __all__ = ["DEFECTS", "write_defects"]
 
 Json = dict[str, Any]
-_MARKS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "inconclusive": "❔", "skip": "–", "error": "💥"}
 
 
 @dataclass(frozen=True)
@@ -232,5 +231,5 @@ def _describe_results(defect: Defect, known: Mapping[tuple[str, str], Json]) -> 
     for target, id_ in defect.cases:
         case = known[target, id_]
         reason = f": {escape_cell(case['reason'], 160)}" if case["reason"] else ""
-        parts.append(f"{_MARKS[case['verdict']]} {target}: `{id_}`{reason}")
+        parts.append(f"{MARKS[case['verdict']]} {target}: `{id_}`{reason}")
     return "<br>".join([*parts, defect.note] if defect.note else parts)

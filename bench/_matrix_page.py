@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["escape_cell", "write_causes", "write_summary"]
+__all__ = ["MARKS", "escape_cell", "write_causes", "write_summary"]
 
 Json = dict[str, Any]
 
+MARKS = {"pass": "✅", "warn": "⚠️", "fail": "❌", "inconclusive": "❔", "skip": "–", "error": "💥"}
 _MOST, _LEAST, _LONGEST = 12, 2, 110
 _SAME = (
     (re.compile(r"event \d+: "), "event: "),

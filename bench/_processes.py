@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 __all__ = ["free_port", "run_process", "wait_until_listening"]
+
+_PORTS = deque(random.sample(range(10_000, 30_000), 2_000))
+"""Below the ports that systems give to outgoing connections."""
 
 
 @contextmanager
@@ -39,9 +44,12 @@ def run_process(
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+    """Return a port that nothing uses, and that no other call in this process has returned. The system gives it to no
+    outgoing connection either, so it stays free until a slow server listens there."""
+    while True:
+        port = _PORTS.popleft()
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def wait_until_listening(port: int, process: subprocess.Popen[bytes] | None = None, seconds: float = 20) -> bool:

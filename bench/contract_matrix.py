@@ -1,12 +1,12 @@
 """Runs the contract suite against dragoman, LiteLLM, llm-rosetta and fake providers.
 
-    uv run python bench/contract_matrix.py [--jobs N] [--keep DIR]
+    uv run python bench/contract_matrix.py [--jobs N] [--keep DIR] [--html FILE]
 
 Each gateway runs in front of the suite's fake providers and gets all cases of the openai dialect. Each fake also runs
 alone and gets the cases of its own dialect. The other gateways are installed into temporary environments, which needs
-uv and a package registry. All servers listen on 127.0.0.1. The script writes `docs/contract-matrix.html`, and the part
-of `docs/contract-matrix.md` between the two marks. `--keep DIR` keeps reports, configurations, logs and environments; a
-later run with the same DIR measures only what is missing there.
+uv and a package registry. All servers listen on 127.0.0.1. The script writes the part of `docs/contract-matrix.md`
+between the two marks. `--html FILE` also writes a page with every case and the wire log of each failure. `--keep DIR`
+keeps reports, configurations, logs and environments; a later run with the same DIR measures only what is missing there.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from pathlib import Path
 
 from _defects import write_defects
 from _gateways import GATEWAYS, KEY, LACKS, MODEL, OVERRIDES, SERVED, SKIPPED, Gateway, Json, own_program
+from _matrix_cases import write_differences
 from _matrix_page import write_causes, write_summary
 from _processes import free_port, run_process, wait_until_listening
 
 __all__: list[str] = []
 
 ROOT = Path(__file__).parents[1]
-PAGE, HTML = ROOT / "docs" / "contract-matrix.md", ROOT / "docs" / "contract-matrix.html"
+PAGE = ROOT / "docs" / "contract-matrix.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 FAKES = {"openai": "/v1", "databricks": "", "azure": "", "mindie": ""}
 """Maps a dialect to the path of its base address."""
@@ -53,12 +54,15 @@ def main() -> None:
             bare = [jobs.submit(run_fake_alone, folder, dialect) for dialect in FAKES]
             behind = [jobs.submit(run_gateway, folder, *run) for run in runs]
             reports = [job.result() for job in (*bare, *behind)]
-        publish(folder, reports, list(dict.fromkeys(versions)))
+        publish(reports, list(dict.fromkeys(versions)))
+        if options.html:
+            write_html(options.html, reports)
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep all files in this folder, and continue there")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with the wire logs of failures")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="how many gateways run at a time (default 1)")
     return parser.parse_args()
 
@@ -138,10 +142,12 @@ def join_reports(parts: Sequence[Json]) -> Json:
     }
 
 
-def publish(folder: Path, reports: Sequence[Path], versions: Sequence[str]) -> None:
-    table = folder / "matrix.md"
-    command = [str(own_program("dragoman")), "contract", "report", *map(str, reports)]
-    subprocess.run([*command, "--brief", "--html", str(HTML), "--markdown", str(table)], check=True, timeout=120)
+def write_html(page: Path, reports: Sequence[Path]) -> None:
+    command = [str(own_program("dragoman")), "contract", "report", *map(str, reports), "--brief", "--html", str(page)]
+    subprocess.run(command, check=True, timeout=120)
+
+
+def publish(reports: Sequence[Path], versions: Sequence[str]) -> None:
     loaded = [json.loads(report.read_text()) for report in reports]
     days = sorted({report["started"][:10] for report in loaded})
     parts = [
@@ -149,7 +155,7 @@ def publish(folder: Path, reports: Sequence[Path], versions: Sequence[str]) -> N
         f"## In sums\n\n{write_summary(loaded)}",
         f"## What it finds most\n\n{write_causes(loaded)}",
         f"## What was known before\n\n{write_defects(loaded)}",
-        f"## Every case\n\n{table.read_text('utf-8')}",
+        f"## Cases in which the gateways differ\n\n{write_differences(loaded)}",
     ]
     before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
