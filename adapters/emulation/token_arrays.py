@@ -1,13 +1,12 @@
 """Emulates inputs and prompts that are arrays of tokens, for providers that take only text: the tokens are decoded.
 
-The names of OpenAI's models say which encoding their tokens have. For other models `cl100k_base` is a guess, which is a
+Which encoding a model has is a fact about it (`schemas/models`). For other models `cl100k_base` is a guess, which is a
 loss: LangChain and other clients use it then. The tables come with the package `bpe-openai` of the extra `tokens`;
 nothing is downloaded.
 """
 
 from __future__ import annotations
 
-import re
 import warnings
 from functools import cache, partial
 from importlib import import_module
@@ -16,6 +15,7 @@ from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.model_facts import find_facts
 from dragoman.adapters.streams import Output
 
 from .interface import Emulation
@@ -24,10 +24,8 @@ __all__ = ["make_token_arrays"]
 
 _PACKAGE = "bpe_openai"
 _DEFAULT = "cl100k_base"
-_ENCODINGS = (
-    (re.compile(r"(.*/)?text-embedding-(3-|ada-002).*|(.*/)?gpt-(4(?!o|\.1|\.5)|3\.5|35).*"), _DEFAULT),
-    (re.compile(r"(.*/)?(gpt-(4o|4\.1|4\.5|5|oss)|chatgpt-4o|o[134](?!\w)).*"), "o200k_base"),
-)
+_TABLES = {"o200k_harmony": "o200k_base"}
+"""Encodings whose tokens of text are those of another one."""
 
 
 def make_token_arrays(field: str) -> Emulation:
@@ -72,9 +70,9 @@ def _split(ctx: Context, field: str) -> list[Context]:
 
 
 def _find_encoding(request: JsonObject) -> str | None:
-    """The encoding of the tokens of the model that the client asks for; None if it is not known."""
-    model = str(request.get("model") or "").lower()
-    return next((name for pattern, name in _ENCODINGS if pattern.fullmatch(model)), None)
+    """The encoding of the tokens of the model that the client asks for; None if it is not documented."""
+    name = find_facts(str(request.get("model") or "")).tokenizer
+    return None if name is None else _TABLES.get(name, name)
 
 
 def _is_encoding_known(request: JsonObject) -> bool:

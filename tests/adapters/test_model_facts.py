@@ -13,6 +13,7 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.model_facts import NO_FACTS, find_facts
 from dragoman.adapters.pipeline import plan_target
+from tests.adapters.pipeline.exchanges import write_call
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 OPENAI, ELSEWHERE = "api.openai.com", "gateway.test"
@@ -44,7 +45,8 @@ def test_nothing_is_assumed_of_unknown_models(name: str) -> None:
         ("openai/gpt-5-mini-2025-08-07", "OpenAI", "GPT-5"),
         ("databricks-gpt-5-1", "OpenAI", "GPT-5.1"),
         ("system.ai.gpt-5-1", "OpenAI", "GPT-5.1"),
-        ("gpt-5.1-chat", "OpenAI", "GPT-5 and later"),
+        ("gpt-5.1-chat", "OpenAI", "GPT-5.1 and 5.2 chat"),
+        ("databricks-gpt-5-6-sol", "OpenAI", "GPT-5 and later"),
         ("azure/my-gpt-4o", "OpenAI", "GPT-4o"),
         ("gpt-oss:20b", "OpenAI", "gpt-oss"),
         ("us.anthropic.claude-opus-4-7-v1:0", "Anthropic", "Claude Opus 4.7 and 4.8"),
@@ -143,6 +145,13 @@ def test_it_depends_on_the_effort(model: str, effort: str | None, is_refused: bo
             send(body, model)
     else:
         assert send(body, model)[0]["temperature"] == 0.5
+
+
+def test_a_stop_that_the_model_refuses_is_emulated() -> None:
+    target = Target("gpt-5", host=OPENAI)
+    body, receipt = write_call("openai/chat", "openai/chat", {"messages": MESSAGES, "stop": ["x"]}, target)
+    assert "stop" not in body
+    assert [(change.action, change.before) for change in receipt.changes] == [("emulated", ("stop",))]
 
 
 def test_what_a_target_takes_is_sent() -> None:
