@@ -88,7 +88,10 @@ def configure_dragoman(fakes: Mapping[str, FakeProvider], gateway: str) -> dict[
 
 
 def configure_litellm(fakes: Mapping[str, FakeProvider]) -> dict[str, Any]:
-    """Write LiteLLM's configuration: the same providers, and no retries that repeat an error."""
+    """Write LiteLLM's configuration: the same providers, what its map of models says of known models, and no retries
+    that repeat an error."""
+    abilities = ("function_calling", "parallel_function_calling", "tool_choice", "response_schema", "vision")
+    info = {f"supports_{ability}": True for ability in abilities}
     models = [
         {
             "model_name": f"over-{name}",
@@ -98,6 +101,7 @@ def configure_litellm(fakes: Mapping[str, FakeProvider]) -> dict[str, Any]:
                 "api_key": _KEY,
                 **dict(route.more),
             },
+            "model_info": info,
         }
         for name, route in ROUTES.items()
     ]
