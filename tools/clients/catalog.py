@@ -43,6 +43,7 @@ OWNERS: Mapping[str, str] = {
     "client": "the client's own",
     "provider": "the provider's API lacks it",
     "gateway": "the gateway's own",
+    "fake": "the fake provider's: a real one does better",
 }
 """Who has caused what does not pass."""
 

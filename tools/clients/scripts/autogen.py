@@ -63,4 +63,4 @@ def _():
 
 @check("errors in streams")
 def _():
-    raises_text(lambda: asyncio.run(stream(BROKEN)))
+    raises_text(lambda: asyncio.run(stream(BROKEN)), "failed on purpose")

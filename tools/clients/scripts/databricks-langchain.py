@@ -62,7 +62,7 @@ def _():
 
 @check("errors in streams")
 def _():
-    raises_text(lambda: list(llm.stream(BROKEN)))
+    raises_text(lambda: list(llm.stream(BROKEN)), "failed on purpose")
 
 
 @check("embeddings")

@@ -62,7 +62,7 @@ def _():
 
 @check("errors in streams")
 def _():
-    raises_text(lambda: ask(BROKEN, streaming_callback=lambda chunk: None))
+    raises_text(lambda: ask(BROKEN, streaming_callback=lambda chunk: None), "failed on purpose")
 
 
 @check("embeddings")

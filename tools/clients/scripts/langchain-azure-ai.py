@@ -63,7 +63,7 @@ def _():
 
 @check("errors in streams")
 def _():
-    raises_text(lambda: list(llm.stream(BROKEN)))
+    raises_text(lambda: list(llm.stream(BROKEN)))  # the SDK has no place for a message in a stream
 
 
 @check("embeddings")

@@ -62,7 +62,7 @@ def _():
 
 @check("errors in streams")
 def _():
-    raises_text(lambda: list(ask(BROKEN, stream=True)))
+    raises_text(lambda: list(ask(BROKEN, stream=True)), "failed on purpose")
 
 
 @check("embeddings")

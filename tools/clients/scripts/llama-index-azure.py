@@ -51,7 +51,7 @@ def _():
 
 @check("errors in streams")
 def _():
-    raises_text(lambda: list(llm.stream_chat([ChatMessage(BROKEN)])))
+    raises_text(lambda: list(llm.stream_chat([ChatMessage(BROKEN)])))  # the SDK has no place for a message in a stream
 
 
 @check("embeddings")

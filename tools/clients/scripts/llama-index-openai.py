@@ -60,7 +60,7 @@ def _():
 
 @check("errors in streams")
 def _():
-    raises_text(lambda: list(llm.stream_chat([ChatMessage(BROKEN)])))
+    raises_text(lambda: list(llm.stream_chat([ChatMessage(BROKEN)])), "failed on purpose")
 
 
 @check("embeddings")

@@ -61,4 +61,4 @@ def _():
 
 @check("errors in streams")
 def _():
-    raises_text(lambda: ask(BROKEN))
+    raises_text(lambda: ask(BROKEN), "failed on purpose")

@@ -41,7 +41,9 @@ def _():
 
 @check("errors in streams")
 def _():
-    raises_text(lambda: list(client.predict_stream(endpoint=MODEL, inputs={"messages": user(BROKEN)})))
+    raises_text(
+        lambda: list(client.predict_stream(endpoint=MODEL, inputs={"messages": user(BROKEN)})), "failed on purpose"
+    )
 
 
 @check("embeddings")

@@ -80,7 +80,7 @@ def _():
 
 @check("errors in streams")
 def _():
-    raises_text(lambda: asyncio.run(stream(BROKEN)))
+    raises_text(lambda: asyncio.run(stream(BROKEN)), "failed on purpose")
 
 
 @check("responses")

@@ -71,7 +71,10 @@ def _():
 
 @check("errors in streams")
 def _():
-    raises_text(lambda: list(client.chat.completions.create(model=MODEL, messages=user(BROKEN), stream=True)))
+    raises_text(
+        lambda: list(client.chat.completions.create(model=MODEL, messages=user(BROKEN), stream=True)),
+        "failed on purpose",
+    )
 
 
 @check("embeddings")

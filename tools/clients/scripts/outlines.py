@@ -32,4 +32,4 @@ def _():
 
 @check("errors in streams")
 def _():
-    raises_text(lambda: list(model.stream(BROKEN)))
+    raises_text(lambda: list(model.stream(BROKEN)), "failed on purpose")

@@ -55,4 +55,7 @@ def _():
 
 @check("errors in streams")
 def _():
-    raises_text(lambda: list(model.generate_stream([{"role": "user", "content": [{"type": "text", "text": BROKEN}]}])))
+    raises_text(
+        lambda: list(model.generate_stream([{"role": "user", "content": [{"type": "text", "text": BROKEN}]}])),
+        "failed on purpose",
+    )
