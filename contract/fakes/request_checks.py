@@ -106,8 +106,14 @@ def apply_extras_policy(
     return {key: value for key, value in body.items() if key not in extras}
 
 
-def check_schema(dialect: Dialect, profile: str, body: JsonObject, protocol: str = "chat") -> None:
+def check_schema(
+    dialect: Dialect, profile: str, headers: Mapping[str, str], body: JsonObject, protocol: str = "chat"
+) -> None:
+    """Check the body. If a header passes unknown fields to the model, those inside messages reach it too."""
+    passes = dialect.extras.rule == "by header" and headers.get("extra-parameters", "").lower() == "pass-through"
     for error in _validator(f"{dialect.name}/{protocol}.request", profile).iter_errors(body):
+        if passes and error.kind.name == "additionalProperties":
+            continue
         path = tuple(error.instance_path)
         status = dialect.errors.statuses.get("invalid", 400)
         refuse(dialect, profile, Problem(status, error.message, path, _find_value(body, path)))

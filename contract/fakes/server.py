@@ -225,7 +225,7 @@ class FakeProvider:
         if self.validate or dialect.extras.rule == "by header":
             body = request_checks.apply_extras_policy(dialect, profile, received.headers, body, protocol)
         if self.validate:
-            request_checks.check_schema(dialect, profile, body, protocol)
+            request_checks.check_schema(dialect, profile, received.headers, body, protocol)
             request_checks.check_batch(dialect, profile, body, protocol, model)
             if protocol == "responses":
                 request_checks.check_previous_response(dialect, profile, body)

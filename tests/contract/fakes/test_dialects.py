@@ -252,3 +252,12 @@ async def test_databricks_streams_by_default_in_its_documented_profile(client: C
     for profile, kind in {"documented": "text/event-stream", "actual": "application/json"}.items():
         async with FakeProvider("databricks", profile=profile) as fake:
             assert (await client.send(fake)).headers["Content-Type"] == kind
+
+
+@pytest.mark.parametrize(("option", "status"), [(None, 422), ("drop", 422), ("pass-through", 200)])
+async def test_azure_passes_unknown_fields_inside_messages(option: str | None, status: int, client: ChatClient) -> None:
+    headers = {} if option is None else {"extra-parameters": option}
+    messages = [{"role": "user", "content": [{"type": "text", "text": "hello", "x_role": "user"}]}]
+    async with FakeProvider("azure") as fake:
+        reply = await client.send(fake, messages=messages, headers=headers)
+    assert reply.status == status
