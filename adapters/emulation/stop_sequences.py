@@ -18,7 +18,13 @@ from .interface import Emulation
 from .stop_cutter import StopCutter
 from .stop_scanner import StopScanner
 
-__all__ = ["STOP_SEQUENCES"]
+__all__ = ["LONGEST_STOP", "MOST_STOPS", "STOP_SEQUENCES"]
+
+MOST_STOPS = 16
+"""How many stop strings dragoman looks for at most."""
+
+LONGEST_STOP = 1000
+"""How many characters a stop string may have."""
 
 _KEEPS_STOP = "include_stop_str_in_output"
 _TEXTS = ("messages", "prompt", "suffix")
@@ -27,7 +33,10 @@ _TEXTS = ("messages", "prompt", "suffix")
 def _find_obstacle(request: JsonObject) -> str | None:
     if request.get("echo"):
         return "dragoman does not cut an answer that repeats its prompt"
-    return None if _list_stops(request) else ""
+    stops = _list_stops(request)
+    if len(stops) > MOST_STOPS or any(len(stop) > LONGEST_STOP for stop in stops):
+        return f"dragoman looks for at most {MOST_STOPS} stop strings of at most {LONGEST_STOP} characters"
+    return None if stops else ""
 
 
 def _split(ctx: Context) -> list[Context]:

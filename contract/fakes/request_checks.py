@@ -89,8 +89,7 @@ def apply_extras_policy(
     rule = dialect.extras
     if rule.rule == "ignored":
         return body
-    known = load(f"{dialect.name}/{protocol}.request", profile)["properties"]
-    extras = [key for key in body if "x-extra-parameter" in known.get(key, {"x-extra-parameter": True})]
+    extras = [key for key in body if key not in load(f"{dialect.name}/{protocol}.request", profile)["properties"]]
     if rule.rule == "refused":
         if extras:
             raise RequestRefusedError(OBSERVED_ERRORS[rule.error].build_reply(extras[0]))

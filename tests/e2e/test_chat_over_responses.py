@@ -84,8 +84,8 @@ async def test_failures_stay_failures(client: AsyncOpenAI) -> None:
         async for _ in stream:
             pass
     with pytest.raises(openai.BadRequestError) as caught:
-        await client.chat.completions.create(model="far", messages=user("x"), stop="END")
-    assert caught.value.param == "stop"
+        await client.chat.completions.create(model="far", messages=user("x"), logit_bias={"1": 1})
+    assert caught.value.param == "logit_bias"
 
 
 @pytest.mark.parametrize("replies", ["off", "repair"])

@@ -187,3 +187,31 @@ async def test_it_can_be_switched_off(build: BuildHouse) -> None:
             await sdk.chat.completions.create(model="bare", messages=user("x"), n=2)
         assert caught.value.param == "n"
         assert (await sdk.chat.completions.create(model="bare", messages=user("x"), stop="zzz")).choices
+
+
+async def test_chat_over_a_provider_of_responses(build: BuildHouse) -> None:
+    house = await build(protocols=["responses"])
+    async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as sdk:
+        for provider in ("openai", "databricks"):
+            ask: JsonObject = {"model": provider, "messages": user("x"), "n": 2, "stop": SENTENCE[10:16]}
+            reply = await sdk.chat.completions.create(**ask)
+            assert [choice.message.content for choice in reply.choices] == [SENTENCE[:10]] * 2
+            texts, finishes, _ = await collect(await sdk.chat.completions.create(**ask, stream=True))
+            assert (texts, finishes) == (dict.fromkeys(range(2), SENTENCE[:10]), dict.fromkeys(range(2), "stop"))
+            assert len(house.fakes[provider].requests) == 4
+
+
+async def test_a_kept_response_has_one_call(build: BuildHouse) -> None:
+    models: JsonObject = {"bare": {"targets": [{"provider": "openai", "lacks": LACKS}]}}
+    house = await build(protocols=["responses"], more_models=models, store={"kind": "memory"})
+    tools: list[Any] = [{"type": "function", **tool["function"], "strict": False} for tool in TOOLS]
+    ask: JsonObject = {"input": "fake:parallel-tools x", "tools": tools, "parallel_tool_calls": False}
+    async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as sdk:
+        for stream in (False, True):
+            answer: Any = await sdk.responses.create(model="bare", **ask, stream=stream)
+            if stream:
+                answer = [event async for event in answer][-1].response
+            kept = await sdk.responses.retrieve(answer.id)
+            for response in (answer, kept):
+                assert [item.type for item in response.output].count("function_call") == 1
+            assert "parallel_tool_calls" not in house.fakes["openai"].requests[-1].body

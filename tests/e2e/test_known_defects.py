@@ -317,10 +317,11 @@ async def test_an_unknown_item_passes_through(far: AsyncOpenAI, provider: Provid
     assert "".join(c.choices[0].delta.content or "" for c in await heard(far) if c.choices) == "Hello"
 
 
-async def test_stop_is_refused_by_name(far: AsyncOpenAI, provider: Provider) -> None:
-    with pytest.raises(openai.BadRequestError) as caught:
-        await far.chat.completions.create(model="far", messages=user("text"), stop="END")
-    assert (caught.value.param, provider.asked) == ("stop", None)
+async def test_a_stop_string_cuts_the_text_of_a_provider_without_stop(far: AsyncOpenAI, provider: Provider) -> None:
+    provider.answer = response(status="completed", output=[{**ITEM, "content": [TEXT]}], usage=USAGE)
+    reply = await far.chat.completions.create(model="far", messages=user("text"), stop=TEXT["text"][2:])
+    assert "stop" not in provider.asked
+    assert (reply.choices[0].message.content, reply.choices[0].finish_reason) == (TEXT["text"][:2], "stop")
 
 
 async def test_a_long_schema_arrives_whole(far: AsyncOpenAI, provider: Provider) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.emulation.interface import StreamMerger
-from dragoman.adapters.emulation.stop_sequences import STOP_SEQUENCES
+from dragoman.adapters.emulation.stop_sequences import LONGEST_STOP, MOST_STOPS, STOP_SEQUENCES
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 
@@ -193,6 +193,11 @@ def test_each_text_comes_with_the_log_probabilities_of_its_tokens(tokens: list[s
     joined = "".join(said.get("tokens", []))
     assert said.get("content", "").startswith(joined)
     assert said["finish"] == "stop" or joined == said.get("content", "")
+
+
+@pytest.mark.parametrize("stop", [["x"] * (MOST_STOPS + 1), "x" * (LONGEST_STOP + 1)])
+def test_the_search_for_stop_strings_has_bounds(stop: object) -> None:
+    assert "at most" in str(STOP_SEQUENCES.find_obstacle({"stop": stop}))
 
 
 @pytest.mark.parametrize("stop", ["", []])
