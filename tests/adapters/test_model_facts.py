@@ -148,7 +148,7 @@ def test_it_depends_on_the_effort(model: str, effort: str | None, is_refused: bo
 
 
 def test_a_stop_that_the_model_refuses_is_emulated() -> None:
-    target = Target("gpt-5", host=OPENAI)
+    target = Target("gpt-5", host=OPENAI, emulates=frozenset({"stop"}))
     body, receipt = write_call("openai/chat", "openai/chat", {"messages": MESSAGES, "stop": ["x"]}, target)
     assert "stop" not in body
     assert [(change.action, change.before) for change in receipt.changes] == [("emulated", ("stop",))]
@@ -187,6 +187,12 @@ def test_gemini_s_own_address_gets_no_penalties() -> None:
 def test_mistral_knows_the_older_name_of_the_limit() -> None:
     body, _ = send({"max_completion_tokens": 5, "store": False}, "mistral-small-latest", host="api.mistral.ai")
     assert body.keys() - {"messages"} == {"model", "max_tokens"}
+
+
+def test_the_oldest_embedder_refuses_dimensions() -> None:
+    with pytest.raises(Fault):
+        send({"dimensions": 8}, "text-embedding-ada-002", protocol="embeddings")
+    assert send({"dimensions": 8}, "text-embedding-3-small", protocol="embeddings")[0]["dimensions"] == 8
 
 
 # Reasoning effort

@@ -67,7 +67,8 @@ def test_a_family_has_its_examples(family: Family) -> None:
         assert facts.vendor == family.vendor
 
 
-def test_the_protocols_of_hub_parameters_know_what_is_refused() -> None:
-    known = load("hub/chat.request")["properties"].keys() | load("hub/responses.request")["properties"].keys()
+def test_what_is_refused_are_parameters_of_the_hub() -> None:
+    protocols = ("chat", "responses", "embeddings")
+    known = {name for protocol in protocols for name in load(f"hub/{protocol}.request")["properties"]}
     for family in FAMILIES:
         assert {name for entry in family.facts for name in entry.get("refuses", ())} <= known
