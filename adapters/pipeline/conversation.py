@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.faults import Fault
+from dragoman.adapters.faults import Fault, Kind, join_faults
 from dragoman.adapters.paths import Path
 from dragoman.adapters.responses.history import (
     check_results,
@@ -200,12 +200,16 @@ def _record_omissions(
 
 def _refuse_unsupported_state(request: JsonObject) -> None:
     """Raise Fault for what would need state that dragoman does not keep."""
+    kind: Kind = "unsupported_parameter"
+    found: list[Fault] = []
     if request.get("background"):
         text = "background: true cannot be served: leave it out, and wait or ask for a stream"
-        raise Fault("unsupported_parameter", text, ("background",), True, code="unsupported_parameter")
+        found.append(Fault(kind, text, ("background",), True, code=kind))
     if request.get("conversation") is not None:
         text = "conversation cannot be served: there are no conversations here; use previous_response_id"
-        raise Fault("unsupported_parameter", text, ("conversation",), code="unsupported_parameter")
+        found.append(Fault(kind, text, ("conversation",), code=kind))
+    if found:
+        raise join_faults(found)
 
 
 def _is_kept_by(record: StoredResponse, provider: str) -> bool:
