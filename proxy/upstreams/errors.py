@@ -149,7 +149,7 @@ _INPUTS = (("messages",), ("prompt",), ("input",))
 
 def is_unserved(fault: Fault) -> bool:
     """Whether a provider's error says that it does not serve the protocol of the call, or not for this model."""
-    if fault.answered in (405, 501) or fault.code == UNSERVED:
+    if fault.answered == 405 or fault.code == UNSERVED:
         return True
     if fault.kind == "not_found":
         return fault.answered == 404 and fault.path in ((), ("model",)) and fault.code != "previous_response_not_found"

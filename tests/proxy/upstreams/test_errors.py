@@ -11,7 +11,7 @@ from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.http_exceptions import BadHttpMessage
 
 from dragoman.adapters.faults import KINDS, Fault, Kind
-from dragoman.proxy.upstreams.errors import CLIENT_ERRORS, retry_decision, to_fault
+from dragoman.proxy.upstreams.errors import CLIENT_ERRORS, is_unserved, retry_decision, to_fault
 
 EXCEPTIONS: list[tuple[BaseException, str, int]] = [
     (aiohttp.ConnectionTimeoutError("http://secret"), "upstream_connect_timeout", 504),
@@ -70,3 +70,22 @@ def test_only_a_connection_that_failed_is_tried_again() -> None:
     again = {code for code in codes if retry_decision(Fault("upstream_unreachable", "", code=code)).same_target}
     assert again == {"upstream_unreachable", "upstream_disconnected"}
     assert retry_decision(Fault("invalid_request", "", code="upstream_unreachable")) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("fault", "is_about_protocol"),
+    [
+        (Fault("not_found", "Not Found", answered=404), True),
+        (Fault("not_found", "Not Found", ("model",), answered=404), True),
+        (Fault("not_found", "No such response", ("previous_response_id",), answered=404), False),
+        (Fault("model_not_found", "No such model", ("model",), answered=404), False),
+        (Fault("invalid_request", "Method Not Allowed", answered=405), True),
+        (Fault("unsupported_parameter", "no embeddings", code="unsupported_protocol", answered=400), True),
+        (Fault("unsupported_parameter", "no seed", ("seed",), answered=400), False),
+        (Fault("extra_parameter", 'unknown field "prompt"', ("prompt",), answered=400), True),
+        (Fault("extra_parameter", 'unknown field "seed"', ("seed",), answered=400), False),
+        (Fault("upstream_error", "Not Implemented", answered=501), False),
+    ],
+)
+def test_which_errors_say_that_a_protocol_is_not_served(fault: Fault, is_about_protocol: bool) -> None:
+    assert is_unserved(fault) is is_about_protocol
