@@ -220,7 +220,7 @@ BAD_IN_PROFILE: dict[str, list[Bad]] = {
         ({"input": [{"role": "system", "content": "x"}]}, "INVALID_PARAMETER_VALUE", "input[0].role"),
         ({"tools": [{"type": "web_search"}]}, "INVALID_PARAMETER_VALUE", "tools[0]"),
         ({"text": {"format": {"type": "json_schema"}}}, "INVALID_PARAMETER_VALUE", "json_schema"),
-        ({"input": [{"role": "user", "content": "x", "name": "n"}]}, "BAD_REQUEST", "input[0].name"),
+        ({"input": [{"role": "user", "content": 5}]}, "INVALID_PARAMETER_VALUE", "input[0].content"),
     ],
     "actual": [
         ({"tools": TOOLS}, "INVALID_PARAMETER_VALUE", "tools[0].name"),

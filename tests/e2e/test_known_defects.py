@@ -193,8 +193,8 @@ async def test_a_format_arrives_and_dropped_fields_are_named(client: AsyncOpenAI
     told = answer.headers["x-dragoman-changes"]
     assert 'path="made_up"' in told and 'path="client_metadata"' in told
     with pytest.raises(openai.BadRequestError) as caught:
-        await client.responses.create(model=dialect, input="x", truncation="auto")
-    assert caught.value.param == "truncation"
+        await client.responses.create(model=dialect, input="x", prompt={"id": "p"})
+    assert caught.value.param == "prompt"
 
 
 # Over a provider that speaks only Responses
