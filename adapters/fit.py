@@ -52,7 +52,7 @@ def fit(
 
     `body` is the writer's own copy; nested values are copied, never altered. `hub` names the hub schema of the body's
     protocol. Fields that the target is configured to take are sent as they are. So is the field `named` if the schema
-    does not have it: its name depends on the target's model. Returns whether the body has keys that the schema lacks.
+    does not have it: its name depends on the target's model. Returns whether the body has extra parameters.
     Raises Fault `unsupported_parameter` or `extra_parameter`, with a path in the form being written.
     """
     named = None if named in validator.known else named
@@ -63,7 +63,7 @@ def fit(
     if taken:
         _apply_limits(Edits(taken), ctx)
         body.update(taken)
-    return bool(kept) or not body.keys() <= validator.known
+    return bool(kept) or not body.keys() <= validator.defined
 
 
 def is_taken(name: str | int, ctx: Context) -> bool:

@@ -77,7 +77,10 @@ class Validator:
         """`schema` replaces the one with that name in that profile."""
         self.name, self.profile = name, profile
         self.schema = load(name, profile) if schema is None else schema
-        self.known = frozenset(self.schema.get("properties", ()))
+        properties: Schema = self.schema.get("properties", {})
+        self.known = frozenset(properties)
+        self.defined = frozenset(name for name in properties if "x-extra-parameter" not in properties[name])
+        """The known keys but for those that a server takes as extra parameters."""
         self._validator = jsonschema_rs.Draft202012Validator(self.schema, retriever=refuse_reference)
         self.accepts = self._validator.is_valid
 

@@ -12,7 +12,6 @@ from dragoman.adapters.chat.messages import convert_refusals, join_text_parts, r
 from dragoman.adapters.common.parameters import clamp_effort
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.token_limits import TokenLimitRule
-from dragoman.adapters.fit import is_taken
 from dragoman.adapters.validation import load_validator
 
 from .calls import DEFAULT_API_VERSION, choose_extras, create_call_maker
@@ -34,9 +33,6 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
     if (ctx.target.api_version or DEFAULT_API_VERSION) < _DEVELOPER_SINCE:
         body["messages"] = rename_developer_role(body["messages"], ctx)
     body["messages"] = join_text_parts(convert_refusals(body["messages"], ctx), ctx)
-    asked = "stream_options" in ctx.call.body or is_taken("stream_options", ctx)
-    if not asked and body.pop("stream_options", None):
-        ctx.receipt.record_drop(("stream_options",), "the client did not ask for it", "form")
 
 
 CALLED = chat_called(

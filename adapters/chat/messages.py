@@ -18,6 +18,7 @@ __all__ = [
     "are_plain",
     "convert_messages",
     "convert_refusals",
+    "drop_known_tool_names",
     "drop_silent_answers",
     "extract_text",
     "is_silent",
@@ -125,6 +126,24 @@ def convert_refusals(messages: Messages, ctx: Context) -> Messages:
     return convert_messages(
         messages, lambda message: "refusal" in message or type(message.get("content")) is list, convert
     )
+
+
+def drop_known_tool_names(messages: Messages, ctx: Context) -> Messages:
+    """Drop the name of a tool's result if the call that it answers has the same name, for targets without the key."""
+    names: dict[Any, Any] = {}
+    for message in messages:
+        for call in message.get("tool_calls") or ():
+            names[call.get("id")] = (call.get("function") or {}).get("name")
+
+    def convert(message: JsonObject, path: Path) -> JsonObject:
+        ctx.receipt.record_drop((*path, "name"), "the call has the same name", "form")
+        return {key: value for key, value in message.items() if key != "name"}
+
+    def repeats_name(message: JsonObject) -> bool:
+        name = message.get("name")
+        return message.get("role") == "tool" and name is not None and name == names.get(message.get("tool_call_id"))
+
+    return convert_messages(messages, repeats_name, convert)
 
 
 def drop_silent_answers(messages: Messages, ctx: Context) -> Messages:

@@ -26,7 +26,7 @@ class RequestOptions(TypedDict, total=False):
     tokens. `rewrite` alters the body before it is fitted to the dialect's schema. `extras` decides what happens to
     extra parameters, for all requests or for each. `names_model` is false if the address names the target's model, so
     that the body keeps the model of the hub request. `make_call` makes the call from the fitted body, the context, and
-    whether the body has keys that the schema lacks; without it, the call is a POST of the body to `path`.
+    whether the body has extra parameters; without it, the call is a POST of the body to `path`.
     """
 
     path: str

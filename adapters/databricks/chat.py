@@ -17,6 +17,7 @@ from dragoman.adapters.chat.messages import (
     are_plain,
     convert_messages,
     convert_refusals,
+    drop_known_tool_names,
     drop_silent_answers,
     join_text_parts,
     merge_system_messages,
@@ -70,7 +71,7 @@ def _convert_messages(messages: list[JsonObject], ctx: Context) -> list[JsonObje
     if ctx.profile == "documented":
         messages = separate_calls(messages, ctx)
     messages = write_citations(convert_refusals(rename_developer_role(messages, ctx), ctx), ctx)
-    messages = join_text_parts(messages, ctx)
+    messages = drop_known_tool_names(join_text_parts(messages, ctx), ctx)
     return convert_messages(
         messages, _is_from_earlier_reply, lambda message, path: _convert_message(message, path, ctx)
     )

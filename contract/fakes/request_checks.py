@@ -89,7 +89,8 @@ def apply_extras_policy(
     rule = dialect.extras
     if rule.rule == "ignored":
         return body
-    extras = [key for key in body if key not in load(f"{dialect.name}/{protocol}.request", profile)["properties"]]
+    known = load(f"{dialect.name}/{protocol}.request", profile)["properties"]
+    extras = [key for key in body if "x-extra-parameter" in known.get(key, {"x-extra-parameter": True})]
     if rule.rule == "refused":
         if extras:
             raise RequestRefusedError(OBSERVED_ERRORS[rule.error].build_reply(extras[0]))

@@ -86,9 +86,9 @@ def expected(client: Client, behaviour: str) -> tuple[str, str, str, list[str]]:
     return FINISH.get(served, {}).get(finish, finish), text, "" if served in WITHOUT_REASONING else reasoning, names
 
 
-def reports_usage(client: Client, provider: str) -> bool:
-    """In streams that do not ask for it. Azure's API has no usage in streams."""
-    return provider != "azure" and (client.dialect, client.profile) in STREAMS_USAGE
+def reports_usage(client: Client) -> bool:
+    """In streams that do not ask for it."""
+    return (client.dialect, client.profile) in STREAMS_USAGE
 
 
 async def both(client: Client, provider: str, behaviour: str, way: int = 0) -> tuple[Answer, Answer]:
@@ -107,7 +107,7 @@ async def test_answers(client: Client, dialect: str, subtests: pytest.Subtests) 
     for (provider, behaviour), (whole, stream) in zip(rows, answers, strict=True):
         with subtests.test(provider=provider, behaviour=behaviour):
             check_whole(client, behaviour, whole)
-            check_stream(client, behaviour, stream, reports_usage(client, provider))
+            check_stream(client, behaviour, stream, reports_usage(client))
 
 
 def check_whole(client: Client, behaviour: str, answer: Answer) -> None:
@@ -175,6 +175,6 @@ async def test_databricks_clients_that_say_nothing_of_streaming(
     for provider in DIALECTS:
         answer = await client.ask(provider)
         if streams:
-            check_stream(client, "text", answer, reports_usage(client, provider))
+            check_stream(client, "text", answer, reports_usage(client))
         else:
             check_whole(client, "text", answer)

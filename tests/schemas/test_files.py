@@ -26,6 +26,7 @@ BASES: dict[str, Schema] = {
 KNOWN_NOTES = {
     "x-source", "x-neutral", "x-advisory", "x-extension", "x-message", "x-nearest", "x-refused", "x-max-characters",
     "x-recursive", "x-dialect", "x-max-bytes", "x-max-nodes", "x-max-depth", "x-batch",
+    "x-extra-parameter",
 }  # fmt: skip
 EXTENSIONS = {
     "top_k", "min_p", "repetition_penalty", "stop_token_ids", "ignore_eos", "skip_special_tokens",
