@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.responses.built_in_tools import BUILT_IN_CALLS
 from dragoman.adapters.streams import Chunk, DeltaRun, Output
 
 from .interface import Emulation, StreamMerger
@@ -17,7 +18,7 @@ __all__ = ["SINGLE_TOOL_CALL"]
 
 _FIELD = "parallel_tool_calls"
 _DROPPED = "the model makes several calls at once, and one was asked for: this one is left out"
-_ITEMS = ("function_call", "custom_tool_call")
+_ITEMS = ("function_call", "custom_tool_call", *BUILT_IN_CALLS)
 
 
 def _is_exact(request: JsonObject) -> bool:

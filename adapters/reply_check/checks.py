@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.responses.built_in_tools import BUILT_IN_CALLS
 from dragoman.adapters.streams import DeltaRun
 
 from .check import ChoiceRecord, Mismatch, ReplyCheck, Wishes, list_objects
@@ -195,8 +196,9 @@ class ResponsesCheck(ReplyCheck):
             reason = details.get("reason") if isinstance(details, dict) else None
             record.finish = _CONTENT_FILTER if reason == _CONTENT_FILTER else "length"
         for item in list_objects(response.get("output")):
-            if item.get("type") in ("function_call", "custom_tool_call"):
-                record.calls.append(str(item.get("name")))
+            built_in = BUILT_IN_CALLS.get(str(item.get("type")))
+            if built_in is not None or item.get("type") in ("function_call", "custom_tool_call"):
+                record.calls.append(str(item.get("name") if built_in is None else built_in.type))
             elif item.get("type") == "message":
                 for part in list_objects(item.get("content")):
                     self._add_part(record, part)

@@ -48,7 +48,7 @@ from dragoman.adapters.responses.response_object import to_responses_usage
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 
 from .annotations import NO_ANNOTATION, to_responses_annotation
-from .open_items import OpenCall, OpenContent
+from .open_items import OpenBuiltInCall, OpenCall, OpenContent
 from .replies import (
     CALL_KEYS,
     CHOICE_KEYS,
@@ -99,8 +99,8 @@ class ChatToResponses(StreamTranslatorBase):
         self._has_reasoned = False
         self._content: OpenContent | None = None
         self._run_body: JsonObject | None = None  # runs with this body continue the open text
-        self._call: OpenCall | None = None
-        self._positions: dict[int, OpenCall] = {}  # the calls, by their indexes in chat
+        self._call: OpenCall | OpenBuiltInCall | None = None
+        self._positions: dict[int, OpenCall | OpenBuiltInCall] = {}  # the calls, by their indexes in chat
         self._order = CallOrder()
         self._waiting: list[JsonObject] = []  # choices with something that comes after the open call
         self._annotations: list[JsonObject] = []  # those that no text has come for
@@ -249,10 +249,18 @@ class ChatToResponses(StreamTranslatorBase):
         elif text and text.strip():
             self._ctx.receipt.record_drop(_CALL_PATH, "text after the whole arguments of a call")
 
-    def _open_call(self, piece: JsonObject, said: JsonObject, custom: bool, out: list[Output]) -> OpenCall:
+    def _open_call(
+        self, piece: JsonObject, said: JsonObject, custom: bool, out: list[Output]
+    ) -> OpenCall | OpenBuiltInCall:
         self._close_open(out)
         new_id, name = self._ctx.new_id, said.get("name") or ""
         original = self._find_tool(name)
+        if original.built_in is not None:
+            built_in = OpenBuiltInCall(
+                original.built_in, piece.get("id") or new_id("call"), len(self._output), self._ctx
+            )
+            self._call = self._positions[piece.get("index", 0)] = built_in
+            return built_in
         free = custom or original.takes_free_text
         item = {
             "type": "custom_tool_call" if free else "function_call",

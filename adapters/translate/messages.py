@@ -15,6 +15,7 @@ from dragoman.adapters.chat.messages import extract_text, order_tool_results
 from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, Places, format_path, nest_places
+from dragoman.adapters.responses.built_in_tools import BUILT_IN_CALLS, BUILT_IN_RESULTS, read_result
 
 from .parts import list_chat_places, to_chat_parts
 from .reasoning import join_reasoning
@@ -23,10 +24,11 @@ from .unused_keys import ITEM_KEYS, record_unused_keys
 
 __all__ = ["to_messages"]
 
-_CALLS = {"function_call", "custom_tool_call"}
-_OUTPUTS = {"function_call_output", "custom_tool_call_output"}
+_CALLS = {"function_call", "custom_tool_call", *BUILT_IN_CALLS}
+_OUTPUTS = {"function_call_output", "custom_tool_call_output", *BUILT_IN_RESULTS}
 _LISTINGS = {"mcp_list_tools"}  # the tools that a provider's own server offered
 _SEE_NEXT_MESSAGE = "The result is shown in the next message."
+_CARRIED = {"custom_tool_call": "input", **{kind: tool.action for kind, tool in BUILT_IN_CALLS.items()}}
 _SEPARATOR = "\n\n"  # between two messages of one turn
 
 
@@ -141,11 +143,12 @@ class _Conversation:
         return turn
 
     def _add_result(self, item: JsonObject, path: Path) -> None:
-        call_id = item.get("call_id")
+        call_id, output = item.get("call_id"), item.get("output")
+        if item.get("type") in BUILT_IN_RESULTS:
+            call_id, output = read_result(item)
         if call_id not in self._calls:
             text = f"{format_path(path)}.call_id answers no earlier function call"
             raise Fault("invalid_request", text, (*path, "call_id"), call_id, code="invalid_value")
-        output = item.get("output")
         if isinstance(output, list):
             content: Any = to_chat_parts(output, (*path, "output"), self._ctx)
         else:
@@ -185,13 +188,16 @@ def _place_reasoning(item: JsonObject) -> Places:
 
 def _place_call(item: JsonObject, place: Path) -> Places:
     """Pair the keys of a call item with those of the call at `place` in the message."""
-    said = "input" if item.get("type") == "custom_tool_call" else "arguments"
+    said = _CARRIED.get(str(item.get("type")), "arguments")
     inner: Places = [(("name",), ("function", "name")), ((said,), ("function", "arguments")), (("call_id",), ("id",))]
     inner += [((key,), (key,)) for key in copy_carried_keys(item)]
     return nest_places([*inner, ((), ())], (), place)
 
 
 def _to_chat_call(item: JsonObject) -> JsonObject:
+    if built_in := BUILT_IN_CALLS.get(str(item.get("type"))):
+        function = {"name": built_in.type, "arguments": built_in.encode_action(item)}
+        return {"id": item.get("call_id"), "type": "function", "function": function}
     name = flatten_name(item.get("namespace"), str(item.get("name")))
     arguments = encode_free_text(item.get("input")) if item.get("type") == "custom_tool_call" else item.get("arguments")
     text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()

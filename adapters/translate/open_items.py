@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.adapters.call import JsonObject
+from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.arguments import Arguments
+from dragoman.adapters.responses.built_in_tools import BuiltInTool
 from dragoman.adapters.responses.events import (
+    ARGUMENTS,
     INPUT,
     OUTPUT_TEXT,
     TextKind,
@@ -22,9 +24,10 @@ from dragoman.adapters.responses.events import (
 from dragoman.adapters.streams import Chunk, DeltaRun, Output
 from dragoman.adapters.text_buffer import TextBuffer
 
+from .built_in_calls import to_built_in_call
 from .tools import decode_free_text
 
-__all__ = ["OpenCall", "OpenContent"]
+__all__ = ["OpenBuiltInCall", "OpenCall", "OpenContent"]
 
 _DELTA = ("delta",)
 
@@ -182,3 +185,45 @@ class OpenCall:
 
     def _write_delta(self, text: str, out: list[Output]) -> None:
         out.append(Chunk(text_delta(self._kind, self._id, self.index, 0, text)))
+
+
+class OpenBuiltInCall:
+    """An open call of a tool like `shell`: its arguments become the item when they are whole, so it is written then."""
+
+    __slots__ = ("_buffer", "_call_id", "_ctx", "_keys", "_tool", "chat_name", "index")
+
+    def __init__(self, tool: BuiltInTool, call_id: str, index: int, ctx: Context) -> None:
+        self._tool = tool
+        self._call_id = call_id
+        self._ctx = ctx
+        self._keys: JsonObject = {}
+        self._buffer = Arguments()
+        self.chat_name = tool.type
+        self.index = index
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the arguments are whole."""
+        return self._buffer.is_closed
+
+    def set_keys(self, keys: JsonObject) -> None:
+        """Set keys of the item that came after the first piece; its name is known."""
+        self._keys.update({key: value for key, value in keys.items() if key != "name"})
+
+    def write(self, text: str, out: list[Output]) -> None:
+        """Add a piece of the arguments."""
+        self._buffer.add(text)
+
+    def close(self, status: str, out: list[Output]) -> JsonObject:
+        """Append the events of the item. Returns the whole item, a function call if its arguments do not fit."""
+        text = self._buffer.text()
+        item = to_built_in_call(self._tool, self._call_id, text, ("choices", 0, "delta", "tool_calls"), self._ctx)
+        if item is None:
+            item = {"type": "function_call", "id": self._ctx.new_id("fc"), "call_id": self._call_id}
+            call = OpenCall({**item, "name": self._tool.type, **self._keys}, ARGUMENTS, self.index, out)
+            call.write(text, out)
+            return call.close(status, out)
+        item = {**item, **self._keys}
+        out.append(Chunk(item_added(self.index, {**item, "status": "in_progress"})))
+        out.append(Chunk(item_done(self.index, {**item, "status": status})))
+        return {**item, "status": status}

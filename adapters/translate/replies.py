@@ -19,6 +19,7 @@ from dragoman.adapters.responses.response_object import new_response, to_respons
 from dragoman.schemas import load
 
 from .annotations import NO_ANNOTATION, to_chat_annotation, to_responses_annotation
+from .built_in_calls import to_built_in_call
 from .reasoning import join_reasoning, list_reasoning
 from .tools import OriginalTool, decode_free_text, map_tool_names
 from .unused_keys import ITEM_KEYS, PART_KEYS, carry_reply_keys, record_unused_keys
@@ -180,6 +181,9 @@ def _to_responses_call(call: JsonObject, names: Mapping[str, OriginalTool], path
     record_unused_keys(call, CALL_KEYS, path, ctx, "Responses")
     record_unused_keys(said, ("name", "arguments", "input"), (*path, kind), ctx, "Responses")
     original = names.get(said["name"]) or OriginalTool(said["name"])
+    made = original.built_in and to_built_in_call(original.built_in, call["id"], said["arguments"], path, ctx)
+    if made:
+        return {**made, "status": "completed"}
     if "input" in said or original.takes_free_text:
         text = said["input"] if "input" in said else decode_free_text(said["arguments"])
         item = {"type": "custom_tool_call", "id": ctx.new_id("ctc"), "input": text}

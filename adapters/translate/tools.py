@@ -4,6 +4,7 @@ Responses has tools that chat providers lack. They are converted as follows:
 
     function                        a function
     custom, a call with free text   a function with one text, `input`; its description has the grammar
+    shell, local_shell, apply_patch a function (`responses.built_in_tools`)
     namespace of such tools         its tools, under flat names: `namespace__name`
     any other, run by the provider  dropped, if the model may choose freely among the rest
 
@@ -21,6 +22,7 @@ import orjson
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, Places, format_path, nest_places
+from dragoman.adapters.responses.built_in_tools import BUILT_IN_TOOLS, BuiltInTool, find_built_in_tool
 
 from .unused_keys import record_unused_keys
 
@@ -53,11 +55,15 @@ _FREE_TEXT_SCHEMA = {
 
 
 class OriginalTool(NamedTuple):
-    """The tool that a function in chat replaces. `takes_free_text`: its calls carry text, not JSON arguments."""
+    """The tool that a function in chat replaces. `takes_free_text`: its calls carry text, not JSON arguments.
+
+    `built_in` is set if its calls are items of a type of their own.
+    """
 
     name: str
     namespace: str | None = None
     takes_free_text: bool = False
+    built_in: BuiltInTool | None = None
 
     def name_keys(self) -> JsonObject:
         """The keys of a call that name the tool."""
@@ -88,9 +94,9 @@ def map_tool_names(request: JsonObject) -> Mapping[str, OriginalTool]:
     known: dict[str, OriginalTool] = {}
     for _, tool in list_tools(request):
         for _, space, one in _list_client_tools(tool):
-            free = one.get("type") == "custom"
-            if space is not None or free:
-                known[flatten_name(space, one["name"])] = OriginalTool(one["name"], space, free)
+            free, built_in = one.get("type") == "custom", find_built_in_tool(one)
+            if space is not None or free or built_in:
+                known[flatten_name(space, one["name"])] = OriginalTool(one["name"], space, free, built_in)
     return known
 
 
@@ -167,7 +173,8 @@ def to_chat_tool_choice(choice: Any, tools: list[JsonObject], ctx: Context) -> t
 
 def _restrict_tools(choice: JsonObject, tools: list[JsonObject], ctx: Context) -> tuple[list[JsonObject], Any]:
     """Offer only the allowed tools: most chat servers do not support `allowed_tools`. Raises Fault if none is left."""
-    names = {_read_chosen_name(one) for one in choice.get("tools") or () if one.get("type") in _CLIENT_TOOLS}
+    types = {*_CLIENT_TOOLS, *BUILT_IN_TOOLS}
+    names = {_read_chosen_name(one) for one in choice.get("tools") or () if one.get("type") in types}
     allowed = [k for k, tool in enumerate(tools) if tool["function"]["name"] in names]
     if not allowed:
         text = "tool_choice allows only tools that the model's provider does not have or the request does not offer"
@@ -179,6 +186,8 @@ def _restrict_tools(choice: JsonObject, tools: list[JsonObject], ctx: Context) -
 
 def _read_chosen_name(choice: JsonObject) -> str:
     kind = choice.get("type")
+    if kind in BUILT_IN_TOOLS:
+        return str(kind)
     if kind not in _CLIENT_TOOLS:
         text = f"tool_choice forces {kind}, which the model's provider does not have"
         raise Fault("unsupported_parameter", text, ("tool_choice",), choice, code="unsupported_parameter")
@@ -207,6 +216,8 @@ def _list_client_tools(tool: JsonObject) -> Iterator[tuple[Path, str | None, Jso
     """(path inside, namespace, tool) of each tool that the client runs: the tool itself, or those in a namespace."""
     if tool.get("type") in _CLIENT_TOOLS:
         yield (), None, tool
+    elif find_built_in_tool(tool):
+        yield (), None, {**tool, "name": tool["type"]}
     elif tool.get("type") == "namespace":
         members = enumerate(tool.get("tools") or ())
         yield from ((("tools", k), tool["name"], one) for k, one in members if _runs_at_client(one))
@@ -236,6 +247,10 @@ def _runs_at_client(tool: JsonObject) -> bool:
 def _to_chat_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> JsonObject:
     if tool.get("type") == "custom":
         return _to_free_text_function(tool, name, path, ctx)
+    if built_in := find_built_in_tool(tool):
+        ctx.receipt.record_conversion(path, f"the tool {name} is a function in chat")
+        record_unused_keys(tool, ("type", "name", "environment", "allowed_callers"), path, ctx, "chat")
+        return built_in.to_function()
     record_unused_keys(tool, ("type", *_FUNCTION_KEYS), path, ctx, "chat")
     function = {key: tool[key] for key in _FUNCTION_KEYS if tool.get(key) is not None}
     return {"type": "function", "function": {**function, "name": name}}

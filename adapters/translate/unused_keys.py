@@ -8,6 +8,7 @@ from typing import Any
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.carried_keys import CARRIED_KEYS
 from dragoman.adapters.paths import Path
+from dragoman.adapters.responses.built_in_tools import BUILT_IN_CALLS, BUILT_IN_RESULTS
 from dragoman.schemas import load
 
 __all__ = ["ITEM_KEYS", "PART_KEYS", "carry_reply_keys", "record_unused_keys"]
@@ -24,6 +25,8 @@ ITEM_KEYS = {
     "custom_tool_call": (*_EVERY_CALL, "input"),
     "function_call_output": _EVERY_RESULT,
     "custom_tool_call_output": _EVERY_RESULT,
+    **{kind: (*_EVERY_CALL, tool.action, "environment", "caller") for kind, tool in BUILT_IN_CALLS.items()},
+    **dict.fromkeys(BUILT_IN_RESULTS, (*_EVERY_RESULT, "max_output_length", "caller")),
 }
 """The keys of each type of item that chat can express, or that mean nothing outside Responses."""
 
