@@ -91,9 +91,9 @@ class Receipt:
         """Record, as a loss, that a value was replaced by the nearest one that the target accepts."""
         self._record("clamped", self.unmap(path), path, reason, "loss")
 
-    def record_emulation(self, path: Path, reason: str) -> None:
-        """Record that dragoman itself does what the value asks for, and at what cost."""
-        self._record("emulated", self.unmap(path), (), reason, "form")
+    def record_emulation(self, path: Path, reason: str, after: Path = ()) -> None:
+        """Record that dragoman itself does what the value asks for, and at what cost; `after` is what it becomes."""
+        self._record("emulated", self.unmap(path), after, reason, "form")
 
     def map_paths(self, pairs: Iterable[tuple[Path, Path]]) -> None:
         """Record that everything below each `before` is now below its `after`; all pairs take effect at once."""

@@ -57,7 +57,8 @@ def _is_array(value: Any) -> bool:
 
 def _split(ctx: Context, field: str) -> list[Context]:
     name = _find_encoding(ctx.request) or _DEFAULT
-    ctx.receipt.record_emulation((field,), f"the provider takes only text, so dragoman decodes the tokens: {name}")
+    reason = f"the provider takes only text, so dragoman decodes the tokens: {name}"
+    ctx.receipt.record_emulation((field,), reason, (field,))
     if not _is_encoding_known(ctx.request):
         ctx.receipt.record_conversion((field,), f"the model's encoding is not known, and {name} is a guess", "loss")
     given = ctx.request[field]

@@ -10,6 +10,7 @@ from random import Random
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Policy, Target
+from dragoman.adapters.emulation.registry import EMULATIONS
 from dragoman.adapters.pipeline import Attempt, Pipeline, plan_target
 from dragoman.adapters.registry import NAMES
 from dragoman.adapters.routes import Route
@@ -81,7 +82,7 @@ def list_pairs(streamed: bool = False) -> tuple[Pair, ...]:
 
 
 def choose_target(random: Random, pair: Pair, replies: str | None = None) -> Target:
-    """A target with random policies, and sometimes fields that it lacks."""
+    """A target with random policies, and sometimes fields that it lacks or that are emulated."""
     known = list(load(f"hub/{pair.called}.request")["properties"])
     policy = Policy(
         extra_parameters=random.choice(("error", "drop", "pass-through")),
@@ -97,5 +98,6 @@ def choose_target(random: Random, pair: Pair, replies: str | None = None) -> Tar
         policy=policy,
         lacks=frozenset(lacks) - {"model", "messages", "input", "prompt", "stream"},
         kind=random.choice(KINDS),
+        emulates=frozenset(EMULATIONS) if random.random() < 0.5 else frozenset(),
         reasoning_tags=random.random() < 0.1,
     )

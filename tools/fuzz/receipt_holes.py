@@ -69,6 +69,11 @@ def _starts(path: Path, place: Path) -> bool:
     return path[: len(place)] == place
 
 
+def _is_precise(change: Change) -> bool:
+    """Whether a change explains new values: that of a whole container does not, unless all of it is emulated."""
+    return (change.after or change.before) not in _WHOLE or change.action == "emulated"
+
+
 def find_holes(
     before: JsonObject,
     after: JsonObject,
@@ -93,7 +98,7 @@ def find_holes(
         about = [change for change in changes if change.after and _is_about(change.after, path)]
         about += [change for change in changes if change.before and _starts(unmap(path), change.before)]
         known = old.have(value) or old.have_parts_of(value)
-        if not any((change.after or change.before) not in _WHOLE for change in about) and not known:
+        if not any(map(_is_precise, about)) and not known:
             holes.append(f"{format_path(path)} = {value!r} appeared in silence")
     judged = [change for change in changes if exempt.isdisjoint(map(str, (change.before or change.after)[:1]))]
     return [*holes, *_list_false_changes(before, after, judged)]
