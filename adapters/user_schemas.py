@@ -89,7 +89,7 @@ def _may_exceed_limits(tools: Any) -> bool:
     return len(text) > nodes or _may_break_rule(text)
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=32)
 def _may_break_rule(text: bytes) -> bool:
     """As `_may_exceed_limits`, for short JSON text. The requests of one client mostly have the same tools."""
     _, _, depth, keys = _limits(load_validator("hub/chat.user_schema"))

@@ -11,6 +11,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import typer.testing
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")  # no test depends on the speed of the machine
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -20,9 +19,6 @@ from dragoman.local_engine.engine import Engine
 from dragoman.local_engine.export.decoder_graph import Layout
 from dragoman.local_engine.export.linear import Precision
 from dragoman.local_engine.service import EngineService
-
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")  # no test depends on the speed of the machine
 
 
 @pytest.fixture(scope="session")
