@@ -158,8 +158,17 @@ def _nest(left: JsonObject, made: JsonObject, before: str, after: tuple[str, str
     """Make a parameter a member of an object."""
     value = left.pop(before, None)
     if value is not None:
-        made.setdefault(after[0], {})[after[1]] = value
+        _find_holder(made, after[0], before, ctx)[after[1]] = value
         ctx.receipt.record_rename((before,), after, "the other protocol's place for it")
+
+
+def _find_holder(made: JsonObject, name: str, before: str, ctx: Context) -> JsonObject:
+    """The object that is to hold the parameter `before`. If it is new, its path becomes that of the parameter."""
+    if name not in made:
+        made[name] = {}
+        ctx.receipt.map_paths([((before,), (name,))])
+    holder: JsonObject = made[name]
+    return holder
 
 
 def _set_chat_format(left: JsonObject, made: JsonObject, ctx: Context) -> None:
@@ -184,7 +193,7 @@ def _set_responses_format(left: JsonObject, made: JsonObject, ctx: Context) -> N
         return
     record_unused_keys(form, ("type", "json_schema"), ("response_format",), ctx, "Responses")
     flat = {"type": form["type"], **(form.get("json_schema") or {})}
-    made.setdefault("text", {})["format"] = flat
+    _find_holder(made, "text", "response_format", ctx)["format"] = flat
     ctx.receipt.record_conversion(("response_format",), "the other protocol's place for it", after=("text", "format"))
     schema: Places = [((key,), (key,)) for key in form.get("json_schema") or ()]
     places = [*nest_places(schema, ("json_schema",), ()), ((), ())]

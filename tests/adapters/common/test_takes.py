@@ -10,6 +10,7 @@ import pytest
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, JsonObject, Target
 from dragoman.adapters.changes import Receipt
+from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Pipeline, plan_target
 from dragoman.adapters.routes import Route
 
@@ -108,3 +109,29 @@ def test_azure_gets_the_header_for_what_its_api_lacks() -> None:
     target = Target("m", takes=frozenset({"n"}))
     call = pipeline.prepare(plan_target("p", dialects["azure"], ["chat"], target)).calls[0].call
     assert call.headers["extra-parameters"] == "pass-through"
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ({"reasoning_effort": "low"}, "reasoning"),
+        ({"verbosity": "low"}, "text"),
+        ({"response_format": {"type": "json_object"}}, "text"),
+        ({"verbosity": "low", "response_format": {"type": "json_object"}}, "text"),
+    ],
+)
+def test_what_is_nested_for_responses_is_refused_by_the_clients_name(given: JsonObject, sent: str) -> None:
+    route = Route(dialects["openai"], "chat", dialects["openai"].served["chat"], "actual")
+    pipeline = Pipeline(route, Call("POST", "/", {}))
+    pipeline.receive(orjson.dumps({"model": "m", **SAID["chat"], **given}))
+    target = Target("m", lacks=frozenset({sent}))
+    with pytest.raises(Fault) as caught:
+        pipeline.prepare(plan_target("p", dialects["openai"], ["responses"], target))
+    assert {one.param for one in caught.value.reasons} == {*given}
+
+
+@pytest.mark.parametrize("takes", ["verbosity", "text"])
+def test_what_is_nested_for_responses_is_taken_by_either_name(takes: str) -> None:
+    body, receipt = _send("openai/chat", "databricks/responses", {"verbosity": "low"}, takes, profile="documented")
+    assert body["text"] == {"verbosity": "low"}
+    assert not receipt.losses
