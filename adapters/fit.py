@@ -84,7 +84,8 @@ def _fit_rest(body: JsonObject, validator: Validator, ctx: Context, extras: Extr
     if ctx.accepted_by is validator and validator.accepts_again(body, ctx.call.body):
         return kept
     for _ in range(_ROUNDS):
-        if validator.accepts(body) or not _resolve_violations(body, validator, kept, ctx, extras, hub):
+        judge = validator.open if kept else validator  # without the rules that the kept keys break
+        if judge.accepts(body) or not _resolve_violations(body, validator, kept, ctx, extras, hub):
             return kept
     for violation in validator.violations(body):
         if violation.path not in kept:

@@ -132,11 +132,11 @@ class Validator:
         """Check the body as `check`, but for unknown keys inside its values. Returns whether it has any."""
         if self.accepts(body):
             return False
-        self._open.check(body)
+        self.open.check(body)
         return True
 
     @cached_property
-    def _open(self) -> Validator:
+    def open(self) -> Validator:
         """The same rules without those that refuse unknown keys inside values."""
         inner = {key: _allow_other_keys(rule) for key, rule in self.schema.items()}
         return Validator(self.name, self.profile, inner)

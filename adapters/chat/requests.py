@@ -21,7 +21,7 @@ def check_request(body: JsonObject, validator: Validator) -> bool:
     """
     refuse_steering(body)
     check_user_schemas(body)
-    has_extras = validator.check_with_extras(_fill_silent_answers(body))
+    has_extras = not validator.accepts(body) and validator.check_with_extras(_fill_silent_answers(body))
     check_coherence(body)
     return has_extras
 

@@ -167,6 +167,12 @@ def test_parameters_find_their_place() -> None:
     assert ctx.receipt.unmap(("response_format", "json_schema", "schema")) == ("text", "format", "schema")
 
 
+def test_parameters_that_providers_of_chat_add_go_through() -> None:
+    made, ctx = to_chat(input="x", top_k=5, min_p=0.1, repetition_penalty=1.1)
+    assert (made["top_k"], made["min_p"], made["repetition_penalty"]) == (5, 0.1, 1.1)
+    assert ctx.receipt.losses == []
+
+
 def test_namespaces_are_flattened() -> None:
     space = {"type": "namespace", "name": "mcp", "description": "", "tools": [WEATHER]}
     made, _ = to_chat(input=[ASK, {**CALL, "namespace": "mcp"}], tools=[space])
