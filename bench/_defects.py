@@ -70,7 +70,7 @@ DEFECTS = (
         "LiteLLM",
         "A stream that breaks off ends with an error event, then `[DONE]`",
         [("LiteLLM > openai", "chat/proxy-streams/broken/ended-early")],
-        "By hand, the error event had seemed right; because of the `[DONE]`, clients take the stream as complete",
+        "OpenAI's SDKs raise at the error event; a client that skips it, as Azure's SDK does, sees a complete stream",
     ),
     Defect(
         "LiteLLM",

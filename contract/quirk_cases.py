@@ -23,6 +23,8 @@ _RESPONSES_ASKS: dict[str, JsonObject] = {
     "tools": {"tools": [{"type": "function", **function} for function in _FUNCTIONS]},
 }
 _RESULTS = ("the client gets the answer", "the client gets an error")
+_ERROR_STATUSES = (400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529)
+"""A failure must stay one. Which of these statuses it has is advice: a proxy may keep the provider's."""
 _STATUSES = {"stop": "completed", "tool_calls": "completed", "length": "max_output_tokens"}
 """A finish reason -> the status of a response, or the reason why it is incomplete."""
 
@@ -72,20 +74,20 @@ def _build_request(quirk: Quirk, protocol: str, streamed: bool) -> JsonObject:
 
 
 def _expect_error(quirk: Quirk, protocol: str, streamed: bool) -> JsonObject:
-    statuses: list[JsonValue] = [*quirk.expect["status"]]
-    words = (("code", "error_code"), ("message", "error_says"))
+    words = (("status", "status"), ("code", "error_code"), ("message", "error_says"))
     says = [{check: quirk.expect[key]} for key, check in words if key in quirk.expect]
     if streamed and quirk.status == 200:
-        ends = ["error_event", *(["no_done"] if protocol != "responses" else [])]
-        return {"status": [200, *statuses], "checks": ends}
-    return {"status": statuses, "checks": ["error_shape"], "should": says}
+        advice = ["no_done"] if protocol != "responses" else []
+        return {"status": [200, *_ERROR_STATUSES], "checks": ["error_event"], "should": advice}
+    return {"status": [*_ERROR_STATUSES], "checks": ["error_shape"], "should": says}
 
 
 def _expect_answer(quirk: Quirk, protocol: str, streamed: bool) -> JsonObject:
     expect = quirk.expect
     checks: list[JsonValue] = [*_list_form_checks(protocol, streamed), *_list_content_checks(expect, protocol)]
     own = expect.get("checks", []) if protocol == quirk.protocol else []
-    return {"status": 200, "checks": [*checks, *own], "should": _list_form_advice(protocol, streamed)}
+    reasoning = [{"reasoning_is": expect["reasoning"]}] if "reasoning" in expect else []  # OpenAI's chat has none
+    return {"status": 200, "checks": [*checks, *own], "should": [*reasoning, *_list_form_advice(protocol, streamed)]}
 
 
 def _list_form_checks(protocol: str, streamed: bool) -> list[JsonValue]:
@@ -102,7 +104,7 @@ def _list_form_advice(protocol: str, streamed: bool) -> list[JsonValue]:
 
 
 def _list_content_checks(expect: JsonObject, protocol: str) -> Iterator[JsonValue]:
-    for key, check in (("text", "text_is"), ("reasoning", "reasoning_is"), ("usage", "usage_is")):
+    for key, check in (("text", "text_is"), ("usage", "usage_is")):
         if key in expect:
             yield {check: expect[key]}
     if "calls" in expect:

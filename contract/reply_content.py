@@ -13,11 +13,15 @@ __all__ = ["ChoiceContent", "ReplyContent", "ToolCall", "read_reply_content"]
 
 @dataclass(slots=True)
 class ToolCall:
-    """A tool call; `arguments` is JSON text."""
+    """A tool call; `arguments` is JSON text, `names` are the pieces of its name: a correct stream sends one."""
 
     id: str | None = None
-    name: str = ""
+    names: list[str] = field(default_factory=list)
     arguments: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.names[0] if self.names else ""
 
 
 @dataclass(slots=True)
@@ -88,7 +92,7 @@ def _read_message(choice: ChoiceContent, message: JsonObject, stream: bool) -> N
         function = call.get("function")
         function = function if isinstance(function, dict) else {}
         kept.id = kept.id or call.get("id")
-        kept.name += _text(function.get("name")) if not kept.name else ""
+        kept.names += [name] if (name := _text(function.get("name"))) else []
         arguments = function.get("arguments")
         kept.arguments += arguments if isinstance(arguments, str) else ""
 
@@ -140,7 +144,7 @@ def _read_output_item(choice: ChoiceContent, position: int, item: JsonObject) ->
             choice.reasoning += "".join(_text(part.get("text")) for part in parts)
         case "function_call":
             id_, name, arguments = item.get("call_id"), _text(item.get("name")), _text(item.get("arguments"))
-            choice.calls[position] = ToolCall(id_ if isinstance(id_, str) else None, name, arguments)
+            choice.calls[position] = ToolCall(id_ if isinstance(id_, str) else None, [name], arguments)
 
 
 def _read_usage(content: ReplyContent, body: JsonObject) -> None:

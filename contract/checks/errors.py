@@ -104,12 +104,7 @@ def _check_error_event(outcome: Outcome, _: JsonValue) -> Problems:
     errors = [body for body in bodies if _is_error(outcome.protocol, body)]
     if not errors:
         return ["the stream has no error event"]
-    problems = [] if _is_error(outcome.protocol, bodies[-1]) else ["an event follows the error event"]
-    return problems + (["the stream ends with [DONE]"] if _has_chat_done(outcome) else [])
-
-
-def _has_chat_done(outcome: Outcome) -> bool:
-    return outcome.protocol != "responses" and any(event.data == "[DONE]" for event in outcome.events)
+    return [] if _is_error(outcome.protocol, bodies[-1]) else ["an event follows the error event"]
 
 
 def _is_error(protocol: str, body: JsonObject) -> bool:
