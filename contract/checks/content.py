@@ -85,8 +85,8 @@ def _check_calls_are(outcome: Outcome, wanted: list[Mapping[str, str]]) -> Probl
 
 
 def _read_name(call: ToolCall) -> str:
-    """The name of a call. If it comes in pieces, OpenAI's SDK for Python joins them, and the one for Node takes the last:
-    both names if they differ."""
+    """The name of a call. OpenAI's SDK for Python joins the pieces of a name, and the one for Node takes the last one:
+    both, if they differ."""
     joined, last = "".join(call.names), (call.names or [""])[-1]
     return joined if joined == last else f"{joined} or {last}"
 

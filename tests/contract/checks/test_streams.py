@@ -70,3 +70,25 @@ def test_items_of_the_last_response_may_lack_keys_that_were_null() -> None:
         ]
         outcome = make_outcome((0.0, b"".join(b"data: " + json.dumps(body).encode() + b"\n\n" for body in events)))
         assert len(REPLY_CHECKS["deltas_equal_final"].find_problems(outcome, None)) == problems
+
+
+def test_done_may_follow_an_error_event() -> None:
+    """OpenAI's SDKs raise at the error event; whether [DONE] should follow is the check no_done."""
+    error = b'data: {"error": {"message": "it failed"}}\n\n'
+    rule = REPLY_CHECKS["error_event"]
+    assert rule.find_problems(make_outcome((0.0, CHUNK + error + DONE)), None) == []
+    assert rule.find_problems(make_outcome((0.0, error + CHUNK)), None) == ["an event follows the error event"]
+    assert rule.find_problems(make_outcome((0.0, CHUNK + DONE)), None) == ["the stream has no error event"]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "read"),
+    [(["read"], "read"), (["re", "ad"], "read or ad"), (["read", "read"], "readread or read"), ([], "")],
+)
+def test_name_in_pieces_is_read_as_both_sdks_read_it(pieces: list[str], read: str) -> None:
+    calls = [{"index": 0, "id": "a", "function": {"name": piece}} for piece in pieces]
+    calls.append({"index": 0, "function": {"arguments": "{}"}})
+    bodies = [{"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]} for call in calls]
+    outcome = make_outcome((0.0, b"".join(b"data: " + json.dumps(body).encode() + b"\n\n" for body in bodies)))
+    problems = REPLY_CHECKS["calls_are"].find_problems(outcome, [{"name": "read", "arguments": "{}"}])
+    assert problems == ([] if read == "read" else [f"the calls are [('{read}', {{}})], expected [('read', {{}})]"])
