@@ -6,10 +6,11 @@ by default, and not every model supports it. Other formats of vectors are passed
 
 from __future__ import annotations
 
-from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.dialect import Served
 from dragoman.adapters.embeddings.called import embeddings_called
+from dragoman.adapters.embeddings.reply import write_embeddings
 from dragoman.adapters.embeddings.requests import check_request, drop_encoding_format, refuse_stream
 from dragoman.adapters.validation import load_validator
 
@@ -40,11 +41,7 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
         body["input"] = [body["input"]]
 
 
-def write_reply(reply: JsonObject, ctx: Context) -> Reply:
-    return Reply(200, reply if reply.get("id") else {"id": ctx.new_id("emb"), **reply})
-
-
-SERVED = Served(read_request, write_reply, refuse_stream, write_fault)
+SERVED = Served(read_request, write_embeddings, refuse_stream, write_fault)
 CALLED = embeddings_called(
     REPLY_RULES, rewrite=_rewrite, extras=choose_extras, make_call=create_call_maker("/embeddings")
 )

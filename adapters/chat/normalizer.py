@@ -163,8 +163,9 @@ class ChatNormalizer(ChoiceNormalizer):
     def _fill_role(self, holder: JsonObject, path: Path) -> bool:
         if holder.get("role") == "assistant":
             return True
-        holder["role"] = "assistant"
-        self._changes.record_fill((*path, "role"), "the role of a reply is assistant")
+        given, holder["role"] = holder.get("role"), "assistant"
+        record = self._changes.record_conversion if given else self._changes.record_fill
+        record((*path, "role"), "the role of a reply is assistant")
         return False
 
     def _set_content(self, holder: JsonObject, path: Path, state: _Choice | None = None) -> bool:
@@ -176,7 +177,7 @@ class ChatNormalizer(ChoiceNormalizer):
             for kind in flatten_content(holder, blocks, start):
                 self._changes.record_drop(place, f"a chat message cannot hold content of type {kind}")
             annotate(holder)
-            self._changes.record_conversion(place, "content blocks become text and reasoning_content")
+            self._changes.record_conversion(place, "content blocks become text and reasoning_content", after=path)
         elif "reasoning_details" in holder and read_details(holder):
             same = False
             self._changes.record_conversion((*path, "reasoning_details"), "its text is in reasoning_content too")

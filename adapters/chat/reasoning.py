@@ -55,7 +55,6 @@ _FORMS = {
     "reasoning.summary": _Form(("summary",)),
     _SEALED: _Form(seals=("data",)),
 }
-_FRAGMENTS = ("text",)  # parts of one text, as in Mistral's lists
 
 
 def is_reasoning(kind: Any) -> bool:
@@ -118,8 +117,9 @@ def _read_list(parts: list[Any]) -> list[JsonObject]:
 
 
 def _read_fragment(part: Any) -> str | None:
-    if isinstance(part, dict) and part.get("type") in _FRAGMENTS:
-        part = part.get("text") or ""
+    """A part of one text, as in Mistral's lists: a text, or an object with a text that is no block of its own."""
+    if isinstance(part, dict) and not is_reasoning(part.get("type")):
+        part = part.get("text")
     return part if isinstance(part, str) else None
 
 

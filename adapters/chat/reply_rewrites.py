@@ -27,7 +27,7 @@ def rewrite_choices(body: JsonObject, part: str, rewrite: Callable[[JsonObject, 
     """
     choices = []
     for i, choice in enumerate(body["choices"]):
-        choice = {**choice, part: dict(choice.get(part) or {})}
+        choice = {**choice, part: {**(choice.get(part) or {})}}
         rewrite(choice, choice[part], ("choices", i))
         choices.append(choice)
     return {**body, "choices": choices}
@@ -53,7 +53,8 @@ def move_refusal_to_content(holder: JsonObject, path: Path, ctx: Context) -> Non
     """Append the refusal to the content, for dialects that do not support refusals."""
     refusal = holder.pop("refusal", None)
     if refusal:
-        ctx.receipt.record_conversion((*path, "refusal"), "the refusal becomes part of the content")
+        after = (*path, "content")
+        ctx.receipt.record_conversion((*path, "refusal"), "the refusal becomes part of the content", after=after)
         holder["content"] = (holder.get("content") or "") + refusal
 
 
@@ -73,12 +74,14 @@ def write_finish_reason(choice: JsonObject, words: Mapping[str, str], path: Path
         ctx.receipt.record_conversion((*path, "finish_reason"), f"{reason!r} is {word!r} here")
 
 
-def flatten_reasoning_tokens(usage: JsonObject) -> JsonObject:
+def flatten_reasoning_tokens(usage: JsonObject, ctx: Context) -> JsonObject:
     """A copy of the usage with `reasoning_tokens` next to the counts, not inside `completion_tokens_details`."""
     details = dict(usage.get("completion_tokens_details") or {})
     flat = {key: value for key, value in usage.items() if key != "completion_tokens_details"}
     if "reasoning_tokens" in details:
         flat["reasoning_tokens"] = details.pop("reasoning_tokens")
+        before, after = ("usage", "completion_tokens_details", "reasoning_tokens"), ("usage", "reasoning_tokens")
+        ctx.receipt.record_conversion(before, "the dialect has them next to the counts", after=after)
     if details:
         flat["completion_tokens_details"] = details
     return flat

@@ -70,6 +70,7 @@ def _normalize(body: JsonObject, choices: list[JsonObject], ctx: Context, normal
     for position, choice in enumerate(choices):
         if choice.get("index") is None:
             choice["index"] = position
+            ctx.receipt.record_fill(("choices", position, "index"), "the provider gave none")
         normalizer.normalize_whole(body, choice, position)
         if "logprobs" not in choice:
             choice["logprobs"] = None
@@ -86,7 +87,8 @@ def _set_envelope(body: JsonObject, envelope: JsonObject, ctx: Context) -> None:
         if name == "object":
             ctx.receipt.record_conversion((name,), "the hub's name for it")
         else:
-            ctx.receipt.record_fill((name,), "the provider gave none" + " in whole seconds" * (name == "created"))
+            record = ctx.receipt.record_conversion if given else ctx.receipt.record_fill
+            record((name,), "the provider gave none" + " in whole seconds" * (name == "created"))
         body[name] = envelope[name]
 
 

@@ -29,6 +29,7 @@ __all__ = ["ChunkNormalizer"]
 
 _MOST_TEMPLATES = 8  # per stream
 _PLACE = ("choices",)
+_SAME = {key: f"every chunk gets the same {key}" for key in ENVELOPE}
 _INDEX_TYPES = (int, type(None))  # GitHub Copilot's proxy writes null
 
 
@@ -91,6 +92,7 @@ class ChunkNormalizer:
         for choice in body["choices"]:
             if choice.get("index") is None:
                 choice["index"], same = 0, False
+                self._changes.record_fill(("choices", 0, "index"), "the provider gave none")
             index = choice["index"]
             self._completeness.add_choice(index)
             same &= self._choices.normalize_piece(body, choice, index)
@@ -143,8 +145,9 @@ class ChunkNormalizer:
         """
         self._add_usage(body.pop("usage", None), [])
         body.pop("choices", None)
-        for key in ENVELOPE:
-            body.pop(key, None)
+        for key, reason in _SAME.items():
+            if (value := body.pop(key, None)) and value != self._envelope.get(key, self._kind):
+                self._changes.record_conversion((key,), reason)
         if body:
             for key, value in body.items():
                 self._record_replaced(key, value)
@@ -186,8 +189,10 @@ class ChunkNormalizer:
             and body.get("model") == envelope["model"]
         ):
             return True
+        for key, reason in _SAME.items():
+            if body.get(key) != envelope[key]:
+                self._changes.record_conversion((key,), reason)
         body.update(envelope)
-        self._changes.record_conversion(_PLACE, "every chunk gets the same id, created, object and model")
         return False
 
     def _take_usage(self, body: JsonObject) -> bool:

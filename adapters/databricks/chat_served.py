@@ -24,6 +24,7 @@ from dragoman.adapters.chat.reply_rewrites import (
 )
 from dragoman.adapters.chat.requests import check_request
 from dragoman.adapters.chat.writer import RenderingStreamWriter
+from dragoman.adapters.common.stream_changes import ChangeRecorder, StreamChanges
 from dragoman.adapters.dialect import Served
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
@@ -66,13 +67,17 @@ def _convert_message(message: JsonObject, path: Path, ctx: Context) -> JsonObjec
 
 
 def write_reply(reply: JsonObject, ctx: Context) -> Reply:
-    body = _write_choices(reply, "message", lambda _choice, message: (make_reasoning_block(message), 0), ctx)
+    make_block: MakeBlock = lambda _choice, message: (make_reasoning_block(message), 0)  # noqa: E731
+    body = _write_choices(reply, "message", make_block, ctx, ctx.receipt)
     if ctx.profile == "documented":
         body["object"] = "chat.completions"
+        ctx.receipt.record_conversion(("object",), "the documented name for it")
     return Reply(200, body)
 
 
-def _write_choices(body: JsonObject, part: str, make_block: MakeBlock, ctx: Context) -> JsonObject:
+def _write_choices(
+    body: JsonObject, part: str, make_block: MakeBlock, ctx: Context, changes: ChangeRecorder
+) -> JsonObject:
     def rewrite(choice: JsonObject, holder: JsonObject, path: Path) -> None:
         write_finish_reason(choice, _FINISH, path, ctx)
         drop_nulls(choice, "logprobs")
@@ -80,15 +85,17 @@ def _write_choices(body: JsonObject, part: str, make_block: MakeBlock, ctx: Cont
         drop_empty(holder)
         holder.update(convert_calls(holder, pack_signature, (*path, part), ctx))
         block, start = make_block(choice, holder)
-        _write_blocks(holder, block, start, (*path, part), ctx)
+        _write_blocks(holder, block, start, (*path, part), ctx, changes)
 
     body = rewrite_choices(body, part, rewrite)
     if body.get("usage"):
-        body["usage"] = flatten_reasoning_tokens(body["usage"])
+        body["usage"] = flatten_reasoning_tokens(body["usage"], ctx)
     return body
 
 
-def _write_blocks(holder: JsonObject, block: JsonObject | None, start: int, path: Path, ctx: Context) -> None:
+def _write_blocks(
+    holder: JsonObject, block: JsonObject | None, start: int, path: Path, ctx: Context, changes: ChangeRecorder
+) -> None:
     """Put reasoning and citations into the content, which becomes a list of blocks if there are any."""
     given = [name for name in REASONING_KEYS if name in holder]
     for name in given:
@@ -99,22 +106,25 @@ def _write_blocks(holder: JsonObject, block: JsonObject | None, start: int, path
             ctx.receipt.record_drop((*path, name), "the documented message does not have it")
         return
     text, citations = holder.get("content") or "", take_citations(holder)
-    if isinstance(text, str) and (block is not None or citations):
-        holder["content"] = [*([] if block is None else [block]), *cite_blocks(text, citations, start)]
+    if block is not None or citations:
+        parts = cite_blocks(text, citations, start) if isinstance(text, str) else text
+        holder["content"] = [*([] if block is None else [block]), *(parts if isinstance(parts, list) else [])]
+    after = (*path, "content")
+    for name in given if block is not None else ():
+        changes.record_conversion((*path, name), f"a block of the content has the {name}", after=after)
     if citations:
-        after = (*path, "content")
-        ctx.receipt.record_conversion((*path, CITATIONS), "the blocks of the content have the citations", after=after)
+        changes.record_conversion((*path, CITATIONS), "the blocks of the content have the citations", after=after)
 
 
 def write_stream(ctx: Context) -> RenderingStreamWriter:
-    blocks = DeltaBlocks()
+    blocks, changes = DeltaBlocks(), StreamChanges(ctx.receipt)
 
     def make_block(choice: JsonObject, delta: JsonObject) -> tuple[JsonObject | None, int]:
         index = choice.get("index", 0)
         return blocks.make(index, delta), blocks.place_text(index, delta)
 
     def render(chunk: JsonObject) -> JsonObject:
-        return _write_choices(chunk, "delta", make_block, ctx)
+        return _write_choices(chunk, "delta", make_block, ctx, changes)
 
     return RenderingStreamWriter(error_event, render, "with the finish", ctx.receipt)
 

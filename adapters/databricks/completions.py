@@ -83,11 +83,11 @@ def _renumber_choices(choices: Any, ctx: Context) -> None:
     if len({choice["index"] for choice in choices}) == len(choices):
         return
     wanted, seen = count_choices(ctx.request), Counter[int]()
-    for choice in choices:
+    for position, choice in enumerate(choices):
         prompt = choice["index"]
         choice["index"] = prompt * wanted + seen[prompt]
         seen[prompt] += 1
-    ctx.receipt.record_conversion(("choices",), "the hub counts choices instead of prompts")
+        ctx.receipt.record_conversion(("choices", position, "index"), "the hub counts choices instead of prompts")
 
 
 def _is_numbered(choice: Any) -> bool:
@@ -117,19 +117,22 @@ def write_stream(ctx: Context) -> RenderingStreamWriter:
 
 def _write_choices(body: JsonObject, ctx: Context) -> JsonObject:
     wanted = count_choices(ctx.request)
-    if wanted > 1:
-        ctx.receipt.record_conversion(("choices",), "the dialect counts prompts instead of choices")
     choices = [_write_choice(choice, wanted, ("choices", i), ctx) for i, choice in enumerate(body["choices"])]
     body = {**body, "choices": choices}
     if ctx.profile == "documented" and body.pop("model", None) is not None:
         ctx.receipt.record_drop(("model",), "the documented reply has no model: the request names it", "form")
     if body.get("usage"):
-        body["usage"] = flatten_reasoning_tokens(body["usage"])
+        body["usage"] = flatten_reasoning_tokens(body["usage"], ctx)
     return body
 
 
 def _write_choice(choice: JsonObject, wanted: int, path: Path, ctx: Context) -> JsonObject:
-    choice = {**choice, "index": choice.get("index", 0) // wanted}
+    given = choice.get("index", 0)
+    if "index" not in choice:
+        ctx.receipt.record_fill((*path, "index"), "the provider gave none")
+    elif given // wanted != given:
+        ctx.receipt.record_conversion((*path, "index"), "the dialect counts prompts instead of choices")
+    choice = {**choice, "index": given // wanted}
     write_finish_reason(choice, {}, path, ctx)
     drop_nulls(choice, "logprobs")
     return choice

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.changes import Weight
 from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.common.usage import UNASKED_USAGE
 from dragoman.adapters.responses.requests import check_request
@@ -89,19 +88,29 @@ def _write_response(reply: JsonObject, ctx: Context) -> JsonObject:
     if isinstance(error, dict):
         kind = _ERROR_TYPES.get(str(error.get("code")), "invalid_request_error")
         body["error"] = {"param": None, "type": kind, **error}
+        ctx.receipt.record_conversion(("error",), "an error has a type and a parameter")
     counted = isinstance(usage, dict) and {"input_tokens", "output_tokens", "total_tokens"} <= usage.keys()
     if usage is not None and counted:  # replies that were not normalized may lack anything
         body["usage"] = _usage_counts(usage)
+        ctx.receipt.record_conversion(("usage",), "the counts get Databricks' names")
         _record_lost_counts(usage, ctx)
     body["output"] = pack_output_items(reply.get("output") or [], ctx)
     documented, known = load("databricks/responses.reply")["properties"], load("hub/responses.reply")["properties"]
-    if "service_tier" not in documented and body.get("service_tier"):
-        weight: Weight = "form" if body["service_tier"] == "default" else "loss"
-        ctx.receipt.record_drop(("service_tier",), _NOT_DOCUMENTED, weight)
-    return {key: value for key, value in body.items() if key in documented or key not in known}
+    unwritten = [key for key in body if key in known and key not in documented]
+    for key in unwritten:
+        _record_unwritten(key, body.pop(key), ctx)
+    return body
+
+
+def _record_unwritten(key: str, value: Any, ctx: Context) -> None:
+    repeats = key in load("hub/responses.request")["properties"] or key in _OF_THE_ANSWER
+    if value not in (None, [], {}):
+        is_known = value == "default" if key == "service_tier" else repeats
+        ctx.receipt.record_drop((key,), _NOT_DOCUMENTED, "form" if is_known else "loss")
 
 
 _NOT_DOCUMENTED = "the documented response does not have it"
+_OF_THE_ANSWER = ("background", "completed_at")
 _ERROR_TYPES = {
     "server_error": "server_error",
     "server_is_overloaded": "server_error",
@@ -121,6 +130,9 @@ def _repeat_settings(reply: JsonObject, ctx: Context) -> JsonObject:
         settings["tool_choice"] = request.get("tool_choice") or nest_choice(reply["tool_choice"])
     if isinstance(request.get("text"), dict):
         settings["text"] = {**(reply.get("text") or {}), **request["text"]}
+    for key, value in settings.items():
+        if value and value != reply[key]:
+            ctx.receipt.record_conversion((key,), "as the request has it, and nested as in chat")
     return settings
 
 

@@ -6,10 +6,11 @@ base64 itself. The service accepts a limited number of inputs in one call, so a 
 
 from __future__ import annotations
 
-from dragoman.adapters.call import Call, Context, JsonObject, Reply
+from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.dialect import Served
 from dragoman.adapters.embeddings.called import embeddings_called
+from dragoman.adapters.embeddings.reply import write_embeddings
 from dragoman.adapters.embeddings.requests import check_request, drop_encoding_format, refuse_stream
 from dragoman.adapters.validation import load_validator
 
@@ -37,9 +38,5 @@ def _make_call(body: JsonObject, ctx: Context, _has_extras: bool) -> Call:
     return make_invocation(body, ctx, "/embeddings")
 
 
-def write_reply(reply: JsonObject, ctx: Context) -> Reply:
-    return Reply(200, reply if reply.get("id") else {"id": ctx.new_id("emb"), **reply})
-
-
-SERVED = Served(read_request, write_reply, refuse_stream, write_fault)
+SERVED = Served(read_request, write_embeddings, refuse_stream, write_fault)
 CALLED = embeddings_called(REPLY_RULES, rewrite=_rewrite, extras="drop", names_model=False, make_call=_make_call)

@@ -23,6 +23,7 @@ def move_reasoning_into_input(body: JsonObject, ctx: Context) -> None:
         return
     items = body["input"]
     if not isinstance(items, list):
+        ctx.receipt.record_conversion(("input",), "a text becomes a message", after=("input", 0))
         ctx.receipt.map_paths([(("input",), ("input", 0, "content"))])
         items = [{"role": "user", "content": items}]
     at = _find_last_turn(items)

@@ -19,7 +19,7 @@ __all__ = [
     "pack_input_messages",
     "pack_output_item",
     "pack_output_items",
-    "record_carried_keys",
+    "record_packing",
     "unpack_input_items",
     "unpack_output_items",
 ]
@@ -86,7 +86,7 @@ def _pack_item(item: JsonObject, path: Path, ctx: Context) -> JsonObject:
     if kind not in _AUTHORS:
         return _convert_refusals(item, path, ctx)
     block = _call_block(item) if kind == "function_call" else {key: item[key] for key in ("type", "call_id", "output")}
-    record_carried_keys(item, path, ctx)
+    _record_carried_keys(item, path, ctx)
     if kind == "function_call_output" and isinstance(block["output"], list) and _is_text(block["output"]):
         block["output"] = "".join(part["text"] for part in block["output"])
     ctx.receipt.record_conversion(
@@ -134,12 +134,22 @@ def pack_output_items(output: list[JsonObject], ctx: Context) -> list[JsonObject
     made = []
     for i, item in enumerate(output):
         message = pack_output_item(item)
-        record_carried_keys(item, ("output", i), ctx)
+        record_packing(item, ("output", i), ctx)
         if message is None:
             ctx.receipt.record_drop(("output", i), f"the documented output does not have {item.get('type')} items")
         else:
             made.append(message)
     return made
+
+
+def record_packing(item: JsonObject, path: Path, ctx: Context) -> None:
+    """Record what an item of the output becomes in a message, and what is lost of it."""
+    _record_carried_keys(item, path, ctx)
+    content = item.get("content")
+    if item.get("type") == "function_call":
+        ctx.receipt.record_conversion(path, "a function call is a block in a message")
+    elif item.get("type") == "message" and isinstance(content, list) and any(map(_is_refusal, content)):
+        ctx.receipt.record_conversion((*path, "content"), "a refusal becomes text")
 
 
 def pack_output_item(item: JsonObject) -> JsonObject | None:
@@ -155,14 +165,18 @@ def pack_output_item(item: JsonObject) -> JsonObject | None:
     return {"type": "message", **known, "role": "assistant", "content": [_call_block(item)]}
 
 
-def record_carried_keys(item: JsonObject, path: Path, ctx: Context) -> None:
+def _record_carried_keys(item: JsonObject, path: Path, ctx: Context) -> None:
     """Record as losses the keys of a call that its block cannot hold."""
     for key in copy_carried_keys(item):
         ctx.receipt.record_drop((*path, key), "the documented function call does not have it")
 
 
+def _is_refusal(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "refusal"
+
+
 def convert_refusal_part(part: Any) -> Any:
     """Return a refusal as a part of text, and anything else unchanged."""
-    if not isinstance(part, dict) or part.get("type") != "refusal":
+    if not _is_refusal(part):
         return part
     return {"type": "output_text", "text": part["refusal"], "annotations": []}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.responses.events import OUTPUT_TEXT, REFUSAL
 
-from .function_blocks import convert_refusal_part, pack_output_item, record_carried_keys
+from .function_blocks import convert_refusal_part, pack_output_item, record_packing
 
 __all__ = ["DocumentedEvents"]
 
@@ -30,7 +30,9 @@ class DocumentedEvents:
         item = event.get("item")
         if isinstance(item, dict):
             if event["type"] == "response.output_item.done":
-                record_carried_keys(item, ("output", index), self._ctx)
+                record_packing(item, ("output", index), self._ctx)
+            if "status" not in item:
+                self._ctx.receipt.record_fill(("output", index, "status"), "the documented item has one")
             item = pack_output_item({"status": "in_progress", **item})
             self._assign_position(index, item)
         place = self._positions.get(index, index)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject, Reply
+from dragoman.adapters.changes import Weight
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.reply_validation import validate_natively
 from dragoman.adapters.common.usage import NO_COUNTS
@@ -19,7 +20,7 @@ from dragoman.adapters.validation import load_validator
 
 from .vectors import check_base64, check_numbers, decode_vector, encode_vector
 
-__all__ = ["count_inputs", "read_embeddings"]
+__all__ = ["count_inputs", "read_embeddings", "write_embeddings"]
 
 _COUNTS = ("prompt_tokens", "total_tokens")
 
@@ -38,6 +39,14 @@ def read_embeddings(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject
     if mode in ("off", "report") and _has_requested_format(body, ctx.request):
         return body
     return _normalize(body, ctx)
+
+
+def write_embeddings(reply: JsonObject, ctx: Context) -> Reply:
+    """Write a reply in hub form for a dialect whose replies have an id."""
+    if reply.get("id"):
+        return Reply(200, reply)
+    ctx.receipt.record_fill(("id",), "the provider gave none")
+    return Reply(200, {"id": ctx.new_id("emb"), **reply})
 
 
 def count_inputs(request: JsonObject) -> int | None:
@@ -110,7 +119,10 @@ def _complete_usage(reported: Any, ctx: Context) -> JsonObject:
     usage = {key: value for key, value in reported.items() if value is not None} if isinstance(reported, dict) else {}
     if reported and not usage:
         ctx.receipt.record_drop(("usage",), NO_COUNTS)
-    usage.pop("completion_tokens", None)
+    generated = usage.pop("completion_tokens", None)
+    if generated is not None:
+        weight: Weight = "loss" if generated else "form"
+        ctx.receipt.record_drop(("usage", "completion_tokens"), "embeddings generate no tokens", weight)
     known = [usage[name] for name in _COUNTS if name in usage]
     if not known:
         ctx.receipt.record_fill(("usage",), "the provider gave no counts; 0 means unknown", "loss")
@@ -136,12 +148,16 @@ def _set_order(body: JsonObject, ctx: Context) -> None:
 
 def _write_vectors(data: list[JsonObject], ctx: Context) -> None:
     asked = ctx.request.get("encoding_format") or "float"
-    length = _requested_length(asked, ctx)
+    length, is_converted = _requested_length(asked, ctx), False
     for index, item in enumerate(data):
+        given = item["embedding"]
         try:
-            item["embedding"], found = _convert(item["embedding"], asked)
+            item["embedding"], found = _convert(given, asked)
         except ValueError as error:
             raise _invalid(str(error), _input_path(index, ctx.request)) from None
+        if item["embedding"] is not given and not is_converted:
+            is_converted = True
+            ctx.receipt.record_conversion(("data",), "vectors get the format that was asked for")
         length = length or found
         if found != length:
             raise _invalid(f"a vector has {found} values instead of {length}", _input_path(index, ctx.request))

@@ -15,6 +15,7 @@ from dragoman.adapters.chat.reply_rewrites import (
 )
 from dragoman.adapters.chat.requests import check_request
 from dragoman.adapters.chat.writer import RenderingStreamWriter, UsagePlace
+from dragoman.adapters.common.stream_changes import StreamChanges
 from dragoman.adapters.dialect import Served
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
@@ -84,9 +85,13 @@ def _write_choice(choice: JsonObject, holder: JsonObject, path: Path, ctx: Conte
 
 
 def write_stream(ctx: Context) -> RenderingStreamWriter:
+    changes = StreamChanges(ctx.receipt)
+
     def rewrite(choice: JsonObject, delta: JsonObject, path: Path) -> None:
         _write_choice(choice, delta, (*path, "delta"), ctx)
         if delta or choice.get("finish_reason") is None:
+            if "role" not in delta:
+                changes.record_fill((*path, "delta", "role"), "every delta of the dialect has a role")
             delta.setdefault("role", "assistant")
             delta["content"] = delta.get("content") or ""
 

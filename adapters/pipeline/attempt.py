@@ -344,20 +344,21 @@ class Attempt:
         conversation = self._conversation
         assert conversation is not None
         if isinstance(answer, dict):
-            return conversation.with_store_fields(answer)
-        return [*map(conversation.replace_fields, answer)]
+            return conversation.with_store_fields(answer, self.receipt)
+        return [conversation.replace_fields(output, self.receipt) for output in answer]
 
     def _hold(self, answer: Answer) -> Output:
         """Keep the end of the answer back until its record is saved."""
         conversation = self._conversation
         assert conversation is not None
         if isinstance(answer, dict):
-            self._held, record = conversation.complete(answer)
+            self._held, record = conversation.complete(answer, self.receipt)
             return Output(record=record)
         *before, last, end = answer
         assert isinstance(last, Chunk)
-        shown, record = conversation.complete(last.body["response"])
-        self._held = [*map(conversation.replace_fields, before), Chunk({**last.body, "response": shown}), end]
+        shown, record = conversation.complete(last.body["response"], self.receipt)
+        shown_before = [conversation.replace_fields(output, self.receipt) for output in before]
+        self._held = [*shown_before, Chunk({**last.body, "response": shown}), end]
         return Output(record=record)
 
     def _release(self, _: None) -> Output:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault, Kind, join_faults
 from dragoman.adapters.paths import Path
 from dragoman.adapters.responses.history import (
@@ -118,27 +119,30 @@ class Conversation:
         self._has_forgotten = _NOT_FOUND in (fault.code, fault.provider_code) or fault.path[:1] == PREVIOUS
         return self._has_forgotten
 
-    def complete(self, response: JsonObject) -> tuple[JsonObject, StoredResponse | None]:
+    def complete(self, response: JsonObject, receipt: Receipt) -> tuple[JsonObject, StoredResponse | None]:
         """The response as the client gets it, and the record to save before that, if any."""
-        shown = self.with_store_fields(response)
+        shown = self.with_store_fields(response, receipt)
         provider_id = response["id"] if response.get("store") is True else None
         return shown, self.create_record(shown, provider_id) if self.keeps else None
 
-    def with_store_fields(self, response: JsonObject) -> JsonObject:
+    def with_store_fields(self, response: JsonObject, receipt: Receipt) -> JsonObject:
         """The response with our id, the client's `previous_response_id`, and a `store` that is true if it is kept."""
         fields: JsonObject = {"store": self.keeps, "previous_response_id": self._previous_id}
         if self.keeps:
             fields["id"] = self._id
         elif not response.get("store") and response.get("previous_response_id") == self._previous_id:
             return response
+        for key, value in fields.items():
+            if response.get(key) != value:
+                receipt.record_conversion((key,), "it is about the response that dragoman keeps, or does not keep")
         return {**response, **fields}
 
-    def replace_fields(self, output: Output) -> Output:
+    def replace_fields(self, output: Output, receipt: Receipt) -> Output:
         """An output of a stream as the client gets it."""
         if not isinstance(output, Chunk) or not isinstance(output.body.get("response"), dict):
             return output
         response = output.body["response"]
-        shown = self.with_store_fields(response)
+        shown = self.with_store_fields(response, receipt)
         return output if shown is response else Chunk({**output.body, "response": shown})
 
     def create_record(self, response: JsonObject, provider_id: str | None = None) -> StoredResponse:

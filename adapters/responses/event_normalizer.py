@@ -14,6 +14,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.repair import repair_event
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.stream_changes import StreamChanges
+from dragoman.adapters.paths import Path
 from dragoman.adapters.streams import Chunk
 from dragoman.adapters.validation import Validator
 
@@ -43,8 +44,10 @@ _RENAMED = {  # Open Responses' names
     "response.reasoning.done": "response.reasoning_text.done",
 }
 _LIFECYCLE = BEGINNINGS | TERMINALS
+_UNDER_WAY = "a response whose stream goes on is in progress"
 _CUT_SHORT = ("incomplete", "response.completed")
 _CONSTANT = ("id", "created_at", "model")
+_SAME = {key: f"every event has the same {key} of the response" for key in _CONSTANT}
 _VARYING = ("delta", "sequence_number", "obfuscation")
 
 
@@ -103,6 +106,7 @@ class ResponsesEventNormalizer:
         given = first.get("response")
         known = {key: given.get(key) for key in _CONSTANT} if isinstance(given, dict) else {}
         self._record("a stream begins with response.created")
+        self._changes.record_fill(("status",), _UNDER_WAY)
         return self.normalize(lifecycle_event("created", {**known, "status": "in_progress"}), None)
 
     def _make_omitted_events(self, body: JsonObject) -> list[JsonObject]:
@@ -166,8 +170,12 @@ class ResponsesEventNormalizer:
             normalize_status(known, self._ctx)
         elif not isinstance(known.get("status"), str) or known["status"] not in STATUSES:
             known["status"] = "in_progress"
+            self._changes.record_fill(("status",), _UNDER_WAY)
         response = normalize_response(known, self._ctx)
         self._envelope = self._envelope or {key: response[key] for key in _CONSTANT}
+        for key, reason in _SAME.items():
+            if response[key] != self._envelope[key]:
+                self._changes.record_conversion((key,), reason)
         response.update(self._envelope)
         if body["type"] in TERMINALS:
             if response["status"] == "failed" or (response["status"], body["type"]) == _CUT_SHORT:
@@ -225,7 +233,7 @@ class ResponsesEventNormalizer:
         if item.get("id") == item_id:
             return same
         item["id"] = item_id
-        return self._record("each item has one id")
+        return self._record("each item has one id", ("output", index, "id"))
 
     def _set_event_item_id(self, body: JsonObject) -> bool:
         index, same = self._set_output_index(body, body.get("item_id"))
@@ -233,7 +241,7 @@ class ResponsesEventNormalizer:
         if item_id is None or body.get("item_id") == item_id:
             return same
         body["item_id"] = item_id
-        return self._record("each item has one id")
+        return self._record("each item has one id", ("output", index, "id"))
 
     def _set_output_index(self, body: JsonObject, item_id: Any) -> tuple[int, bool]:
         index = body.get("output_index")
@@ -248,6 +256,6 @@ class ResponsesEventNormalizer:
         repair_event(body, self._hub)
         return self._record("missing keys are filled; nulls that the schema forbids are removed")
 
-    def _record(self, reason: str) -> bool:
-        self._changes.record_conversion(("output",), reason)
+    def _record(self, reason: str, path: Path = ("output",)) -> bool:
+        self._changes.record_conversion(path, reason)
         return False

@@ -34,8 +34,13 @@ def normalize_response(body: JsonObject, ctx: Context) -> JsonObject:
         ctx.receipt.record_fill(("output",), f"the provider left out {', '.join(sorted(missing))}")
     made = {**base, **{key: value for key, value in body.items() if value is not None}}
     fill_settings(made)
+    for key in ("text", "tools"):
+        if made[key] != body.get(key) is not None:
+            ctx.receipt.record_conversion((key,), "keys that a response must have are filled")
     normalize_reason(made, ctx)
     made["created_at"] = base["created_at"]
+    if created not in (None, made["created_at"]):
+        ctx.receipt.record_conversion(("created_at",), "the time of the response in whole seconds")
     made["usage"] = normalize_responses_usage(body.get("usage"))
     _record_usage(body.get("usage"), made["usage"], ctx)
     failed = str(made["status"]) in FAILURES
@@ -43,6 +48,8 @@ def normalize_response(body: JsonObject, ctx: Context) -> JsonObject:
         made["error"] = {}
     if isinstance(made["error"], dict):
         made["error"] = _normalize_error(made["error"]) if made["error"] or failed else None
+        if made["error"] != body.get("error"):
+            ctx.receipt.record_conversion(("error",), "an error has a message and one of OpenAI's codes")
     if made["error"] and not failed:
         ctx.receipt.record_conversion(("status",), f"{made['status']!r} reads 'failed': the response reports an error")
         made["status"] = "failed"

@@ -27,6 +27,7 @@ from typing import Any, Literal, TypeAlias
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.completeness import ResponseCompleteness
 from dragoman.adapters.common.reply_rules import ReplyRules
+from dragoman.adapters.common.stream_changes import StreamChanges
 from dragoman.adapters.common.stream_items import ItemClass, classify_item
 from dragoman.adapters.common.stream_reader import StreamReaderBase
 from dragoman.adapters.faults import Fault
@@ -38,6 +39,8 @@ from .event_normalizer import ResponsesEventNormalizer
 from .events import BEGINNINGS, TERMINALS
 
 __all__ = ["ResponsesStreamReader"]
+
+_KEEP_ALIVE = frozenset({"type", "sequence_number"})  # its keys
 
 State: TypeAlias = Literal["empty", "open"]
 Class: TypeAlias = ItemClass | Literal["opening", "event", "last"]
@@ -53,6 +56,7 @@ class ResponsesStreamReader(StreamReaderBase):
     def __init__(self, rules: ReplyRules, ctx: Context) -> None:
         super().__init__(rules, ctx, f"{rules.dialect}/responses.event", ResponseCompleteness())
         self._state: State = "empty"
+        self._changes = StreamChanges(ctx.receipt)
         self._normalizer = ResponsesEventNormalizer(load_validator("hub/responses.event"), rules, ctx)
 
     def _process_item(self, item: Item) -> list[Output]:
@@ -79,8 +83,8 @@ class ResponsesStreamReader(StreamReaderBase):
             self._record_violation(body)
         if not self._normalizes:
             return [Chunk(body, raw)]
-        if not body["type"].startswith("response."):
-            return []  # a keep-alive
+        if self._is_foreign(body):
+            return []
         return [*self._normalizer.normalize(body, raw, remember=not self._validates_natively)]
 
     def _handle_last(self, body: JsonObject, raw: bytes | None) -> list[Output]:
@@ -89,11 +93,19 @@ class ResponsesStreamReader(StreamReaderBase):
         return outputs + self._conclude()
 
     def _handle_unopened(self, body: JsonObject, raw: bytes | None) -> list[Output]:
-        if self._normalizes and not body["type"].startswith("response."):
+        if self._normalizes and self._is_foreign(body):
             return []
         opening = self._normalizer.make_opening(body) if self._normalizes else []
         self._state = "open"
         return [*opening, *(self._handle_last if body["type"] in TERMINALS else self._handle_event)(body, raw)]
+
+    def _is_foreign(self, body: JsonObject) -> bool:
+        """Whether the event is none of a response: a keep-alive, or a vendor's own, which is a loss."""
+        if body["type"].startswith("response."):
+            return False
+        if body.keys() - _KEEP_ALIVE:
+            self._changes.record_drop(("output",), "events that are not of a response are left out")
+        return True
 
 
 def _classify(data: bytes, body: Any, name: bytes | None) -> tuple[Class, Any]:

@@ -215,15 +215,21 @@ def _set_chat_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> None
         ctx.receipt.map_paths([((asked,), ("logprobs",))])
         if top is not None:
             made["top_logprobs"] = top
+    elif top is not None:
+        ctx.receipt.record_drop(("top_logprobs",), "0 means none", "form")
 
 
 def _set_responses_logprobs(left: JsonObject, made: JsonObject, ctx: Context) -> None:
     wanted, top = left.pop("logprobs", None), left.pop("top_logprobs", None)
-    if top and not wanted:
+    if top is not None and not wanted:
         ctx.receipt.record_drop(("top_logprobs",), "it means nothing without logprobs", "form")
+    if wanted is False:
+        ctx.receipt.record_drop(("logprobs",), "leaving it out means the same", "form")
     if wanted:
         made["include"] = [_LOGPROBS]
         made["top_logprobs"] = top or 0
+        if top is None:
+            ctx.receipt.record_fill(("top_logprobs",), "0 alternatives of each token, as chat has by default")
         ctx.receipt.record_conversion(
             ("logprobs",), "Responses requests log probabilities with include", after=("include",)
         )

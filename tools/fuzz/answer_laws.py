@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -18,8 +18,9 @@ from dragoman.schemas import load
 
 from .laws import Observer
 from .pairs import Pair
-from .receipt_holes import find_holes, join_events
+from .receipt_holes import find_holes, join_events, trim_value
 from .said_texts import collect_texts, compare_texts, join_choices
+from .stream_holes import find_stream_holes
 
 __all__ = ["judge_answer"]
 
@@ -42,6 +43,10 @@ _ENVELOPE = frozenset(
         "embedding",
     }
 )
+_OF_THE_END = frozenset({"native_finish_reason", "sequence_number", "obfuscation"})
+"""What may appear where values are compared by path: the finish reason's change says why."""
+_POSITIONS = frozenset({"output_index", "content_index", "summary_index", "annotation_index"})
+"""Items, and parts that the provider left out, may get other positions in a stream."""
 _MADE = re.compile(r"= '([a-z]+_[0-9a-f]{32}|\{\})' (was|appeared)")
 """Holes about ids that dragoman made, and about the arguments of a call that has none."""
 _OWN_KEYS = {"service_tier", "err_msg", "extra_fields"}
@@ -53,6 +58,7 @@ _NAMES = {
 }
 """For each kind of text, keys of the paths at which the receipt records its losses."""
 _ENDS = ("response.completed", "response.incomplete")
+_LAST = (*_ENDS, "response.failed", "response.cancelled")
 
 
 def judge_answer(
@@ -99,15 +105,25 @@ def _compare_texts(
 
 def _compare(pair: Pair, before: JsonObject, after: JsonObject, changes: Sequence[Change], observer: Observer) -> None:
     """Whether the receipt tells what differs between what the provider sent and what the client got."""
-    if "events" in before and "responses" in (pair.spoken, pair.called):
-        return  # each text comes several times, and need not be the same in an altered stream
+    for hole in (one for one in _find_holes(pair, before, after, changes) if not _MADE.search(one)):
+        place = f"{pair.spoken}<{pair.called} {trim_value(hole)}"
+        observer.add("every difference is in the receipt", place, hole[:300])
+
+
+def _find_holes(pair: Pair, before: JsonObject, after: JsonObject, changes: Sequence[Change]) -> Iterable[str]:
     if ("events" in before) != ("events" in after):
-        return  # what is assembled, or divided, has other paths
+        return ()  # what is assembled, or divided, has other paths
     before.pop("joined", None)
     after.pop("joined", None)
-    holes = find_holes(before, after, changes, exempt=_find_exempt(pair))
-    for hole in (one for one in holes if not _MADE.search(one)):
-        observer.add("every difference is in the receipt", f"{pair.spoken}<{pair.called} {hole[:80]}", hole[:300])
+    is_same_protocol = pair.spoken == pair.called
+    if "events" not in before:
+        exempt = _OF_THE_END if is_same_protocol else _find_exempt(pair)
+        return find_holes(before, after, changes, exempt=exempt, by_path=is_same_protocol)
+    if is_same_protocol:
+        return find_stream_holes(before, after, changes, _OF_THE_END | _POSITIONS)
+    if "responses" in (pair.spoken, pair.called):
+        return ()  # each text comes several times, and need not be the same in an altered stream
+    return find_holes(before, after, changes, exempt=_find_exempt(pair))
 
 
 def _find_exempt(pair: Pair) -> frozenset[str]:
@@ -130,12 +146,15 @@ def _read_objects(data: bytes) -> JsonObject | None:
         bodies = [(orjson.loads(text), name) for text, name in events[:end] if text.startswith(b"{")]
     except orjson.JSONDecodeError:
         return None
-    return join_events([_name_event(body, name) for body, name in bodies if isinstance(body, dict)])
+    named = [_name_event(body, name) for body, name in bodies if isinstance(body, dict)]
+    last = next((i for i, body in enumerate(named, 1) if body.get("type") in _LAST), len(named))
+    return join_events(named[:last])
 
 
 def _name_event(body: JsonObject, name: bytes | None) -> JsonObject:
     """The body of an event; if it has no type, its `event:` line names it."""
-    return {**body, "type": name.decode()} if name and body.get("type") is None else body
+    is_named = name is not None and name.startswith(b"response.") and body.get("type") is None
+    return {**body, "type": name.decode()} if name and is_named else body
 
 
 def _judge_whole(pair: Pair, target: Target, attempt: Attempt, data: bytes, observer: Observer) -> None:

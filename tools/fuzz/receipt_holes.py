@@ -3,10 +3,14 @@
 A value of one body is *found* in the other if it has the same path, as far as the receipt maps paths, or if the other
 body has the same value, or a text that contains it, somewhere. A change that is about a whole conversation or a whole
 answer ("items become messages") only explains that values moved, not that one is gone.
+
+If both bodies are of the same protocol, they are compared *by path*: a value that is somewhere else is not found,
+unless a change says that values moved, and small numbers, roles, types and ids count too.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,13 +19,19 @@ from dragoman.adapters.changes import Change
 from dragoman.adapters.paths import Path, format_path, lookup
 from dragoman.contract.json_types import JsonObject, JsonValue
 
-__all__ = ["find_holes", "join_events", "leaves"]
+__all__ = ["PIECES", "WHOLE", "Values", "find_holes", "is_empty", "is_named", "join_events", "leaves", "trim_value"]
 
-_WHOLE = {("messages",), ("input",), ("tools",), ("choices",), ("output",), ("prompt",), ()}
+WHOLE: frozenset[Path] = frozenset({("messages",), ("input",), ("tools",), ("choices",), ("output",), ("prompt",), ()})
 _WORDS = {"type", "object", "role", "index", "status", "id", "model", "sequence_number", "output_index"}
 _WORDS |= {"content_index", "summary_index", "annotation_index", "item_id"}
-_PIECES = {"content", "text", "delta", "arguments", "input", "reasoning_content", "refusal"}
+PIECES = {"content", "text", "delta", "arguments", "input", "reasoning_content", "refusal"}
+_VALUE = re.compile(r" = .* (?=was lost|appeared)", re.DOTALL)
 _NOTHING: tuple[Any, ...] = (None, "", [], {}, 0, False)
+
+
+def trim_value(hole: str) -> str:
+    """The sentence about a hole without the value: holes at the same place have the same cause."""
+    return _VALUE.sub(" ", hole)[:80]
 
 
 def leaves(value: JsonValue, path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -38,12 +48,12 @@ def join_events(events: Sequence[JsonObject]) -> JsonObject:
     texts: dict[str, str] = defaultdict(str)
     for event in events:
         for path, value in leaves(event):
-            if isinstance(value, str) and path[-1] in _PIECES:
+            if isinstance(value, str) and path[-1] in PIECES:
                 texts[str(path[-1])] += value
     return {"events": list(events), "joined": dict(texts)}
 
 
-class _Values:
+class Values:
     """The values of a body."""
 
     def __init__(self, body: JsonObject) -> None:
@@ -52,6 +62,7 @@ class _Values:
         self._texts = [value for value in found if isinstance(value, str) and value]
 
     def have(self, value: Any) -> bool:
+        """Whether the body has the value, or a text that contains it."""
         if isinstance(value, str):
             return any(value in text for text in self._texts)
         return value in self._numbers if isinstance(value, int | float) else False
@@ -69,9 +80,9 @@ def _starts(path: Path, place: Path) -> bool:
     return path[: len(place)] == place
 
 
-def _is_precise(change: Change) -> bool:
+def _is_precise(change: Change, whole: frozenset[Path]) -> bool:
     """Whether a change explains new values: that of a whole container does not, unless all of it is emulated."""
-    return (change.after or change.before) not in _WHOLE or change.action == "emulated"
+    return (change.after or change.before) not in whole or change.action == "emulated"
 
 
 def find_holes(
@@ -81,24 +92,30 @@ def find_holes(
     unmap: Callable[[Path], Path] = lambda path: path,
     *,
     exempt: frozenset[str] = frozenset(),
+    by_path: bool = False,
 ) -> list[str]:
-    """Sentences about each hole. Values under a top-level key in `exempt` may differ."""
+    """Sentences about each hole. Values under a key in `exempt` may differ; `by_path` is the stricter comparison."""
     arrived = {unmap(path): value for path, value in leaves(after)}
-    old, new = _Values(before), _Values(after)
+    old, new = Values(before), Values(after)
+    whole = WHOLE - {("tools",)} if by_path else WHOLE  # a response repeats the tools of the request
     holes = []
     for path, value in leaves(before):
-        if _is_negligible(path, value, exempt) or arrived.get(path) == value:
+        if _is_negligible(path, value, exempt, by_path) or arrived.get(path) == value:
             continue
         about = [change for change in changes if change.before and _is_about(change.before, path)]
-        if not any(change.before not in _WHOLE or change.weight == "loss" for change in about) and not new.have(value):
+        if by_path:  # a value that replaces another one is not the other one
+            about += [change for change in changes if change.after and _starts(path, change.after)]
+        is_explained = any((change.before or change.after) not in whole or change.weight == "loss" for change in about)
+        if not is_explained and ((by_path and not about) or not new.have(value)):
             holes.append(f"{format_path(path)} = {value!r} was lost in silence")
     for path, value in leaves(after):
-        if _is_negligible(path, value, exempt) or lookup(before, unmap(path)) == value:
+        if _is_negligible(path, value, exempt, by_path) or lookup(before, unmap(path)) == value:
             continue
         about = [change for change in changes if change.after and _is_about(change.after, path)]
         about += [change for change in changes if change.before and _starts(unmap(path), change.before)]
-        known = old.have(value) or old.have_parts_of(value)
-        if not any(map(_is_precise, about)) and not known:
+        is_listed = any(change.action == "filled" and is_named(path, change.reason) for change in changes)
+        is_explained = is_listed or any(_is_precise(change, whole) for change in about)
+        if not is_explained and ((by_path and not about) or not (old.have(value) or old.have_parts_of(value))):
             holes.append(f"{format_path(path)} = {value!r} appeared in silence")
     judged = [change for change in changes if exempt.isdisjoint(map(str, (change.before or change.after)[:1]))]
     return [*holes, *_list_false_changes(before, after, judged)]
@@ -117,8 +134,20 @@ def _is_about(place: Path, path: Path) -> bool:
     return bool(names) and names[-1] in inner
 
 
-def _is_negligible(path: Path, value: Any, exempt: frozenset[str]) -> bool:
+def is_named(path: Path, reason: str) -> bool:
+    """Whether the reason of a change names the key: "the provider left out seed, store"."""
+    return str(path[0]) in reason.replace(",", "").split()
+
+
+def is_empty(value: Any) -> bool:
+    """Whether a value says nothing: null, or an empty text, list or object."""
+    return value is None or (isinstance(value, str | list | dict) and not value)
+
+
+def _is_negligible(path: Path, value: Any, exempt: frozenset[str], by_path: bool) -> bool:
     keys = [part for part in path if isinstance(part, str)]
+    if by_path:
+        return is_empty(value) or not exempt.isdisjoint(keys)
     return value in _NOTHING or not keys or keys[-1] in _WORDS or "role" in keys or not exempt.isdisjoint(keys)
 
 

@@ -20,12 +20,13 @@ from dragoman.adapters.validation import Validator, request_validator
 from .laws import Finding, Observer, find_bad_path, find_bad_rendering, take_snapshot
 from .mutations import encode_json, list_places, mutate_value, remove_place
 from .pairs import Pair, choose_target
-from .receipt_holes import find_holes
+from .receipt_holes import find_holes, trim_value
 from .schema_values import SchemaValues
 
 __all__ = ["RequestCase", "draw_request", "draw_valid_request", "load_plain_request"]
 
 _FORMS = ("compact", "plain", "ascii", "bom", "cut", "flip", "twice", "utf-16", "latin", "duplicate")
+_TRANSLATED = frozenset({"type", "role"})  # of messages, items and parts
 _EXEMPT = frozenset({"model", "detail"})  # the model is looked up; the detail of an image is "auto" by default
 
 
@@ -85,8 +86,10 @@ class RequestCase:
         if len(attempt.calls) > 1:
             return  # each call has a part of the inputs
         receipt, sent = attempt.calls[0].receipt, attempt.calls[0].call.body
-        for hole in find_holes(body, sent, receipt.changes, receipt.unmap, exempt=_EXEMPT):
-            observer.add("every difference is in the receipt", f"{self.pair.spoken}>{self.pair.called} {hole}", hole)
+        exempt = _EXEMPT if self.pair.spoken == self.pair.called else _EXEMPT | _TRANSLATED
+        for hole in find_holes(body, sent, receipt.changes, receipt.unmap, exempt=exempt, by_path=True):
+            place = f"{self.pair.spoken}>{self.pair.called} {trim_value(hole)}"
+            observer.add("every difference is in the receipt", place, hole)
 
     def simplify(self) -> Iterator[RequestCase]:
         if self.form != "compact":

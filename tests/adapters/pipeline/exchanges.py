@@ -19,6 +19,7 @@ JSON, SSE = {"content-type": "application/json"}, {"content-type": "text/event-s
 ASKED: dict[str, JsonObject] = {
     "chat": {"model": "m", "messages": [{"role": "user", "content": "x"}]},
     "responses": {"model": "m", "input": "x"},
+    "embeddings": {"model": "m", "input": ["x"]},
 }
 
 
@@ -75,14 +76,16 @@ def encode_chunks(*deltas: JsonObject, finish: str = "stop", **top: Any) -> byte
 
 def _make_pipeline(client: str, body: JsonObject) -> Pipeline:
     name, protocol = client.split("/")
-    route = Route(dialects[name], protocol, dialects[name].served[protocol], "actual")
+    name, _, profile = name.partition(":")
+    route = Route(dialects[name], protocol, dialects[name].served[protocol], profile or "actual")
     counter = iter(range(100_000))
     call = Call("POST", "/", body, {"api-version": "2024-05-01-preview"})
     return Pipeline(route, call, clock=lambda: 1.0, new_id=lambda prefix: f"{prefix}_{next(counter)}")
 
 
 def run_exchange(client: str, provider: str, *reads: bytes, target: Target | None = None, **asked: Any) -> Exchange:
-    """Give a provider's reply, in these reads, to a client; both are named as `openai/chat`."""
+    """Give a provider's reply, in these reads, to a client; both are named as `openai/chat`, the client also as
+    `databricks:documented/chat`."""
     streamed = reads[0].startswith(b"data:")
     request = {**ASKED[client.split("/")[1]], "stream": streamed, **asked}
     pipeline = _make_pipeline(client, request)

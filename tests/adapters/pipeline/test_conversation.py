@@ -40,7 +40,7 @@ def ask() -> Ask:
         ctx = Context("actual", Call("POST", "/", request), Receipt(), Target("m"), request)
         ctx = conversation.continue_for(ctx, provider, True)
         response = {"id": "theirs", "created_at": 1, "status": "completed", "output": output, "store": False}
-        _, record = conversation.complete(response)
+        _, record = conversation.complete(response, Receipt())
         assert record is not None
         kept[record.id] = record
         return record.id, ctx

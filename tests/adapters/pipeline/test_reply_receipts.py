@@ -187,3 +187,88 @@ def test_a_second_kind_of_reasoning_of_an_item_is_a_loss_in_chat() -> None:
     got = run_exchange("openai/chat", "openai/responses", encode_response(**item, **parts))
     assert got.message["reasoning_content"] == "long"
     assert [change.before for change in got.receipt.losses] == [("output", 0)]
+
+
+def test_parts_of_reasoning_of_any_type_are_read() -> None:
+    parts = [{"type": "summary_text", "text": "a"}, {"text": "b"}, {"type": "x_part", "text": "c"}]
+    got = run_exchange(
+        "openai/chat", "databricks/chat", make_reply({"content": [{"type": "reasoning", "summary": parts}]})
+    )
+    assert got.message["reasoning_content"] == "a\n\nbc"
+
+
+def test_reasoning_that_becomes_a_block_is_recorded() -> None:
+    replies = make_reply({"content": "hi", "reasoning_content": "a"}), encode_chunks({"reasoning_content": "a"})
+    for reply in replies:
+        got = run_exchange("databricks/chat", "openai/chat", reply)
+        (change,) = [one for one in got.receipt.changes if one.before[-1:] == ("reasoning_content",)]
+        assert (change.after[-1], change.weight) == ("content", "form")
+
+
+def test_embeddings_in_another_format_are_recorded() -> None:
+    got = run_exchange("openai/embeddings", "openai/embeddings", orjson.dumps(EMBEDDINGS), encoding_format="base64")
+    assert [change.reason for change in find_changes(got, "data")] == ["vectors get the format that was asked for"]
+    assert [change.weight for change in find_changes(got, "usage", "completion_tokens")] == ["loss"]
+    other = run_exchange("azure/embeddings", "openai/embeddings", orjson.dumps(EMBEDDINGS))
+    assert [change.action for change in find_changes(other, "id")] == ["filled"]
+
+
+EMBEDDINGS = {
+    "object": "list",
+    "model": "m",
+    "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}],
+    "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 1},
+}
+
+
+def test_values_that_replace_others_are_conversions() -> None:
+    reply = {"choices": [{"message": {"role": 7, "content": "hi"}, "finish_reason": "stop"}], "created": "soon"}
+    got = run_exchange("openai/chat", "openai/chat", orjson.dumps(reply))
+    assert [one.action for one in find_changes(got, "created")] == ["converted"]
+    assert [one.action for one in find_changes(got, "choices", 0, "message", "role")] == ["converted"]
+    assert [one.action for one in find_changes(got, "choices", 0, "index")] == ["filled"]
+
+
+def test_a_delta_that_is_a_list_is_not_read_as_pairs() -> None:
+    target = Target("m", policy=Policy(replies="report"))
+    chunk = {"choices": [{"index": 0, "delta": [{"role": "assistant", "content": ""}]}]}
+    with pytest.raises(AssertionError, match="state='failed'"):
+        run_exchange("databricks/chat", "openai/chat", encode_events(chunk, STOP), target=target)
+
+
+def test_an_event_that_is_none_of_a_response_is_a_loss_unless_it_only_keeps_alive() -> None:
+    item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": []}
+    quiet = {"type": "x_vendor.note", "sequence_number": 3}
+    got = run_exchange("openai/responses", "openai/responses", encode_response(quiet, **item))
+    assert got.receipt.losses == []
+    loud = run_exchange("openai/responses", "openai/responses", encode_response({**quiet, "said": 1}, **item))
+    assert [change.before for change in loud.receipt.losses] == [("output",)]
+
+
+def test_a_documented_response_records_what_it_says_in_another_way() -> None:
+    usage = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": "{}"}
+    reply = {"object": "response", "status": "completed", "completed_at": 7, "output": [call], "usage": usage}
+    got = run_documented({**reply, "tools": [{"type": "x_search"}]})
+    changed = {change.before: change.weight for change in got.receipt.changes if change.before}
+    assert (changed["usage",], changed["output", 0], changed["completed_at",]) == ("form", "form", "form")
+    assert (changed["tools",], got.response["tools"]) == ("loss", [])
+
+
+def run_documented(reply: JsonObject) -> Exchange:
+    """A response as a client of the documented Databricks API gets it."""
+    return run_exchange("databricks:documented/responses", "openai/responses", orjson.dumps(reply))
+
+
+def test_the_documented_object_of_a_chat_reply_is_recorded() -> None:
+    got = run_exchange("databricks:documented/chat", "openai/chat", make_reply({"content": "hi"}))
+    assert got.events[0]["object"] == "chat.completions"
+    assert [change.weight for change in find_changes(got, "object")] == ["form"]
+
+
+def test_reasoning_tokens_that_move_are_recorded() -> None:
+    details = {"completion_tokens_details": {"reasoning_tokens": 1}}
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3, **details}
+    got = run_exchange("databricks/chat", "openai/chat", make_reply({"content": "hi"}, usage=usage))
+    assert got.events[0]["usage"]["reasoning_tokens"] == 1
+    assert [one.action for one in find_changes(got, "usage", "reasoning_tokens")] == ["converted"]
