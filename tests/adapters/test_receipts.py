@@ -28,7 +28,7 @@ from dragoman.schemas import load
 from tests.dialects import DIALECTS, VARIANTS
 from tools.fuzz.receipt_holes import find_holes, join_events
 
-EXAMPLES = [40, pytest.param(10_000, marks=pytest.mark.heavy)]
+EXAMPLES = [40, pytest.param(3_000, marks=pytest.mark.heavy)]
 BRIDGED = [(protocol, bridge.called) for protocol, bridges in BRIDGES.items() for bridge in bridges]
 DIRECT = [(protocol, protocol) for protocol in ("chat", "responses", "completions", "embeddings")]
 PROTOCOLS = pytest.mark.parametrize(("spoken", "called"), [*DIRECT, *BRIDGED])

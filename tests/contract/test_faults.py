@@ -12,8 +12,10 @@ from dragoman.contract.fakes import BEHAVIOURS
 from dragoman.contract.faults import CORRECT_BEHAVIOURS, FAULTS, HARMLESS
 from dragoman.contract.model import DIALECTS
 
+EVERY_DIALECT = ["openai", *(pytest.param(name, marks=pytest.mark.heavy) for name in DIALECTS if name != "openai")]
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+
+@pytest.mark.parametrize("dialect", EVERY_DIALECT)
 async def test_cases_detect_every_fault_and_nothing_allowed(dialect: str) -> None:
     rows = await faults.build_fault_table([dialect], first=True)
     assert [row.fault.name for row in rows if row.is_missed] == []

@@ -81,6 +81,7 @@ def config(tree: Path, fake: str) -> Path:
     return file
 
 
+@pytest.mark.heavy
 def test_it_is_called_checked_and_documented(tree: Path, fake: str, config: Path) -> None:
     """Its processes run side by side: each takes a second to start."""
     request = tree / "request.json"

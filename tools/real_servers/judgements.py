@@ -13,7 +13,7 @@ from dragoman.contract.reports.json_report import read_report
 from dragoman.contract.verdicts import VERDICTS
 
 from .catalog import SERVERS, Server
-from .suite import EXPECTED, list_runs
+from .suite import EXPECTED, WARNED, list_runs
 
 __all__ = ["read_reports", "write_judgements"]
 
@@ -33,9 +33,9 @@ $ uv run python -m tools.real_servers judge vllm --only 'chat/stream/*'
 
 The reports, with every request and reply, are below your cache folder; `--to` names another. The reasons are in
 `tools/real_servers/expected/`, a file of known gaps for each server, so a run fails only for what is new, which this
-page marks with *new*. For a new version of a server, `dragoman contract expect report.json --reason ...` writes the
-lines to look at. The last column counts the failures by the profile `actual`: the difference is what OpenAI's reference
-says and most servers do not send.
+page marks with *new*; what was read in the logs of warnings is in `tools/real_servers/warned/`. For a new version of
+a server, `dragoman contract expect report.json --reason ...` writes the lines to look at. The last column counts the
+failures by the profile `actual`: the difference is what OpenAI's reference says and most servers do not send.
 """
 
 
@@ -81,15 +81,26 @@ def _count_asked(report: JsonObject, verdict: str) -> int:
 
 def _write_server(server: Server, reports: Sequence[JsonObject]) -> Iterator[str]:
     cases = [case for report in reports for case in report["cases"]]
-    file = EXPECTED / f"{server.name}.yaml"
-    gaps = read_known_gaps(file) if file.exists() else {}
-    yield from _write_groups("fails", _group_by_reason(cases, ("fail", "error"), gaps))
-    warned = {group["cause"]: group["cases"] for group in group_by_cause(cases, ("warn",))}
-    yield from _write_groups("warns", warned)
+    yield from _write_groups("fails", _group_by_reason(cases, ("fail", "error"), _read_reasons(EXPECTED, server)))
+    yield from _write_groups("warns", _group_warnings(cases, _read_reasons(WARNED, server)))
     yield from _write_groups("inconclusive", _group_by_reason(cases, ("inconclusive",), {}))
     unserved = sorted({case["protocol"] for case in cases if "is not served" in case["reason"]})
     if unserved:
         yield f"- not served: {', '.join(unserved)}"
+
+
+def _read_reasons(folder: Path, server: Server) -> Mapping[str, str]:
+    file = folder / f"{server.name}.yaml"
+    return read_known_gaps(file) if file.exists() else {}
+
+
+def _group_warnings(cases: Sequence[JsonObject], reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Group warnings by what is known of them, else by their cause."""
+    groups: dict[str, list[str]] = {}
+    for group in group_by_cause(cases, ("warn",)):
+        for case in group["cases"]:
+            groups.setdefault(find_gap_reason(case, reasons) or group["cause"], []).append(case)
+    return groups
 
 
 def _group_by_reason(

@@ -47,6 +47,15 @@ CPU builds of torch instead of CUDA's. `list` shows what is installed, `run SERV
 | **BREAKS**, **DIFFERS** | it works directly, and not, or differently, through dragoman: a defect of dragoman |
 """
 
+_LEFT_OUT = """
+## Servers that were left out
+
+- SGLang 0.5.23: its package on PyPI requires CUDA 13. The build for CPUs is made from source, for Xeons with AMX.
+- LMDeploy 0.18.0: its package requires CUDA, and it has no CPU platform (InternLM/lmdeploy#2982).
+- Xinference 4.1.0: it installs. On a CPU it runs transformers and llama.cpp, which are here without it. Not measured.
+- Ollama: PyPI has its client, not its server. Its quirks are in [quirks.md](quirks.md).
+"""
+
 _RECORDINGS = """
 ## Recordings
 
@@ -68,7 +77,9 @@ def write_page(measurements: Mapping[str, Measurement]) -> str:
     """Write the page for the servers that were measured, in the order of the catalog."""
     found = {name: measurements[name] for name in SERVERS if name in measurements}
     return (
-        "\n".join([_HEAD, _write_sums(found), *(_write_server(name, one) for name, one in found.items())]) + _RECORDINGS
+        "\n".join([_HEAD, _write_sums(found), *(_write_server(name, one) for name, one in found.items())])
+        + _LEFT_OUT
+        + _RECORDINGS
     )
 
 

@@ -15,9 +15,9 @@ from dragoman.contract.target import Target
 from .catalog import NO_KEY, Server
 from .processes import RunningServer
 
-__all__ = ["EXPECTED", "SuiteRun", "list_runs", "run_suite"]
+__all__ = ["EXPECTED", "WARNED", "SuiteRun", "list_runs", "run_suite"]
 
-EXPECTED = Path(__file__).with_name("expected")
+EXPECTED, WARNED = Path(__file__).with_name("expected"), Path(__file__).with_name("warned")
 """A file for each server: the failures that were found true of it, `case id: what it sends`."""
 
 _BUDGET = 12_000

@@ -23,7 +23,7 @@ from tests.dialects import DIALECTS
 Served = tuple[str, str]
 
 
-EXAMPLES = [250, pytest.param(20_000, marks=pytest.mark.heavy)]
+EXAMPLES = [250, pytest.param(5_000, marks=pytest.mark.heavy)]
 DOCUMENTED_MINDIE = ("mindie", "documented")
 DOCUMENTED_DATABRICKS = ("databricks", "documented")
 PLAIN = (DOCUMENTED_MINDIE, DOCUMENTED_DATABRICKS)  # content is always a string

@@ -19,7 +19,7 @@ from tests.adapters.conftest import FindDifferences
 from tests.dialects import served
 
 PAIRS = [(dialect, profile) for dialect in served("completions") for profile in ("documented", "actual")]
-EXAMPLES = [150, pytest.param(20_000, marks=pytest.mark.heavy)]
+EXAMPLES = [150, pytest.param(5_000, marks=pytest.mark.heavy)]
 TEXTS = ["hello", "", "é ü 漢字 👋🏽", 'quote " and \\']
 BOOLEANS = [None, True, False]
 PENALTIES = [None, 0, -2, 1.5, 2]

@@ -184,7 +184,7 @@ def test_however_the_bytes_are_cut(file: Path, client: str) -> None:
     recording = read_recording(file)
     whole = feed(recording, client, [recording.body])
     source = random.Random(file.name)
-    for count in (1, 5, 50, len(recording.body)):
+    for count in (5, len(recording.body)):
         places = sorted(source.randrange(len(recording.body) + 1) for _ in range(count))
         pieces = [recording.body[a:b] for a, b in zip([0, *places], [*places, None], strict=True)]
         assert feed(recording, client, pieces) == whole

@@ -18,7 +18,7 @@ from dragoman.adapters.translate.requests import to_chat_request, to_responses_r
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject
 
-EXAMPLES = [300, pytest.param(20_000, marks=pytest.mark.heavy)]
+EXAMPLES = [300, pytest.param(5_000, marks=pytest.mark.heavy)]
 TEXT = st.text(min_size=1, max_size=5)
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 STRANGE = {"vendor": st.just(1), "cache_control": st.just({"type": "ephemeral"})}

@@ -250,5 +250,5 @@ LAWS = {
 @pytest.mark.heavy
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 def test_with_many_more_examples(law: Callable[..., None]) -> None:
-    many = settings(max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    many = settings(max_examples=3_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     many(given(**LAWS[law])(law.hypothesis.inner_test))()
