@@ -31,7 +31,8 @@ class Model:
         body = call.body
         assert self.lacks.isdisjoint(body), f"a provider without {sorted(self.lacks)} was asked {body}"
         self.asked.append(body)
-        choices = [self._choose(body, index) for index in range(body.get("n") or 1)]
+        prompts = len(body["prompt"]) if isinstance(body.get("prompt"), list) else 1
+        choices = [self._choose(body, prompt, number) for prompt in range(prompts) for number in range(_count(body))]
         used = sum(len(choice["said"]) for choice in choices)
         usage = {"prompt_tokens": PROMPT_TOKENS, "completion_tokens": used, "total_tokens": PROMPT_TOKENS + used}
         if not body.get("stream"):
@@ -44,8 +45,8 @@ class Model:
         events = [orjson.dumps({**envelope, **chunk}) for chunk in chunks]
         return b"".join(b"data: " + event + b"\n\n" for event in [*events, b"[DONE]"])
 
-    def _choose(self, body: JsonObject, index: int) -> JsonObject:
-        at = (body.get("seed") or 0) + index
+    def _choose(self, body: JsonObject, prompt: int, number: int) -> JsonObject:
+        index, at = prompt * _count(body) + number, (body.get("seed") or 0) + number + 2 * prompt
         said, finish = self.texts[at % len(self.texts)], "length"
         calls = self.calls[at % len(self.calls)] if body.get("tools") else []
         stops = [body["stop"]] if isinstance(body.get("stop"), str) else body.get("stop") or []
@@ -80,6 +81,11 @@ class Model:
         made = [{"index": index, **holder, "logprobs": None, "finish_reason": None} for holder in holders]
         made.append({"index": index, **last, "logprobs": None, "finish_reason": one["finish"]})
         return [{"choices": [choice]} for choice in made]
+
+
+def _count(body: JsonObject) -> int:
+    """The choices for each prompt."""
+    return int(body.get("n") or 1)
 
 
 def _kind(body: JsonObject, more: str) -> str:
