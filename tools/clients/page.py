@@ -25,7 +25,8 @@ _MEASURED = """\
 Each package is installed as it comes, in an environment of its own, and runs a script of what its users write over
 each route: the gateway with its default configuration, in front of the [fake provider](fakes.md) of a dialect that
 checks requests as the real one documents it. `Responses only` is an OpenAI provider with `protocols: [responses,
-embeddings]`. A number says how many checks pass; `11 of 12` that one does not.
+embeddings]`. dragoman is installed with the extra `tokens`. A number says how many checks pass; `11 of 12` that one
+does not. The column for LiteLLM is its proxy in front of the same fakes, in the same run.
 
 ```console
 $ uv run python -m tools.clients run --all     # installs, runs and writes this page; a release step, not part of CI
