@@ -110,5 +110,5 @@ async def run_clients(
         async with free:
             return run, await run_script(client, origins[gateway], route, cache)
 
-    for ended in asyncio.as_completed([run_one(run) for run in runs]):
+    for ended in asyncio.as_completed([asyncio.ensure_future(run_one(run)) for run in runs]):
         yield await ended
