@@ -40,12 +40,13 @@ class Outcome:
 
 
 def parse_verdicts(output: str) -> list[Verdict]:
-    """Parse what a script printed: the lines that are JSON objects with a check; the others are the client's own."""
+    """Parse what a script printed: the lines that begin with a JSON object with a check; the others are the client's
+    own, whose threads may also write behind a verdict."""
     verdicts = []
     for line in output.splitlines():
         if line.startswith("{"):
             try:
-                row = json.loads(line)
+                row, _ = json.JSONDecoder().raw_decode(line)
             except ValueError:
                 continue
             if "check" in row:

@@ -79,18 +79,18 @@ def _write_table(clients: Mapping[str, Client], measured: Mapping[str, Outcome])
             if gateway != "dragoman"
         ]
         lines.append(f"| {clients[name].title} (`{name}`) | {outcome.version} | {' | '.join(cells)} |")
-    versions = {GATEWAYS[name]: found for name, found in _find_versions(measured).items()}
-    said = ", ".join(f"{title} {version}" for title, version in versions.items())
+    said = " and ".join(_find_versions(measured))
     return "\n".join([*lines, "", f"The last two columns count all routes together. Measured with {said}.", ""])
 
 
-def _find_versions(measured: Mapping[str, Outcome]) -> dict[str, str]:
-    versions = [outcome.gateways for outcome in measured.values()]
-    return {
-        name: "/".join(sorted({found[name] for found in versions if name in found}))
-        for name in GATEWAYS
-        if any(name in found for found in versions)
+def _find_versions(measured: Mapping[str, Outcome]) -> list[str]:
+    """Find the versions of dragoman and LiteLLM that were measured, as in `LiteLLM 1.2`."""
+    found = {
+        f"{'dragoman' if name in DRAGOMAN else GATEWAYS[name]} {version}"
+        for outcome in measured.values()
+        for name, version in outcome.gateways.items()
     }
+    return sorted(found, reverse=True)
 
 
 def _write_missing(clients: Mapping[str, Client], outcomes: Mapping[str, Outcome]) -> Iterator[str]:

@@ -65,7 +65,7 @@ def test_wrong_rows_are_refused(tmp_path: Path, row: str) -> None:
 
 
 def test_lines_that_are_no_verdicts_are_left_out() -> None:
-    lines = ["hello", '{"no": 1}', "{broken", '{"check": "chat", "passed": true}']
+    lines = ["hello", '{"no": 1}', "{broken", '{"check": "chat", "passed": true}done']
     output = "\n".join([*lines, '{"check": "stream", "passed": false, "reason": "r"}'])
     assert parse_verdicts(output) == [Verdict("chat", True), Verdict("stream", False, "r")]
 

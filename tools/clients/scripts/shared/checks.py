@@ -8,6 +8,7 @@ import inspect
 import asyncio
 import json
 import os
+import sys
 import traceback
 
 BASE_URL, ORIGIN, API_KEY, MODEL = (os.environ[name] for name in ("BASE_URL", "ORIGIN", "API_KEY", "MODEL"))
@@ -48,7 +49,8 @@ def check(name):
 
 
 def report(name, passed, reason=""):
-    print("\n" + json.dumps({"check": name, "passed": passed, "reason": reason}), flush=True)
+    sys.stdout.write("\n" + json.dumps({"check": name, "passed": passed, "reason": reason}) + "\n")
+    sys.stdout.flush()
 
 
 def find_line(error):
