@@ -82,7 +82,7 @@ async def test_a_stream_of_three_choices(sdk: AsyncOpenAI, provider: str) -> Non
     texts, finishes, usages = await collect(await sdk.chat.completions.create(**ask, n=3))
     assert texts == dict.fromkeys(range(3), SENTENCE)
     assert finishes == dict.fromkeys(range(3), "stop")
-    assert len(usages) == len(single) == (provider != "azure"), "azure reports no usage of streams"
+    assert len(usages) == len(single) == 1
     assert [usage.total_tokens for usage in usages] == [3 * usage.total_tokens for usage in single]
 
 
