@@ -28,6 +28,7 @@ __all__ = ["SERVED"]
 
 _FINISH = {"function_call": "tool_calls"}
 _OLDER = {"content", "detail"}
+_OLDER_TYPES = ("text", "image", "image_url")
 _MEDIA = {"iVBOR": "image/png", "/9j/": "image/jpeg", "R0lG": "image/gif", "UklG": "image/webp"}
 
 
@@ -53,7 +54,7 @@ def _convert_message(message: JsonObject, path: Path, ctx: Context) -> JsonObjec
 
 def _convert_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
     """Convert a part of the older form, `{type, content, detail}`, to the newer one. Raises Fault for a mixture."""
-    if not _OLDER & part.keys():
+    if part.get("type") not in _OLDER_TYPES or not _OLDER & part.keys():
         return part
     place = "text" if part.get("type") == "text" else "image_url"
     if "content" in part and place in part:

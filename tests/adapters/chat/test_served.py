@@ -266,6 +266,12 @@ def test_what_one_dialect_does_not_look_at_breaks_nothing(
     assert isinstance(found, dict) or found.status in (400, 422)
 
 
+def test_azure_parts_of_other_types_have_no_older_form(context: MakeContext) -> None:
+    part = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}, "content": []}
+    hub = taken(azure({"messages": [{"role": "user", "content": [part]}]}, context))
+    assert hub["messages"][0]["content"] == [part]
+
+
 def test_azure_images_said_twice_are_refused(context: MakeContext) -> None:
     part = {"type": "image_url", "image_url": {"url": "https://example.com/a"}, "content": "https://example.com/b"}
     refused(azure({"messages": [{"role": "user", "content": [part]}]}, context), 400, "content")
