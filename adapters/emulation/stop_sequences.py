@@ -40,7 +40,8 @@ def _find_obstacle(request: JsonObject) -> str | None:
 
 
 def _split(ctx: Context) -> list[Context]:
-    ctx.receipt.record_emulation(("stop",), "dragoman cuts the text at the first stop string")
+    for key in ("stop", _KEEPS_STOP) if _KEEPS_STOP in ctx.request else ("stop",):
+        ctx.receipt.record_emulation((key,), "dragoman cuts the text at the first stop string")
     request = {key: value for key, value in ctx.request.items() if key not in ("stop", _KEEPS_STOP)}
     return [ctx._replace(request=request)]
 

@@ -164,6 +164,8 @@ def _to_responses_call(call: JsonObject, place: Path, path: Path, ctx: Context) 
     carried = copy_carried_keys(call)
     record_unused_keys(call, ("id", "type", "index", kind, *carried), (*path, *place), ctx, _PROTOCOL)
     record_unused_keys(said, ("name", key), (*path, *place, kind), ctx, _PROTOCOL)
+    if call.get("index") is not None:
+        ctx.receipt.record_drop((*path, *place, "index"), "a call in a request needs no position", "form")
     item_type = "custom_tool_call" if kind == "custom" else "function_call"
     item = {"type": item_type, "call_id": call["id"], "name": said["name"], key: said[key], **carried}
     places: Places = [(("id",), ("call_id",)), ((kind, "name"), ("name",)), ((kind, key), (key,))]

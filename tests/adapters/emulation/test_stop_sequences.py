@@ -38,7 +38,10 @@ def test_the_field_is_taken_out_and_the_receipt_says_so() -> None:
     ctx = make_context(stop=["#"], include_stop_str_in_output=True, top_p=1)
     (part,) = STOP_SEQUENCES.split(ctx)
     assert part.request.keys() == {"model", "messages", "top_p"}
-    assert [(change.action, change.before) for change in ctx.receipt.changes] == [("emulated", ("stop",))]
+    assert [(change.action, change.before) for change in ctx.receipt.changes] == [
+        ("emulated", ("stop",)),
+        ("emulated", ("include_stop_str_in_output",)),
+    ]
 
 
 # Whole replies

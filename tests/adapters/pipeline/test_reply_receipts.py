@@ -8,7 +8,7 @@ import pytest
 from dragoman.adapters.call import JsonObject, Policy, Target
 from dragoman.adapters.changes import Change
 
-from .exchanges import Exchange, encode_chunks, make_reply, run_exchange
+from .exchanges import Exchange, encode_chunks, make_reply, run_exchange, write_call
 
 ENVELOPE = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 STOP = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
@@ -272,3 +272,20 @@ def test_reasoning_tokens_that_move_are_recorded() -> None:
     got = run_exchange("databricks/chat", "openai/chat", make_reply({"content": "hi"}, usage=usage))
     assert got.events[0]["usage"]["reasoning_tokens"] == 1
     assert [one.action for one in find_changes(got, "usage", "reasoning_tokens")] == ["converted"]
+
+
+def test_the_position_of_a_call_in_a_request_is_left_out_of_an_item() -> None:
+    call = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    answer = {"role": "assistant", "content": None, "tool_calls": [call]}
+    messages = [{"role": "user", "content": "x"}, answer, {"role": "tool", "tool_call_id": "a", "content": "1"}]
+    _, receipt = write_call("openai/chat", "openai/responses", {"messages": messages}, Target("m"))
+    (dropped,) = [one for one in receipt.changes if one.before[-1:] == ("index",)]
+    assert (dropped.before, dropped.weight) == (("messages", 1, "tool_calls", 0, "index"), "form")
+
+
+def test_the_option_of_an_emulated_stop_is_emulated_too() -> None:
+    target = Target("m", emulates=frozenset({"stop"}), lacks=frozenset({"stop"}))
+    asked = {"stop": ["x"], "include_stop_str_in_output": True}
+    sent, receipt = write_call("openai/chat", "openai/chat", asked, target)
+    assert not sent.keys() & asked.keys()
+    assert {one.before for one in receipt.changes if one.action == "emulated"} == {(key,) for key in asked}
