@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { BREAKDOWN, BROKEN, FAILING, FAILURE, SENTENCE, check, contains } from "./checks.mjs";
+import { BREAKDOWN, BROKEN, FAILING, FAILURE, SENTENCE, check } from "./checks.mjs";
 
 const PATIENCE = 60; // seconds for one run of a program
 export const NOTE = "The caravan leaves at noon.";
@@ -43,17 +43,27 @@ export function runProgram([command, ...given], { input = "", env = {} } = {}) {
 export async function checkAgent(run, task) {
   await writeFile("note.txt", NOTE);
   const last = async (prompt) => strip((await run(prompt)).text);
-  await check("stream", async () => contains(await last("Say hello to me. fake:text"), SENTENCE), PATIENCE);
-  await check("agent", async () => contains((await last(task)).split("The tools said:")[1], NOTE), PATIENCE);
-  await check("errors", async () => contains(await last(FAILING), FAILURE), PATIENCE);
+  await check("stream", async () => showsInOrder(await last("Say hello to me. fake:text"), SENTENCE), PATIENCE);
+  await check("agent", async () => showsInOrder(await last(task), "The tools said:", NOTE), PATIENCE);
+  await check("errors", async () => showsInOrder(await last(FAILING), FAILURE), PATIENCE);
   return last;
 }
 
 /** Check that an agent shows why a stream failed; `last` is what checkAgent returned. */
 export async function checkBrokenStreams(last) {
-  await check("errors in streams", async () => contains(await last(BROKEN), BREAKDOWN), PATIENCE);
+  await check("errors in streams", async () => showsInOrder(await last(BROKEN), BREAKDOWN), PATIENCE);
 }
 
+/** Throw unless the parts come one after the other, perhaps with other text between them; show the end of the text. */
+function showsInOrder(text, ...parts) {
+  let place = 0;
+  for (const part of parts) {
+    place = text.indexOf(part, place) + 1;
+    if (place === 0) throw new Error(`no ${JSON.stringify(part)}; the end is ${JSON.stringify(text.slice(-400))}`);
+  }
+}
+
+/** Remove colors, and the warnings of Node with their stacks. */
 function strip(text) {
-  return text.replace(/\x1b\[[0-9;]*m/g, "").trim();
+  return text.replace(/\x1b\[[0-9;]*m/g, "").replace(/^(.*Warning: .*| +at .*)\n/gm, "").trim();
 }
