@@ -44,6 +44,7 @@ def write_page(clients: Mapping[str, Client], reasons: Sequence[Reason], outcome
             _MEASURED,
             _write_table(clients, measured),
             *_write_missing(clients, outcomes),
+            *_write_notes(clients, measured),
             *(_write_failures(gateway, failures, clients) for gateway in GATEWAYS),
         ]
     )
@@ -100,6 +101,14 @@ def _write_missing(clients: Mapping[str, Client], outcomes: Mapping[str, Outcome
         failure = shorten_reason(outcomes[name].failure) if name in outcomes else ""
         yield f"- {clients[name].title} was not run: {clients[name].note or _escape(failure) or 'not installed'}"
     if missing:
+        yield ""
+
+
+def _write_notes(clients: Mapping[str, Client], measured: Mapping[str, Outcome]) -> Iterator[str]:
+    """Write what is special about clients that were run."""
+    noted = [name for name in measured if clients[name].note]
+    yield from (f"- `{name}`: {clients[name].note}." for name in noted)
+    if noted:
         yield ""
 
 
