@@ -186,7 +186,7 @@ def read_version(venv: Path, gateway: Gateway) -> str:
 
 
 def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
-    if not wait_until_listening(port, process, 300):
+    if not wait_until_listening(port, process, 900):
         raise RuntimeError(f"nothing listens on port {port}; with --keep DIR, the log stays in DIR")
 
 
