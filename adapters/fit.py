@@ -21,6 +21,7 @@ Fields and their annotations come from the schema files; this module names no fi
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from dragoman.schemas import Schema
@@ -46,19 +47,19 @@ def fit(
     ctx: Context,
     extras: Extras = "keep",
     hub: str = HUB_CHAT,
-    named: str | None = None,
+    named: Collection[str] = (),
 ) -> bool:
     """Alter `body` until the validator accepts it: drop, clamp or refuse what it does not accept.
 
     `body` is the writer's own copy; nested values are copied, never altered. `hub` names the hub schema of the body's
-    protocol. Fields that the target is configured to take are sent as they are. So is the field `named` if the schema
-    does not have it: its name depends on the target's model. Returns whether the body has extra parameters.
+    protocol. Fields that the target is configured to take are sent as they are. So are the fields `named` that the
+    schema does not have: they depend on the target's model. Returns whether the body has extra parameters.
     Raises Fault `unsupported_parameter` or `extra_parameter`, with a path in the form being written.
     """
-    named = None if named in validator.known else named
     taken: JsonObject = {}
-    if named is not None or ctx.target.takes:
-        taken = {name: body.pop(name) for name in [*body] if name == named or is_taken(name, ctx)}
+    if ctx.target.takes or not validator.known.issuperset(named):
+        added = {name for name in named if name not in validator.known}
+        taken = {name: body.pop(name) for name in [*body] if name in added or is_taken(name, ctx)}
     kept = _fit_rest(body, validator, ctx, extras, hub)
     if taken:
         _apply_limits(Edits(taken), ctx)

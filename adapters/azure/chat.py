@@ -40,5 +40,6 @@ CALLED = chat_called(
     token_limit=TokenLimitRule(by_model=True),
     rewrite=_rewrite,
     extras=choose_extras,
+    takes_effort=True,
     make_call=create_call_maker("/chat/completions"),
 )

@@ -228,8 +228,12 @@ class ChatNormalizer(ChoiceNormalizer):
         return False
 
     def _move_function_call(self, holder: JsonObject, path: Path) -> bool:
+        function, calls = holder.get("function_call"), holder.get("tool_calls")
         if not move_function_call(holder, self._ctx.request):
             return False
+        if calls and not any(isinstance(call, dict) and call.get("function") == function for call in calls):
+            self._changes.record_drop((*path, "function_call"), "there are tool calls too, and it is none of them")
+            return True
         after = (*path, "tool_calls")
         reason = "the deprecated function_call becomes a tool call, because the request offers tools"
         self._changes.record_conversion((*path, "function_call"), reason, after=after)

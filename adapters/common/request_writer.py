@@ -18,21 +18,26 @@ __all__ = ["RequestOptions", "Rewrite", "request_writer"]
 Rewrite: TypeAlias = Callable[[JsonObject, Context], None]
 """Alters the writer's own copy of a request's body. Raises Fault if the target cannot serve the request."""
 
+_EFFORT = "reasoning_effort"
+
 
 class RequestOptions(TypedDict, total=False):
     """How a dialect's requests differ from the hub's. All keys are optional.
 
     `path` is appended to the provider's base address. `token_limit` decides the name of a chat request's limit on
     tokens. `rewrite` alters the body before it is fitted to the dialect's schema. `extras` decides what happens to
-    extra parameters, for all requests or for each. `names_model` is false if the address names the target's model, so
-    that the body keeps the model of the hub request. `make_call` makes the call from the fitted body, the context, and
-    whether the body has extra parameters; without it, the call is a POST of the body to `path`.
+    extra parameters, for all requests or for each. If `takes_effort`, a model that is documented to have levels of
+    reasoning effort gets the level, although the dialect's schema does not have it. `names_model` is false if the
+    address names the target's model, so that the body keeps the model of the hub request. `make_call` makes the call
+    from the fitted body, the context, and whether the body has extra parameters; without it, the call is a POST of the
+    body to `path`.
     """
 
     path: str
     token_limit: TokenLimitRule
     rewrite: Rewrite
     extras: Extras | Callable[[Context], Extras]
+    takes_effort: bool
     names_model: bool
     make_call: Callable[[JsonObject, Context, bool], Call]
 
@@ -41,7 +46,7 @@ def request_writer(schema: str, hub: str, **options: Unpack[RequestOptions]) -> 
     """Make the `write_request` of a dialect; `schema` and `hub` name the dialect's and the hub's request schemas."""
     path, rewrite, extras = options.get("path", ""), options.get("rewrite"), options.get("extras", "keep")
     names_model, make_call = options.get("names_model", True), options.get("make_call")
-    token_limit = options.get("token_limit")
+    token_limit, takes_effort = options.get("token_limit"), options.get("takes_effort", False)
 
     def write_request(request: JsonObject, ctx: Context) -> Call:
         body = copy_request(request, ctx, hub)
@@ -52,7 +57,10 @@ def request_writer(schema: str, hub: str, **options: Unpack[RequestOptions]) -> 
             rewrite(body, ctx)
         drop_lacking(body, ctx, hub)
         validator, choice = load_validator(schema, ctx.profile), extras(ctx) if callable(extras) else extras
-        has_extras = fit(body, validator, ctx, choice, hub, limit)
+        named = () if limit is None else (limit,)
+        if takes_effort and ctx.target.facts.efforts:
+            named = (*named, _EFFORT)
+        has_extras = fit(body, validator, ctx, choice, hub, named)
         return Call("POST", path, body) if make_call is None else make_call(body, ctx, has_extras)
 
     return write_request

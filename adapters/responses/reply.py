@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import orjson
+
 from dragoman.adapters.call import Context, JsonObject, Reply
 from dragoman.adapters.common.completeness import check_status
-from dragoman.adapters.common.repair import repair
+from dragoman.adapters.common.repair import REPAIRED, repair
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.reply_validation import find_error, validate_natively
 from dragoman.adapters.faults import Fault
@@ -56,8 +58,11 @@ def _fill_status(body: JsonObject, ctx: Context) -> None:
 
 def _repair(body: JsonObject, ctx: Context) -> None:
     """Repair the response in place until the hub's schema accepts it. Raises Fault if it cannot be repaired."""
+    before = orjson.dumps(body.get("output"))
     fill_output(body, ctx)
     violation = repair(body, load_validator("hub/responses.reply"))
     if violation is not None:
         text = f"the provider sent an invalid response: {violation.message}"
         raise Fault("upstream_invalid_response", text, code="upstream_invalid_response")
+    if orjson.dumps(body["output"]) != before:
+        ctx.receipt.record_conversion(("output",), REPAIRED)

@@ -165,6 +165,16 @@ def test_models_that_do_not_reason_refuse_an_effort() -> None:
         send({"reasoning": {"effort": "low"}}, "gpt-4.1", protocol="responses")
 
 
+def test_azure_gets_the_effort_of_models_that_are_documented_to_have_levels() -> None:
+    target = Target("gpt-5", dialect="azure")
+    request = {"model": "public", "messages": MESSAGES, "reasoning_effort": "low"}
+    ctx = Context("actual", Call("POST", "/", request), Receipt(), target, request)
+    call = dialects["azure"].called["chat"].write_request(request, ctx)
+    assert (call.body["reasoning_effort"], call.headers["extra-parameters"]) == ("low", "pass-through")
+    with pytest.raises(Fault, match="reasoning_effort"):
+        send({"reasoning_effort": "low"}, "my-deployment", "azure")
+
+
 def test_azure_s_mistral_models_get_no_seed() -> None:
     with pytest.raises(Fault):
         send({"seed": 1}, "Mistral-Large-2411", "azure")

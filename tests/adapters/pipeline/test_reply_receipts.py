@@ -289,3 +289,22 @@ def test_the_option_of_an_emulated_stop_is_emulated_too() -> None:
     sent, receipt = write_call("openai/chat", "openai/chat", asked, target)
     assert not sent.keys() & asked.keys()
     assert {one.before for one in receipt.changes if one.action == "emulated"} == {(key,) for key in asked}
+
+
+def test_an_item_of_a_whole_response_that_gets_its_missing_keys_is_recorded() -> None:
+    reply = {"object": "response", "status": "completed", "output": [{"type": "message", "content": "hi"}]}
+    got = run_exchange("openai/responses", "openai/responses", orjson.dumps(reply))
+    (item,) = got.response["output"]
+    assert (item["status"], item["content"][0]["text"]) == ("completed", "hi")
+    assert [change.weight for change in find_changes(got, "output") if change.action == "converted"] == ["form"]
+
+
+@pytest.mark.parametrize(("function", "weight"), [("look", "form"), ("other", "loss")])
+def test_a_deprecated_call_that_is_none_of_the_tool_calls_is_a_loss(function: str, weight: str) -> None:
+    called = {"name": "look", "arguments": "{}"}
+    message = {"tool_calls": [{"id": "a", "type": "function", "function": called}]}
+    message["function_call"] = {**called, "name": function}
+    tool = {"type": "function", "function": {"name": "look"}}
+    got = run_exchange("openai/chat", "openai/chat", make_reply(message, "tool_calls"), tools=[tool])
+    (change,) = find_changes(got, "choices", 0, "message", "function_call")
+    assert (change.action, change.weight) == ("converted" if weight == "form" else "dropped", weight)
