@@ -12,7 +12,7 @@ from dragoman.proxy.config.load import check_text
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
-PAGES = ("clients", "completions", "configuration", "embeddings", "providers", "responses", "running")
+PAGES = ("completions", "configuration", "embeddings", "providers", "responses", "running")
 YAML = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 
 
