@@ -125,7 +125,7 @@ def _repeat_settings(reply: JsonObject, ctx: Context) -> JsonObject:
     settings: JsonObject = {}
     request = ctx.call.body
     if "tools" in reply:
-        settings["tools"] = request.get("tools") or _nest_tools(reply["tools"] or [], ctx)
+        settings["tools"] = request.get("tools") or _nest_tools(reply["tools"], ctx)
     if "tool_choice" in reply:
         settings["tool_choice"] = request.get("tool_choice") or nest_choice(reply["tool_choice"])
     if isinstance(request.get("text"), dict):
@@ -136,10 +136,11 @@ def _repeat_settings(reply: JsonObject, ctx: Context) -> JsonObject:
     return settings
 
 
-def _nest_tools(tools: list[JsonObject], ctx: Context) -> list[JsonObject]:
+def _nest_tools(given: Any, ctx: Context) -> list[JsonObject]:
     """Return the tools that only the provider names in the nested form, which only functions have."""
-    functions = [tool for tool in tools if tool.get("type") == "function"]
-    if len(functions) < len(tools):
+    tools = given if isinstance(given, list) else []
+    functions = [tool for tool in tools if isinstance(tool, dict) and tool.get("type") == "function"]
+    if len(functions) < len(tools) or (given and not tools):
         ctx.receipt.record_drop(("tools",), _NOT_DOCUMENTED)
     return [nest_tool(tool) for tool in functions]
 

@@ -308,3 +308,10 @@ def test_a_deprecated_call_that_is_none_of_the_tool_calls_is_a_loss(function: st
     got = run_exchange("openai/chat", "openai/chat", make_reply(message, "tool_calls"), tools=[tool])
     (change,) = find_changes(got, "choices", 0, "message", "function_call")
     assert (change.action, change.weight) == ("converted" if weight == "form" else "dropped", weight)
+
+
+def test_settings_of_a_documented_response_that_are_no_list_of_tools_are_a_loss() -> None:
+    reply = {"object": "response", "status": "completed", "output": [], "tools": 2}
+    target = Target("up", policy=Policy(replies="report"))
+    got = run_exchange("databricks:documented/responses", "openai/responses", orjson.dumps(reply), target=target)
+    assert (got.response["tools"], "tools" in got.lost) == ([], True)
