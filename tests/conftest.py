@@ -6,15 +6,18 @@ import os
 import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 import typer.testing
-from hypothesis import HealthCheck, settings
 
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")  # no test depends on the speed of the machine
+if find_spec("hypothesis"):  # LiteLLM's environment has no generated tests
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("untimed")  # no test depends on the speed of the machine
 
 
 def pytest_configure(config: pytest.Config) -> None:
