@@ -162,19 +162,23 @@ def script_command(name: str, *words: object) -> list[str]:
 def measure(row: Row, seconds: float) -> None:
     """Measure every case once. After a wrong answer the row gets a note, and is not measured any more."""
     for case in row.cases:
-        if row.note:
-            return
-        pid = row.process.pid if row.process else 0
-        load = script_command("_load.py", row.port, case, seconds, pid)
-        run = subprocess.run(load, capture_output=True, text=True, timeout=seconds + WARM_UP + 60)
-        if run.returncode:
-            row.note = f"{case}: the load generator failed: {run.stderr[-600:]}"
-            return
-        result = json.loads(run.stdout)
-        if result["errors"]:
-            row.note = f"{case}: {result['errors']} wrong answers, the first: {result['error']}"
-            return
-        row.results[case].append(result)
+        measure_case(row, case, seconds)
+
+
+def measure_case(row: Row, case: str, seconds: float) -> None:
+    if row.note:
+        return
+    pid = row.process.pid if row.process else 0
+    load = script_command("_load.py", row.port, case, seconds, pid)
+    run = subprocess.run(load, capture_output=True, text=True, timeout=seconds + WARM_UP + 60)
+    if run.returncode:
+        row.note = f"{case}: the load generator failed: {run.stderr[-600:]}"
+        return
+    result = json.loads(run.stdout)
+    if result["errors"]:
+        row.note = f"{case}: {result['errors']} wrong answers, the first: {result['error']}"
+        return
+    row.results[case].append(result)
 
 
 def report(rows: list[Row]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.chat.messages import are_plain
 from dragoman.adapters.edits import Edits
 from dragoman.adapters.paths import Path
 
@@ -19,15 +20,18 @@ def drop_cache_control(body: JsonObject, ctx: Context) -> None:
     """Drop the marks from the messages and tools of a chat request to a model that does not accept them, in place."""
     if _NAME in ctx.target.facts.nested or _NAME in ctx.target.takes:
         return
-    places = [path for name in ("messages", "tools") for path in _find_marks(body.get(name), (name,))]
-    edits = Edits(body)
-    for path in places:
-        ctx.receipt.record_drop(path, "the model is not known to accept it on Databricks")
-        edits.remove(path)
+    messages: list[JsonObject] = body["messages"]
+    places = [] if are_plain(messages) else [*_find_marks(messages, ("messages",))]
+    places += [("tools", i, _NAME) for i, tool in enumerate(body.get("tools") or ()) if _NAME in tool]
+    if places:
+        edits = Edits(body)
+        for path in places:
+            ctx.receipt.record_drop(path, "the model is not known to accept it on Databricks")
+            edits.remove(path)
 
 
 def _find_marks(items: Any, path: Path) -> Iterator[Path]:
-    """Yield the paths of the marks in a list of messages, parts, calls or tools."""
+    """Yield the paths of the marks in a list of messages, parts or calls."""
     for i, item in enumerate(items) if isinstance(items, list) else ():
         if isinstance(item, dict):
             if _NAME in item:
