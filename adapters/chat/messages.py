@@ -46,8 +46,11 @@ def are_plain(messages: Messages) -> bool:
 
 def merge_system_messages(messages: Messages, ctx: Context) -> Messages:
     """Merge all system and developer messages into one, at the head. Their texts are joined by an empty line."""
-    found = [i for i, message in enumerate(messages) if message.get("role") in _INSTRUCTING]
-    if not found or found == [0]:
+    roles = [*map(_ROLE, messages)]
+    if "developer" not in roles and roles.count("system") == (roles[:1] == ["system"]):
+        return messages  # the most frequent cases, in few steps
+    found = [i for i, role in enumerate(roles) if role in _INSTRUCTING]
+    if found == [0]:
         return messages
     others = [i for i, message in enumerate(messages) if message.get("role") not in _INSTRUCTING]
     head = messages[found[0]]
@@ -70,7 +73,7 @@ def merge_system_messages(messages: Messages, ctx: Context) -> Messages:
 
 def order_tool_results(messages: Messages, ctx: Context) -> Messages:
     """Move each tool result directly after the message with its call, in the order of the calls."""
-    if "tool" not in [message.get("role") for message in messages]:
+    if "tool" not in map(_ROLE, messages):
         return messages
     order = list(_order_by_calls(messages))
     if order == list(range(len(messages))):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.messages import are_plain
 from dragoman.adapters.edits import Edits
 from dragoman.adapters.paths import Path
 
@@ -16,13 +15,12 @@ _NAME = "cache_control"
 _HOLDERS = ("content", "tool_calls")
 
 
-def drop_cache_control(body: JsonObject, ctx: Context) -> None:
-    """Drop the marks from the messages and tools of a chat request to a model that does not accept them, in place."""
+def drop_cache_control(body: JsonObject, ctx: Context, names: Iterable[str]) -> None:
+    """Drop the marks from these lists of a chat request, `messages` or `tools`, to a model that does not accept them,
+    in place."""
     if _NAME in ctx.target.facts.nested or _NAME in ctx.target.takes:
         return
-    messages: list[JsonObject] = body["messages"]
-    places = [] if are_plain(messages) else [*_find_marks(messages, ("messages",))]
-    places += [("tools", i, _NAME) for i, tool in enumerate(body.get("tools") or ()) if _NAME in tool]
+    places = [path for name in names for path in _find_marks(body.get(name), (name,))]
     if places:
         edits = Edits(body)
         for path in places:
@@ -31,7 +29,7 @@ def drop_cache_control(body: JsonObject, ctx: Context) -> None:
 
 
 def _find_marks(items: Any, path: Path) -> Iterator[Path]:
-    """Yield the paths of the marks in a list of messages, parts or calls."""
+    """Yield the paths of the marks in a list of messages, parts, calls or tools."""
     for i, item in enumerate(items) if isinstance(items, list) else ():
         if isinstance(item, dict):
             if _NAME in item:

@@ -53,8 +53,10 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
     clamp_effort(body, load_validator("databricks/chat.request", ctx.profile), ctx)
     if "n" in body and ctx.target.kind != "provisioned-throughput" and "n" not in ctx.target.takes:
         drop_or_reject(body, ("n",), ctx, "only provisioned throughput endpoints accept it")
-    drop_cache_control(body, ctx)
-    body["messages"] = _convert_messages(body["messages"], ctx)
+    is_plain = are_plain(body["messages"])
+    drop_cache_control(body, ctx, ("tools",) if is_plain else ("messages", "tools"))
+    messages = merge_system_messages(body["messages"], ctx)
+    body["messages"] = messages if is_plain else _convert_messages(messages, ctx)
     _write_tools(body, ctx)
 
 
@@ -64,10 +66,7 @@ def _make_call(body: JsonObject, ctx: Context, _has_extras: bool) -> Call:
 
 
 def _convert_messages(messages: list[JsonObject], ctx: Context) -> list[JsonObject]:
-    messages = order_tool_results(merge_system_messages(messages, ctx), ctx)
-    if are_plain(messages):
-        return messages
-    messages = drop_silent_answers(messages, ctx)
+    messages = drop_silent_answers(order_tool_results(messages, ctx), ctx)
     if ctx.profile == "documented":
         messages = separate_calls(messages, ctx)
     messages = write_citations(convert_refusals(rename_developer_role(messages, ctx), ctx), ctx)
