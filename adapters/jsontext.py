@@ -3,8 +3,12 @@
 orjson parses them. It accepts duplicate keys, integers beyond 64 bits and 1024 levels, so this module finds these:
 
 - depth: a walk over the values, skipped if the text has too few brackets to be deep;
-- the rest: if orjson writes the parsed value as the same text, it has neither. Most clients write such compact JSON.
-  The standard library parses any other text once more, with hooks that see every key and every integer.
+- the rest: if orjson writes the parsed value as the same text but for spaces, it has neither. So do most clients. A
+  text that escapes other characters has as many colons outside its strings as the written one, and no long number.
+  The standard library parses only what is left once more, with hooks that see every key and every integer.
+
+The work is bounded: a text with too many values is refused before it is parsed, and the place of an error is looked
+for only in a text of moderate size.
 
 Parsing every text twice would be simpler, and three times slower for compact ones. From `bench/json_bodies.py`, in
 microseconds of processor time with Python 3.11:
@@ -28,9 +32,10 @@ import orjson
 from .call import JsonObject
 from .duplicates import describe_place, duplicate_key_fault
 from .faults import Fault
+from .json_structure import VALUE_LIMIT, count_mark, exceeds_values, get_outline, has_long_number
 from .paths import Path, format_path
 
-__all__ = ["BOM", "MAX_DEPTH", "SYNTAX_CODES", "count_brackets", "is_too_deep", "read_any", "read_object"]
+__all__ = ["BOM", "MAX_DEPTH", "SYNTAX_CODES", "is_too_deep", "may_be_deeper", "read_any", "read_object"]
 
 MAX_DEPTH = 128
 SYNTAX_CODES = frozenset(
@@ -47,20 +52,26 @@ SYNTAX_CODES = frozenset(
 """The codes of faults for a text that is not valid JSON, or that this module refuses."""
 
 BOM = b"\xef\xbb\xbf"
+_SPACES = b" \t\r\n"
 _SHOWN = 40
+_SEARCHED = 10_000  # values of a text in which the place of an error is looked for
 _INT64 = -(2**63)
 _UINT64 = 2**64 - 1
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_DEPTH_WORDS = re.compile("depth|recursion", re.IGNORECASE)
 _NOT_JSON = re.compile(r"NaN|Infinity|undefined|None\b|True\b|False\b")
 
 
-def read_object(raw: bytes) -> JsonObject:
-    """Parse a client's body. A UTF-8 byte order mark is skipped.
+def read_object(raw: bytes, most: int = VALUE_LIMIT) -> JsonObject:
+    """Parse a client's body, of at most `most` values (`json_structure.exceeds_values`). A UTF-8 byte order mark is
+    skipped.
 
-    Raises Fault `invalid_request` with one of SYNTAX_CODES, or `invalid_type` if the body is not an object.
+    Raises Fault `too_large`, or `invalid_request` with one of SYNTAX_CODES, or `invalid_type` for no object.
     Lines, columns (in characters) and bytes in its message count from 1, 1 and 0; `path` is set if the fault has one.
     """
     text = raw.removeprefix(BOM)
+    if exceeds_values(text, most):
+        raise _too_deep() if _begins_deep(text) else _too_many_values(most)
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -69,8 +80,9 @@ def read_object(raw: bytes) -> JsonObject:
         raise _fault("invalid_type", f"The body is not valid: expected object, got {_json_type(value)}")
     if is_too_deep(value, text):
         raise _too_deep()
-    if orjson.dumps(value) != text:
-        _check_exactly(text.decode(), len(raw) - len(text))
+    written = orjson.dumps(value)
+    if written != text and written.translate(None, _SPACES) != text.translate(None, _SPACES):
+        _check_spelling(text, written, len(raw) - len(text))
     return value
 
 
@@ -84,14 +96,14 @@ def read_any(raw: bytes) -> Any:
     return value
 
 
-def count_brackets(text: bytes) -> int:
-    """How many objects and lists JSON text can have at most. `replace` finds rare bytes faster than `count`."""
-    return 2 * len(text) - len(text.replace(b"{", b"")) - len(text.replace(b"[", b""))
+def may_be_deeper(text: bytes, levels: int) -> bool:
+    """Whether JSON text has enough brackets for more than so many levels."""
+    return count_mark(text, b"{", levels + 1) + count_mark(text, b"[", levels + 1) > levels
 
 
 def is_too_deep(value: Any, text: bytes) -> bool:
     """Whether the value has more than MAX_DEPTH levels; walked only if the text has brackets for that many."""
-    if count_brackets(text) <= MAX_DEPTH:
+    if not may_be_deeper(text, MAX_DEPTH):
         return False
     level: list[Any] = [value]
     if type(value) is not dict and type(value) is not list:
@@ -109,6 +121,28 @@ class _BadNumber:
     """The placeholder in a parsed value for a number that is out of range."""
 
     digits: str
+
+
+def _check_spelling(text: bytes, written: bytes, skipped: int) -> None:
+    """Check a text that orjson writes differently. Raises Fault for a duplicate key or a number out of range."""
+    outline, expected = get_outline(text), get_outline(written)
+    has_duplicates = outline.count(b":") != expected.count(b":")
+    if not has_duplicates and not has_long_number(outline):
+        return
+    if not exceeds_values(text, _SEARCHED):
+        _check_exactly(text.decode(), skipped)
+    elif has_duplicates:
+        raise _fault("duplicate_key", "An object in the body has the same key more than once; leave one out")
+    elif not _fits_64_bits(text):
+        raise _fault("number_out_of_range", "A number in the body is out of range: it does not fit in 64 bits")
+
+
+def _fits_64_bits(text: bytes) -> bool:
+    try:
+        orjson.dumps(json.loads(text))
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _check_exactly(text: str, skipped: int) -> None:
@@ -184,7 +218,7 @@ def _explain(error: orjson.JSONDecodeError, text: bytes, skipped: int) -> Fault:
 def _explain_position(error: orjson.JSONDecodeError, decoded: str, skipped: int) -> Fault:
     place = describe_place(decoded, error.pos, skipped)
     reason = error.msg.split(": line ")[0]
-    if re.search("depth|recursion", reason, re.IGNORECASE):
+    if _DEPTH_WORDS.search(reason):
         return _too_deep()
     if "surrogate" in reason:
         return _fault("invalid_unicode", f"A string has half of a surrogate pair, which is no character, at {place}")
@@ -206,6 +240,20 @@ def _out_of_range(decoded: str, position: int, skipped: int) -> Fault:
     number = _shorten(re.split(r"[\s,\]}]", decoded[position : position + _SHOWN + 1], maxsplit=1)[0])
     place = describe_place(decoded, position, skipped)
     return _fault("number_out_of_range", f"The number {number} at {place} is out of range: it does not fit in 64 bits")
+
+
+def _begins_deep(text: bytes) -> bool:
+    """Whether the beginning of a text has more levels than any parser allows."""
+    try:
+        orjson.loads(text[:_SEARCHED])
+    except orjson.JSONDecodeError as error:
+        return _DEPTH_WORDS.search(error.msg) is not None
+    return False
+
+
+def _too_many_values(most: int) -> Fault:
+    text = f"The body has more than {most} values, counted as the setting server.value_limit describes; send less"
+    return Fault("too_large", text, code="too_many_values")
 
 
 def _too_deep() -> Fault:

@@ -10,7 +10,7 @@ import orjson
 
 from .call import JsonObject
 from .faults import Fault
-from .jsontext import count_brackets
+from .jsontext import may_be_deeper
 from .paths import Path, format_path, lookup
 from .validation import Validator, load_validator
 
@@ -93,7 +93,7 @@ def _may_exceed_limits(tools: Any) -> bool:
 def _may_break_rule(text: bytes) -> bool:
     """As `_may_exceed_limits`, for short JSON text. The requests of one client mostly have the same tools."""
     _, _, depth, keys = _limits(load_validator("hub/chat.user_schema"))
-    return count_brackets(text) > depth or any(key in text for key in keys)
+    return may_be_deeper(text, depth) or any(key in text for key in keys)
 
 
 def _find_exceeded_limit(schema: Any, rules: Validator) -> str | None:
@@ -105,7 +105,7 @@ def _find_exceeded_limit(schema: Any, rules: Validator) -> str | None:
         return f"is nested too deeply; the limit is {depth} levels"
     if len(text) > size:
         return f"has {len(text)} bytes; the limit is {size}"
-    if len(text) <= nodes and count_brackets(text) <= depth:
+    if len(text) <= nodes and not may_be_deeper(text, depth):
         return None
     return _walk(schema, nodes, depth)
 

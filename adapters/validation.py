@@ -21,7 +21,7 @@ from .suggestions import did_you_mean
 __all__ = ["Validator", "Violation", "count_values", "load_validator", "refuse_reference", "request_validator"]
 
 _SHOWN = 80
-_MOST_VALUES = 10_000  # in a body that is searched for all its violations
+_MOST_VALUES = 4_000  # in a body that is searched for all its violations
 _SUGGESTED = 10  # keys of one object for which a known name is looked up
 _NOT_TOGETHER = {"$defs", "properties", "required"}  # keywords about one key, or about its presence
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dragoman.adapters.call import Call, Context, JsonObject, Reply, Target, new_id
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.json_structure import VALUE_LIMIT
 from dragoman.adapters.jsontext import BOM, read_object
 from dragoman.adapters.responses.stored import StoredResponse
 from dragoman.adapters.routes import Route
@@ -95,14 +96,16 @@ class Pipeline:
         name = self.route.dialect.deployment_header
         return self.call.headers.get(name) if name else None
 
-    def receive(self, body: bytes, task: Callable[[str], str | None] = _no_task) -> JsonObject:
+    def receive(
+        self, body: bytes, task: Callable[[str], str | None] = _no_task, value_limit: int = VALUE_LIMIT
+    ) -> JsonObject:
         """Read the request. `task` says what a model is configured for, if an address serves several protocols.
 
         Returns the canonical request. Raises Fault, its path the client's.
         """
         if body.startswith(BOM):
             self.receipt.record_drop((), "a byte order mark preceded the body", "form")
-        return self.receive_object(read_object(body), task)
+        return self.receive_object(read_object(body, value_limit), task)
 
     def receive_object(self, body: JsonObject, task: Callable[[str], str | None] = _no_task) -> JsonObject:
         """As `receive`, for a body that is parsed already."""

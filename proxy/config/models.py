@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from dragoman.adapters.json_structure import VALUE_LIMIT
+
 from .values import (
     NO_BOOL,
     BaseUrl,
@@ -89,6 +91,8 @@ class Server(ConfigModel):
     ever. Streams of the other protocols get no comments, because some of their clients cannot parse them."""
     drain: Drain = Drain()
     """How the server stops."""
+    value_limit: Annotated[int, Field(ge=1000), NO_BOOL] = VALUE_LIMIT
+    """The most values of a request: its objects, arrays, strings and keys, and a quarter of its commas."""
 
 
 class Store(ConfigModel):

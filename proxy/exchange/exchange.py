@@ -103,7 +103,8 @@ class Exchange:
         caller = state.keys.authenticate(headers)
         record.key = caller.name
         self.deadline.enter_phase("body", ctx.server.body_timeout)
-        pipeline.receive(await read_body(ctx.request, ctx.server.body_limit, self.deadline), state.find_task)
+        body = await read_body(ctx.request, ctx.server.body_limit, self.deadline)
+        pipeline.receive(body, state.find_task, ctx.server.value_limit)
         record.protocol = pipeline.route.protocol
         deployment = pipeline.deployment
         record.model = model = state.resolve_model(pipeline.request.get("model"), deployment)

@@ -202,6 +202,19 @@ async def test_no_request_is_without_bounds(client: Client, dialect: str) -> Non
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_request_of_countless_values_is_refused_unread(
+    build: BuildHouse, client_of: MakeClient, dialect: str
+) -> None:
+    client = client_of(await build(), dialect)
+    with memory() as found:
+        for name, value in (("messages", [{}]), ("stop", [1]), ("tools", [[]]), ("foo", [""])):
+            answer = await client.ask("openai", **{name: value * 1_000_000})
+            client.check_error(answer, "too_large", "server.value_limit")
+    assert found["peak"] < 200
+    assert client.house.fakes["openai"].requests == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
 async def test_nothing_swells_beyond_its_limit(
     build: BuildHouse, client_of: MakeClient, dialect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

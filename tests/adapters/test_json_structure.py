@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.json_structure import exceeds_values, get_outline, has_long_number
+from dragoman.adapters.jsontext import read_object
+from dragoman.contract.json_types import JsonValue
+from tests.adapters.step_count import count_steps
+
+MARKS = st.text('{}[]":,\\ a1é\n')
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | MARKS,
+    lambda inner: st.lists(inner) | st.dictionaries(MARKS, inner),
+    max_leaves=30,
+)
+
+
+def count_parts(value: JsonValue) -> tuple[int, int]:
+    """How many objects, arrays, strings and keys a value has, and how many commas."""
+    if not isinstance(value, dict | list):
+        return int(isinstance(value, str)), 0
+    keys, inner = (len(value), list(value.values())) if isinstance(value, dict) else (0, value)
+    counts = [count_parts(one) for one in inner]
+    return 1 + keys + sum(values for values, _ in counts), max(0, len(inner) - 1) + sum(commas for _, commas in counts)
+
+
+@given(VALUES, st.integers(0, 40), st.booleans())
+def test_values_are_counted_outside_of_strings(value: JsonValue, most: int, spaced: bool) -> None:
+    text = json.dumps(value).encode() if spaced else orjson.dumps(value)
+    values, commas = count_parts(value)
+    assert exceeds_values(text, most) is (len(text) > most and values + commas // 4 > most)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        b"{}," * 350_000 + b"{}",
+        b"[]," * 350_000 + b"[]",
+        b'"",' * 350_000 + b'""',
+        b"1," * 1_000_000 + b"1",
+        b'{"a":1},' * 350_000 + b"{}",
+        b'"' + b'\\"' * 100 + b'",' + b"[]," * 350_000 + b"[]",
+    ],
+    ids=["objects", "arrays", "strings", "numbers", "members", "escapes"],
+)
+def test_too_many_values_are_refused_before_they_are_parsed(inner: bytes) -> None:
+    raw = b'{"a":[' + inner + b"]}"
+    steps = count_steps(lambda: read_and_refuse(raw))
+    assert steps < 1_000
+
+
+def read_and_refuse(raw: bytes) -> None:
+    with pytest.raises(Fault) as caught:
+        read_object(raw)
+    assert (caught.value.code, caught.value.status) == ("too_many_values", 413)
+    assert "100000 values" in caught.value.message
+    assert "server.value_limit" in caught.value.message
+
+
+def test_the_limit_can_be_set() -> None:
+    raw = orjson.dumps({"a": [""] * 100})
+    assert read_object(raw, 200) == orjson.loads(raw)
+    with pytest.raises(Fault, match="more than 20 values"):
+        read_object(raw, 20)
+
+
+@pytest.mark.parametrize("text", ['{"a":1}, [2], ', '\\"quoted\\", \\ ', "A" * 40], ids=["JSON", "escapes", "base64"])
+def test_a_long_string_is_one_value(text: str) -> None:
+    raw = orjson.dumps({"a": text * 100_000})
+    assert read_object(raw) == orjson.loads(raw)
+
+
+def test_the_token_arrays_of_one_embeddings_request_pass() -> None:
+    """OpenAI takes 300,000 tokens in one request."""
+    assert read_object(orjson.dumps({"input": [list(range(8_000, 16_000))] * 37}))
+
+
+@given(VALUES)
+def test_an_outline_has_what_is_outside_of_strings(value: JsonValue) -> None:
+    def blank(value: JsonValue) -> str:
+        if isinstance(value, dict):
+            return "{" + ",".join(f'"":{blank(member)}' for member in value.values()) + "}"
+        if isinstance(value, list):
+            return "[" + ",".join(map(blank, value)) + "]"
+        return '""' if isinstance(value, str) else json.dumps(value)
+
+    assert get_outline(orjson.dumps(value)) == blank(value).encode()
+
+
+@pytest.mark.parametrize(("number", "is_long"), [("9" * 18, False), (str(2**63), True), ("1." + "5" * 19, True)])
+def test_long_numbers(number: str, is_long: bool) -> None:
+    assert has_long_number(f'{{"":{number}}}'.encode()) is is_long
