@@ -1,8 +1,8 @@
 """The pytest plugin. It does nothing unless `--dragoman-url` is given or one of its fixtures is used.
 
 With `pytest --dragoman-url URL --dragoman-model NAME` every case of the dialect becomes a test: a broken MUST fails it,
-an inconclusive case is skipped. All of these tests are one run (`plugin_run.py`). Two fixtures serve the tests of other
-projects: `dragoman_fake` starts fake providers, `dragoman_proxy` starts dragoman with a configuration.
+an inconclusive case is skipped. All of these tests are one run (`plugin_run.py`). Fixtures serve the tests of other
+projects: `dragoman_fake` starts fake providers, `dragoman_chaos` fault proxies, `dragoman_proxy` dragoman itself.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import pytest
 if TYPE_CHECKING:
     from .model import Case
     from .plugin_run import ContractRun
-    from .servers import FakeServers, ProxyServers
+    from .servers import ChaosServers, FakeServers, ProxyServers
     from .target import Target
     from .verdicts import CaseResult
 
 __all__ = [
+    "dragoman_chaos",
     "dragoman_fake",
     "dragoman_proxy",
     "pytest_addoption",
@@ -172,6 +173,16 @@ def dragoman_fake() -> Iterator[FakeServers]:
 
     with FakeServers() as start:
         yield start
+
+
+@pytest.fixture
+def dragoman_chaos() -> Iterator[ChaosServers]:
+    """`dragoman_chaos.add(url)` starts a fault proxy in front of an address; connect to its `url` instead, and
+    `.toxic("latency", latency=300)` disturbs the connections."""
+    from .servers import ChaosServers
+
+    with ChaosServers() as chaos:
+        yield chaos
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import asyncio
 import signal
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlencode
 
 from dragoman.contract.dialects import build_path, load_dialect
@@ -16,25 +16,31 @@ from .server import FakeProvider
 
 __all__ = ["describe_fake", "run_until_signal"]
 
-Fake = TypeVar("Fake", bound=AbstractAsyncContextManager[Any])
+Server = TypeVar("Server")
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run_until_signal(fake: Fake, describe: Callable[[Fake], str], say: Callable[[str], object] = print) -> None:
-    """Run a fake until SIGINT or SIGTERM. Once it listens, `say` gets its description. Raises OSError if the port is
+def run_until_signal(
+    server: AbstractAsyncContextManager[Server],
+    describe: Callable[[Server], str],
+    say: Callable[[str], object] = print,
+) -> None:
+    """Run a server until SIGINT or SIGTERM. Once it listens, `say` gets its description. Raises OSError if the port is
     taken."""
-    asyncio.run(_serve_until_signal(fake, describe, say))
+    asyncio.run(_serve_until_signal(server, describe, say))
 
 
-async def _serve_until_signal(fake: Fake, describe: Callable[[Fake], str], say: Callable[[str], object]) -> None:
+async def _serve_until_signal(
+    server: AbstractAsyncContextManager[Server], describe: Callable[[Server], str], say: Callable[[str], object]
+) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    async with fake:
+    async with server as running:
         for number in _SIGNALS:
             loop.add_signal_handler(number, stopped.set)
         try:
-            say(describe(fake))
+            say(describe(running))
             await stopped.wait()
         finally:
             for number in _SIGNALS:

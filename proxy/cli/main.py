@@ -15,6 +15,7 @@ import typer
 from dragoman import __version__
 from dragoman.contract.commands import app as contract
 
+from .chaos import chaos
 from .chat.command import chat
 from .configuration import check, init
 from .export import export
@@ -86,6 +87,7 @@ app.command(epilog="Example: dragoman init && dragoman check")(init)
 app.command(epilog="Example: dragoman check dragoman.yaml --format github")(check)
 app.command(epilog="Example: dragoman schema databricks/chat.request --profile actual")(schema)
 app.command(epilog="Example: dragoman fake mindie --port 9004 --behaviour rate-limit")(fake)
+app.command(epilog="Example: dragoman chaos 127.0.0.1:9004 --toxic 'latency(latency=300, jitter=100)'")(chaos)
 register(app)
 app.add_typer(contract)
 app.command(epilog="Example: dragoman chat 'What is dragoman?'")(chat)

@@ -28,6 +28,46 @@ def test_application(dragoman_fake, dragoman_proxy):
 """
 
 
+CHAOS_TEST = """
+import json, urllib.error, urllib.request
+import pytest
+
+BODY = json.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": "hi"}]}).encode()
+
+def ask(url):
+    with urllib.request.urlopen(urllib.request.Request(url, BODY, {"content-type": "application/json"})) as reply:
+        return reply.read()
+
+def test_client_notices_a_broken_event(dragoman_fake, dragoman_chaos):
+    proxy = dragoman_chaos.add(dragoman_fake("openai").base_url)
+    assert proxy.url.endswith("/v1")
+    url = proxy.url + "/chat/completions"
+    good = ask(url)
+    name = proxy.toxic("corrupt_event", event=2)
+    before, first, rest = good.split(b"data: {", 2)
+    assert ask(url) == before + b"data: {" + first + b"data: }" + rest
+    proxy.remove(name)
+    assert ask(url) == good
+    proxy.toxic("reset_peer")
+    with pytest.raises(OSError):
+        ask(url)
+    proxy.disable()
+    with pytest.raises(urllib.error.URLError):
+        ask(url)
+    proxy.reset()
+    assert ask(url) == good
+    assert proxy.connections == 5
+
+def test_plain_addresses_and_errors(dragoman_chaos):
+    proxy = dragoman_chaos.add("127.0.0.1:1")
+    assert proxy.url == "http://" + proxy.listen
+    with pytest.raises(ValueError, match="similar: latency"):
+        proxy.toxic("latenzy")
+    with pytest.raises(ValueError, match="host:port"):
+        dragoman_chaos.add("nowhere")
+"""
+
+
 def run_pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Run pytest without other plugins, which take longer to load than the tests."""
     command = [
@@ -94,6 +134,12 @@ def test_fixtures_serve_the_tests_of_users(tmp_path: Path) -> None:
     (tmp_path / "test_application.py").write_text(USER_TEST, "utf-8")
     result = run_pytest(tmp_path)
     assert (result.returncode, "1 passed" in result.stdout) == (0, True), result.stdout
+
+
+def test_fault_proxies_serve_the_tests_of_users(tmp_path: Path) -> None:
+    (tmp_path / "test_application.py").write_text(CHAOS_TEST, "utf-8")
+    result = run_pytest(tmp_path, "-W", "error")
+    assert (result.returncode, "2 passed" in result.stdout) == (0, True), result.stdout
 
 
 FOREIGN_CONFIGURATION = """
