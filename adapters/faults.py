@@ -2,7 +2,7 @@
 
     Fault
      |- client    the request is wrong             invalid_request 400, unsupported_parameter 400, extra_parameter 400,
-     |                                             unprocessable 422, auth 401, not_found 404,
+     |                                             unprocessable 422, auth 401, forbidden 403, not_found 404,
      |                                             model_not_found 404, method_not_allowed 405, request_timeout 408,
      |                                             too_large 413, unsupported_media_type 415, content_filter 400
      |- provider  the upstream failed              rate_limit 429, upstream_timeout 504, upstream_unavailable 503,
@@ -32,6 +32,7 @@ Kind: TypeAlias = Literal[
     "extra_parameter",
     "unprocessable",
     "auth",
+    "forbidden",
     "not_found",
     "model_not_found",
     "method_not_allowed",
@@ -57,6 +58,7 @@ KINDS: dict[Kind, tuple[Owner, int]] = {
     "extra_parameter": ("client", 400),
     "unprocessable": ("client", 422),
     "auth": ("client", 401),
+    "forbidden": ("client", 403),
     "not_found": ("client", 404),
     "model_not_found": ("client", 404),
     "method_not_allowed": ("client", 405),

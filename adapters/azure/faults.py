@@ -35,6 +35,7 @@ _STATUS_AND_CODE: dict[Kind, tuple[int, str]] = {
     "extra_parameter": (400, "extra_parameter"),
     "unprocessable": (422, "unprocessable_content"),
     "auth": (401, "unauthorized"),
+    "forbidden": (403, "forbidden"),
     "not_found": (404, "not_found"),
     "model_not_found": (404, "model_not_found"),
     "method_not_allowed": (405, "method_not_allowed"),

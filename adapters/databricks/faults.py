@@ -39,6 +39,7 @@ _STATUS_AND_CODE: dict[Kind, tuple[int, str]] = {
     "extra_parameter": (400, "BAD_REQUEST"),
     "unprocessable": (400, "INVALID_PARAMETER_VALUE"),
     "auth": (401, "UNAUTHENTICATED"),
+    "forbidden": (403, "PERMISSION_DENIED"),
     "not_found": (404, "RESOURCE_DOES_NOT_EXIST"),
     "model_not_found": (404, "RESOURCE_DOES_NOT_EXIST"),
     "method_not_allowed": (405, "BAD_REQUEST"),

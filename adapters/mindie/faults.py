@@ -37,6 +37,7 @@ _STATUS_AND_TYPE: dict[Kind, tuple[int, str]] = {
     "extra_parameter": _INVALID,
     "unprocessable": _INVALID,
     "auth": (401, "Unauthorized"),
+    "forbidden": (403, _BAD),
     "not_found": (404, "NotFoundError"),
     "model_not_found": _INVALID,
     "method_not_allowed": (405, _BAD),

@@ -18,6 +18,7 @@ _TYPE_AND_CODE: dict[Kind, tuple[str, str | None]] = {
     "extra_parameter": ("invalid_request_error", "unknown_parameter"),
     "unprocessable": ("invalid_request_error", None),
     "auth": ("invalid_request_error", "invalid_api_key"),
+    "forbidden": ("invalid_request_error", "forbidden"),
     "not_found": ("invalid_request_error", "not_found"),
     "model_not_found": ("invalid_request_error", "model_not_found"),
     "method_not_allowed": ("invalid_request_error", "method_not_allowed"),

@@ -1,4 +1,4 @@
-"""Checks of the server's address, its profiles, and the client keys."""
+"""Checks of the server's address, its origins and profiles, and the client keys."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ __all__ = ["check_access"]
 def check_access(document: Document, insecure: bool) -> None:
     """Add the problems of `server` and `keys`. `insecure` allows an open address without keys."""
     _check_host(document, insecure)
+    _check_origins(document)
     _check_keys(document)
     for name in document.mapping("server", "profiles"):
         profile, dialect = document.text("server", "profiles", name), dialects.get(name)
@@ -29,6 +30,16 @@ def _check_host(document: Document, insecure: bool) -> None:
     message = "without keys, anyone who can reach this address can use the providers"
     hint = "add keys, listen on 127.0.0.1, or start with --insecure"
     document.add_problem(("server", "host"), "open-host", message, hint=hint)
+
+
+def _check_origins(document: Document) -> None:
+    if document.items("keys"):
+        return
+    for position, _ in enumerate(document.items("server", "allowed_origins")):
+        if document.text("server", "allowed_origins", position) == "*":
+            message = "without keys, every page in a browser on this machine could use the providers"
+            hint = "add keys, or name the origins of the pages"
+            document.add_problem(("server", "allowed_origins", position), "open-origin", message, hint=hint)
 
 
 def _check_keys(document: Document) -> None:

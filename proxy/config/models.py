@@ -19,10 +19,12 @@ from .values import (
     Bytes,
     HeaderName,
     HeaderValue,
+    HostName,
     Label,
     LitellmArgument,
     ModelName,
     ModelPattern,
+    Origin,
     ProxyUrl,
     Seconds,
     Secret,
@@ -93,6 +95,11 @@ class Server(ConfigModel):
     """How the server stops."""
     value_limit: Annotated[int, Field(ge=1000), NO_BOOL] = VALUE_LIMIT
     """The most values of a request: its objects, arrays, strings and keys, and a quarter of its commas."""
+    allowed_hosts: list[HostName] = []
+    """Without keys: names, in addition to localhost and IP addresses, that clients may use for the proxy."""
+    allowed_origins: list[Origin] = []
+    """Origins whose pages may use the proxy in a browser, as `https://app.example.com`; `*` means all, and needs
+    `keys`."""
 
 
 class Store(ConfigModel):

@@ -18,10 +18,12 @@ __all__ = [
     "Bytes",
     "HeaderName",
     "HeaderValue",
+    "HostName",
     "Label",
     "LitellmArgument",
     "ModelName",
     "ModelPattern",
+    "Origin",
     "ProxyUrl",
     "Seconds",
     "Secret",
@@ -48,6 +50,8 @@ _ARGUMENT = re.compile(
     r"(aws|vertex|azure|watsonx|oci|sap|gigachat)_[a-z0-9_]{1,60}|api_version|organization|project_id|region_name|space_id|tenant_id"
 )
 _VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(-preview)?")
+_HOST_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,253}[A-Za-z0-9_])?")
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?|\*")
 _OWN_HEADERS = re.compile(
     r"(proxy-.*|authorization|api-key|x-api-key|cookie|host|content-(length|type|encoding)|accept(-encoding)?|user-agent"
     r"|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect)",
@@ -203,6 +207,19 @@ def _validate_header_value(text: str) -> str:
     return text
 
 
+def _validate_host_name(text: str) -> str:
+    if not _HOST_NAME.fullmatch(text):
+        _reject("bad-host", "this is not the name of a host", "a name without scheme and port, as llm.example.com")
+    return text
+
+
+def _validate_origin(text: str) -> str:
+    if not _ORIGIN.fullmatch(text):
+        expected = "scheme://host[:port] in lower case, without a path, as https://app.example.com, or *"
+        _reject("bad-origin", "this is not the origin of a page", expected)
+    return text
+
+
 def _validate_version(text: str) -> str:
     if not _VERSION.fullmatch(text):
         _reject("bad-version", "this is not a version of the Azure API", "YYYY-MM-DD or YYYY-MM-DD-preview")
@@ -259,4 +276,6 @@ Vendor = Annotated[str, AfterValidator(_validate_vendor), _pattern_schema(_VENDO
 LitellmArgument = Annotated[str, AfterValidator(_validate_litellm_argument), _pattern_schema(_ARGUMENT)]
 HeaderName = Annotated[str, AfterValidator(_validate_header_name)]
 HeaderValue = Annotated[str, AfterValidator(_validate_header_value)]
+HostName = Annotated[str, AfterValidator(_validate_host_name), _pattern_schema(_HOST_NAME)]
+Origin = Annotated[str, AfterValidator(_validate_origin), _pattern_schema(_ORIGIN)]
 Version = Annotated[str, AfterValidator(_validate_version), _pattern_schema(_VERSION)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aiohttp.web_request import BaseRequest
@@ -19,10 +20,11 @@ __all__ = ["RequestContext"]
 
 @dataclass(slots=True)
 class RequestContext:
-    """A client's request and the pipeline that serves it. If responses are stored, `store` is set as soon as the key is
-    known."""
+    """A client's request and the pipeline that serves it. `headers` are those of every response to it. If responses are
+    stored, `store` is set as soon as the key is known."""
 
     request: BaseRequest
+    headers: Mapping[str, str]
     pipeline: Pipeline
     record: ExchangeRecord
     deadline: Deadline

@@ -63,7 +63,7 @@ class WholeResponse(DownstreamResponse):
     async def write(self, data: bytes) -> None:
         ctx, attempt = self._ctx, self._attempt
         assert attempt is not None
-        headers = {"x-request-id": ctx.record.request_id, **attempt.headers}
+        headers = {**ctx.headers, **attempt.headers}
         self._response = create_reply_response(attempt.answer.status, data, headers)
         ctx.record.bytes = len(data)
 
@@ -123,4 +123,4 @@ class StreamedResponse(DownstreamResponse):
 
     def _headers(self) -> dict[str, str]:
         headers = STREAM_HEADERS if self._attempt is None else self._attempt.headers
-        return {"x-request-id": self._ctx.record.request_id, **headers}
+        return {**self._ctx.headers, **headers}

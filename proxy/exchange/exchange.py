@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections.abc import Mapping
 from functools import partial
 
 from aiohttp.web_request import BaseRequest
@@ -38,14 +39,15 @@ __all__ = ["Exchange"]
 
 
 class Exchange:
-    """Created inside the task that serves the request."""
+    """Created inside the task that serves the request. `headers` are those of every response to it, x-request-id among
+    them."""
 
     __slots__ = ("_ctx", "_downstream", "_state", "_store", "deadline")
 
     def __init__(
         self,
         request: BaseRequest,
-        request_id: str,
+        headers: Mapping[str, str],
         path: str,
         route: Route,
         state: RouterState,
@@ -55,12 +57,13 @@ class Exchange:
         mask: Mask,
     ) -> None:
         self.deadline = Deadline()
+        request_id = headers["x-request-id"]
         query = dict(request.query) if "?" in request.raw_path else {}
         call = Call(request.method, route.strip_prefix(path), {}, query, request.headers)
         record = ExchangeRecord(request_id, route.dialect.name, route.protocol)
         report_defect = partial(_report_defect, log, request_id)  # a bound method would be a cycle of references
         pipeline = Pipeline(route, call, has_store=store is not None, report_defect=report_defect)
-        self._ctx = RequestContext(request, pipeline, record, self.deadline, server, log, mask)
+        self._ctx = RequestContext(request, headers, pipeline, record, self.deadline, server, log, mask)
         self._downstream: DownstreamResponse | None = None
         self._state = state
         self._store = store
@@ -103,7 +106,8 @@ class Exchange:
         caller = state.keys.authenticate(headers)
         record.key = caller.name
         self.deadline.enter_phase("body", ctx.server.body_timeout)
-        body = await read_body(ctx.request, ctx.server.body_limit, self.deadline)
+        needs_type = not state.keys  # see http/browser_rules.py
+        body = await read_body(ctx.request, ctx.server.body_limit, self.deadline, needs_type=needs_type)
         pipeline.receive(body, state.find_task, ctx.server.value_limit)
         record.protocol = pipeline.route.protocol
         deployment = pipeline.deployment
@@ -131,8 +135,7 @@ class Exchange:
         if downstream is not None and downstream.response is not None:  # too late for a status
             await downstream.fail(fault)
             return downstream.response
-        reply, headers = ctx.pipeline.render_fault(fault), {"x-request-id": ctx.record.request_id}
-        response = create_fault_response(reply, ctx.request, headers, ctx.mask)
+        response = create_fault_response(ctx.pipeline.render_fault(fault), ctx.request, ctx.headers, ctx.mask)
         ctx.record.bytes = len(response.body) if isinstance(response.body, bytes) else 0
         return response
 

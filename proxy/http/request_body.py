@@ -21,6 +21,7 @@ __all__ = ["check_host", "choose_request_id", "get_path", "read_body"]
 _random = random.Random()  # an id has to be unique, not secret
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?")
+_JSON = "application/json"
 _CHARSET = re.compile(r'charset\s*=\s*"?([^";\s]+)', re.IGNORECASE)
 
 
@@ -51,11 +52,11 @@ def check_host(headers: Mapping[str, str]) -> None:
         raise Fault("invalid_request", "the header Host is not a host name", code="bad_http")
 
 
-async def read_body(request: BaseRequest, limit: int, deadline: Deadline) -> bytes:
+async def read_body(request: BaseRequest, limit: int, deadline: Deadline, *, needs_type: bool) -> bytes:
     """Read the whole body, and decompress it; `limit` is in bytes, before and after. The deadline's current phase
-    limits the time. Raises Fault."""
+    limits the time. `needs_type` says whether Content-Type has to be there. Raises Fault."""
     headers = request.headers
-    _check_content_type(headers.get("Content-Type"))
+    _check_content_type(headers.get("Content-Type"), needed=needs_type)
     length = request.content_length
     if length is not None and length > limit:
         raise _too_large_fault(limit, length)
@@ -106,15 +107,14 @@ async def _send_continue(request: BaseRequest, expected: str) -> None:
     await send_continue(request)
 
 
-def _check_content_type(header: str | None) -> None:
-    if header is None or header == "application/json":
+def _check_content_type(header: str | None, *, needed: bool) -> None:
+    if header == _JSON or (header is None and not needed):
         return
-    media_type = header.partition(";")[0].strip().lower()
-    if media_type not in ("application/json", ""):
-        raise Fault(
-            "unsupported_media_type", "the header Content-Type must be application/json", code="unsupported_media_type"
-        )
-    charset = _CHARSET.search(header)
+    media_type = "" if header is None else header.partition(";")[0].strip().lower()
+    if media_type != _JSON and (media_type or needed):
+        text = f"the header Content-Type must be {_JSON}; curl sends it with the option -H 'Content-Type: {_JSON}'"
+        raise Fault("unsupported_media_type", text, code="unsupported_media_type")
+    charset = _CHARSET.search(header or "")
     if charset is not None and charset[1].lower() not in ("utf-8", "utf8"):
         raise Fault(
             "unsupported_media_type", "the charset in the header Content-Type must be utf-8", code="unsupported_charset"

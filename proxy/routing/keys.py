@@ -37,6 +37,9 @@ class Keys:
     def __init__(self, keys: Sequence[Key]) -> None:
         self._known = [(_digest(key.key.get_secret_value()), Caller(key.name, tuple(key.models))) for key in keys]
 
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
         """Find the caller with the key in these headers. Raises Fault, whose text never contains a key."""
         if not self._known:

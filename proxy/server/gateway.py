@@ -16,6 +16,7 @@ from dragoman.adapters.routes import Route, RouteTable
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.conversations.stores.interface import ResponseStore
 from dragoman.proxy.exchange.exchange import Exchange
+from dragoman.proxy.http.browser_rules import BrowserRules
 from dragoman.proxy.http.json_response import create_fault_response, create_response, serialize
 from dragoman.proxy.http.request_body import check_host, choose_request_id, get_path
 from dragoman.proxy.routing.keys import ANYONE
@@ -51,41 +52,51 @@ class Gateway:
         self.idle = asyncio.Event()
         self.idle.set()
         self._server = config.server
+        self._browser_rules = BrowserRules(config.server, has_keys=bool(config.keys))
         self._routes = RouteTable(dialects, config.server.profiles)
         self._model_routes = ModelRoutes(dialects)
         self.log = log
         self._mask = mask
 
     async def handle(self, request: BaseRequest) -> StreamResponse:
-        request_id = choose_request_id(request.headers)
+        headers = self._create_headers(request)
         path = get_path(request).removesuffix("/")
         try:
             check_host(request.headers)
+            self._browser_rules.check(request.headers)
+            if (preflight := self._browser_rules.answer_preflight(request.method, request.headers)) is not None:
+                return create_response(204, b"", {**headers, **preflight})
             if (route := self._routes.match(path)) is not None:
                 if request.method == "POST":
-                    return await self._run_exchange(request, request_id, path, route)
-                return self._answer_other_method(request, request_id, "POST")
+                    return await self._run_exchange(request, headers, path, route)
+                return self._answer_other_method(request, headers, "POST")
             if (found := self._routes.match_stored_response(path)) is not None:
-                return await self._handle_stored(request, request_id, *found)
+                return await self._handle_stored(request, headers, *found)
             if (query := self._model_routes.match(path)) is not None:
-                return self._list_models(request, request_id, path, query)
+                return self._list_models(request, headers, path, query)
             if path in ("/live", "/ready"):
-                return self._answer_health(request, request_id, path)
+                return self._answer_health(request, headers, path)
             raise self._routes.unknown_path(path)
         except Fault as fault:
-            return self._refuse(request, fault, request_id)
+            return self._refuse(request, headers, fault)
 
-    def _refuse(self, request: BaseRequest, fault: Fault, request_id: str, **headers: str) -> Response:
+    def _create_headers(self, request: BaseRequest) -> dict[str, str]:
+        """The headers of every response to the request."""
+        given = request.headers
+        return {"x-request-id": choose_request_id(given), **self._browser_rules.write_headers(given)}
+
+    def _refuse(self, request: BaseRequest, headers: Mapping[str, str], fault: Fault) -> Response:
         """Answer a request that has no exchange, in the dialect of the closest route."""
         route = self._routes.closest_route(get_path(request))
         reply = render_fault(route, fault, Call(request.method, "", {}))
-        response = create_fault_response(reply, request, {"x-request-id": request_id, **headers}, self._mask)
-        self.log.info("refused", request_id=request_id, method=request.method, status=reply.status, fault=fault.code)
+        response = create_fault_response(reply, request, headers, self._mask)
+        seen = {"request_id": headers["x-request-id"], "method": request.method}
+        self.log.info("refused", **seen, status=reply.status, fault=fault.code)
         return response
 
     def reject(self, request: BaseRequest, fault: Fault) -> Response:
         """Answer a request that the HTTP server rejected, or an exception that no handler caught."""
-        return self._refuse(request, fault, choose_request_id(request.headers))
+        return self._refuse(request, self._create_headers(request), fault)
 
     def log_defect(self, error: BaseException | None) -> None:
         self.log.error("defect", exc_info=error)
@@ -95,10 +106,10 @@ class Gateway:
         for exchange in self.running:
             exchange.deadline.interrupt(Fault(_STOPPING.kind, _STOPPING.message, code=_STOPPING.code))
 
-    async def _run_exchange(self, request: BaseRequest, request_id: str, path: str, route: Route) -> StreamResponse:
-        exchange = Exchange(
-            request, request_id, path, route, self.state, self.store, self._server, self.log, self._mask
-        )
+    async def _run_exchange(
+        self, request: BaseRequest, headers: Mapping[str, str], path: str, route: Route
+    ) -> StreamResponse:
+        exchange = Exchange(request, headers, path, route, self.state, self.store, self._server, self.log, self._mask)
         self._begin(exchange)
         try:
             return await exchange.run()
@@ -106,15 +117,15 @@ class Gateway:
             self._end(exchange)
 
     async def _handle_stored(
-        self, request: BaseRequest, request_id: str, route: Route, response_id: str, part: str
+        self, request: BaseRequest, headers: Mapping[str, str], route: Route, response_id: str, part: str
     ) -> StreamResponse:
         methods = METHODS.get(part)
         if methods is None:
             raise self._routes.unknown_path(get_path(request))
         if request.method not in methods:
-            return self._answer_other_method(request, request_id, ", ".join(methods))
-        record = ExchangeRecord(request_id, route.dialect.name, route.protocol)
-        handler = StoredResponseHandler(request, record, route, response_id, part)
+            return self._answer_other_method(request, headers, ", ".join(methods))
+        record = ExchangeRecord(headers["x-request-id"], route.dialect.name, route.protocol)
+        handler = StoredResponseHandler(request, headers, record, route, response_id, part)
         self._begin(handler)
         try:
             return await handler.run(self.state.keys, self.store, self.log, self._mask, self._server.write_stall)
@@ -130,27 +141,29 @@ class Gateway:
         if not self.running:
             self.idle.set()
 
-    def _list_models(self, request: BaseRequest, request_id: str, path: str, query: ModelQuery) -> Response:
+    def _list_models(self, request: BaseRequest, headers: Mapping[str, str], path: str, query: ModelQuery) -> Response:
         """Answer a request about models. Raises Fault."""
         if request.method not in ("GET", "HEAD"):
-            return self._answer_other_method(request, request_id, "GET, HEAD")
+            return self._answer_other_method(request, headers, "GET, HEAD")
         is_public = query.information.about == "none"
         caller = ANYONE if is_public else self.state.keys.authenticate(request.headers)
         call = Call(request.method, path, {}, dict(request.query), request.headers)
         body = self._mask(serialize(list_models(query, call, caller, self.state)))
-        self.log.info("model_list", request_id=request_id, dialect=query.dialect.name, key=caller.name, bytes=len(body))
-        return create_response(200, body, {"x-request-id": request_id})
+        seen = {"request_id": headers["x-request-id"], "dialect": query.dialect.name, "key": caller.name}
+        self.log.info("model_list", **seen, bytes=len(body))
+        return create_response(200, body, headers)
 
-    def _answer_other_method(self, request: BaseRequest, request_id: str, allowed: str) -> Response:
+    def _answer_other_method(self, request: BaseRequest, headers: Mapping[str, str], allowed: str) -> Response:
         allow = f"{allowed}, OPTIONS"
+        headers = {**headers, "Allow": allow}
         if request.method == "OPTIONS":
-            return create_response(204, b"", {"x-request-id": request_id, "Allow": allow})
+            return create_response(204, b"", headers)
         fault = Fault("method_not_allowed", f"this address allows the methods {allow}", code="method_not_allowed")
-        return self._refuse(request, fault, request_id, Allow=allow)
+        return self._refuse(request, headers, fault)
 
-    def _answer_health(self, request: BaseRequest, request_id: str, path: str) -> Response:
+    def _answer_health(self, request: BaseRequest, headers: Mapping[str, str], path: str) -> Response:
         if request.method not in ("GET", "HEAD"):
-            return self._answer_other_method(request, request_id, "GET, HEAD")
+            return self._answer_other_method(request, headers, "GET, HEAD")
         draining = self.draining and path == "/ready"
         body = {"status": "draining" if draining else "ok"}
-        return create_response(503 if draining else 200, serialize(body), {"x-request-id": request_id})
+        return create_response(503 if draining else 200, serialize(body), headers)

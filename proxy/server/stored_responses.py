@@ -40,12 +40,22 @@ _MAX_QUOTED = 100  # characters of a client's value in a message
 class StoredResponseHandler:
     """Answers one request. Created inside the task that serves the request.
 
-    `part` is the end of the path, after the response's id: "", `input_items` or `cancel`.
+    `headers` are those of every response to it. `part` is the end of the path, after the response's id: "",
+    `input_items` or `cancel`.
     """
 
-    def __init__(self, request: BaseRequest, record: ExchangeRecord, route: Route, response_id: str, part: str) -> None:
+    def __init__(
+        self,
+        request: BaseRequest,
+        headers: Mapping[str, str],
+        record: ExchangeRecord,
+        route: Route,
+        response_id: str,
+        part: str,
+    ) -> None:
         self.deadline = Deadline()
         self._request = request
+        self._headers = headers
         self._record = record
         self._route = route
         self._id = response_id
@@ -68,7 +78,7 @@ class StoredResponseHandler:
             log.info("exchange", **self._record.to_log_line())
 
     async def _respond(self, keys: Keys, store: ResponseStore | None, mask: Mask) -> Response:
-        record, headers = self._record, {"x-request-id": self._record.request_id}
+        record, headers = self._record, self._headers
         try:
             caller = keys.authenticate(self._request.headers)
             record.key = caller.name

@@ -41,6 +41,9 @@ TABLE: dict[Kind, tuple[int, str, str | None, int, str, int, str, int, str]] = {
     "auth": (
         401, "invalid_request_error", "invalid_api_key", 401, "UNAUTHENTICATED", 401, "unauthorized",
         401, "Unauthorized"),
+    "forbidden": (
+        403, "invalid_request_error", "forbidden", 403, "PERMISSION_DENIED", 403, "forbidden",
+        403, "Bad Request"),
     "permission": (
         502, "permission_error", "permission_denied", 502, "PERMISSION_DENIED", 502, "permission_denied",
         502, "Incomplete Generation"),

@@ -16,8 +16,7 @@ from dragoman.contract.reports.markdown import render_markdown
 from dragoman.contract.servers import FakeServers
 from dragoman.contract.session import ReportFiles, Session, select_cases
 from dragoman.contract.target import Target
-
-from .browser import Page
+from tests.browser import Page
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

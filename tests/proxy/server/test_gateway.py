@@ -17,8 +17,8 @@ from dragoman.contract.json_types import JsonObject
 from tests.proxy.running_proxy import Proxy, StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Wire
 
-START = b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n"
-GET = b"GET /live HTTP/1.1\r\nHost: a\r\n"
+START = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+GET = b"GET /live HTTP/1.1\r\nHost: localhost\r\n"
 HOST = b"GET /live HTTP/1.1\r\nHost: "
 CLOSE = b"\r\nConnection: close\r\n\r\n"
 MARK = b"attackerbytes"
@@ -78,7 +78,7 @@ async def test_what_is_no_http_gets_an_answer_in_json(proxy: StartProxy, case: s
 
 async def test_a_header_that_came_twice(proxy: StartProxy) -> None:
     p = await proxy()
-    twice = START + b"Content-Type: application/json\r\nContent-Type: text/attackerbytes\r\nContent-Length: 0\r\n\r\n"
+    twice = START + b"Content-Type: text/attackerbytes\r\nContent-Length: 0\r\n\r\n"
     answer = await p.raw(twice)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"occurs twice" in answer
@@ -185,7 +185,7 @@ ADDRESSES = [
 @pytest.mark.parametrize(("method", "path", "status", "code", "hint"), ADDRESSES)
 async def test_addresses(proxy: StartProxy, method: str, path: str, status: int, code: str, hint: str | None) -> None:
     p = await proxy()
-    request = f"{method} {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    request = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
     head, _, body = (await p.raw(request.encode())).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 %d " % status)
     error = json.loads(body)["error"]

@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import re
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from dragoman.contract.json_types import JsonObject, JsonValue
 
-__all__ = ["BROWSERS", "Page", "open_page"]
+__all__ = ["Page", "find_browser", "open_page"]
 
 TIMEOUT = 60.0
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _LISTENING = re.compile(rb"DevTools listening on (ws://\S+)")
 _KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "/": 191}
 _FLAGS = (
@@ -115,10 +118,19 @@ async def _read_address(process: asyncio.subprocess.Process) -> str:
     raise AssertionError(f"the browser ended with status {await process.wait()}")
 
 
+def find_browser() -> str:
+    """The program; skips the test if there is none, unless the environment says that there is one."""
+    program = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if program is None:
+        assert not os.environ.get("DRAGOMAN_TEST_BROWSER"), "DRAGOMAN_TEST_BROWSER is set, and there is no browser"
+        pytest.skip("there is no Chromium here (Debian: apt-get install chromium)")
+    return program
+
+
 @asynccontextmanager
-async def open_page(program: str, folder: Path) -> AsyncIterator[Page]:
-    """Open a page of a new browser, whose files go to the folder."""
-    flags = (*_FLAGS, f"--user-data-dir={folder}")
+async def open_page(folder: Path, *more_flags: str) -> AsyncIterator[Page]:
+    """Open a page of a new browser, whose files go to the folder. Skips the test if there is no browser."""
+    program, flags = find_browser(), (*_FLAGS, f"--user-data-dir={folder}", *more_flags)
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(program, *flags, stderr=pipe, stdout=nothing)
     try:
