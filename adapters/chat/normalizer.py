@@ -13,7 +13,6 @@ from dragoman.adapters.changes import Weight
 from dragoman.adapters.common.annotations import filter_annotations
 from dragoman.adapters.common.choice_normalizer import ChoiceNormalizer
 from dragoman.adapters.common.completeness import check_finish_reason
-from dragoman.adapters.common.finish_words import has_finished
 from dragoman.adapters.common.repair import REPAIRED
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.reply_validation import invalid_reply
@@ -109,7 +108,7 @@ class ChatNormalizer(ChoiceNormalizer):
         if "tool_calls" in delta:
             same &= self._set_call_pieces(delta, state)
         state.length += _measure_content(delta)
-        return self._read_finish_reason(body, choice) and same
+        return self.read_finish_reason(body, choice, _PIECE[:-1]) and same
 
     def count_text(self, index: int, length: int) -> None:
         """Add the characters of recognized chunks to the content of a choice."""
@@ -267,14 +266,6 @@ class ChatNormalizer(ChoiceNormalizer):
             self._changes.record_conversion(_PIECE, reason)
         else:
             self._changes.record_drop(_PIECE, "a message in a chunk repeats what came in pieces", "form")
-
-    def _read_finish_reason(self, body: JsonObject, choice: JsonObject) -> bool:
-        native = choice.get("finish_reason")
-        if not has_finished(native):
-            same = native is None and "finish_reason" in choice
-            choice["finish_reason"] = None
-            return same
-        return self.set_finish_reason(body, choice, _PIECE[:-1]) == native
 
 
 def _measure_content(holder: JsonObject) -> int:

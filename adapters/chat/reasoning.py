@@ -107,7 +107,7 @@ def _read_list(parts: list[Any]) -> list[JsonObject]:
     for part in parts:
         text = _read_fragment(part)
         if text is None:
-            blocks += _read_part(part)
+            blocks += _read_list(part) if isinstance(part, list) else _read_part(part)
         elif is_open:
             blocks[-1]["text"] += text
         else:

@@ -52,7 +52,10 @@ def drop_empty(message: JsonObject) -> None:
 def move_refusal_to_content(holder: JsonObject, path: Path, ctx: Context) -> None:
     """Append the refusal to the content, for dialects that do not support refusals."""
     refusal = holder.pop("refusal", None)
-    if refusal:
+    if not isinstance(refusal, str):
+        if refusal is not None:
+            ctx.receipt.record_drop((*path, "refusal"), "it is no text, and the dialect has none")
+    elif refusal:
         after = (*path, "content")
         ctx.receipt.record_conversion((*path, "refusal"), "the refusal becomes part of the content", after=after)
         holder["content"] = (holder.get("content") or "") + refusal

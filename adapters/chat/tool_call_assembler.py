@@ -221,10 +221,10 @@ class ToolCallAssembler:
             if text.lstrip()[:1] != "{":
                 text = _NONE + text
             elif text.strip() == _NONE:
-                call.is_placeholder = True
+                call.is_placeholder, text = True, None
+            self._changes.record_conversion(_PLACE, "an empty object before the arguments is removed")
+            if text is None:
                 return None
-            else:
-                self._changes.record_conversion(_PLACE, "an empty object before the arguments is removed")
         elif not call.arguments.length and text.strip() == _NONE:
             call.is_placeholder = True
             return ""

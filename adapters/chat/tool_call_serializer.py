@@ -24,8 +24,8 @@ class ToolCallSerializer:
         self._choices: dict[int, CallOrder] = {}
         self._finished: set[int] = set()
 
-    def serialize(self, chunk: Chunk) -> Chunk | None:
-        """The chunk with the pieces that may be sent now: the same object if none is held, None if nothing is left."""
+    def serialize(self, chunk: Chunk) -> Chunk:
+        """The chunk with the pieces that may be sent now: the same object if none is held."""
         made = chunk
         for position, choice in enumerate(chunk.body.get("choices") or ()):
             pieces = _delta(choice).get("tool_calls") or []
@@ -38,7 +38,7 @@ class ToolCallSerializer:
             if calls is not None:
                 now = calls.release(pieces, last=index in self._finished)
                 made = made if now == pieces else Chunk(_replace_pieces(made.body, position, now))
-        return chunk if made is chunk else made if _is_meaningful(made.body) else None
+        return made
 
 
 class CallOrder:
@@ -89,10 +89,6 @@ def _replace_pieces(body: JsonObject, position: int, pieces: list[JsonObject]) -
 def _delta(choice: JsonObject) -> JsonObject:
     delta = choice.get("delta")
     return delta if isinstance(delta, dict) else {}
-
-
-def _is_meaningful(body: JsonObject) -> bool:
-    return any(_delta(choice) or choice.get("finish_reason") for choice in body["choices"]) or bool(body.get("usage"))
 
 
 def _arguments(piece: JsonObject) -> str:

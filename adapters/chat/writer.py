@@ -40,8 +40,7 @@ class ChatStreamWriter(StreamWriterBase):
         self._calls = ToolCallSerializer()
 
     def _encode_chunk(self, chunk: Chunk) -> bytes:
-        now = self._calls.serialize(chunk)
-        return b"" if now is None else self._write_chunk(now)
+        return self._write_chunk(self._calls.serialize(chunk))
 
     def _encode_run(self, run: DeltaRun) -> bytes:
         if run.data is not None:
@@ -121,7 +120,7 @@ class RenderingStreamWriter(ChatStreamWriter):
         return self._write_held()
 
     def _record_unwritten(self, key: str, value: Any) -> None:
-        if value:
+        if value is not None:
             self._receipt.record_drop((key,), "the client's dialect has it only in a chunk with a finish reason")
 
     def _write_held(self) -> bytes:

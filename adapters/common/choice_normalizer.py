@@ -14,6 +14,7 @@ from dragoman.adapters.counts import is_time
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path
 
+from .finish_words import has_finished
 from .reply_rules import ReplyRules
 from .stream_changes import ChangeRecorder
 
@@ -99,6 +100,20 @@ class ChoiceNormalizer(ABC):
             "created": created,
             "model": body.get("model") or self._ctx.target.model,
         }
+
+    def read_finish_reason(self, body: JsonObject, choice: JsonObject, path: Path) -> bool:
+        """Normalize the finish reason of a piece, null if the choice goes on. Returns True if nothing changed.
+
+        Raises Fault as `set_finish_reason` does.
+        """
+        native = choice.get("finish_reason")
+        if has_finished(native):
+            return self.set_finish_reason(body, choice, path) == native
+        if native is not None:
+            self._changes.record_conversion((*path, "finish_reason"), f"the choice goes on: {native!r} reads null")
+        same = native is None and "finish_reason" in choice
+        choice["finish_reason"] = None
+        return same
 
     def set_finish_reason(self, body: JsonObject, choice: JsonObject, path: Path) -> str:
         """Replace the provider's finish reason with the hub's, and return it.

@@ -45,11 +45,7 @@ class TextNormalizer(ChoiceNormalizer):
             _fill_keys(choice)
         path: Path = ("choices", index)
         same &= self._set_text(choice, path)
-        native = choice["finish_reason"]
-        if not has_finished(native):
-            choice["finish_reason"] = None
-            return same and native is None
-        return self.set_finish_reason(body, choice, path) == native and same
+        return self.read_finish_reason(body, choice, path) and same
 
     @staticmethod
     def has_content(choice: JsonObject) -> bool:

@@ -127,8 +127,9 @@ def _write_choices(body: JsonObject, ctx: Context) -> JsonObject:
 
 
 def _write_choice(choice: JsonObject, wanted: int, path: Path, ctx: Context) -> JsonObject:
-    given = choice.get("index", 0)
-    if "index" not in choice:
+    given = choice.get("index")
+    if not isinstance(given, int):
+        given = int(path[1])
         ctx.receipt.record_fill((*path, "index"), "the provider gave none")
     elif given // wanted != given:
         ctx.receipt.record_conversion((*path, "index"), "the dialect counts prompts instead of choices")

@@ -12,7 +12,7 @@ from dragoman.adapters.streams import DeltaRun
 
 from .check import ChoiceRecord, Mismatch, ReplyCheck, Wishes, list_objects
 
-__all__ = ["create_reply_check"]
+__all__ = ["CHECKED", "create_reply_check"]
 
 _CONTENT_FILTER = "content_filter"
 _UNREAD = ChoiceRecord()  # of choices that are only counted
@@ -221,7 +221,7 @@ _CHECKS: Mapping[str, type[ReplyCheck]] = {
 }
 _OF_TOTALS = frozenset({"n", "max_tokens", "max_completion_tokens", "max_output_tokens"})
 _OF_CHAT = frozenset({"logprobs", "tool_choice", "parallel_tool_calls", "response_format", "stop"})
-_CHECKED: Mapping[str, frozenset[str]] = {
+CHECKED: Mapping[str, frozenset[str]] = {
     "chat": _OF_CHAT | {"n", "max_tokens", "max_completion_tokens"},
     "completions": frozenset({"n", "logprobs", "stop", "max_tokens"}),
     "responses": frozenset({"include", "tool_choice", "parallel_tool_calls", "text", "max_output_tokens"}),
@@ -234,7 +234,7 @@ def create_reply_check(protocol: str, request: JsonObject, replies: str) -> Repl
 
     `replies` is the policy: under `off` nothing is checked, under `strict` JSON is judged by the client's schema too.
     """
-    names = _CHECKED.get(protocol, frozenset()) & request.keys()
+    names = CHECKED.get(protocol, frozenset()) & request.keys()
     if replies == "off" or not names:
         return None
     return _CHECKS[protocol](request, judges_schema=replies == "strict", has_wishes=not names <= _OF_TOTALS)

@@ -12,6 +12,7 @@ from typing import Any
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.finish_words import Failure, find_ending
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.paths import Path
 
 __all__ = ["STATUSES", "fill_item_status", "has_known_reason", "normalize_reason", "normalize_status"]
 
@@ -66,8 +67,8 @@ def normalize_reason(response: JsonObject, ctx: Context) -> None:
             ctx.receipt.record_conversion(place, f"the reason {reason[:100]!r} reads {known!r}")
 
 
-def fill_item_status(item: JsonObject, status: str, ctx: Context) -> None:
-    """Fill the status of an item with `status` if it has none, or one that nobody knows, which is a loss."""
+def fill_item_status(item: JsonObject, status: str, path: Path, ctx: Context) -> None:
+    """Fill the status of the item at `path` with `status` if it has none, or one that nobody knows, which is a loss."""
     given = item.get("status")
     if isinstance(given, str) and given in _ITEM_STATUSES:
         return
@@ -76,5 +77,5 @@ def fill_item_status(item: JsonObject, status: str, ctx: Context) -> None:
         fails = given in ("failed", "cancelled") or ending in _REASONS or isinstance(ending, Failure)
         status = "incomplete" if fails else status
         reason = f"the item status {str(given)[:100]!r} reads {status!r}"
-        ctx.receipt.record_conversion(("output",), reason, "form" if ending in ("stop", "tool_calls") else "loss")
+        ctx.receipt.record_conversion((*path, "status"), reason, "form" if ending in ("stop", "tool_calls") else "loss")
     item["status"] = status

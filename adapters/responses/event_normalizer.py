@@ -31,7 +31,7 @@ from .events import (
     new_part,
     part_added,
 )
-from .filling import fill_event, new_item_id
+from .filling import HUB_FORMS, fill_event, new_item_id
 from .item_positions import ItemPositions
 from .normalizer import normalize_response
 from .open_texts import OpenTexts
@@ -140,7 +140,7 @@ class ResponsesEventNormalizer:
     def _normalize(self, body: JsonObject) -> bool:
         same = self._set_number(body)
         if self._to_hub_forms is not None and self._to_hub_forms(body):
-            same = self._record("tools, formats and calls are converted to the hub's forms")
+            same = self._record(HUB_FORMS)
         if body["type"] in _RENAMED:
             body["type"] = _RENAMED[body["type"]]
             same = self._record("reasoning events get OpenAI's names")

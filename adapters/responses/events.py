@@ -21,6 +21,7 @@ __all__ = [
     "REFUSAL",
     "SUMMARY_TEXT",
     "TERMINALS",
+    "TOKEN_BYTES",
     "TextKind",
     "add_token_bytes",
     "annotation_added",
@@ -37,6 +38,8 @@ __all__ = [
 
 BEGINNINGS = frozenset({"response.created", "response.queued", "response.in_progress"})
 TERMINALS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
+TOKEN_BYTES = "tokens have their bytes there"
+"""The reason of the change that `add_token_bytes` makes, for receipts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # compared by identity, which is fast

@@ -7,11 +7,15 @@ from typing import Any
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.paths import Path
 
 from .endings import fill_item_status
 from .events import BY_DELTA, BY_DONE, OUTPUT_TEXT, add_token_bytes
 
-__all__ = ["fill_event", "fill_output", "new_item_id"]
+__all__ = ["HUB_FORMS", "fill_event", "fill_output", "new_item_id"]
+
+HUB_FORMS = "tools, formats and calls are converted to the hub's forms"
+"""The reason of the change, for receipts."""
 
 _PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
 _CARRIED = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -37,12 +41,16 @@ def fill_event(body: JsonObject, ctx: Context) -> None:
 
 def fill_output(response: JsonObject, ctx: Context) -> None:
     """Fill the keys of all items of a response's output, in place."""
-    for item in _as_list(response.get("output")):
-        fill_item(item, ctx)
+    for position, item in enumerate(_as_list(response.get("output"))):
+        path: Path = ("output", position)
+        if isinstance(item, dict) and str(item.get("type")) in _PREFIXES and not item.get("status"):
+            ctx.receipt.record_fill((*path, "status"), "the provider gave none")
+        fill_item(item, ctx, path=path)
 
 
-def fill_item(item: Any, ctx: Context, status: str = "completed") -> None:
-    """Fill the keys of an output item, in place; `status` is its status if it has none, or one that nobody knows.
+def fill_item(item: Any, ctx: Context, status: str = "completed", path: Path = ("output",)) -> None:
+    """Fill the keys of the output item at `path`, in place; `status` is its status if it has none, or one that nobody
+    knows.
 
     Arguments that are an object become text, and content that is text becomes a part.
     """
@@ -51,7 +59,7 @@ def fill_item(item: Any, ctx: Context, status: str = "completed") -> None:
         return
     if not item.get("id"):
         item["id"] = new_item_id(item, ctx)
-    fill_item_status(item, status, ctx)
+    fill_item_status(item, status, path, ctx)
     if kind == "message":
         _set_defaults(item, {"role": "assistant", "content": []})
         if isinstance(item["content"], str):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject, Reply
@@ -14,7 +16,7 @@ from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.validation import load_validator
 
 from .endings import normalize_status
-from .filling import fill_output
+from .filling import HUB_FORMS, fill_output
 from .normalizer import normalize_response
 
 __all__ = ["read_response"]
@@ -36,13 +38,20 @@ def read_response(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject:
     if mode in ("off", "report"):
         return body
     if rules.to_hub_forms is not None:
-        rules.to_hub_forms({"response": body})
+        _convert_forms(body, rules.to_hub_forms, ctx)
     _fill_status(body, ctx)
     body = normalize_response(body, ctx)
     hub = load_validator("hub/responses.reply")
     if not hub.accepts(body):
         _repair(body, ctx)
     return body
+
+
+def _convert_forms(body: JsonObject, to_hub_forms: Callable[[JsonObject], bool], ctx: Context) -> None:
+    given = dict(body)
+    if to_hub_forms({"response": body}):
+        for key in [key for key, value in given.items() if body[key] is not value]:
+            ctx.receipt.record_conversion((key,), HUB_FORMS)
 
 
 def _fill_status(body: JsonObject, ctx: Context) -> None:

@@ -27,7 +27,10 @@ class ChatToCompletions(StreamTranslatorBase):
     def _translate_chunk(self, body: JsonObject) -> list[Output]:
         choices = [to_text_choice(choice, "delta", self._ctx) for choice in body["choices"]]
         said = [choice for choice in choices if choice["text"] or choice["finish_reason"]]
-        made = {**self._held, **to_text_envelope(body, self._ctx), "choices": said}
+        envelope = to_text_envelope(body, self._ctx)
+        for key in [key for key, value in self._held.items() if envelope.get(key, value) != value and key != "choices"]:
+            self._ctx.receipt.record_drop((key,), "the next chunk has another value")
+        made = {**self._held, **envelope, "choices": said}
         if not said and not made.get("usage"):
             self._held = made  # the next chunk has what this one says
             return []

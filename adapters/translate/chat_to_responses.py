@@ -41,6 +41,7 @@ from dragoman.adapters.responses.events import (
     REASONING_TEXT,
     REFUSAL,
     SUMMARY_TEXT,
+    TOKEN_BYTES,
     add_token_bytes,
     lifecycle_event,
 )
@@ -188,7 +189,10 @@ class ChatToResponses(StreamTranslatorBase):
     def _write_tokens(self, text: str, tokens: list[JsonObject], out: list[Output]) -> None:
         writes_on = self._content is not None and self._content.has_text
         if text or (tokens and writes_on):  # a token may be part of a character, and have no text of its own
-            self._write_text(text, add_token_bytes(tokens), out)
+            found = add_token_bytes(tokens)
+            if found != tokens:
+                self._ctx.receipt.record_conversion(("choices", 0, "logprobs"), TOKEN_BYTES)
+            self._write_text(text, found, out)
 
     def _write_rest(self, delta: JsonObject, out: list[Output]) -> None:
         record_unused_keys(delta, MESSAGE_KEYS, ("choices", 0, "delta"), self._ctx, "Responses")

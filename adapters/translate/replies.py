@@ -14,7 +14,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.paths import Path
 from dragoman.adapters.request_properties import HUB_RESPONSES
-from dragoman.adapters.responses.events import add_token_bytes
+from dragoman.adapters.responses.events import TOKEN_BYTES, add_token_bytes
 from dragoman.adapters.responses.response_object import new_response, to_responses_usage
 from dragoman.schemas import load
 
@@ -159,7 +159,10 @@ def _record_unused_extent(choice: JsonObject, path: Path, ctx: Context) -> None:
 def _to_responses_parts(message: JsonObject, logprobs: Any, path: Path, ctx: Context) -> list[JsonObject]:
     parts: list[JsonObject] = []
     if message.get("content"):
-        found = add_token_bytes((logprobs or {}).get("content") or [])
+        tokens = (logprobs or {}).get("content") or []
+        found = add_token_bytes(tokens)
+        if found != tokens:
+            ctx.receipt.record_conversion((*path[:2], "logprobs"), TOKEN_BYTES)
         place = (*path, "annotations")
         given = message.get("annotations") or ()
         annotations = [to_responses_annotation(one, (*place, k), ctx) for k, one in enumerate(given)]

@@ -12,6 +12,7 @@ from dragoman.adapters.call import JsonObject, Target
 from dragoman.adapters.changes import Change
 from dragoman.adapters.paths import lookup
 from dragoman.adapters.pipeline import Attempt
+from dragoman.adapters.reply_check.checks import CHECKED
 from dragoman.adapters.sse import Event, Framer
 from dragoman.adapters.validation import Violation, load_validator
 from dragoman.schemas import load
@@ -118,7 +119,8 @@ def _find_holes(pair: Pair, before: JsonObject, after: JsonObject, changes: Sequ
     is_same_protocol = pair.spoken == pair.called
     if "events" not in before:
         exempt = _OF_THE_END if is_same_protocol else _find_exempt(pair)
-        return find_holes(before, after, changes, exempt=exempt, by_path=is_same_protocol)
+        asked = CHECKED.get(pair.spoken, frozenset())
+        return find_holes(before, after, changes, exempt=exempt, by_path=is_same_protocol, asked=asked)
     if is_same_protocol:
         return find_stream_holes(before, after, changes, _OF_THE_END | _POSITIONS)
     if "responses" in (pair.spoken, pair.called):

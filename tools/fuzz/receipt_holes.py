@@ -93,8 +93,13 @@ def find_holes(
     *,
     exempt: frozenset[str] = frozenset(),
     by_path: bool = False,
+    asked: frozenset[str] = frozenset(),
 ) -> list[str]:
-    """Sentences about each hole. Values under a key in `exempt` may differ; `by_path` is the stricter comparison."""
+    """Sentences about each hole. Values under a key in `exempt` may differ; `by_path` is the stricter comparison.
+
+    `asked` are parameters of the request to which a reply is held: a loss at such a path says that the answer does not
+    keep to it. A response that repeats the parameter still has the key.
+    """
     arrived = {unmap(path): value for path, value in leaves(after)}
     old, new = Values(before), Values(after)
     whole = WHOLE - {("tools",)} if by_path else WHOLE  # a response repeats the tools of the request
@@ -118,6 +123,7 @@ def find_holes(
         if not is_explained and ((by_path and not about) or not (old.have(value) or old.have_parts_of(value))):
             holes.append(f"{format_path(path)} = {value!r} appeared in silence")
     judged = [change for change in changes if exempt.isdisjoint(map(str, (change.before or change.after)[:1]))]
+    judged = [change for change in judged if not change.before or change.before[0] not in asked]
     return [*holes, *_list_false_changes(before, after, judged)]
 
 

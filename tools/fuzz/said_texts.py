@@ -103,12 +103,20 @@ def _read_choices(bodies: Sequence[JsonObject], *, is_stream: bool) -> list[_Tel
     found: dict[Any, _Tellings] = {}
     for body in bodies:
         choices = body.get("choices")
-        for position, choice in enumerate(choices if isinstance(choices, list) else ()):
-            if isinstance(choice, dict):
-                index = choice.get("index")
-                key = json.dumps((index or 0) if is_stream else index if isinstance(index, int) else position)
-                _read_choice(choice, found.setdefault(key, defaultdict(list)))
+        some = [choice for choice in (choices if isinstance(choices, list) else ()) if isinstance(choice, dict)]
+        for number, choice in zip(_number_choices(some, is_stream), some, strict=True):
+            _read_choice(choice, found.setdefault(number, defaultdict(list)))
     return [found[key] for key in sorted(found, key=lambda key: (len(key), key))]
+
+
+def _number_choices(choices: Sequence[JsonObject], is_stream: bool) -> list[str]:
+    """The choice that each of these is, or is a piece of. In a whole reply that gives an index twice, or none, choices
+    are counted by position."""
+    indexes = [choice.get("index") for choice in choices]
+    if is_stream:
+        return [json.dumps(index or 0) for index in indexes]
+    is_clear = all(isinstance(index, int) for index in indexes) and len(set(indexes)) == len(indexes)
+    return [json.dumps(one) for one in (indexes if is_clear else range(len(choices)))]
 
 
 def _read_choice(choice: JsonObject, out: _Tellings) -> None:
@@ -133,8 +141,16 @@ def _read_message(holder: JsonObject, out: _Tellings) -> None:
     for call in calls if isinstance(calls, list) else (calls,):
         if isinstance(call, dict):
             _read_call(call, out)
-    if isinstance(holder.get("function_call"), dict):
-        _read_call({"function": holder["function_call"]}, out)
+    function = holder.get("function_call")
+    if isinstance(function, dict) and not _is_repeated(function, calls):
+        _read_call({"function": function}, out)
+
+
+def _is_repeated(function: JsonObject, calls: Any) -> bool:
+    """Whether the deprecated form of a call comes next to the same call as a tool call: then it says nothing new."""
+    return isinstance(calls, list) and any(
+        isinstance(call, dict) and call.get("function") == function for call in calls
+    )
 
 
 def _read_block(block: Any, out: _Tellings) -> None:

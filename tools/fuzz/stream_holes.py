@@ -78,8 +78,8 @@ def _find_changes(path: Path, changes: Sequence[Change]) -> Iterator[tuple[Chang
 
 
 def _trim(path: Path) -> Path:
-    """Changes are about the response, not about its events."""
-    return path[1:] if path[0] == "response" else path
+    """Changes are about the response, not about its events; something else than a response has no path in it."""
+    return path[1:] if path[0] == "response" and len(path) > 1 else path
 
 
 def _is_about(place: Path, path: Path) -> bool:

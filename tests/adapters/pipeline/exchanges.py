@@ -19,6 +19,7 @@ JSON, SSE = {"content-type": "application/json"}, {"content-type": "text/event-s
 ASKED: dict[str, JsonObject] = {
     "chat": {"model": "m", "messages": [{"role": "user", "content": "x"}]},
     "responses": {"model": "m", "input": "x"},
+    "completions": {"model": "m", "prompt": "x"},
     "embeddings": {"model": "m", "input": ["x"]},
 }
 

@@ -1,0 +1,121 @@
+"""Odd replies whose changes are in the receipt: each was found by the fuzzer, and lost something in silence."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from dragoman.adapters.call import JsonObject, Policy, Target
+from dragoman.adapters.changes import Change
+
+from .exchanges import Exchange, encode_chunks, make_reply, run_exchange
+
+ENVELOPE = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+OFF = Target("m", policy=Policy(replies="off", emulate_completions=True))
+EMULATED = Target("m", policy=Policy(emulate_completions=True))
+
+
+def encode_events(*events: JsonObject) -> bytes:
+    return b"".join(b"data: " + orjson.dumps({**ENVELOPE, **event}) + b"\n\n" for event in events) + b"data: [DONE]\n\n"
+
+
+def find_changes(got: Exchange, *path: str | int) -> list[Change]:
+    return [change for change in got.receipt.changes if path in (change.before, change.after)]
+
+
+@pytest.mark.parametrize("word", ["None", "null", "NOT_FINISHED"])
+def test_a_word_for_a_choice_that_goes_on_reads_null(word: str) -> None:
+    going = {"index": 0, "delta": {"role": "assistant", "content": "hi"}, "finish_reason": word}
+    stop = {"index": 0, "delta": {}, "finish_reason": "stop"}
+    got = run_exchange("openai/chat", "openai/chat", encode_events({"choices": [going]}, {"choices": [stop]}))
+    assert got.events[0]["choices"][0]["finish_reason"] is None
+    assert [change.weight for change in find_changes(got, "choices", 0, "finish_reason")] == ["form"]
+
+
+def test_a_word_for_a_completion_that_goes_on_reads_null() -> None:
+    pieces = [{"index": 0, "text": "hi", "finish_reason": "None"}, {"index": 0, "text": "", "finish_reason": "stop"}]
+    data = encode_events(*({"object": "text_completion", "choices": [one]} for one in pieces))
+    got = run_exchange("openai/completions", "openai/completions", data)
+    assert got.events[0]["choices"][0]["finish_reason"] is None
+    assert [change.weight for change in find_changes(got, "choices", 0, "finish_reason")] == ["form"]
+
+
+def test_nested_settings_of_a_whole_documented_response_are_converted() -> None:
+    reply = {"status": "completed", "output": [], "tool_choice": {"type": "function", "function": {"name": "look"}}}
+    got = run_exchange(
+        "openai/responses", "databricks/responses", orjson.dumps(reply), target=Target("m", "documented")
+    )
+    assert got.response["tool_choice"] == {"type": "function", "name": "look"}
+    assert [change.action for change in find_changes(got, "tool_choice")] == ["converted"]
+
+
+def test_an_empty_object_that_a_streamed_call_repeats_is_recorded() -> None:
+    call = {"index": 0, "id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    again = {"index": 0, "function": {"arguments": "{}"}}
+    got = run_exchange("openai/chat", "openai/chat", encode_chunks({"tool_calls": [call]}, {"tool_calls": [again]}))
+    assert "".join(one["function"].get("arguments", "") for d in got.deltas for one in d.get("tool_calls", ())) == "{}"
+    assert any("empty object" in change.reason for change in got.receipt.changes)
+
+
+def test_a_key_of_a_chunk_that_the_next_one_replaces_is_a_loss_in_a_completion() -> None:
+    texts = ({"choices": [{"index": 0, "delta": {"role": "assistant"}}], "full_text": "one"},)
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "full_text": "two"}
+    got = run_exchange("openai/completions", "mindie/chat", encode_events(*texts, end), target=EMULATED)
+    assert (got.events[0]["full_text"], "full_text" in got.lost) == ("two", True)
+
+
+def test_usage_of_zero_that_a_documented_stream_has_no_place_for_is_a_loss() -> None:
+    data = encode_events({"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}], "usage": 0})
+    assert run_exchange("mindie:documented/chat", "mindie/chat", data, target=OFF).lost == {"usage"}
+
+
+def test_choices_without_an_index_are_counted_by_position_for_databricks() -> None:
+    choices: list[JsonObject] = [{"text": text, "finish_reason": "stop"} for text in "abc"]
+    choices[1]["index"] = None
+    reply = orjson.dumps({"choices": choices})
+    got = run_exchange("databricks/completions", "openai/completions", reply, target=OFF, prompt=["a", "b", "c"])
+    assert [choice["index"] for choice in got.events[0]["choices"]] == [0, 1, 2]
+    assert len([change for change in got.receipt.changes if change.action == "filled"]) == 3
+
+
+@pytest.mark.parametrize(("status", "action"), [(None, "filled"), ("odd", "converted")])
+def test_the_status_that_an_item_of_a_whole_response_gets_is_recorded(status: str | None, action: str) -> None:
+    item = {"type": "message", "role": "assistant", "content": [], "id": "m", "status": status}
+    got = run_exchange("openai/responses", "openai/responses", orjson.dumps({"status": "failed", "output": [item]}))
+    assert got.response["output"][0]["status"] == "completed"
+    assert [change.action for change in find_changes(got, "output", 0, "status")] == [action]
+
+
+def test_reasoning_in_a_list_inside_a_list_is_read() -> None:
+    thoughts = [[{"type": "summary_text", "text": "be"}, {"type": "summary_text", "text": "cause"}]]
+    got = run_exchange(
+        "openai/chat", "mindie/chat", make_reply({"content": [{"type": "reasoning", "summary": thoughts}]})
+    )
+    assert got.message["reasoning_content"].split() == ["be", "cause"]
+
+
+@pytest.mark.parametrize("refusal", [False, 3, ["no"]])
+def test_a_refusal_that_is_no_text_is_lost_where_content_has_it(refusal: object) -> None:
+    data = make_reply({"content": "x", "refusal": refusal})
+    got = run_exchange("mindie/chat", "azure/chat", data, target=OFF)
+    assert (got.message["content"], got.lost) == ("x", {"refusal"})
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_bytes_that_tokens_get_in_a_response_are_recorded(streamed: bool) -> None:
+    logprobs = {"content": [{"token": "hi", "logprob": -1, "top_logprobs": []}]}
+    choice = {"index": 0, "finish_reason": "stop", "logprobs": logprobs}
+    said = {"role": "assistant", "content": "hi"}
+    whole = orjson.dumps({**ENVELOPE, "choices": [{**choice, "message": said}]})
+    data = encode_events({"choices": [{**choice, "delta": said}]}) if streamed else whole
+    got = run_exchange("openai/responses", "openai/chat", data)
+    assert got.response["output"][0]["content"][0]["logprobs"][0]["bytes"] == [104, 105]
+    assert [change.weight for change in find_changes(got, "choices", 0, "logprobs")] == ["form"]
+
+
+def test_a_chunk_keeps_its_other_keys_while_its_calls_are_held() -> None:
+    calls = [{"tool_calls": [{"index": i, "function": {"name": "f", "arguments": "{"}}]} for i in (0, 1)]
+    chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in calls]
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    got = run_exchange("openai/chat", "openai/chat", encode_events(chunks[0], {**chunks[1], "x": 1}, end), target=OFF)
+    assert [event.get("x") for event in got.events] == [None, 1, None]
