@@ -85,7 +85,7 @@ class Server(ConfigModel):
     body_timeout: Seconds = 30.0
     """How long a client may take to send a request's body."""
     write_stall: Seconds = 30.0
-    """How long a client may read nothing of its reply before the connection is closed."""
+    """How long a client may take to read 64 kB of its reply before the connection is closed."""
     hold_headers: Seconds = 15.0
     """How long the headers of a streamed reply wait for the provider's first event."""
     keep_alive: Seconds | None = 15.0
@@ -179,7 +179,12 @@ class Limits(ConfigModel):
 
 class Pool(ConfigModel):
     connections: Count = 256
-    """The most connections to the provider at one time."""
+    """The most calls to the provider at one time."""
+    queue: Annotated[int, Field(ge=0), NO_BOOL] = 256
+    """How many further calls may wait for a free connection; for more the next target is tried, or the client gets
+    503."""
+    queue_timeout: Seconds = 5.0
+    """How long a call may wait for a free connection before the next target is tried."""
     idle: Seconds = 15.0
     """How long an unused connection is kept."""
 
@@ -225,6 +230,9 @@ class Timeouts(ConfigModel):
     """Until the connection to the provider is established, TLS included."""
     first_token: Seconds = 120.0
     """Until the first event of a stream."""
+    first_byte: Seconds | None = None
+    """Until the first byte of a reply that is not a stream; then the next target is tried. Unset: as long as `total`,
+    because many servers send nothing before a whole reply is complete."""
     inter_token: Seconds = 60.0
     """Between two events of a stream."""
     total: Seconds = 600.0

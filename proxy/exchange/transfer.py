@@ -14,6 +14,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import NOTHING, Attempt, Output, PlannedCall
 from dragoman.proxy.conversations.owner_store import mask_record
 from dragoman.proxy.routing.targets import Candidate
+from dragoman.proxy.upstreams.call_slots import CallSlots
 from dragoman.proxy.upstreams.errors import retry_decision
 from dragoman.proxy.upstreams.interface import UpstreamResponse
 
@@ -37,7 +38,17 @@ _BUSY = frozenset({429, 502, 503, 504})
 class Transfer:
     """Runs one attempt."""
 
-    __slots__ = ("_attempt", "_candidate", "_ctx", "_downstream", "_forwarded", "_turn", "_write")
+    __slots__ = (
+        "_attempt",
+        "_candidate",
+        "_ctx",
+        "_downstream",
+        "_forwarded",
+        "_is_awaiting_stream",
+        "_is_single",
+        "_turn",
+        "_write",
+    )
 
     def __init__(
         self, ctx: RequestContext, candidate: Candidate, attempt: Attempt, downstream: DownstreamResponse
@@ -48,6 +59,7 @@ class Transfer:
         self._downstream = downstream
         self._write: Callable[[bytes], Awaitable[None]] = downstream.write
         headers = ctx.request.headers
+        self._is_awaiting_stream = self._is_single = False
         self._forwarded = {"x-request-id": ctx.record.request_id}
         if _TRACE in headers:
             self._forwarded |= {name: headers[name] for name in (_TRACE, _TRACE_STATE) if name in headers}
@@ -55,32 +67,63 @@ class Transfer:
     async def run(self) -> None:
         """Make the attempt's calls, and those that follow from their replies. `attempt.outcome` says how it ended.
         Raises ClientDisconnected."""
-        timeouts, streams = self._candidate.provider.timeouts, self._attempt.wants_stream
         calls = self._attempt.calls
         while calls:
-            single = len(calls) == 1
-            if streams and (single or calls[0].stream):
-                self._ctx.deadline.enter_phase("first_token", timeouts.first_token)
-            else:
-                self._ctx.deadline.enter_phase("answer", timeouts.total)
+            single = self._is_single = len(calls) == 1
+            self._is_awaiting_stream = self._attempt.wants_stream and (single or calls[0].stream)
             calls = await self._make_call(calls[0]) if single else await self._make_calls(calls)
+
+    def _enter_first_phase(self) -> None:
+        """Begin to wait for the provider."""
+        timeouts, deadline = self._candidate.provider.timeouts, self._ctx.deadline
+        if self._is_awaiting_stream:
+            deadline.enter_phase("first_token", timeouts.first_token)
+        elif timeouts.first_byte is not None and self._is_single:
+            deadline.enter_phase("first_byte", timeouts.first_byte)
+        else:
+            deadline.enter_phase("answer", timeouts.total)
 
     async def _make_call(self, call: PlannedCall, *, may_repeat: bool = False) -> tuple[PlannedCall, ...]:
         """Make one call, and return the calls that follow from its reply. A transport failure fails the attempt, unless
         the call may be repeated."""
+        slots = self._candidate.provider.slots
+        if not slots.take():
+            try:
+                await self._wait_for_slot(slots)
+            except (Fault, asyncio.CancelledError) as error:
+                return await self._handle(self._attempt.fail(self._ctx.deadline.as_fault(error)))
+        if self._is_single:
+            self._enter_first_phase()
+        try:
+            further = await self._make_call_in_slot(call, may_repeat=may_repeat)
+        finally:
+            slots.release()
+        return await self._repeat_call(call) if further is None else further
+
+    async def _wait_for_slot(self, slots: CallSlots) -> None:
+        """Wait until the provider may get one more call. Raises Fault if that takes too long, or too many wait. One of
+        several calls may wait until the others have ended."""
+        if self._is_single:
+            self._ctx.deadline.enter_phase("queue", self._candidate.provider.longest_wait)
+        await slots.wait()
+
+    async def _make_call_in_slot(self, call: PlannedCall, *, may_repeat: bool) -> tuple[PlannedCall, ...] | None:
+        """Make one call; None if it got no answer and is to be repeated."""
         ctx, attempt = self._ctx, self._attempt
-        upstream = self._candidate.provider.upstream
+        upstream, timeouts = self._candidate.provider.upstream, self._candidate.provider.timeouts
         try:
             response = await upstream.send(call.call, stream=call.stream, forwarded=self._forwarded)
         except (Fault, asyncio.CancelledError) as error:
             fault = ctx.deadline.as_fault(error)
             if may_repeat and retry_decision(fault).same_target:
-                return await self._repeat_call(call)
+                return None
             return await self._handle(attempt.fail(fault))
         if may_repeat and response.status in _BUSY:
             response.close()
-            return await self._repeat_call(call)
+            return None
         ctx.record.upstream_status = response.status
+        if not self._is_awaiting_stream and timeouts.first_byte is not None:
+            ctx.deadline.enter_phase("answer", timeouts.total)
         try:
             further = await self._pump(call.number, response)
         except BaseException:
@@ -153,6 +196,7 @@ class Transfer:
 
     async def _make_calls(self, calls: Sequence[PlannedCall]) -> tuple[PlannedCall, ...]:
         slots, late = asyncio.Semaphore(MAX_PARALLEL_CALLS), None
+        self._enter_first_phase()
         self._write, self._turn = self._write_in_turn, asyncio.Lock()
         tasks = [asyncio.create_task(self._make_in_slot(call, slots)) for call in calls]
         try:

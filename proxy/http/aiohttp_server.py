@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from aiohttp import HttpVersion10, HttpVersion11
@@ -99,8 +100,21 @@ class SingleWriteResponse(StreamResponse):
 
     async def prepare(self, request: BaseRequest) -> None:
         """Send head and body, once. Raises ConnectionError."""
-        if self._is_sent:
-            return
+        if not self._is_sent:
+            await request.writer.write(self._write_head(request) + self.body)
+
+    async def send_in_slices(self, request: BaseRequest, size: int, begin: Callable[[], None]) -> None:
+        """Send head and body in slices of `size` bytes, and call `begin` before each. The next one is not written
+        before the client has taken most of the one before. Raises ConnectionError."""
+        begin()
+        await request.writer.write(self._write_head(request))
+        body = memoryview(self.body)
+        for start in range(0, len(body), size):
+            begin()
+            await request.writer.write(body[start : start + size])
+            await request.writer.drain()
+
+    def _write_head(self, request: BaseRequest) -> bytes:
         self._is_sent = True
         headers, version = self._all_headers, request.version
         headers["Content-Length"] = str(len(self.body))
@@ -110,7 +124,7 @@ class SingleWriteResponse(StreamResponse):
         if self._stays_open is (version == HttpVersion10):
             headers["Connection"] = "keep-alive" if self._stays_open else "close"
         status_line = f"HTTP/{version[0]}.{version[1]} {self._code} {REASON_PHRASES.get(self._code, '')}"
-        await request.writer.write(_serialize_headers(status_line, headers) + self.body)
+        return _serialize_headers(status_line, headers)
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Nothing is left to send."""

@@ -33,12 +33,14 @@ class Phase(NamedTuple):
 
 PHASES: dict[str, Phase] = {
     "body": Phase("request_timeout", "request_timeout", "the request body did not arrive within {:g} s"),
+    "queue": Phase("upstream_unavailable", "upstream_busy", "no connection to the upstream was free for {:g} s"),
+    "first_byte": Phase("upstream_timeout", "upstream_timeout", "the upstream sent no reply within {:g} s"),
     "answer": Phase("upstream_timeout", "upstream_timeout", "the upstream did not answer within {:g} s"),
     "first_token": Phase("upstream_timeout", "upstream_timeout", "the upstream sent no token within {:g} s"),
     "inter_token": Phase("upstream_timeout", "upstream_idle_timeout", "the upstream fell silent for {:g} s"),
     "total": Phase("upstream_timeout", "upstream_timeout", "the exchange did not end within {:g} s"),
     "store": Phase("internal", "store_timeout", "the store of responses did not answer within {:g} s"),
-    "write": Phase("request_timeout", "client_write_stall", "the client read nothing for {:g} s"),
+    "write": Phase("request_timeout", "client_write_stall", "the client did not read 64 kB within {:g} s"),
 }
 
 

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp.web_request import BaseRequest
-from aiohttp.web_response import Response, StreamResponse
+from aiohttp.web_response import StreamResponse
 
 from dragoman.adapters.faults import Fault
 
@@ -24,7 +24,7 @@ from .deadline import Deadline
 __all__ = ["ClientDisconnected", "EventStreamResponse", "send_large"]
 
 _PING = b": ping\n\n"
-_BUFFERED = 64 * 1024  # bytes that are written without waiting for the client
+_SLICE = 64 * 1024  # bytes that are written without waiting for the client
 
 
 class ClientDisconnected(Exception):
@@ -35,20 +35,14 @@ class ClientDisconnected(Exception):
         self.fault = fault
 
 
-async def send_large(
-    response: Response | SingleWriteResponse, request: BaseRequest, deadline: Deadline, stall: float
-) -> None:
-    """Send a whole response if it is too large for the socket's buffers; aiohttp sends a small one. `stall` is in
-    seconds. Raises ClientDisconnected."""
-    if not isinstance(response.body, bytes) or len(response.body) <= _BUFFERED:
-        return
-    deadline.enter_phase("write", stall)
-    await _send(_send_whole(response, request), deadline)
-
-
-async def _send_whole(response: Response | SingleWriteResponse, request: BaseRequest) -> None:
-    await response.prepare(request)
-    await response.write_eof()
+async def send_large(response: SingleWriteResponse, request: BaseRequest, deadline: Deadline, stall: float) -> None:
+    """Send a whole response if it is too large for the socket's buffers; aiohttp sends a small one. `stall` is how many
+    seconds the client may take for each 64 kB. Raises ClientDisconnected."""
+    if len(response.body) > _SLICE:
+        await _send(
+            response.send_in_slices(request, _SLICE, lambda: deadline.enter_phase("write", stall)),
+            deadline,
+        )
 
 
 async def _send(sending: Awaitable[None], deadline: Deadline) -> None:
@@ -64,7 +58,7 @@ async def _send(sending: Awaitable[None], deadline: Deadline) -> None:
 
 class EventStreamResponse:
     """A stream to the client. `get_headers` is called when the headers are sent. `stall` is how many seconds a client
-    may leave a write unread, `ping` after how many seconds without a write a comment is sent; None sends no
+    may take for 64 kB, `ping` after how many seconds without a write a comment is sent; None sends no
     comments."""
 
     __slots__ = (
@@ -122,7 +116,10 @@ class EventStreamResponse:
                 self._hold_timer.cancel()
                 await self._commit()
             assert self.response is not None
-            await self.response.write(data)
+            if len(data) <= _SLICE:
+                await self.response.write(data)
+            else:
+                await self._write_slices(self.response, data)
         except asyncio.CancelledError as error:
             raise ClientDisconnected(self._deadline.as_fault(error)) from None
         except ConnectionError:
@@ -131,6 +128,11 @@ class EventStreamResponse:
         if self._ping is not None:
             self._last_write = self._loop.time()
             self._ping_timer = self._ping_timer or self._loop.call_later(self._ping, self._ping_if_silent, self._ping)
+
+    async def _write_slices(self, response: StreamResponse, data: bytes) -> None:
+        for start in range(0, len(data), _SLICE):
+            self._deadline.enter_phase("write", self._stall)
+            await response.write(data[start : start + _SLICE])
 
     async def end(self, *, broken: bool) -> None:
         """End the stream. If it is `broken`, close the connection after what was written. Raises ClientDisconnected."""

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.litellm import LITELLM
 from dragoman.proxy.config.models import Config, Provider, Timeouts
+from dragoman.proxy.upstreams.call_slots import CallSlots
 from dragoman.proxy.upstreams.credentials import NO_CREDENTIALS, CredentialObserver, Credentials, FixedKey, KeyFile
 from dragoman.proxy.upstreams.interface import Upstream
 from dragoman.proxy.upstreams.oauth import TokenEndpoint, TokenSource
@@ -34,6 +35,9 @@ class ProviderState:
     profile: str
     timeouts: Timeouts
     upstream: Upstream
+    slots: CallSlots
+    longest_wait: float
+    """Seconds that a call may wait for a place."""
 
 
 def create_provider(
@@ -53,7 +57,9 @@ def create_provider(
     upstream = create_upstream(name, provider, timeouts, _create_credentials(name, dialect, provider, observer))
     profile = provider.profile or dialect.called_profile
     assumes_protocols = not provider.protocols and not provider.engine
-    return ProviderState(name, dialect, called, assumes_protocols, profile, timeouts, upstream)
+    slots = CallSlots(name, provider.pool.connections, provider.pool.queue)
+    wait = provider.pool.queue_timeout
+    return ProviderState(name, dialect, called, assumes_protocols, profile, timeouts, upstream, slots, wait)
 
 
 def _create_credentials(name: str, dialect: Dialect, provider: Provider, observer: CredentialObserver) -> Credentials:

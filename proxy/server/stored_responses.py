@@ -23,8 +23,9 @@ from dragoman.adapters.routes import Route
 from dragoman.proxy.conversations.owner_store import OwnerStore
 from dragoman.proxy.conversations.stores.input_items import list_input_items
 from dragoman.proxy.conversations.stores.interface import ResponseStore
+from dragoman.proxy.http.aiohttp_server import SingleWriteResponse
 from dragoman.proxy.http.deadline import Deadline
-from dragoman.proxy.http.json_response import create_fault_response, create_response, serialize
+from dragoman.proxy.http.json_response import create_fault_response, create_reply_response, serialize
 from dragoman.proxy.http.stream_response import ClientDisconnected, send_large
 from dragoman.proxy.routing.keys import Keys
 from dragoman.proxy.telemetry.log import Log
@@ -65,7 +66,8 @@ class StoredResponseHandler:
         """Answer the request, and log one line. Raises CancelledError if the client has left."""
         try:
             response = await self._respond(keys, store, mask)
-            await send_large(response, self._request, self.deadline, stall)
+            if isinstance(response, SingleWriteResponse):
+                await send_large(response, self._request, self.deadline, stall)
             return response
         except ClientDisconnected:
             self._record.outcome = "client_left"
@@ -77,7 +79,7 @@ class StoredResponseHandler:
             self.deadline.stop()
             log.info("exchange", **self._record.to_log_line())
 
-    async def _respond(self, keys: Keys, store: ResponseStore | None, mask: Mask) -> Response:
+    async def _respond(self, keys: Keys, store: ResponseStore | None, mask: Mask) -> Response | SingleWriteResponse:
         record, headers = self._record, self._headers
         try:
             caller = keys.authenticate(self._request.headers)
@@ -85,7 +87,7 @@ class StoredResponseHandler:
             if store is None:
                 raise _not_found(self._id, "this proxy stores no responses (store.kind is none)")
             body = await self._action(self, OwnerStore(store, caller.name or "", self.deadline))
-            response = create_response(200, serialize(body), headers)
+            response: Response | SingleWriteResponse = create_reply_response(200, serialize(body), headers)
         except Fault as fault:
             record.record_fault(fault)
             reply = render_fault(self._route, fault, Call(self._request.method, "", {}))

@@ -4,9 +4,10 @@ Theory of operation. aiohttp does the hard part: its connector resolves, opens, 
 and its protocol parses responses and pauses an upstream that sends faster than we read. aiohttp's ClientSession is not
 used: cookies, redirects, middlewares, timers and a writing task for each request cost more than everything else.
 
-    connect   a pooled connection or a new one; waits while `limit` of the connector are in use
+    connect   a pooled connection or a new one
     send      head and body in one write; the transport keeps what the upstream does not take at once
-    head      the first one that is not interim (1xx) is the answer's; it may come before the request is sent
+    head      the first one that is not interim (1xx) is the answer's; it may come before the request is sent. After
+              16 interim ones, or as many unread messages, the upstream is given up
     body      when its last byte was parsed the connection goes back to the pool, unless the request is not sent by then
     close     before the end of the body, this closes the connection
 
@@ -40,6 +41,7 @@ __all__ = ["Connector", "HttpClient", "HttpProcessingError", "HttpResponse", "sp
 
 _JOINED = 64 * 1024  # bytes; a body up to this size is copied behind its head, for one write
 _SWITCHING = 101
+_MOST_INTERIM = 16
 
 
 class HttpClient:
@@ -118,7 +120,15 @@ def split_credentials(proxy: URL | None) -> tuple[URL | None, dict[str, str]]:
 
 class _Protocol(ResponseHandler):
     """aiohttp's protocol, except that it resumes reading only if reading is paused: a body asks for it after every
-    read."""
+    read; and that it gives up an upstream that sends response after response: nobody waits for more than one, and for
+    the few interim ones before it."""
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        if len(self._buffer) < _MOST_INTERIM:
+            super().feed_data(data, size)
+        elif not self.should_close:
+            self.set_exception(_too_many_responses())
+            self.close()
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         if self._reading_paused:
@@ -154,9 +164,14 @@ async def _send_and_read_head(connection: Connection, head: bytes, body: bytes) 
         transport.write(head + body)
     else:
         transport.writelines((head, body))
-    while True:
+    for _ in range(_MOST_INTERIM + 1):
         message, content = await protocol.read()
         if message.code >= 200:
             return HttpResponse(connection, message, content)
         if message.code == _SWITCHING:
             raise HttpProcessingError(code=_SWITCHING, message="the upstream switches protocols")
+    raise _too_many_responses()
+
+
+def _too_many_responses() -> HttpProcessingError:
+    return HttpProcessingError(message=f"the upstream sends more than {_MOST_INTERIM} interim responses")

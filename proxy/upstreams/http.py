@@ -193,7 +193,7 @@ def _write_query(query: Mapping[str, str]) -> str:
 
 def _create_connector(provider: Provider) -> Connector:
     return Connector(
-        limit=provider.pool.connections,
+        limit=0,  # `CallSlots` limits the calls
         keepalive_timeout=provider.pool.idle,
         resolver=aiohttp.ThreadedResolver(),
         ssl=create_tls_context(provider.tls),
