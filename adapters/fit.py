@@ -31,12 +31,11 @@ from .edits import Edits, remove
 from .extras import Extras, decide_extra, drop_inner_extras
 from .faults import Fault
 from .paths import Path, format_path, lookup
-from .request_properties import HUB_CHAT, drop_positions, hub_annotations, load_annotations
+from .request_properties import HUB_CHAT, TOKEN_LIMITS, drop_positions, find_effort, hub_annotations, load_annotations
 from .validation import Validator, Violation
 
 __all__ = ["drop_lacking", "drop_or_reject", "fit", "is_taken"]
 
-_TOKEN_LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 _ROUNDS = 4
 _STEPS = {"minimum": 0, "maximum": 0, "exclusiveMinimum": 1, "exclusiveMaximum": -1}
 
@@ -62,7 +61,7 @@ def fit(
         taken = {name: body.pop(name) for name in [*body] if name in added or is_taken(name, ctx)}
     kept = _fit_rest(body, validator, ctx, extras, hub)
     if taken:
-        _apply_limits(Edits(taken), ctx)
+        _apply_limits(Edits(taken), ctx, hub)
         body.update(taken)
     return bool(kept) or not body.keys() <= validator.defined
 
@@ -79,7 +78,7 @@ def _fit_rest(body: JsonObject, validator: Validator, ctx: Context, extras: Extr
     edits = Edits(body)
     for name in [name for name in body if name not in validator.known]:
         _resolve_unknown(edits, (name,), ctx, extras, hub)
-    _apply_limits(edits, ctx)
+    _apply_limits(edits, ctx, hub)
     drop_inner_extras(body, ctx, hub, load_annotations(validator.name, validator.profile))
     kept: set[Path] = set()
     if ctx.accepted_by is validator and validator.accepts_again(body, ctx.call.body):
@@ -118,13 +117,13 @@ def _resolve_violations(
     return is_altered
 
 
-def _apply_limits(edits: Edits, ctx: Context) -> None:
+def _apply_limits(edits: Edits, ctx: Context, hub: str) -> None:
     for name, most in ctx.target.limits.items():
         if isinstance(edits.body.get(name), int) and edits.body[name] > most:
             _resolve_range(edits, (name,), most, f"the target's limit is {most}", ctx)
     longest = ctx.target.most_output
     if longest is not None:
-        for name in _TOKEN_LIMITS:
+        for name in TOKEN_LIMITS.get(hub, ()):
             if isinstance(edits.body.get(name), int) and edits.body[name] > longest and name not in ctx.target.takes:
                 why = f"the most tokens that the model generates are {longest}: {ctx.target.facts.describe('output')}"
                 _resolve_range(edits, (name,), longest, why, ctx)
@@ -142,12 +141,6 @@ def drop_lacking(body: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> None:
         refusal, effort = refuses[name], find_effort(body) or ctx.target.facts.default_effort
         if refusal.applies(body[name], effort):
             drop_or_reject(body, (name,), ctx, f"{refusal.family} refuses it ({refusal.source.title})", hub)
-
-
-def find_effort(body: JsonObject) -> str | None:
-    """The reasoning effort that a request of chat or Responses asks for."""
-    effort = body.get("reasoning_effort") or lookup(body, ("reasoning", "effort"))
-    return effort if isinstance(effort, str) else None
 
 
 def drop_or_reject(body: JsonObject, path: Path, ctx: Context, why: str, hub: str = HUB_CHAT) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from dragoman.schemas import Schema, load
 
-from .paths import Path
+from .call import JsonObject
+from .paths import Path, lookup
 
 __all__ = [
+    "EFFORTS",
     "HUB_CHAT",
     "HUB_COMPLETIONS",
     "HUB_RESPONSES",
+    "TOKEN_LIMITS",
     "drop_positions",
+    "find_effort",
     "hub_annotations",
     "list_siblings",
     "load_annotations",
@@ -23,6 +27,22 @@ __all__ = [
 HUB_CHAT = "hub/chat.request"
 HUB_COMPLETIONS = "hub/completions.request"
 HUB_RESPONSES = "hub/responses.request"
+
+TOKEN_LIMITS: Mapping[str, tuple[str, ...]] = {
+    HUB_CHAT: ("max_completion_tokens", "max_tokens"),
+    HUB_COMPLETIONS: ("max_tokens",),
+    HUB_RESPONSES: ("max_output_tokens",),
+}
+"""The names of the limit on generated tokens, by the hub's schema. If a request has several, the first counts."""
+
+EFFORTS: Mapping[str, Path] = {HUB_CHAT: ("reasoning_effort",), HUB_RESPONSES: ("reasoning", "effort")}
+"""Where a request has its reasoning effort, by the hub's schema."""
+
+
+def find_effort(body: JsonObject) -> str | None:
+    """The reasoning effort that a request of chat or Responses asks for."""
+    effort = next((found for path in EFFORTS.values() if (found := lookup(body, path))), None)
+    return effort if isinstance(effort, str) else None
 
 
 def hub_annotations(hub: str = HUB_CHAT) -> dict[Path, Schema]:

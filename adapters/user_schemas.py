@@ -12,7 +12,7 @@ from .call import JsonObject
 from .faults import Fault
 from .jsontext import may_be_deeper
 from .paths import Path, format_path, lookup
-from .validation import Validator, load_validator
+from .validation import Validator, load_validator, walk_levels
 
 __all__ = ["check_responses_schemas", "check_user_schemas"]
 
@@ -119,16 +119,13 @@ def _limits(rules: Validator) -> tuple[int, int, int, list[bytes]]:
 
 
 def _walk(schema: Any, nodes: int, depth: int) -> str | None:
-    level, seen, levels = [schema], 0, 0
-    while level:
+    seen = 0
+    for number, level in enumerate(walk_levels(schema), 1):
         seen += len(level)
         if seen > nodes:
             return f"has more than {nodes} values"
-        holders = [one for one in level if isinstance(one, dict | list)]
-        levels += 1
-        if holders and levels > depth:
+        if number > depth and any(isinstance(one, dict | list) for one in level):
             return f"is nested too deeply; the limit is {depth} levels"
-        level = [child for one in holders for child in (one.values() if isinstance(one, dict) else one)]
     return None
 
 

@@ -18,7 +18,15 @@ from .faults import Fault, Kind, join_faults
 from .paths import Path, format_path
 from .suggestions import did_you_mean
 
-__all__ = ["Validator", "Violation", "count_values", "load_validator", "refuse_reference", "request_validator"]
+__all__ = [
+    "Validator",
+    "Violation",
+    "count_values",
+    "load_validator",
+    "refuse_reference",
+    "request_validator",
+    "walk_levels",
+]
 
 _SHOWN = 80
 _MOST_VALUES = 4_000  # in a body that is searched for all its violations
@@ -188,12 +196,21 @@ def refuse_reference(uri: str) -> Any:
 
 def count_values(value: Any, most: int) -> int:
     """Count the values in a JSON value, itself included, but not beyond `most`."""
-    count, level = 0, [value]
-    while level and count < most:
+    count = 0
+    for level in walk_levels(value):
         count += len(level)
+        if count >= most:
+            return most
+    return count
+
+
+def walk_levels(value: Any) -> Iterator[list[Any]]:
+    """The values in a JSON value, level by level: itself, its items, their items."""
+    level = [value]
+    while level:
+        yield level
         holders = [one for one in level if isinstance(one, dict | list)]
         level = [child for one in holders for child in (one.values() if isinstance(one, dict) else one)]
-    return min(count, most)
 
 
 def _allow_other_keys(rule: Any) -> Any:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.edits import remove, replace
 from dragoman.adapters.fit import drop_lacking, is_taken
 from dragoman.adapters.paths import Path, lookup
-from dragoman.adapters.request_properties import HUB_CHAT, HUB_RESPONSES, hub_annotations
+from dragoman.adapters.request_properties import EFFORTS, HUB_CHAT, hub_annotations
 from dragoman.adapters.validation import Validator
 
 __all__ = ["clamp_effort", "copy_request", "drop_stream_options", "fill_stream_flag", "wants_usage"]
-
-_EFFORTS: Mapping[str, Path] = {HUB_CHAT: ("reasoning_effort",), HUB_RESPONSES: ("reasoning", "effort")}
-"""Where a request has its reasoning effort, by the hub's schema."""
 
 
 def copy_request(request: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> JsonObject:
@@ -24,8 +21,8 @@ def copy_request(request: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> Json
     """
     body = dict(request)
     facts = ctx.target.facts
-    if facts.efforts and hub in _EFFORTS and _EFFORTS[hub][0] not in ctx.target.takes:
-        _clamp(body, _EFFORTS[hub], facts.efforts, ctx, hub, facts.describe("efforts"))
+    if facts.efforts and hub in EFFORTS and EFFORTS[hub][0] not in ctx.target.takes:
+        _clamp(body, EFFORTS[hub], facts.efforts, ctx, hub, facts.describe("efforts"))
     drop_lacking(body, ctx, hub)
     return body
 

@@ -8,6 +8,7 @@ from typing import TypeAlias, TypedDict, Unpack
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.extras import Extras
 from dragoman.adapters.fit import drop_lacking, fit
+from dragoman.adapters.request_properties import EFFORTS, HUB_CHAT
 from dragoman.adapters.validation import load_validator
 
 from .parameters import copy_request
@@ -17,8 +18,6 @@ __all__ = ["RequestOptions", "Rewrite", "request_writer"]
 
 Rewrite: TypeAlias = Callable[[JsonObject, Context], None]
 """Alters the writer's own copy of a request's body. Raises Fault if the target cannot serve the request."""
-
-_EFFORT = "reasoning_effort"
 
 
 class RequestOptions(TypedDict, total=False):
@@ -59,7 +58,7 @@ def request_writer(schema: str, hub: str, **options: Unpack[RequestOptions]) -> 
         validator, choice = load_validator(schema, ctx.profile), extras(ctx) if callable(extras) else extras
         named = () if limit is None else (limit,)
         if takes_effort and ctx.target.facts.efforts:
-            named = (*named, _EFFORT)
+            named = (*named, *EFFORTS[HUB_CHAT])
         has_extras = fit(body, validator, ctx, choice, hub, named)
         return Call("POST", path, body) if make_call is None else make_call(body, ctx, has_extras)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.request_properties import HUB_CHAT, HUB_COMPLETIONS, HUB_RESPONSES, TOKEN_LIMITS
 from dragoman.adapters.responses.built_in_tools import BUILT_IN_CALLS
 from dragoman.adapters.streams import DeltaRun
 
@@ -78,7 +79,7 @@ class ChoiceCheck(ReplyCheck):
             yield Mismatch(("n",), f"the provider gave {given} choices instead of {wanted}")
         for record in self._choices.values() if self.has_wishes else ():
             yield from self.compare_choice(record)
-        for name in ("max_completion_tokens", "max_tokens"):
+        for name in TOKEN_LIMITS[HUB_CHAT]:
             if (limit := self.request.get(name)) is not None:
                 yield from self.compare_tokens((name,), limit, self.usage.get("completion_tokens"), given)
                 return
@@ -187,7 +188,8 @@ class ResponsesCheck(ReplyCheck):
             yield from self.compare_choice(self._record_output(response))
         usage = response.get("usage")
         used = usage.get("output_tokens") if isinstance(usage, dict) else None
-        yield from self.compare_tokens(("max_output_tokens",), self.request.get("max_output_tokens"), used, 1)
+        for name in TOKEN_LIMITS[HUB_RESPONSES]:
+            yield from self.compare_tokens((name,), self.request.get(name), used, 1)
 
     def _record_output(self, response: JsonObject) -> ChoiceRecord:
         record = ChoiceRecord()
@@ -219,12 +221,12 @@ _CHECKS: Mapping[str, type[ReplyCheck]] = {
     "completions": CompletionsCheck,
     "responses": ResponsesCheck,
 }
-_OF_TOTALS = frozenset({"n", "max_tokens", "max_completion_tokens", "max_output_tokens"})
+_OF_TOTALS = frozenset({"n"}.union(*TOKEN_LIMITS.values()))
 _OF_CHAT = frozenset({"logprobs", "tool_choice", "parallel_tool_calls", "response_format", "stop"})
 CHECKED: Mapping[str, frozenset[str]] = {
-    "chat": _OF_CHAT | {"n", "max_tokens", "max_completion_tokens"},
-    "completions": frozenset({"n", "logprobs", "stop", "max_tokens"}),
-    "responses": frozenset({"include", "tool_choice", "parallel_tool_calls", "text", "max_output_tokens"}),
+    "chat": _OF_CHAT.union({"n"}, TOKEN_LIMITS[HUB_CHAT]),
+    "completions": frozenset({"n", "logprobs", "stop", *TOKEN_LIMITS[HUB_COMPLETIONS]}),
+    "responses": frozenset({"include", "tool_choice", "parallel_tool_calls", "text", *TOKEN_LIMITS[HUB_RESPONSES]}),
 }
 """The parameters that a reply is held to."""
 

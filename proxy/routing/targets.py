@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from urllib.parse import urlsplit
 
 from dragoman.adapters.call import Target
 from dragoman.adapters.emulation.registry import SETTINGS
 from dragoman.adapters.extras import ExtraParameters
 from dragoman.adapters.pipeline import TargetPlan, plan_target
+from dragoman.adapters.request_properties import TOKEN_LIMITS
 from dragoman.proxy.config.models import Config, EmulationChoice, Limits, Model, TargetChoice
 from dragoman.proxy.config.names import upstream_name
 from dragoman.proxy.config.presets import merge_policies
@@ -109,7 +111,7 @@ def _list_limits(limits: Limits) -> dict[str, int]:
     """The limits by the names of fields. The limit on tokens applies to each of its names."""
     made: dict[str, int] = limits.model_dump(exclude_none=True)
     if limits.max_tokens is not None:
-        made |= dict.fromkeys(("max_completion_tokens", "max_output_tokens"), limits.max_tokens)
+        made |= dict.fromkeys(chain.from_iterable(TOKEN_LIMITS.values()), limits.max_tokens)
     return made
 
 
