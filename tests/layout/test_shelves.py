@@ -9,6 +9,7 @@ from source_tree import ROOT
 
 TESTS = ROOT / "tests"
 OTHER_FOLDERS: Mapping[str, str] = {
+    "resilience": "the whole product under faults: hostile bytes, broken networks, vanishing clients",
     "e2e": "the whole product, asked by clients",
     "layout": "the source tree itself: names, layers, documents",
 }

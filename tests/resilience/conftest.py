@@ -1,0 +1,44 @@
+"""A proxy over a fake provider, in this process."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+
+from dragoman.contract.fakes import FakeProvider
+from dragoman.contract.json_types import JsonObject
+from dragoman.proxy.config.models import Config
+from dragoman.proxy.server.lifecycle import RunningProxy, start
+
+
+@dataclass
+class Pair:
+    """A proxy whose model `m` is served by a fake provider."""
+
+    proxy: RunningProxy
+    fake: FakeProvider
+    log: io.BytesIO
+
+    @property
+    def tracebacks(self) -> list[bytes]:
+        return [line for line in self.log.getvalue().splitlines() if b"Traceback" in line or b'"defect"' in line]
+
+
+def configure(base_url: str, **more: JsonObject) -> Config:
+    server = {"port": 0, "drain": {"delay": 0.001, "timeout": 5}, **more.pop("server", {})}
+    provider = {"dialect": "openai", "base_url": base_url, "protocols": ["chat", "completions", "embeddings"]}
+    models = {"m": {"targets": [{"provider": "p", "model": "up"}]}}
+    whole = {"store": {"kind": "none"}, "models": models, **more, "server": server, "providers": {"p": provider}}
+    return Config.model_validate(whole)
+
+
+@pytest.fixture
+async def pair() -> AsyncIterator[Pair]:
+    log = io.BytesIO()
+    async with FakeProvider("openai") as fake:
+        proxy = await start(configure(fake.base_url), log_stream=log)
+        yield Pair(proxy, fake, log)
+        await proxy.stop()
