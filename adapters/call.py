@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from .changes import Receipt
 from .model_facts import ModelFacts, Refusal, find_facts
+from .opt_ins import OptIns
 
 __all__ = ["Call", "Context", "Headers", "JsonObject", "MaxTokensName", "Policy", "Reply", "Target", "new_id"]
 
@@ -61,14 +62,18 @@ class Policy:
     emulate_completions: bool = False
 
 
+_NO_OPT_INS = OptIns()
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The upstream that a request goes to, as far as an adapter needs to know it.
 
     `model` is the name that the upstream gives the model. `lacks` names fields that it does not support, `takes` fields
     that it accepts although its dialect's schema does not; both mean the names that the client's hub request has and
-    the names that are sent. `emulates` names fields that dragoman serves itself if the target does not accept them.
-    `max_tokens_name` is its name for the limit on tokens; None means that the dialect decides.
+    the names that are sent. `emulates` names fields that dragoman serves itself if the target does not accept them;
+    `opt_ins` says how it serves what it serves only on request. `max_tokens_name` is its name for the limit on tokens;
+    None means that the dialect decides.
     `limits` maps field names to their largest values. `kind` is the kind of a Databricks endpoint, `api_version` and
     `deployment` are Azure's. `address` names one of the dialect's other forms of address; None means the usual form.
     `summarizes_reasoning` is true if replies hold a summary of the model's reasoning instead of the reasoning itself.
@@ -87,6 +92,7 @@ class Target:
     lacks: frozenset[str] = frozenset()
     takes: frozenset[str] = frozenset()
     emulates: frozenset[str] = frozenset()
+    opt_ins: OptIns = _NO_OPT_INS
     max_tokens_name: MaxTokensName | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     kind: str | None = None

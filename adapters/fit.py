@@ -238,8 +238,11 @@ def _rejection(violation: Violation) -> Fault:
 
 def _is_emulated(path: Path, ctx: Context) -> bool:
     """Whether dragoman can serve the field itself that the client wrote."""
-    emulates = ctx.target.emulates
-    return bool(emulates) and not emulates.isdisjoint(ctx.receipt.unmap_to_canonical(path)[:1])
+    emulates, places = ctx.target.emulates, ctx.target.opt_ins.places
+    if not emulates and not places:
+        return False
+    place = ctx.receipt.unmap_to_canonical(path)
+    return place in places or not emulates.isdisjoint(place[:1])
 
 
 def _is_neutral(value: Any, path: Path, hub: str) -> bool:

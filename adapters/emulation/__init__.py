@@ -6,7 +6,15 @@ choices           `n`: one call for each choice
 stop_sequences    `stop`: the text is cut at the first stop string
 single_tool_call  `parallel_tool_calls: false`: the first call is given
 token_arrays      inputs and prompts as tokens: they are decoded
-registry          the emulation of each field
+registry          the emulation of each field and setting
+
+Off by default:
+
+rewritten_call      one call that emulations rewrite, and that they may follow up
+format_tool         `response_format` by a tool with the schema as its parameters
+format_instruction  `response_format` by an instruction; the answer is checked
+tool_instruction    `tools` by an instruction; calls are text (`tool_text`)
+counted_usage       usage that the provider does not report
 """
 
 __all__: list[str] = []

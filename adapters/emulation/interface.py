@@ -4,7 +4,9 @@
     the replies    several become one            `join`
     the streams    several become one            `merge`
 
-All of them see hub form, in the client's protocol: before the bridge for requests, after it for replies and streams.
+Those of `registry.EMULATIONS` see hub form in the client's protocol: before the bridge for requests, after it for
+replies and streams. Those of `registry.OPT_INS` rewrite a single call, and see hub form in the provider's protocol.
+They may ask the provider again after a reply (`follow_up`).
 """
 
 from __future__ import annotations
@@ -37,6 +39,10 @@ def _is_always_exact(request: JsonObject) -> bool:
     return True
 
 
+def _is_final(replies: list[JsonObject], ctx: Context) -> JsonObject | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Emulation:
     """How to serve a request that the provider cannot serve as it is.
@@ -47,6 +53,9 @@ class Emulation:
     number of calls; None means that these calls are not streamed. `find_obstacle` says why a request cannot be
     emulated: an empty text if there is nothing to emulate in it, None if it can be. `is_exact` says whether the answer
     is what a provider with the capability would give.
+
+    `follow_up` returns the request of a further call after these replies to one call, in their order; None if there is
+    none. Then `join` gets all of them, and the last one is the answer. A stream is never followed up.
     """
 
     split: Callable[[Context], list[Context]]
@@ -54,3 +63,4 @@ class Emulation:
     merge: Callable[[Context, int], StreamMerger] | None = None
     find_obstacle: Callable[[JsonObject], str | None] = _find_no_obstacle
     is_exact: Callable[[JsonObject], bool] = _is_always_exact
+    follow_up: Callable[[list[JsonObject], Context], JsonObject | None] = _is_final

@@ -10,7 +10,7 @@ from dragoman.adapters.common.usage import sum_usage
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 
-__all__ = ["ChoiceMerger", "Renumber", "join_choices"]
+__all__ = ["ChoiceMerger", "Renumber", "join_choices", "join_usage"]
 
 Renumber: TypeAlias = Callable[[int, int], int]
 """The number of a choice in the whole reply, from its part and its index there. Raises Fault for a choice too many."""
@@ -25,13 +25,17 @@ def join_choices(replies: list[JsonObject], renumber: Renumber, ctx: Context) ->
         for choice in reply["choices"]:
             choice["index"] = renumber(part, choice["index"])
     choices = sorted((choice for reply in replies for choice in reply["choices"]), key=lambda choice: choice["index"])
-    joined = {**replies[0], "choices": choices}
+    return join_usage(replies, {**replies[0], "choices": choices}, ctx)
+
+
+def join_usage(replies: list[JsonObject], joined: JsonObject, ctx: Context) -> JsonObject:
+    """The joined reply with the usage of all replies; without one if a reply has none, which is recorded."""
     usages = [usage for reply in replies if (usage := reply.get("usage"))]
     if len(usages) == len(replies):
         return {**joined, "usage": sum_usage(usages)}
-    if joined.pop("usage", None) or usages:
+    if usages:
         ctx.receipt.record_drop(("usage",), _COUNTED)
-    return joined
+    return {key: value for key, value in joined.items() if key != "usage"}
 
 
 class ChoiceMerger:

@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from dragoman.adapters.call import JsonObject
 
 from .choices import CHOICES
+from .counted_usage import COUNTED_USAGE
+from .format_instruction import FORMAT_INSTRUCTION
+from .format_tool import FORMAT_TOOL
 from .interface import Emulation
 from .single_tool_call import SINGLE_TOOL_CALL
 from .stop_sequences import STOP_SEQUENCES
 from .token_arrays import make_token_arrays
+from .tool_instruction import TOOL_INSTRUCTION
 
-__all__ = ["EMULATIONS", "SETTINGS", "find_obstacle"]
+__all__ = ["EMULATIONS", "OPT_INS", "SETTINGS", "find_obstacle"]
 
 EMULATIONS: Mapping[str, Emulation] = {
     "input": make_token_arrays("input"),
@@ -30,6 +34,13 @@ SETTINGS: Mapping[str, frozenset[str]] = {
     "token_arrays": frozenset({"input", "prompt"}),
 }
 """The fields that each setting of a configuration is about. All are emulated unless it says otherwise."""
+
+OPT_INS: Mapping[str, Mapping[str, Emulation]] = {
+    "response_format": {"tool": FORMAT_TOOL, "instruct": FORMAT_INSTRUCTION},
+    "tools": {"instruct": TOOL_INSTRUCTION},
+    "usage": {"count": COUNTED_USAGE},
+}
+"""The settings that are off by default, and how each can be emulated, in the order in which they rewrite a call."""
 
 
 def find_obstacle(field: str, request: JsonObject, *, exactly: bool) -> str | None:

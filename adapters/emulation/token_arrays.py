@@ -7,25 +7,19 @@ nothing is downloaded.
 
 from __future__ import annotations
 
-import warnings
-from functools import cache, partial
-from importlib import import_module
-from importlib.util import find_spec
+from functools import partial
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.model_facts import find_facts
 from dragoman.adapters.streams import Output
 
 from .interface import Emulation
+from .tokenizers import INSTALL, find_encoding, has_tables, load_encoding
 
 __all__ = ["make_token_arrays"]
 
-_PACKAGE = "bpe_openai"
 _DEFAULT = "cl100k_base"
-_TABLES = {"o200k_harmony": "o200k_base"}
-"""Encodings whose tokens of text are those of another one."""
 
 
 def make_token_arrays(field: str) -> Emulation:
@@ -42,8 +36,8 @@ def make_token_arrays(field: str) -> Emulation:
 def _find_obstacle(request: JsonObject, field: str) -> str | None:
     if not _has_tokens(request[field]):
         return ""
-    if find_spec(_PACKAGE) is None:
-        return "with the extra tokens dragoman sends the text of the tokens instead: uv pip install '.[tokens]'"
+    if not has_tables():
+        return f"with the extra tokens dragoman sends the text of the tokens instead: {INSTALL}"
     return None
 
 
@@ -56,7 +50,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _split(ctx: Context, field: str) -> list[Context]:
-    name = _find_encoding(ctx.request) or _DEFAULT
+    name = find_encoding(ctx.request) or _DEFAULT
     reason = f"the provider takes only text, so dragoman decodes the tokens: {name}"
     ctx.receipt.record_emulation((field,), reason, (field,))
     if not _is_encoding_known(ctx.request):
@@ -70,19 +64,13 @@ def _split(ctx: Context, field: str) -> list[Context]:
     return [ctx._replace(request={**ctx.request, field: texts})]
 
 
-def _find_encoding(request: JsonObject) -> str | None:
-    """The encoding of the tokens of the model that the client asks for; None if it is not documented."""
-    name = find_facts(str(request.get("model") or "")).tokenizer
-    return None if name is None else _TABLES.get(name, name)
-
-
 def _is_encoding_known(request: JsonObject) -> bool:
-    return _find_encoding(request) is not None
+    return find_encoding(request) is not None
 
 
 def _decode(tokens: list[int], name: str, path: tuple[str | int, ...], ctx: Context) -> str:
     try:
-        raw: bytes = _load_encoding(name).decode_bytes(tokens)
+        raw: bytes = load_encoding(name).decode_bytes(tokens)
     except (KeyError, OverflowError, ValueError):
         text = f"a token is not one of {name}, and the provider takes only text"
         raise Fault("unsupported_parameter", text, path, code="invalid_value") from None
@@ -90,13 +78,6 @@ def _decode(tokens: list[int], name: str, path: tuple[str | int, ...], ctx: Cont
     if text.encode() != raw:
         ctx.receipt.record_conversion(path, "the tokens begin or end inside a character, which becomes U+FFFD", "loss")
     return text
-
-
-@cache
-def _load_encoding(name: str) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of the package's own, while it is imported
-        return import_module(_PACKAGE).get_encoding(name)
 
 
 def _return_reply(replies: list[JsonObject], ctx: Context) -> JsonObject:

@@ -16,6 +16,7 @@ from dragoman.adapters.changes import HEADER, Receipt
 from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.common.usage import UNASKED_USAGE
 from dragoman.adapters.emulation.calls import EmulatedCalls
+from dragoman.adapters.emulation.rewritten_call import RewrittenCall
 from dragoman.adapters.faults import Fault, join_faults
 from dragoman.adapters.reply_check import ReplyCheck, create_reply_check
 from dragoman.adapters.responses.events import TERMINALS
@@ -26,7 +27,7 @@ from dragoman.adapters.streams import Output as StreamOutput
 from .answer_writer import STREAM_HEADERS, Answer, AnswerWriter, PartlyWritten
 from .conversation import Conversation
 from .emulated_reader import CallPart, EmulatedReader
-from .emulation_needs import EmulationNeeds, split_request
+from .emulation_needs import EmulationNeeds, rewrite_call, split_request
 from .guard import UnexpectedErrorGuard, explain_reply_error, translate_request
 from .outcome import COMPLETE, NOTHING, OPEN, Outcome, Output, PlannedCall
 from .plan import ProtocolPlan, TargetPlan
@@ -85,7 +86,7 @@ class Attempt:
         try:
             self._write_calls(self._client)
         except Fault as fault:
-            self._needs = EmulationNeeds(self._target, self._client.request)
+            self._needs = EmulationNeeds(self._target, self._plan, self._client.request)
             found = find_refusals(fault, self._client, self._route.protocol, self._write_calls, self._needs.take)
             if found:
                 raise join_faults(found) from None
@@ -135,9 +136,10 @@ class Attempt:
 
     def start_reply(self, call: int, status: int, headers: Headers) -> Output:
         """Take the head of a reply. Header names are looked up in lower case."""
-        streams = self.wants_stream and (self._emulated is None or self._emulated.can_stream)
+        reader = self._readers[call]
+        streams = self.wants_stream and reader.may_stream and (self._emulated is None or self._emulated.can_stream)
         try:
-            self._readers[call].start(status, headers, wants_stream=streams)
+            reader.start(status, headers, wants_stream=streams)
         except Exception as error:  # noqa: BLE001 - whatever an upstream's bytes cause is its fault
             return self._fail_with(error)
         return NOTHING
@@ -172,6 +174,8 @@ class Attempt:
             outputs = reader.close(cut)
             if reader.is_stream:
                 return self._take(outputs) if outputs else NOTHING
+            if reader.further is not None:
+                return self._follow_up(reader, reader.further)
             is_last = len(self._round) == 1 or all(one.has_ended for one in self._round)
             return self._finish_replies() if is_last else NOTHING
         except Exception as error:  # noqa: BLE001 - as above
@@ -213,26 +217,41 @@ class Attempt:
         _, call, _, _, request, clock, new_id, _, _ = client
         return Context(target.profile, call, receipt, target, request, clock, new_id, first, validator)
 
-    def _add_reader(self, ctx: Context, position: int = 0) -> ReplyReader:
+    def _add_reader(self, ctx: Context, position: int = 0, rewritten: RewrittenCall | None = None) -> ReplyReader:
         plan, provider, request, emulated = self._plan, self._target.provider, self._client.request, self._emulated
         if emulated is None:
-            self._readers.append(ReplyReader(plan, provider, ctx, request))
+            self._readers.append(ReplyReader(plan, provider, ctx, request, rewritten))
         else:
             part = CallPart(emulated, position, self._route.protocol)
-            self._readers.append(EmulatedReader(plan, provider, ctx, request, part))
+            self._readers.append(EmulatedReader(plan, provider, ctx, request, rewritten, part))
         return self._readers[-1]
 
     def _write_call(self, ctx: Context, position: int = 0) -> PlannedCall:
-        plan = self._plan
+        plan, rewritten = self._plan, None
         try:
             if plan.bridge is not None:
-                ctx = ctx._replace(request=translate_request(plan.bridge, self._route.protocol, ctx))
-            call = plan.called.write_request(ctx.request, ctx)
+                translated = ctx if self._needs is None else self._needs.lift_lacks(ctx)
+                ctx = ctx._replace(request=translate_request(plan.bridge, self._route.protocol, translated))
+            if self._needs is not None or ctx.target.opt_ins.usage is not None:
+                rewritten = rewrite_call(ctx, self._needs, plan.protocol, self._target.canonical)
+            return self._write_rewritten(ctx if rewritten is None else rewritten.ctx, position, rewritten)
         except Fault as fault:
             fault.place = ctx.receipt.unmap_to_canonical(fault.path)
-            raise fault.locate(ctx.receipt, None if plan.bridge is None else ctx.call.body) from None
-        self._add_reader(ctx, position)
+            known = None if plan.bridge is None and rewritten is None else ctx.call.body
+            raise fault.locate(ctx.receipt, known) from None
+
+    def _write_rewritten(self, ctx: Context, position: int, rewritten: RewrittenCall | None) -> PlannedCall:
+        """Write a request in the provider's protocol. Raises Fault, its path the provider's."""
+        call = self._plan.called.write_request(ctx.request, ctx)
+        self._add_reader(ctx, position, rewritten)
         return PlannedCall(len(self._readers) - 1, call, call.body.get("stream") is True, ctx.receipt)
+
+    def _follow_up(self, reader: ReplyReader, rewritten: RewrittenCall) -> Output:
+        """Make the further call that a reply makes necessary, in place of the one that it answers."""
+        position = self._round.index(reader)
+        call = self._write_rewritten(rewritten.ctx, position, rewritten)
+        self._round[position] = self._readers[-1]
+        return Output(calls=(call,))
 
     # Replies
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.emulation.calls import EmulatedCalls
+from dragoman.adapters.emulation.rewritten_call import RewrittenCall
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Output, PartlyRead
 
@@ -28,9 +29,17 @@ class EmulatedReader(ReplyReader):
     """Returns the outputs of the client's stream, which the streams of all calls make together. If the client asked for
     a stream, a whole reply is a part of it too."""
 
-    def __init__(self, plan: ProtocolPlan, provider: str, ctx: Context, request: JsonObject, part: CallPart) -> None:
+    def __init__(
+        self,
+        plan: ProtocolPlan,
+        provider: str,
+        ctx: Context,
+        request: JsonObject,
+        rewritten: RewrittenCall | None,
+        part: CallPart,
+    ) -> None:
         """`request` is the client's, `ctx` the context of the call, which is this part of the calls."""
-        super().__init__(plan, provider, ctx, request)
+        super().__init__(plan, provider, ctx, request, rewritten)
         self._part = part
 
     def receive(self, data: bytes) -> list[Output]:

@@ -42,10 +42,11 @@ def find_refusals(
     known: set[Path] = set()
     fault, work = first, _MOST_WORK
     while True:
-        is_new = fault.kind in _REFUSALS and fault.path not in known
+        is_refusal = fault.kind in _REFUSALS
+        is_new = is_refusal and fault.path not in known
         known.add(fault.path)
         reduced: Context | None = client
-        if not is_new or not emulate(fault):
+        if not is_refusal or not emulate(fault):
             if is_new or not refused:
                 refused.append(fault)
                 work -= count_values(client.request, work)

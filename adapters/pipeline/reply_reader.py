@@ -15,6 +15,7 @@ from dragoman.adapters.call import Context, Headers, JsonObject, Reply
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.common.reply_validation import find_error
 from dragoman.adapters.decompression import BadEncoding, DecompressedTooLarge, Decompressor, create_decompressor
+from dragoman.adapters.emulation.rewritten_call import RewrittenCall
 from dragoman.adapters.error_texts import extract_text
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.json_repair import parse_leniently
@@ -40,11 +41,13 @@ _READ, _SHOWN = 4096, 100
 
 
 class ReplyReader:
-    """Reads one reply. `request` is the client's request in canonical form, `ctx` the context of the call."""
+    """Reads one reply. `request` is the client's request in canonical form, `ctx` the context of the call, `rewritten`
+    what emulations have made of it."""
 
     status = 0
     headers: Headers = {}  # noqa: RUF012 - never altered
     reply: JsonObject | None = None  # a whole reply, in canonical form
+    further: RewrittenCall | None = None  # the call that the reply makes necessary
     is_stream = False
     has_ended = False  # nothing more is read of this reply
     is_pending = False  # there is more to decompress in what was received
@@ -60,8 +63,16 @@ class ReplyReader:
     _translator: StreamTranslator | None = None
     _size = 0
 
-    def __init__(self, plan: ProtocolPlan, provider: str, ctx: Context, request: JsonObject) -> None:
+    def __init__(
+        self,
+        plan: ProtocolPlan,
+        provider: str,
+        ctx: Context,
+        request: JsonObject,
+        rewritten: RewrittenCall | None = None,
+    ) -> None:
         self._plan = plan
+        self._rewritten = rewritten
         self._provider = provider
         self._ctx = ctx
         self._request = request
@@ -71,6 +82,11 @@ class ReplyReader:
     def is_assembled(self) -> bool:
         """True once a stream that was not asked for has ended: `close` makes a reply of it."""
         return self._assembler is not None and self._assembler.is_complete
+
+    @property
+    def may_stream(self) -> bool:
+        """False if a stream is held: the call asks for a whole reply."""
+        return self._rewritten is None or self._ctx.request.get("stream") is True
 
     @property
     def receipt(self) -> Receipt:
@@ -156,7 +172,8 @@ class ReplyReader:
         return b""
 
     def _open_stream(self) -> None:
-        self._stream, self.is_stream = self._plan.called.read_stream(self._ctx), True
+        stream = self._plan.called.read_stream(self._ctx)
+        self._stream, self.is_stream = stream if self._rewritten is None else self._rewritten.wrap_stream(stream), True
         if self._plan.bridge is not None:
             self._translator = self._plan.bridge.stream(self._request, self._ctx)
 
@@ -181,15 +198,21 @@ class ReplyReader:
         if self._size > REPLY_LIMIT:
             raise self._too_large()
 
-    def _close_whole(self, cut: Fault | None) -> JsonObject:
-        """The whole reply in the client's protocol. Raises Fault."""
+    def _close_whole(self, cut: Fault | None) -> JsonObject | None:
+        """The whole reply in the client's protocol; None if a further call is needed first. Raises Fault."""
+        hub: JsonObject | None
         if self._assembler is not None:
             hub = self._assembler.close(cut)
         elif cut is not None:
             raise cut
         else:
             hub = self._read_body(b"".join(self._parts))
-        return hub if self._plan.bridge is None else self._plan.bridge.reply(hub, self._request, self._ctx)
+        if self._rewritten is not None:
+            hub = self._rewritten.take_reply(hub)
+            self.further = self._rewritten if hub is None else None
+        return (
+            hub if hub is None or self._plan.bridge is None else self._plan.bridge.reply(hub, self._request, self._ctx)
+        )
 
     def _read_body(self, raw: bytes) -> JsonObject:
         body = _parse_object(raw, self._ctx.receipt)

@@ -14,7 +14,7 @@ import jsonschema_rs
 from dragoman.adapters.paths import format_path
 from dragoman.adapters.validation import refuse_reference
 
-__all__ = ["find_violation"]
+__all__ = ["can_judge", "find_violation"]
 
 _MOST_NODES = 20_000
 """Values of the schema, references written out."""
@@ -32,21 +32,27 @@ class _TooLarge(Exception):
 def find_violation(value: Any, schema: Any, size: int) -> str | None:
     """Describe the first violation of the schema by its place and its keyword; None if there is none, or if the schema
     cannot be judged: it is recursive, too large for a text of this size in characters, or not a valid schema."""
-    try:
-        nodes = _count_nodes(schema, schema, frozenset(), 0)
-    except _TooLarge:
-        return None
-    if nodes > _MOST_NODES or nodes * size > _MOST_WORK:
-        return None
-    try:
-        judge = jsonschema_rs.Draft202012Validator(schema, retriever=refuse_reference)
-        error = next(judge.iter_errors(value), None)
-    except (ValueError, jsonschema_rs.ReferencingError):
-        return None
+    judge = _create_judge(schema, size)
+    error = None if judge is None else next(judge.iter_errors(value), None)
     if error is None:
         return None
     place, keyword = format_path(error.instance_path), error.schema_path[-1]
     return f"{place or 'the whole'} breaks the rule {keyword!r}"
+
+
+def can_judge(schema: Any, size: int) -> bool:
+    """Whether `find_violation` can judge a text of this size in characters by the schema."""
+    return _create_judge(schema, size) is not None
+
+
+def _create_judge(schema: Any, size: int) -> jsonschema_rs.Draft202012Validator | None:
+    try:
+        nodes = _count_nodes(schema, schema, frozenset(), 0)
+        if nodes > _MOST_NODES or nodes * size > _MOST_WORK:
+            return None
+        return jsonschema_rs.Draft202012Validator(schema, retriever=refuse_reference)
+    except (_TooLarge, ValueError, jsonschema_rs.ReferencingError):
+        return None
 
 
 def _count_nodes(node: Any, root: Any, open_references: frozenset[str], depth: int) -> int:

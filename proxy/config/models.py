@@ -211,8 +211,8 @@ class PolicyChoice(ConfigModel):
 
 
 class EmulationChoice(ConfigModel):
-    """Which parameters dragoman serves itself if a target does not accept them. An unset one inherits the next wider
-    level's; all are true by default."""
+    """What dragoman serves itself if a target does not. An unset one inherits the next wider level's. The first four
+    are true by default, the others false."""
 
     n: bool | None = None
     """Several choices: one call for each, at most 8. Each call is billed."""
@@ -223,6 +223,17 @@ class EmulationChoice(ConfigModel):
     token_arrays: bool | None = None
     """Inputs of embeddings and prompts of completions as arrays of tokens: dragoman decodes them. It needs the extra
     `tokens`."""
+    response_format: Literal["tool", "instruct", False] | None = None
+    """JSON formats in chat and Responses. tool: the model calls a tool whose parameters are the schema; instruct: an
+    instruction asks for the format, dragoman checks the answer, and asks once more if it is not valid."""
+    tools: Literal["instruct", False] | None = None
+    """Tools in chat and Responses. instruct: an instruction describes them, and the calls are read from the text."""
+    usage: Literal["count", False] | None = None
+    """Tokens that the provider does not report. count: dragoman counts them, which is an estimate. It needs the extra
+    `tokens`."""
+    hold_streams: bool | None = None
+    """Whether a stream is held until an answer to an instruction is valid. If not, it is judged at its end. Default:
+    true."""
 
 
 class Timeouts(ConfigModel):

@@ -223,7 +223,9 @@ class Transfer:
 
     async def _make_in_slot(self, call: PlannedCall, slots: asyncio.Semaphore) -> None:
         async with slots:
-            await self._make_call(call, may_repeat=True)
+            further = await self._make_call(call, may_repeat=True)
+            while further:
+                further = await self._make_call(further[0], may_repeat=True)
         if self._attempt.outcome.fault is not None:
             raise _CallFailed
 

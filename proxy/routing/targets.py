@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Any
 from urllib.parse import urlsplit
 
 from dragoman.adapters.call import Target
 from dragoman.adapters.emulation.registry import SETTINGS
 from dragoman.adapters.extras import ExtraParameters
+from dragoman.adapters.opt_ins import OptIns
 from dragoman.adapters.pipeline import TargetPlan, plan_target
 from dragoman.adapters.request_properties import TOKEN_LIMITS
 from dragoman.proxy.config.models import Config, EmulationChoice, Limits, Model, TargetChoice
@@ -91,6 +93,7 @@ def create_candidate(
         lacks=frozenset(choice.lacks),
         takes=frozenset(choice.takes),
         emulates=_list_emulated(config.emulate, configured.emulate, model.emulate, choice.emulate),
+        opt_ins=_choose_opt_ins(config.emulate, configured.emulate, model.emulate, choice.emulate),
         max_tokens_name=choice.max_tokens_name,
         limits=_list_limits(configured.limits),
         kind=configured.kind,
@@ -119,5 +122,14 @@ def _list_emulated(*choices: EmulationChoice) -> frozenset[str]:
     """The fields to emulate: all but those of settings that the last choice to name them sets to false."""
     settings = dict.fromkeys(SETTINGS, True)
     for choice in choices:
-        settings |= choice.model_dump(exclude_none=True)
+        settings |= choice.model_dump(exclude_none=True, include={*SETTINGS})
     return frozenset(field for name, is_on in settings.items() if is_on for field in SETTINGS[name])
+
+
+def _choose_opt_ins(*choices: EmulationChoice) -> OptIns:
+    """How the settings that are off by default are emulated: as the last choice that names them says."""
+    chosen: dict[str, Any] = {}
+    for choice in choices:
+        chosen |= choice.model_dump(exclude_none=True, exclude={*SETTINGS})
+    holds = chosen.pop("hold_streams", True)
+    return OptIns(hold_streams=holds, **{name: how or None for name, how in chosen.items()})

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import openai
+import pydantic
 import pytest
 import pytest_asyncio
 from openai import AsyncOpenAI
@@ -215,3 +216,108 @@ async def test_a_kept_response_has_one_call(build: BuildHouse) -> None:
             for response in (answer, kept):
                 assert [item.type for item in response.output].count("function_call") == 1
             assert "parallel_tool_calls" not in house.fakes["openai"].requests[-1].body
+
+
+class City(pydantic.BaseModel):
+    name: str
+    people: int
+
+
+OPTED: JsonObject = {"lacks": ["response_format"], "emulate": {"response_format": "tool"}}
+
+
+@pytest.mark.parametrize("provider", LACKING)
+async def test_a_format_by_a_tool(build: BuildHouse, provider: str) -> None:
+    """As `parse` of the SDK asks for it, whole and streamed."""
+    house = await build(more_models={"bare": {"targets": [{"provider": provider, **OPTED}]}})
+    async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as sdk:
+        whole = await sdk.chat.completions.parse(model="bare", messages=user("x"), response_format=City)
+        assert isinstance(whole.choices[0].message.parsed, City)
+        assert (whole.choices[0].finish_reason, whole.choices[0].message.tool_calls) == ("stop", None)
+        async with sdk.chat.completions.stream(model="bare", messages=user("x"), response_format=City) as stream:
+            kinds = {event.type async for event in stream}
+            streamed = await stream.get_final_completion()
+        assert "content.delta" in kinds and not any(kind.startswith("tool_calls") for kind in kinds)
+        assert streamed.choices[0].message.parsed == whole.choices[0].message.parsed
+        response = await sdk.responses.parse(model="bare", input="x", text_format=City)
+        assert response.output_parsed == whole.choices[0].message.parsed
+    assert all("response_format" not in request.body for request in house.fakes[provider].requests)
+
+
+@pytest.mark.parametrize("provider", LACKING)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_format_by_an_instruction(build: BuildHouse, provider: str, stream: bool) -> None:
+    """A text of the fake is no JSON, and neither is its second one."""
+    target: JsonObject = {"provider": provider, "lacks": ["response_format"]}
+    models: JsonObject = {
+        "bare": {"targets": [{**target, "emulate": {"response_format": "instruct"}}]},
+        "strict": {
+            "targets": [{**target, "emulate": {"response_format": "instruct"}, "policy": {"replies": "strict"}}]
+        },
+    }
+    house = await build(more_models=models)
+    wanted: Any = {"type": "json_object"}
+    async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as sdk:
+        valid = user('fake:text(say={"a":1})')
+        answer: Any = await sdk.chat.completions.create(
+            model="bare", messages=valid, response_format=wanted, stream=stream
+        )
+        text = (await collect(answer))[0][0] if stream else answer.choices[0].message.content
+        assert text == '{"a":1}'
+        assert len(house.fakes[provider].requests) == 1
+        raw: Any = await sdk.chat.completions.with_raw_response.create(
+            model="bare", messages=user("x"), response_format=wanted, stream=stream
+        )
+        assert len(house.fakes[provider].requests) == 3
+        assert 'dropped;path="response_format"' in raw.headers["x-dragoman-changes"]
+        with pytest.raises(openai.InternalServerError) as caught:
+            await sdk.chat.completions.create(model="strict", messages=user("x"), response_format=wanted, stream=stream)
+        assert caught.value.code == "upstream_invalid_format"
+
+
+@pytest.mark.parametrize("provider", LACKING)
+@pytest.mark.parametrize("holds", [False, True])
+async def test_tools_by_an_instruction(build: BuildHouse, provider: str, holds: bool) -> None:
+    emulate: JsonObject = {"tools": "instruct", "hold_streams": holds}
+    target: JsonObject = {"provider": provider, "lacks": ["tools", "tool_choice"], "emulate": emulate}
+    house = await build(more_models={"bare": {"targets": [target]}})
+    written = '<tool_call>{"name":"get_weather","arguments":{"city":"Oslo"}}</tool_call>'
+    messages: Any = user(f"fake:text(say={written})")
+    async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as sdk:
+        ask: JsonObject = {"model": "bare", "tools": TOOLS}
+        (choice,) = (await sdk.chat.completions.create(messages=messages, **ask)).choices
+        (call,) = choice.message.tool_calls or []
+        assert (choice.finish_reason, call.function.name) == ("tool_calls", "get_weather")
+        assert call.function.arguments == '{"city":"Oslo"}'
+        async with sdk.chat.completions.stream(messages=messages, **ask) as stream:
+            (streamed,) = (await stream.get_final_completion()).choices
+        assert streamed.finish_reason == "tool_calls"
+        assert [one.function.arguments for one in streamed.message.tool_calls or []] == ['{"city":"Oslo"}']
+        result: Any = {"role": "tool", "tool_call_id": call.id, "content": "sun"}
+        turns = [*messages, choice.message.to_dict(), result, *user("x")]
+        assert (await sdk.chat.completions.create(messages=turns, **ask)).choices[0].message.content == SENTENCE
+        answer: Any = await sdk.responses.create(
+            model="bare",
+            input=f"fake:text(say={written})",
+            tools=[{"type": "function", **TOOLS[0]["function"], "strict": False}],
+        )
+        assert [item.name for item in answer.output] == ["get_weather"]
+    sent = house.fakes[provider].requests
+    assert len(sent) == 4 and all("tools" not in request.body for request in sent)
+    assert "tool_response" in str(sent[2].body["messages"])
+
+
+async def test_three_choices_in_a_format(build: BuildHouse) -> None:
+    """Each choice is a call of its own, and each of them is asked for once more."""
+    emulate: JsonObject = {"response_format": "instruct"}
+    target: JsonObject = {"provider": "mindie", "lacks": ["n", "response_format"], "emulate": emulate}
+    house = await build(more_models={"bare": {"targets": [target]}})
+    wanted: Any = {"type": "json_object"}
+    ask: JsonObject = {"model": "bare", "messages": user("x"), "n": 3, "response_format": wanted}
+    async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as sdk:
+        reply = await sdk.chat.completions.create(**ask)
+        texts, finishes, _ = await collect(await sdk.chat.completions.create(**ask, stream=True))
+    assert [choice.message.content for choice in reply.choices] == [SENTENCE] * 3
+    assert (texts, finishes) == (dict.fromkeys(range(3), SENTENCE), dict.fromkeys(range(3), "stop"))
+    assert len(house.fakes["mindie"].requests) == 12
+    assert reply.usage is not None and reply.usage.total_tokens > 0

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import orjson
 
 from dragoman.adapters.call import JsonObject, Policy, Target
-from dragoman.adapters.emulation.registry import SETTINGS
+from dragoman.adapters.emulation.registry import OPT_INS, SETTINGS
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.presets import DEFAULT_PRESET, find_preset
 from dragoman.proxy.telemetry.mask import Mask, collect_secrets
@@ -95,6 +95,13 @@ def _format_policy(target: Target) -> Iterator[Line]:
     refused = ", ".join(name for name, fields in SETTINGS.items() if not fields <= target.emulates)
     if refused:
         yield "", f"   not emulated: {refused}"
+    if opted := ", ".join(f"{name} {how}" for name, how in _list_opt_ins(target).items() if how):
+        yield "", f"   emulated: {opted}" + ("" if target.opt_ins.hold_streams else ", streams are not held")
+
+
+def _list_opt_ins(target: Target) -> dict[str, str | None]:
+    """How each setting that is off by default is emulated; None if it is not."""
+    return {name: getattr(target.opt_ins, name) for name in OPT_INS}
 
 
 def _target_to_json(target: PlannedTarget, is_first: bool) -> JsonObject:
@@ -108,7 +115,8 @@ def _target_to_json(target: PlannedTarget, is_first: bool) -> JsonObject:
         "weight": target.candidate.choice.weight,
         "chance": round(target.chance, 6),
         "policy": {"preset": find_preset(policy), **asdict(policy)},
-        "emulate": {name: fields <= target.candidate.target.emulates for name, fields in SETTINGS.items()},
+        "emulate": {name: fields <= target.candidate.target.emulates for name, fields in SETTINGS.items()}
+        | _list_opt_ins(target.candidate.target),
         "chosen": is_first,
         "facts": [fact_to_json(fact) for fact in target.candidate.target.facts.facts],
         "skipped": None if target.fault is None else fault_to_json(target.fault),
