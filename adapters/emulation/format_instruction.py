@@ -1,4 +1,4 @@
-"""Emulates `response_format` by an instruction: the model is told the schema, and its answer is held to it.
+"""Emulates `response_format` by an instruction: the model gets the schema, and its answer is checked.
 
 An answer that is not valid is asked for once more, with the reason. If it is still not valid, it is a fault under the
 policy `replies: strict`, and a loss under the others. A stream is held until it is valid; if the configuration says

@@ -13,7 +13,7 @@ from .choice_text import CHAT
 
 __all__ = ["NO_ANSWER", "SECOND_ANSWER", "FormatToolStream", "finish_choice"]
 
-NO_ANSWER = "the model wrote a text beside the answer in the format"
+NO_ANSWER = "the model wrote a text besides the answer in the format"
 SECOND_ANSWER = "the model gave several answers in the format, and the first one is the answer"
 _CALLED = ("tool_calls", "function_call")
 

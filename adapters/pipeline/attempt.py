@@ -25,10 +25,11 @@ from dragoman.adapters.streams import Chunk, DeltaRun, End, PartlyRead
 from dragoman.adapters.streams import Output as StreamOutput
 
 from .answer_writer import STREAM_HEADERS, Answer, AnswerWriter, PartlyWritten
+from .call_context import create_answer_context, create_call_context, translate_call
 from .conversation import Conversation
-from .emulated_reader import CallPart, EmulatedReader
+from .emulated_reader import CallPart, create_reader
 from .emulation_needs import EmulationNeeds, rewrite_call, split_request
-from .guard import UnexpectedErrorGuard, explain_reply_error, translate_request
+from .guard import UnexpectedErrorGuard, explain_reply_error
 from .outcome import COMPLETE, NOTHING, OPEN, Outcome, Output, PlannedCall
 from .plan import ProtocolPlan, TargetPlan
 from .refusals import find_refusals
@@ -95,7 +96,7 @@ class Attempt:
         plan, conversation = self._plan, self._conversation
         if self._needs is not None:
             self._target = self._needs.target
-        ctx = self._create_call_context(client, client.receipt.fork())
+        ctx = create_call_context(client, client.receipt.fork(), plan, self._target, is_kept=self._keeps)
         if conversation is not None:
             may_keep = plan.bridge is None and self._target.dialect.keeps_responses
             ctx = conversation.continue_for(ctx, self._target.provider, may_keep)
@@ -110,7 +111,8 @@ class Attempt:
 
     def expect_reply(self) -> None:
         """Read one reply, number 0, without a call that asked for it."""
-        self._set_context(self._create_call_context(self._client, self._client.receipt))
+        client, target = self._client, self._target
+        self._set_context(create_call_context(client, client.receipt, self._plan, target, is_kept=self._keeps))
         self._round = [self._add_reader(self._ctx)]
 
     @property
@@ -201,37 +203,20 @@ class Attempt:
 
     def _set_context(self, ctx: Context) -> None:
         """`ctx` is the context of the call. The client's dialect looks at the client's profile and request."""
-        client = self._client
         self._ctx = ctx
-        if ctx.profile == client.profile and ctx.request is client.request:
-            self.answer = AnswerWriter(self._route, ctx)
-            return
-        profile, call, request, clock, new_id = client.profile, client.call, client.request, client.clock, client.new_id
-        self.answer = AnswerWriter(self._route, Context(profile, call, ctx.receipt, ctx.target, request, clock, new_id))
-
-    def _create_call_context(self, client: Context, receipt: Receipt) -> Context:
-        bridge = self._plan.bridge
-        target = self._target.canonical if bridge is not None or self._keeps else self._target.target
-        first = bridge is not None and bridge.needs_first_choice
-        validator = client.accepted_by if bridge is None else None
-        _, call, _, _, request, clock, new_id, _, _ = client
-        return Context(target.profile, call, receipt, target, request, clock, new_id, first, validator)
+        self.answer = AnswerWriter(self._route, create_answer_context(self._client, ctx))
 
     def _add_reader(self, ctx: Context, position: int = 0, rewritten: RewrittenCall | None = None) -> ReplyReader:
-        plan, provider, request, emulated = self._plan, self._target.provider, self._client.request, self._emulated
-        if emulated is None:
-            self._readers.append(ReplyReader(plan, provider, ctx, request, rewritten))
-        else:
-            part = CallPart(emulated, position, self._route.protocol)
-            self._readers.append(EmulatedReader(plan, provider, ctx, request, rewritten, part))
+        part = None if self._emulated is None else CallPart(self._emulated, position, self._route.protocol)
+        request = self._client.request
+        self._readers.append(create_reader(self._plan, self._target.provider, ctx, request, rewritten, part))
         return self._readers[-1]
 
     def _write_call(self, ctx: Context, position: int = 0) -> PlannedCall:
         plan, rewritten = self._plan, None
         try:
             if plan.bridge is not None:
-                translated = ctx if self._needs is None else self._needs.lift_lacks(ctx)
-                ctx = ctx._replace(request=translate_request(plan.bridge, self._route.protocol, translated))
+                ctx = ctx._replace(request=translate_call(plan.bridge, self._route.protocol, ctx, self._needs))
             if self._needs is not None or ctx.target.opt_ins.usage is not None:
                 rewritten = rewrite_call(ctx, self._needs, plan.protocol, self._target.canonical)
             return self._write_rewritten(ctx if rewritten is None else rewritten.ctx, position, rewritten)

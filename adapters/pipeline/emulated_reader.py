@@ -14,7 +14,7 @@ from .plan import ProtocolPlan
 from .reply_reader import ReplyReader
 from .restream import stream_reply
 
-__all__ = ["CallPart", "EmulatedReader"]
+__all__ = ["CallPart", "EmulatedReader", "create_reader"]
 
 
 class CallPart(NamedTuple):
@@ -64,3 +64,17 @@ class EmulatedReader(ReplyReader):
             outputs = calls.feed(position, outputs)
             self.has_ended = self.has_ended or calls.has_ended(position)
         return outputs
+
+
+def create_reader(
+    plan: ProtocolPlan,
+    provider: str,
+    ctx: Context,
+    request: JsonObject,
+    rewritten: RewrittenCall | None,
+    part: CallPart | None,
+) -> ReplyReader:
+    """The reader of the reply to a call; `part` is None if it is the only call of its request."""
+    if part is None:
+        return ReplyReader(plan, provider, ctx, request, rewritten)
+    return EmulatedReader(plan, provider, ctx, request, rewritten, part)

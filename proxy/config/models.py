@@ -1,8 +1,8 @@
 """The data model of the configuration file. `schemas/config.json` is generated from it.
 
 The model validates each value by itself; the `judge_...` functions of the other modules compare values with one
-another. The text below a field is its description in the schema. `schema.py` reads it from this file, because pydantic
-would take too long to do so at every start.
+another. The text below a field, here and in choices.py, is its description in the schema. `schema.py` reads it from
+these files, because pydantic would take too long to do so at every start.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from dragoman.adapters.json_structure import VALUE_LIMIT
 
+from .choices import EmulationChoice, PolicyChoice
 from .values import (
     NO_BOOL,
     BaseUrl,
@@ -36,13 +37,12 @@ from .vocabulary import AddressName, DialectName, ProfileName
 
 __all__ = [
     "Config",
+    "ConfigModel",
     "Drain",
-    "EmulationChoice",
     "Key",
     "Limits",
     "Model",
     "OAuth",
-    "PolicyChoice",
     "Pool",
     "Provider",
     "Server",
@@ -187,53 +187,6 @@ class Pool(ConfigModel):
     """How long a call may wait for a free connection before the next target is tried."""
     idle: Seconds = 15.0
     """How long an unused connection is kept."""
-
-
-class PolicyChoice(ConfigModel):
-    """What to do if a request or reply does not fit. An unset policy inherits the next wider level's."""
-
-    preset: Literal["strict", "faithful", "lenient"] | None = None
-    """Sets the next four policies at once; each can still be set on its own. strict refuses what cannot be served
-    exactly, and replies that break a schema; faithful refuses what would change the answer; lenient drops or clamps
-    what the target does not accept, and records it as a loss. Default: faithful."""
-    extra_parameters: Literal["error", "drop", "pass-through"] | None = None
-    """For parameters that no dialect documents."""
-    unsupported: Literal["refuse", "refuse-exactly", "drop"] | None = None
-    """For known parameters that the target lacks and that would change the answer. refuse-exactly also refuses what can
-    be emulated, unless the result is exact."""
-    out_of_range: Literal["error", "clamp", "drop"] | None = None
-    """For values beyond the target's range."""
-    replies: Literal["off", "report", "repair", "strict"] | None = None
-    """For replies that violate their schema: forward them, count them, repair known quirks, or reject them."""
-    emulate_completions: bool | None = None
-    """For a provider that is not used for completions: send the prompt as a chat message, and return the model's answer
-    to it. A chat model answers the prompt instead of continuing it, which is a loss. Default: false."""
-
-
-class EmulationChoice(ConfigModel):
-    """What dragoman serves itself if a target does not. An unset one inherits the next wider level's. The first four
-    are true by default, the others false."""
-
-    n: bool | None = None
-    """Several choices: one call for each, at most 8. Each call is billed."""
-    stop: bool | None = None
-    """Stop strings: dragoman cuts the text."""
-    parallel_tool_calls: bool | None = None
-    """One tool call at most: of several, the client gets the first."""
-    token_arrays: bool | None = None
-    """Inputs of embeddings and prompts of completions as arrays of tokens: dragoman decodes them. It needs the extra
-    `tokens`."""
-    response_format: Literal["tool", "instruct", False] | None = None
-    """JSON formats in chat and Responses. tool: the model calls a tool whose parameters are the schema; instruct: an
-    instruction asks for the format, dragoman checks the answer, and asks once more if it is not valid."""
-    tools: Literal["instruct", False] | None = None
-    """Tools in chat and Responses. instruct: an instruction describes them, and the calls are read from the text."""
-    usage: Literal["count", False] | None = None
-    """Tokens that the provider does not report. count: dragoman counts them, which is an estimate. It needs the extra
-    `tokens`."""
-    hold_streams: bool | None = None
-    """Whether a stream is held until an answer to an instruction is valid. If not, it is judged at its end. Default:
-    true."""
 
 
 class Timeouts(ConfigModel):

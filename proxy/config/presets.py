@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.adapters.call import Policy
 
-from .models import PolicyChoice
+from .choices import PolicyChoice
 
 __all__ = ["DEFAULT_PRESET", "PRESETS", "find_preset", "merge_policies"]
 

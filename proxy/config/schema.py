@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from . import models
+from . import choices, models
 from .models import Config
 from .values import format_bytes, format_seconds
 from .vocabulary import describe_placeholders
@@ -56,8 +56,8 @@ def serialize_schema() -> str:
 
 def _read_descriptions() -> Iterator[tuple[str, str, str]]:
     """Each documented field: model, field, and the docstring below the field."""
-    classes = [node for node in ast.parse(inspect.getsource(models)).body if isinstance(node, ast.ClassDef)]
-    for model in classes:
+    files = [ast.parse(inspect.getsource(module)) for module in (models, choices)]
+    for model in (node for file in files for node in file.body if isinstance(node, ast.ClassDef)):
         for field, below in pairwise(model.body):
             match field, below:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(description))):

@@ -13,7 +13,8 @@ from dragoman.adapters.extras import ExtraParameters
 from dragoman.adapters.opt_ins import OptIns
 from dragoman.adapters.pipeline import TargetPlan, plan_target
 from dragoman.adapters.request_properties import TOKEN_LIMITS
-from dragoman.proxy.config.models import Config, EmulationChoice, Limits, Model, TargetChoice
+from dragoman.proxy.config.choices import EmulationChoice
+from dragoman.proxy.config.models import Config, Limits, Model, TargetChoice
 from dragoman.proxy.config.names import upstream_name
 from dragoman.proxy.config.presets import merge_policies
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from dragoman.proxy.config.models import PolicyChoice
+from dragoman.proxy.config.choices import PolicyChoice
 
 from .usage_error import UsageError, unknown_name_error
 

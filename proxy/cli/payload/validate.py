@@ -17,7 +17,7 @@ from dragoman.adapters.paths import format_path, lookup
 from dragoman.adapters.responses.requests import check_request as check_responses
 from dragoman.adapters.sse import Event, Framer, Stray, TooLong
 from dragoman.adapters.validation import Validator, Violation, load_validator
-from dragoman.proxy.config.models import PolicyChoice
+from dragoman.proxy.config.choices import PolicyChoice
 from dragoman.schemas import names
 
 from .rule_sources import find_source
