@@ -106,7 +106,8 @@ class Attempt:
         else:
             parts, self._emulated = split_request(ctx, self._needs, plan.batching, self._target.canonical)
             self.calls = tuple([self._write_call(part, position) for position, part in enumerate(parts)])
-            self._absorb_receipts()
+            if self._emulated is not None:
+                self._emulated.absorb_receipts()
         self._round = self._readers[-len(self.calls) :]
 
     def expect_reply(self) -> None:
@@ -207,9 +208,9 @@ class Attempt:
         self.answer = AnswerWriter(self._route, create_answer_context(self._client, ctx))
 
     def _add_reader(self, ctx: Context, position: int = 0, rewritten: RewrittenCall | None = None) -> ReplyReader:
-        part = None if self._emulated is None else CallPart(self._emulated, position, self._route.protocol)
-        request = self._client.request
-        self._readers.append(create_reader(self._plan, self._target.provider, ctx, request, rewritten, part))
+        provider, request, emulated = self._target.provider, self._client.request, self._emulated
+        part = None if emulated is None else CallPart(emulated, position, self._route.protocol)
+        self._readers.append(create_reader(self._plan, provider, ctx, request, rewritten, part))
         return self._readers[-1]
 
     def _write_call(self, ctx: Context, position: int = 0) -> PlannedCall:
@@ -296,10 +297,6 @@ class Attempt:
                 self.receipt.record_drop(mismatch.path, mismatch.text)
         return None
 
-    def _absorb_receipts(self) -> None:
-        if self._emulated is not None:
-            self._emulated.absorb_receipts()
-
     def _fail_with(self, error: Exception) -> Output:
         """End the attempt because of an exception. What was written before it goes to the client first."""
         if isinstance(error, PartlyRead):
@@ -375,7 +372,8 @@ class Attempt:
         return Output(calls=self.calls)
 
     def _report(self, fault: Fault) -> Output:
-        self._absorb_receipts()
+        if self._emulated is not None:
+            self._emulated.absorb_receipts()
         self.outcome = Outcome("failed", fault)
         return NOTHING
 

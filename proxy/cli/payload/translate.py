@@ -22,7 +22,8 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any, read_object
 from dragoman.adapters.pipeline import SSE, Attempt, Pipeline, find_bridge
 from dragoman.adapters.routes import Route
-from dragoman.proxy.config.models import Config, PolicyChoice
+from dragoman.proxy.config.choices import PolicyChoice
+from dragoman.proxy.config.models import Config
 from dragoman.proxy.routing.keys import ANYONE
 from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.routing.targets import Candidate
