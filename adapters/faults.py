@@ -107,6 +107,9 @@ class Fault(Exception):
     others: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
+        self.message = _replace_surrogates(self.message)
+        if isinstance(self.value, str):
+            self.value = _replace_surrogates(self.value)
         super().__init__(self.message)
         self.status = self.status or KINDS[self.kind][1]
 
@@ -146,6 +149,11 @@ class Fault(Exception):
 
     def __str__(self) -> str:
         return f"{self.kind} ({self.status}): {self.message}"
+
+
+def _replace_surrogates(text: str) -> str:
+    """Replace what no JSON text can hold: bytes of a header that are not UTF-8."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def join_faults(faults: Iterable[Fault]) -> Fault:

@@ -21,6 +21,8 @@ MOST_CHOICES = 8
 
 def _find_obstacle(request: JsonObject) -> str | None:
     wanted, best_of = request["n"], request.get("best_of")
+    if isinstance(wanted, int) and wanted < 1:
+        return ""  # what the target says about the value is enough
     if not isinstance(wanted, int) or wanted > MOST_CHOICES:
         return f"dragoman makes at most {MOST_CHOICES} choices by several calls"
     if isinstance(best_of, int) and best_of > wanted:

@@ -60,7 +60,7 @@ class Conversation:
         self._has_store = has_store
         self._request = request
         self._id = new_response_id()
-        self._previous_id: str | None = request.get("previous_response_id")
+        self._previous_id = _read_previous_id(request)
         self._before: list[StoredResponse] = []
         self._referred: dict[str, tuple[JsonObject, StoredResponse]] = {}
         self._repeated: frozenset[int] = frozenset()  # positions of items that the conversation has already
@@ -200,6 +200,15 @@ def _record_omissions(
         ctx.receipt.record_conversion(path, "content that another provider encrypted is left out", "loss")
     if any(map(is_cut_off, output)):
         ctx.receipt.record_drop(path, "a call that was cut off is left out")
+
+
+def _read_previous_id(request: JsonObject) -> str | None:
+    """The id of the response to continue. Raises Fault for another value, which a profile without the field lets
+    pass."""
+    given = request.get("previous_response_id")
+    if given is not None and not isinstance(given, str):
+        raise Fault("invalid_request", "previous_response_id must be a string", PREVIOUS, given, code="invalid_type")
+    return given
 
 
 def _refuse_unsupported_state(request: JsonObject) -> None:
