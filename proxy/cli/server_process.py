@@ -1,4 +1,5 @@
-"""The proxy as a process: it prints a greeting, serves, and drains when a signal arrives.
+"""The proxy as a process: it prints a greeting, serves, and drains when a signal arrives. Everything that it writes to
+standard error is queued, so that nothing waits for whoever reads it.
 
 Imported when `dragoman serve` runs, because it loads the whole proxy.
 """
@@ -6,15 +7,19 @@ Imported when `dragoman serve` runs, because it loads the whole proxy.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.values import format_seconds
 from dragoman.proxy.server.lifecycle import RunningProxy, StartError, start
+from dragoman.proxy.telemetry.line_writer import LineWriter, QueuedText
+from dragoman.proxy.telemetry.log import render_drops
 from dragoman.proxy.upstreams.factory import describe_engines
 
 from .onboarding import describe_models, describe_store, suggest_first_requests
@@ -28,9 +33,13 @@ def run(config: Config, *, insecure: bool = False, log_format: str = "json", log
     """Serve until SIGTERM or SIGINT; a second signal ends the waiting. Returns the exit status: 0, or 2 if the proxy
     cannot start."""
 
+    console = LineWriter(sys.stderr.fileno(), partial(render_drops, log_format))
+
     async def serve() -> int:
         try:
-            proxy = await start(config, insecure=insecure, log_format=log_format, log_level=log_level)
+            proxy = await start(
+                config, insecure=insecure, log_format=log_format, log_level=log_level, log_stream=console
+            )
         except StartError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2
@@ -44,7 +53,11 @@ def run(config: Config, *, insecure: bool = False, log_format: str = "json", log
         await proxy.stop()
         return 0
 
-    return _run_in_fast_loop(serve)
+    try:
+        with contextlib.redirect_stderr(QueuedText(console)):
+            return _run_in_fast_loop(serve)
+    finally:
+        console.close()
 
 
 def _print_greeting(proxy: RunningProxy) -> None:
@@ -57,26 +70,30 @@ def _print_greeting(proxy: RunningProxy) -> None:
         *suggest_first_requests(proxy.config, proxy.url),
     ):
         print(line, file=sys.stderr)
-    sys.stderr.flush()
 
 
 def _print_stopping(proxy: RunningProxy) -> None:
     if count := proxy.request_count:
         longest = format_seconds(proxy.config.server.drain.timeout)
         text = f"stopping: {count} still running, for at most {longest}; a second signal ends them"
-        print(text, file=sys.stderr, flush=True)
+        print(text, file=sys.stderr)
 
 
 def _listen_to_signals(proxy: RunningProxy) -> asyncio.Event:
-    """An event that the first signal sets. The second signal sets `stop_now`."""
+    """An event that the first SIGTERM or SIGINT sets. The second one sets `stop_now`. SIGHUP is ignored."""
     first = asyncio.Event()
 
     def receive() -> None:
         (proxy.stop_now if first.is_set() else first).set()
 
+    def ignore() -> None:
+        text = "the configuration is not read again; restart dragoman to apply changes"
+        proxy.log.warning("signal_ignored", signal="SIGHUP", message=text)
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, receive)
+    loop.add_signal_handler(signal.SIGHUP, ignore)
     return first
 
 

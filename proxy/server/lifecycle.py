@@ -7,7 +7,6 @@ import contextlib
 import ipaddress
 from collections.abc import Mapping
 from random import Random
-from typing import BinaryIO
 
 from dragoman.adapters import dialects as all_dialects
 from dragoman.adapters.dialect import Dialect
@@ -17,7 +16,7 @@ from dragoman.proxy.conversations.stores.factory import open_store
 from dragoman.proxy.conversations.stores.interface import ResponseStore, StoreError
 from dragoman.proxy.http.aiohttp_server import HttpServer
 from dragoman.proxy.routing.state import RouterState
-from dragoman.proxy.telemetry.log import Log, create_log
+from dragoman.proxy.telemetry.log import Log, LogOutput, create_log
 from dragoman.proxy.telemetry.mask import Mask, collect_secrets
 from dragoman.proxy.upstreams.credentials import CredentialObserver
 from dragoman.proxy.upstreams.factory import log_engines, start_engines
@@ -57,6 +56,10 @@ class RunningProxy:
     def request_count(self) -> int:
         """How many requests are being answered."""
         return len(self._gateway.running)
+
+    @property
+    def log(self) -> Log:
+        return self._gateway.log
 
     @property
     def upstreams(self) -> list[Upstream]:
@@ -100,7 +103,7 @@ async def start(
     insecure: bool = False,
     log_format: str = "json",
     log_level: str = "info",
-    log_stream: BinaryIO | None = None,
+    log_stream: LogOutput | None = None,
     random: Random | None = None,
 ) -> RunningProxy:
     """Start the engines, open the store, and listen, in the running event loop. Raises StartError."""

@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+from io import BytesIO
 from traceback import format_exception
-from typing import Any, BinaryIO, TypeAlias
-
-import orjson
+from typing import Any, Protocol
 
 from .mask import Mask
+from .rendering import RENDERERS, Renderer
 
-__all__ = ["Log", "create_log"]
+__all__ = ["Log", "LogOutput", "create_log", "render_drops"]
 
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 """There are no critical events: at this level the log is empty."""
 
-_WORD = re.compile(r"[^\s\"'=\\]+")
-"""A text that needs no quotes in a line of the style console."""
 
-Renderer: TypeAlias = Callable[[dict[str, Any]], bytes]
+class LogOutput(Protocol):
+    """Takes the lines of a log, without waiting and without raising."""
+
+    def write(self, line: bytes, /) -> object: ...
 
 
 class Log:
-    """Writes each event as one line, with one write. Every exchange writes one, so speed matters.
+    """Writes each event as one line. Every exchange writes one, so speed matters.
 
     An event is a word with fields. If the field `exc_info` is an exception, its traceback is written.
     """
 
-    def __init__(self, mask: Mask, render: Renderer, level: str, stream: BinaryIO) -> None:
+    def __init__(self, mask: Mask, render: Renderer, level: str, output: LogOutput) -> None:
         self._mask = mask
         self._render = render
-        self._stream = stream
+        self._output = output
         self._min_level = _LEVELS.index(level)
         self._second = 0
         self._stamp = ""
@@ -63,8 +61,7 @@ class Log:
         line["timestamp"] = self._timestamp()
         if (error := line.pop("exc_info", None)) is not None:
             line["exception"] = "".join(format_exception(error)).rstrip()
-        self._stream.write(self._mask(self._render(line)) + b"\n")
-        self._stream.flush()
+        self._output.write(self._mask(self._render(line)) + b"\n")
 
     def _timestamp(self) -> str:
         now = time.time()
@@ -74,31 +71,21 @@ class Log:
         return f"{self._stamp}.{int((now - second) * 1000):03d}Z"
 
 
-def create_log(mask: Mask, style: str = "json", level: str = "info", stream: BinaryIO | None = None) -> Log:
-    """A log that writes to `stream`, by default to standard error. `style` is json or console."""
-    return Log(mask, _RENDERERS[style], level, stream or sys.stderr.buffer)
+def create_log(mask: Mask, style: str = "json", level: str = "info", output: LogOutput | None = None) -> Log:
+    """A log that writes to `output`, by default to standard error. `style` is json or console."""
+    return Log(mask, RENDERERS[style], level, output or _StandardError())
 
 
-def _render_json(line: dict[str, Any]) -> bytes:
-    return orjson.dumps(line, default=str)
+def render_drops(style: str, count: int) -> bytes:
+    """The line that replaces `count` lines that a full queue has dropped. `style` is json or console."""
+    output = BytesIO()
+    create_log(Mask(), style, output=output).warning("log_dropped", lines=count, message=f"{count} lines were dropped")
+    return output.getvalue()
 
 
-def _render_console(line: dict[str, Any]) -> bytes:
-    """The time, the level, the event, then `name=value` for each field. Unprintable characters are escaped, so that no
-    value can send commands to a terminal."""
-    head = [str(line.pop("timestamp")), f"{line.pop('level'):<8}", str(line.pop("event"))]
-    text = " ".join([*head, *(f"{name}={_quote_value(value)}" for name, value in line.items())])
-    return "".join(map(_escape_unprintable, text)).encode()
+class _StandardError:
+    """For programs that embed dragoman. Writing waits as long as standard error does."""
 
-
-def _quote_value(value: Any) -> str:
-    if isinstance(value, str) and _WORD.fullmatch(value):
-        return value
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _escape_unprintable(character: str) -> str:
-    return character if character.isprintable() else f"\\u{ord(character):04x}"
-
-
-_RENDERERS: Mapping[str, Renderer] = {"json": _render_json, "console": _render_console}
+    def write(self, line: bytes) -> None:
+        sys.stderr.buffer.write(line)
+        sys.stderr.flush()

@@ -80,12 +80,12 @@ async def test_a_second_signal_ends_all_waiting() -> None:
 
 
 async def test_a_proxy_that_cannot_start_has_status_2(
-    proxy: Callable[..., Awaitable[Proxy]], capsys: pytest.CaptureFixture[str]
+    proxy: Callable[..., Awaitable[Proxy]], capfd: pytest.CaptureFixture[str]
 ) -> None:
     port = (await proxy()).port
     config = Config.model_validate({"server": {"port": port}})
     assert await asyncio.to_thread(server_process.run, config) == 2
-    assert capsys.readouterr().err.startswith(f"error: cannot listen on 127.0.0.1:{port}: ")
+    assert capfd.readouterr().err.startswith(f"error: cannot listen on 127.0.0.1:{port}: ")
 
 
 @pytest.mark.parametrize(

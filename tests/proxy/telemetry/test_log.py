@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from dragoman.proxy.telemetry.log import create_log
+from dragoman.proxy.telemetry.log import create_log, render_drops
 from dragoman.proxy.telemetry.mask import Mask
 
 
@@ -69,3 +69,49 @@ def test_what_is_not_printable_is_escaped_for_people(value: str) -> None:
     create_log(Mask(), "console", "info", stream).info("x", model=value)
     shown = stream.getvalue().decode().rstrip("\n")
     assert shown.isprintable() and f"\\u{ord(max(value)):04x}" in shown
+
+
+@pytest.mark.parametrize("value", ["\x7f", "\x9b31m", "a\u202eb", "\u2066", "\u2028"])
+def test_control_characters_that_json_allows_are_escaped(value: str) -> None:
+    stream = io.BytesIO()
+    create_log(Mask(), "json", "info", stream).info("x", model=value, name="größe")
+    text = stream.getvalue().decode().rstrip("\n")
+    assert text.isprintable() and "größe" in text
+    assert json.loads(text)["model"] == value
+
+
+class Unprintable:
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+NESTED: list[object] = []
+NESTED.append(NESTED)
+
+
+@pytest.mark.parametrize("style", ["json", "console"])
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("\udcff", "udcff"),
+        ({"a": ["\ud800b"]}, "ud800b"),
+        (16**5000, "0x1"),
+        ({1: "a"}, "1"),
+        (NESTED, "["),
+        (Unprintable(), "<Unprintable>"),
+        (b"bytes", "bytes"),
+    ],
+    ids=["half of a pair", "a deep one", "large number", "key", "circle", "object", "bytes"],
+)
+def test_every_value_can_be_logged(style: str, value: object, shown: str) -> None:
+    stream = io.BytesIO()
+    create_log(Mask(), style, "info", stream).info("x", model=value)
+    (line,) = stream.getvalue().decode().splitlines()
+    assert line.isprintable() and shown in line
+    assert style == "console" or json.loads(line)["event"] == "x"
+
+
+def test_the_line_that_replaces_dropped_ones() -> None:
+    line = json.loads(render_drops("json", 3))
+    assert (line["event"], line["level"], line["lines"]) == ("log_dropped", "warning", 3)
+    assert b"log_dropped lines=3" in render_drops("console", 3)
