@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from aiohttp import HttpVersion10, HttpVersion11
 from aiohttp.helpers import rfc822_formatted_time
@@ -61,9 +61,27 @@ class HttpServer(Server):
         }
         super().__init__(application.handle, request_factory=_create_request, handler_cancellation=True)
         self._application = application
+        self.is_draining = False
 
     def __call__(self) -> RequestHandler:
         return _Connection(self._application, self, **self._options)
+
+    def drain(self) -> None:
+        """From now on, every response is the last one of its connection, and says so unless it has begun."""
+        self.is_draining = True
+
+    def close_idle_connections(self) -> None:
+        """Close the connections on which no part of a request has arrived."""
+        for connection in self._list():
+            if connection.is_idle and not connection.has_request:
+                connection.force_close()
+
+    def has_requests(self) -> bool:
+        """True if a request, or a part of one, has arrived and is not answered."""
+        return any(connection.has_request for connection in self._list())
+
+    def _list(self) -> list[_Connection]:
+        return [connection for connection in self.connections if isinstance(connection, _Connection)]
 
 
 async def send_continue(request: BaseRequest) -> None:
@@ -133,17 +151,18 @@ class SingleWriteResponse(StreamResponse):
 class _Connection(RequestHandler):
     """One client connection."""
 
-    __slots__ = ("_application", "_head_begun")
+    __slots__ = ("_application", "_head_begun", "_server")
 
-    def __init__(self, application: Application, manager: Server, **options: Any) -> None:
-        super().__init__(manager, loop=asyncio.get_running_loop(), **options)
+    def __init__(self, application: Application, server: HttpServer, **options: Any) -> None:
+        super().__init__(server, loop=asyncio.get_running_loop(), **options)
         self._application = application
+        self._server = server
         self._head_begun = False  # a part of a request's head has arrived, but not all of it
 
     def data_received(self, data: bytes) -> None:
         """Wake a handler that waits for a body if the parser rejects the body: aiohttp leaves it waiting."""
         RequestHandler.data_received(self, data)
-        self._head_begun = self._is_idle() and (self._head_begun or bool(data.strip(b"\r\n")))
+        self._head_begun = self.is_idle and (self._head_begun or bool(data.strip(b"\r\n")))
         if self._messages and self._current_request is not None and isinstance(self._messages[-1][0], _ErrInfo):
             self._current_request.content.set_exception(RequestPayloadError("the body is not valid"))
 
@@ -152,13 +171,30 @@ class _Connection(RequestHandler):
         if self._reading_paused:
             super().resume_reading(resume_parser)
 
-    def _is_idle(self) -> bool:
+    @property
+    def is_draining(self) -> bool:
+        return self._server.is_draining
+
+    @property
+    def is_idle(self) -> bool:
+        """True if it waits for a request, or for the rest of a request's head."""
         return self._waiter is not None and not self._waiter.done()
+
+    @property
+    def has_request(self) -> bool:
+        """True if a request, or a part of one, has arrived and is not answered."""
+        return self._request_in_progress or self._head_begun or bool(self._messages)
+
+    def log_access(self, request: BaseRequest, response: StreamResponse, time: float | None) -> None:
+        """Close the connection after the response if the server is draining. There is no access log; this is the last
+        that aiohttp calls with a response, before it looks whether the connection stays open."""
+        if self._server.is_draining:
+            response.force_close()
 
     def _process_keepalive(self) -> None:
         """Answer a head that takes too long; aiohttp would only close the connection."""
         late = asyncio.get_running_loop().time() >= self._next_keepalive_close_time
-        if late and self._head_begun and self._is_idle() and self._waiter is not None:
+        if late and self._head_begun and self.is_idle and self._waiter is not None:
             self._messages.append((_ErrInfo(status=408, exc=TimeoutError(), message=""), EMPTY_PAYLOAD))
             self._waiter.set_result(None)
         else:
@@ -183,11 +219,19 @@ class _Connection(RequestHandler):
             self._application.log_defect(error)
 
 
+class _Request(BaseRequest):
+    """One request. Its response asks `keep_alive` whether the connection stays open."""
+
+    @property
+    def keep_alive(self) -> bool:
+        return super().keep_alive and not cast(_Connection, self.protocol).is_draining
+
+
 def _create_request(
     message: Any, payload: Any, protocol: RequestHandler, writer: Any, task: asyncio.Task[None]
 ) -> BaseRequest:
     loop = asyncio.get_running_loop()
-    return BaseRequest(_ERROR if message is ERROR else message, payload, protocol, writer, task, loop)
+    return _Request(_ERROR if message is ERROR else message, payload, protocol, writer, task, loop)
 
 
 def _to_fault(status: int, exc: BaseException | None) -> Fault:

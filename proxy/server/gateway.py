@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 from aiohttp.web_request import BaseRequest
@@ -34,7 +33,7 @@ _STOPPING = Fault("overloaded", "the proxy is shutting down", code="shutting_dow
 
 
 class Gateway:
-    """Answers every request. `draining` makes /ready answer 503. `idle` is set while nothing is in `running`."""
+    """Answers every request. `draining` makes /ready answer 503. `running` are the exchanges that have not ended."""
 
     def __init__(
         self,
@@ -49,8 +48,6 @@ class Gateway:
         self.store = store
         self.draining = False
         self.running: set[Exchange | StoredResponseHandler] = set()
-        self.idle = asyncio.Event()
-        self.idle.set()
         self._server = config.server
         self._browser_rules = BrowserRules(config.server, has_keys=bool(config.keys))
         self._routes = RouteTable(dialects, config.server.profiles)
@@ -110,11 +107,11 @@ class Gateway:
         self, request: BaseRequest, headers: Mapping[str, str], path: str, route: Route
     ) -> StreamResponse:
         exchange = Exchange(request, headers, path, route, self.state, self.store, self._server, self.log, self._mask)
-        self._begin(exchange)
+        self.running.add(exchange)
         try:
             return await exchange.run()
         finally:
-            self._end(exchange)
+            self.running.discard(exchange)
 
     async def _handle_stored(
         self, request: BaseRequest, headers: Mapping[str, str], route: Route, response_id: str, part: str
@@ -126,20 +123,11 @@ class Gateway:
             return self._answer_other_method(request, headers, ", ".join(methods))
         record = ExchangeRecord(headers["x-request-id"], route.dialect.name, route.protocol)
         handler = StoredResponseHandler(request, headers, record, route, response_id, part)
-        self._begin(handler)
+        self.running.add(handler)
         try:
             return await handler.run(self.state.keys, self.store, self.log, self._mask, self._server.write_stall)
         finally:
-            self._end(handler)
-
-    def _begin(self, exchange: Exchange | StoredResponseHandler) -> None:
-        self.running.add(exchange)
-        self.idle.clear()
-
-    def _end(self, exchange: Exchange | StoredResponseHandler) -> None:
-        self.running.discard(exchange)
-        if not self.running:
-            self.idle.set()
+            self.running.discard(handler)
 
     def _list_models(self, request: BaseRequest, headers: Mapping[str, str], path: str, query: ModelQuery) -> Response:
         """Answer a request about models. Raises Fault."""

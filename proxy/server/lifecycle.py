@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 
 from dragoman.adapters import dialects as all_dialects
@@ -27,7 +26,9 @@ from .gateway import Gateway
 
 __all__ = ["RunningProxy", "StartError", "start"]
 
+_TICK = 0.05  # seconds between two looks at the connections while the proxy drains
 _GRACE = 5.0  # seconds for interrupted exchanges to send their fault
+_FLUSH = 0.5  # seconds for clients to read the end of their answer
 
 
 class StartError(Exception):
@@ -70,30 +71,42 @@ class RunningProxy:
         log_engines(self._gateway.state.routed_upstreams, self._gateway.log)
 
     async def stop(self) -> None:
-        """Report 503 at /ready for `drain.delay` seconds, then refuse new connections, let running exchanges end for
-        `drain.timeout` seconds, and end the rest with a fault. `stop_now` ends all waiting."""
-        gateway = self._gateway
+        """Drain, then release everything.
+
+        Answer 503 at /ready for `drain.delay` seconds, then refuse new connections and close idle ones, let requests
+        that have begun end for `drain.timeout` seconds, and end the rest with a fault. From the beginning on, every
+        response closes its connection. `stop_now` ends all waiting.
+        """
+        gateway, server = self._gateway, self._server
         gateway.draining = True
-        await self._pause(self._drain.delay, asyncio.Event())
+        server.drain()
+        await self._wait(self._drain.delay)
         self._listener.close()
-        self._server.pre_shutdown()
-        await self._pause(self._drain.timeout, gateway.idle)
-        if gateway.running:
-            gateway.stop_exchanges()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(gateway.idle.wait(), _GRACE)
-        await self._server.shutdown(0.1)
+        await self._wait(_TICK)  # for requests that are on their way
+        await self._wait(self._drain.timeout, self._has_requests)
+        gateway.stop_exchanges()
+        await _wait_while(self._has_requests, _GRACE)
+        await _wait_while(lambda: bool(server.connections), _FLUSH)
+        await server.shutdown(0.1)
         await gateway.state.close()
         if gateway.store is not None:
             await gateway.store.close()
 
-    async def _pause(self, seconds: float, until: asyncio.Event) -> None:
-        waits = [asyncio.ensure_future(event.wait()) for event in (until, self.stop_now)]
-        try:
-            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+    def _has_requests(self) -> bool:
+        """True if a request is being received or answered. Other connections are closed."""
+        self._server.close_idle_connections()
+        return self._server.has_requests()
+
+    async def _wait(self, seconds: float, is_busy: Callable[[], bool] = lambda: True) -> None:
+        await _wait_while(lambda: is_busy() and not self.stop_now.is_set(), seconds)
+
+
+async def _wait_while(is_busy: Callable[[], bool], seconds: float) -> None:
+    """Wait until `is_busy` is false, for at most so many seconds."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while is_busy() and (left := end - loop.time()) > 0:  # noqa: ASYNC110 - nothing tells when a connection is idle
+        await asyncio.sleep(min(left, _TICK))
 
 
 async def start(

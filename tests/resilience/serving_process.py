@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO
@@ -20,7 +20,7 @@ import aiohttp
 
 from dragoman.contract.json_types import JsonObject, JsonValue
 
-__all__ = ["ServingProcess", "configure", "serve"]
+__all__ = ["ServingProcess", "configure", "listen", "serve"]
 
 _PATIENCE = 60.0  # seconds; a process that is slower hangs
 _MAIN = "from dragoman.proxy.cli.main import main; main()"
@@ -59,6 +59,32 @@ def configure(port: int, **more: JsonValue) -> JsonObject:
     providers = {"p": {"dialect": "openai", "base_url": f"http://127.0.0.1:{port}/v1"}}
     models = {"m": {"targets": [{"provider": "p"}]}}
     return {"server": server, "providers": providers, "models": models, "store": {"kind": "none"}, **more}
+
+
+@asynccontextmanager
+async def listen(
+    handler: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+) -> AsyncIterator[int]:
+    """Serve connections with the handler; gives the port. In the end, wait until the other side has closed them."""
+    connections: set[asyncio.Task[None]] = set()
+
+    async def serve_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await handler(reader, writer)
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+    def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.add(asyncio.create_task(serve_connection(reader, writer)))
+
+    server = await asyncio.start_server(connect, "127.0.0.1", 0, backlog=1024)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        await asyncio.gather(*connections)
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.contract.json_types import JsonObject
 from tests.proxy.scripted_upstream import Upstream, http
-from tests.resilience.serving_process import ServingProcess, configure, serve
+from tests.resilience.serving_process import ServingProcess, configure, listen, serve
 
 MESSAGE = {"index": 0, "message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}
 REPLY = {"id": "c", "object": "chat.completion", "created": 1, "model": "up", "choices": [MESSAGE]}
@@ -24,9 +24,8 @@ MANY = {f"unknown_{number}": LONG for number in range(300)}
 
 @pytest.fixture
 async def config() -> AsyncIterator[JsonObject]:
-    server = await asyncio.start_server(Upstream([http(json.dumps(REPLY).encode()), "keep"]), "127.0.0.1", 0)
-    yield configure(server.sockets[0].getsockname()[1], policy={"extra_parameters": "drop"})
-    server.close()
+    async with listen(Upstream([http(json.dumps(REPLY).encode()), "keep"])) as port:
+        yield configure(port, policy={"extra_parameters": "drop"})
 
 
 async def assert_that_all_get_answers(proxy: ServingProcess, count: int, **body: str) -> None:

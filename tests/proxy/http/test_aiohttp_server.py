@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from aiohttp.web_request import BaseRequest
@@ -34,8 +34,12 @@ class CountingApplication:
 
 
 @pytest.fixture
-async def port() -> AsyncIterator[int]:
-    server = HttpServer(CountingApplication(), 5.0)
+async def server() -> HttpServer:
+    return HttpServer(CountingApplication(), 5.0)
+
+
+@pytest.fixture
+async def port(server: HttpServer) -> AsyncIterator[int]:
     listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
     yield listener.sockets[0].getsockname()[1]
     listener.close()
@@ -91,3 +95,36 @@ async def test_the_response_says_what_happens_to_the_connection(
 async def test_a_body_larger_than_the_buffers_arrives_whole(port: int) -> None:
     """Reading is paused and resumed many times."""
     assert (await exchange(port, post(b"x" * _LARGE))).endswith(str(_LARGE).encode())
+
+
+async def test_while_draining_every_response_closes_its_connection(server: HttpServer, port: int) -> None:
+    server.drain()
+    received = await exchange(port, post(b"ab"))
+    assert b"\r\nConnection: close\r\n" in received
+    assert received.endswith(b"\r\n\r\n2")
+
+
+async def test_while_draining_idle_connections_are_closed(server: HttpServer, port: int) -> None:
+    connections = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+    (idle, _), (used, used_writer), (begun, begun_writer) = connections
+    used_writer.write(post(b"ab"))
+    assert await used.readuntil(b"\r\n\r\n2")
+    whole = post(b"abc")
+    begun_writer.write(whole[:10])
+    await wait_until(server.has_requests)
+    server.drain()
+    server.close_idle_connections()
+    assert await asyncio.wait_for(idle.read(), 5) == await asyncio.wait_for(used.read(), 5) == b""
+    assert server.has_requests()
+    begun_writer.write(whole[10:])
+    assert (await asyncio.wait_for(begun.read(), 5)).endswith(b"\r\n\r\n3")
+    await wait_until(lambda: not server.connections)
+    assert not server.has_requests()
+    for _, writer in connections:
+        writer.close()
+
+
+async def wait_until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not is_so():  # noqa: ASYNC110 - it is a state, not an event
+            await asyncio.sleep(0)
