@@ -28,6 +28,7 @@ from tests.resilience.serving_process import ServingProcess, configure, listen, 
 __all__ = ["Figures", "Load", "run"]
 
 _PATIENCE = 10.0  # seconds without an answer, after which a request hangs
+_LIMIT = 120.0  # seconds for everything
 _CHUNK = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "up"}
 _MESSAGE = {"index": 0, "message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}
 _REPLY = {"id": "c", "object": "chat.completion", "created": 1, "model": "up", "choices": [_MESSAGE]}
@@ -186,7 +187,12 @@ class Clients:
             self.ready.set()
 
     def _head(self, method: str, path: str, length: int) -> bytes:
-        lines = [f"{method} {path} HTTP/1.1", "Host: x", "Content-Type: application/json", f"Content-Length: {length}"]
+        lines = [
+            f"{method} {path} HTTP/1.1",
+            f"Host: {self.host}",
+            "Content-Type: application/json",
+            f"Content-Length: {length}",
+        ]
         return "\r\n".join([*lines, "", ""]).encode()
 
     async def _exchange(
@@ -223,16 +229,18 @@ async def _stop_under_load(clients: Clients) -> None:
     load, figures, proxy = clients.load, clients.figures, clients.proxy
     kinds = [(clients.read_stream, load.streams), (clients.work, load.workers)]
     kinds += [(clients.send_half, load.halves), (clients.hold_connection, load.idle)]
-    tasks = [asyncio.create_task(begin()) for begin, count in kinds for _ in range(count)]
-    await clients.ready.wait()
-    proxy.send_signal(signal.SIGTERM)
-    while await proxy.get("/ready") == 200:
-        pass
-    clients.counter = figures.during
-    clients.stopping.set()
-    await asyncio.sleep(load.delay * 0.8)
-    clients.counter = figures.after
-    await asyncio.gather(*tasks)
+    async with asyncio.timeout(_LIMIT), asyncio.TaskGroup() as tasks:
+        for begin, count in kinds:
+            for _ in range(count):
+                tasks.create_task(begin())
+        await clients.ready.wait()
+        proxy.send_signal(signal.SIGTERM)
+        while await proxy.get("/ready") == 200:
+            pass
+        clients.counter = figures.during
+        clients.stopping.set()
+        await asyncio.sleep(load.delay * 0.8)
+        clients.counter = figures.after
     figures.status = await proxy.wait()
     figures.exit_after = time.monotonic() - clients.last_stream
 
