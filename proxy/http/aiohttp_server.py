@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 
 from aiohttp import HttpVersion10, HttpVersion11
 from aiohttp.helpers import rfc822_formatted_time
-from aiohttp.http_exceptions import LineTooLong
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.http_writer import _serialize_headers
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web_protocol import ERROR, RequestHandler, RequestPayloadError, _ErrInfo
@@ -26,6 +26,8 @@ from aiohttp.web_server import Server
 from multidict import CIMultiDict
 
 from dragoman.adapters.faults import Fault
+
+from .head_rules import MOST_HEAD_BYTES, find_bad_head, head_too_large, measure_head
 
 __all__ = ["Application", "HttpServer", "RequestPayloadError", "SingleWriteResponse", "send_continue"]
 
@@ -151,20 +153,63 @@ class SingleWriteResponse(StreamResponse):
 class _Connection(RequestHandler):
     """One client connection."""
 
-    __slots__ = ("_application", "_head_begun", "_server")
+    __slots__ = ("_application", "_head_begun", "_head_size", "_server")
 
     def __init__(self, application: Application, server: HttpServer, **options: Any) -> None:
         super().__init__(server, loop=asyncio.get_running_loop(), **options)
         self._application = application
         self._server = server
         self._head_begun = False  # a part of a request's head has arrived, but not all of it
+        self._head_size = 0  # bytes of that part
 
     def data_received(self, data: bytes) -> None:
-        """Wake a handler that waits for a body if the parser rejects the body: aiohttp leaves it waiting."""
+        """Reject what the parser lets pass. Wake a handler that waits for a body if the parser rejects the body:
+        aiohttp leaves it waiting."""
+        known = len(self._messages)
         RequestHandler.data_received(self, data)
+        if len(self._messages) > known:
+            self._head_size = 0
+            for position in range(known, len(self._messages)):
+                self._check_head(position, len(data))
+        elif self._awaits_head():
+            self._head_size += len(data)
+            if self._head_size > MOST_HEAD_BYTES >= self._head_size - len(data):
+                self._reject(head_too_large())
         self._head_begun = self.is_idle and (self._head_begun or bool(data.strip(b"\r\n")))
         if self._messages and self._current_request is not None and isinstance(self._messages[-1][0], _ErrInfo):
             self._current_request.content.set_exception(RequestPayloadError("the body is not valid"))
+
+    def _check_head(self, position: int, received: int) -> None:
+        """Replace a request of the queue by the error that it gets; `received` is how many bytes brought it."""
+        message, _ = self._messages[position]
+        if isinstance(message, _ErrInfo):
+            return
+        fault = find_bad_head(message.version, message.headers)
+        if fault is None and received > MOST_HEAD_BYTES < measure_head(message.raw_headers):
+            fault = head_too_large()
+        if fault is not None:
+            self._messages[position] = (_to_error(fault), EMPTY_PAYLOAD)
+
+    def _reject(self, fault: Fault) -> None:
+        """Answer with a fault, after what was requested before."""
+        self._messages.append((_to_error(fault), EMPTY_PAYLOAD))
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _awaits_head(self) -> bool:
+        """True if what arrives belongs to the head of the next request."""
+        return self.is_idle or (self._current_request is not None and self._current_request.content.at_eof())
+
+    def _holds_part_of_head(self) -> bool:
+        """Whether the parser has a part of a head; one of a pipelined request is not seen before. The parser cannot be
+        used afterwards: what would end any head is given to it."""
+        if self._parser is None:
+            return False
+        try:
+            messages, _, _ = self._parser.feed_data(b"\r\n\r\n")
+        except HttpProcessingError:
+            return True
+        return bool(messages)
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         """Do what aiohttp does, but only if reading is paused: a body asks for it after every read."""
@@ -194,9 +239,9 @@ class _Connection(RequestHandler):
     def _process_keepalive(self) -> None:
         """Answer a head that takes too long; aiohttp would only close the connection."""
         late = asyncio.get_running_loop().time() >= self._next_keepalive_close_time
-        if late and self._head_begun and self.is_idle and self._waiter is not None:
-            self._messages.append((_ErrInfo(status=408, exc=TimeoutError(), message=""), EMPTY_PAYLOAD))
-            self._waiter.set_result(None)
+        if late and self.is_idle and (self._head_begun or self._holds_part_of_head()):
+            text = "the head of the request did not come in time"
+            self._reject(Fault("request_timeout", text, code="request_timeout"))
         else:
             super()._process_keepalive()
 
@@ -206,7 +251,7 @@ class _Connection(RequestHandler):
         """Answer what the parser rejected, or an exception that nothing handled."""
         if self.transport is None or request.writer.output_size > 0:
             raise ConnectionResetError("too late for an answer")
-        if status >= 500:
+        if status >= 500 and not isinstance(exc, Fault):
             self._application.log_defect(exc)
         response = self._application.reject(request, _to_fault(status, exc))
         response.force_close()
@@ -234,16 +279,21 @@ def _create_request(
     return _Request(_ERROR if message is ERROR else message, payload, protocol, writer, task, loop)
 
 
+def _to_error(fault: Fault) -> _ErrInfo:
+    """What aiohttp has in place of a request that its parser rejects."""
+    return _ErrInfo(status=fault.status, exc=fault, message=fault.message)
+
+
 def _to_fault(status: int, exc: BaseException | None) -> Fault:
     """The fault for what the parser rejected."""
+    if isinstance(exc, Fault):
+        return exc
     if status >= 500:
         return Fault("internal", "something went wrong in the proxy", code="internal_error")
     if isinstance(exc, LineTooLong):
         if isinstance(exc.args[0], bytearray):  # the parser keeps the address in one of these, header lines in bytes
             return Fault("invalid_request", "the address is too long", status=414, code="uri_too_long")
         return Fault("invalid_request", "a header is longer than 8190 bytes", status=431, code="headers_too_large")
-    if status == 408:
-        return Fault("request_timeout", "the head of the request did not come in time", code="request_timeout")
     if exc is not None and exc.args[:1] == ("Too many headers received",):
         return Fault(
             "invalid_request", f"there are more than {_MOST_HEADERS} headers", status=431, code="headers_too_large"

@@ -19,6 +19,7 @@ from tests.proxy.scripted_upstream import StartUpstream, Wire
 
 START = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 GET = b"GET /live HTTP/1.1\r\nHost: localhost\r\n"
+OLD = START.replace(b"1.1", b"1.0")
 HOST = b"GET /live HTTP/1.1\r\nHost: "
 CLOSE = b"\r\nConnection: close\r\n\r\n"
 MARK = b"attackerbytes"
@@ -27,6 +28,10 @@ REJECTED: dict[str, tuple[bytes, int, str]] = {
     "length and chunks": (START + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, "bad_http"),
     "two lengths": (START + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", 400, "bad_http"),
     "signed length": (START + b"Content-Length: +2\r\n\r\n{}", 400, "bad_http"),
+    "a coding before chunks": (START + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501, "bad_http"),
+    "a coding that is none": (START + b"Transfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n", 501, "bad_http"),
+    "an empty coding": (START + b"Transfer-Encoding:\r\nContent-Length: 2\r\n\r\n{}", 400, "bad_http"),
+    "chunks in HTTP/1.0": (OLD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, "bad_http"),
     "bad chunk": (START + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n", 400, "bad_http"),
     "unknown coding": (START + b"Transfer-Encoding: attackerbytes\r\n\r\n", 400, "bad_http"),
     "NUL in a header": (GET + b"X: attackerbytes\x00\r\n\r\n", 400, "bad_http"),
@@ -37,6 +42,28 @@ REJECTED: dict[str, tuple[bytes, int, str]] = {
     "two hosts": (GET + b"Host: b\r\n\r\n", 400, "bad_http"),
     "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03attackerbytes", 400, "bad_http"),
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "bad_http"),
+    "HTTP/2 in the form of HTTP/1": (START.replace(b"1.1", b"2.0") + b"Content-Length: 2\r\n\r\n{}", 505, "bad_http"),
+    "HTTP/0.9": (START.replace(b"1.1", b"0.9") + b"Content-Length: 2\r\n\r\n{}", 505, "bad_http"),
+    "a large head": (
+        GET + b"".join(b"X-%d: %s\r\n" % (n, MARK * 500) for n in range(12)) + b"\r\n",
+        431,
+        "headers_too_large",
+    ),
+    "a large head that does not end": (
+        GET + b"".join(b"X-%d: %s\r\n" % (n, MARK * 500) for n in range(12)),
+        431,
+        "headers_too_large",
+    ),
+    "many trailers": (
+        START + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"X: attackerbytes\r\n" * 120 + b"\r\n",
+        431,
+        "headers_too_large",
+    ),
+    "a long trailer": (
+        START + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX: " + MARK * 700 + b"\r\n\r\n",
+        431,
+        "headers_too_large",
+    ),
     "host is a path": (
         b"GET /live HTTP/1.1\r\nHost: a/../attackerbytes?x#\r\nConnection: close\r\n\r\n",
         400,
@@ -241,6 +268,30 @@ async def test_a_head_that_never_ends(proxy: StartProxy, head: bytes) -> None:
     assert b"Connection: close" in answer
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "request_timeout"
     assert (await p.session.get(f"{p.running.url}/live")).status == 200
+
+
+async def test_a_part_of_a_second_head_in_the_same_packet(proxy: StartProxy) -> None:
+    p = await proxy(server={"header_timeout": 0.2})
+    for part in (b"GET /li", GET):
+        first, second = (await p.raw(GET + b"\r\n" + part)).split(b"HTTP/1.1 ")[1:]
+        assert (first[:3], second[:3]) == (b"200", b"408")
+
+
+async def test_a_large_head_behind_a_request_that_runs(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
+    done = asyncio.Event()
+    up = await upstream(done, wire.ok)
+    p = await proxy(up)
+    reader, writer = await asyncio.open_connection("127.0.0.1", p.port)
+    writer.write(START + b"Content-Length: %d\r\n\r\n%s" % (len(BODY), BODY))
+    await up.asked.wait()
+    writer.write(GET)
+    for n in range(12):
+        writer.write(b"X-%d: %s\r\n" % (n, MARK * 500))
+        await asyncio.sleep(0.01)
+    done.set()
+    answers = await asyncio.wait_for(reader.read(), 5)
+    writer.close()
+    assert [answer[:3] for answer in answers.split(b"HTTP/1.1 ")[1:]] == [b"200", b"431"]
 
 
 async def test_a_head_that_drips(proxy: StartProxy) -> None:
