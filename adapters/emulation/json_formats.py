@@ -61,10 +61,12 @@ def parse_json(text: str) -> tuple[Any] | None:
 
 
 def strip_fence(text: str) -> str:
-    """The JSON inside the only code fence of a text; the text itself if it is JSON, or has no such fence."""
-    if text.count(_FENCE) != 2 or parse_json(text) is not None:
+    """The JSON between the first code fence of a text and the last one; the text itself if it is JSON, or if there is
+    no JSON between them."""
+    start, end = text.find(_FENCE) + len(_FENCE), text.rfind(_FENCE)
+    if end < start or parse_json(text) is not None:
         return text
-    _, inside, _ = text.split(_FENCE)
+    inside = text[start:end]
     label, newline, body = inside.partition("\n")
     if newline and label.strip().lower() in _FENCE_LABELS:
         inside = body
