@@ -57,6 +57,9 @@ models:
     emulate: {n: false}
   odd: {targets: [{provider: lakehouse, model: ".."}]}
   easy: {targets: [{provider: ascend, model: qwen3}], policy: {preset: lenient}}
+  bare:
+    targets: [{provider: ascend, model: qwen3, lacks: [response_format]}]
+    emulate: {response_format: tool, usage: count, hold_streams: false}
 """
 
 
@@ -211,6 +214,18 @@ def test_the_policy_of_a_target_is_shown_if_it_is_not_the_default(run: Run) -> N
     assert {change["weight"] for change in told["changes"]} == {"loss"}
     assert plan(run, "--model", "fast")["targets"][0]["policy"]["preset"] == "faithful"
     assert plan(run, "--model", "fast")["targets"][0]["emulate"]["n"] is True
+
+
+def test_what_is_emulated_on_request_is_shown(run: Run) -> None:
+    asked = (
+        '{"model": "bare", "messages": [{"role": "user", "content": "x"}], "response_format": {"type": "json_object"}}'
+    )
+    lines = run("explain", stdin=asked).stdout.splitlines()
+    assert "   emulated: response_format tool, usage count, streams are not held" in lines
+    told = plan(run, stdin=asked)
+    chosen = told["targets"][0]["emulate"]
+    assert (chosen["response_format"], chosen["tools"], chosen["usage"]) == ("tool", None, "count")
+    assert told["changes"][0]["action"] == "emulated"
 
 
 def test_what_is_documented_about_the_model_is_shown_with_its_source(run: Run) -> None:
