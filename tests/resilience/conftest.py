@@ -6,10 +6,11 @@ import io
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+import aiohttp
 import pytest
 
 from dragoman.contract.fakes import FakeProvider
-from dragoman.contract.json_types import JsonObject
+from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import RunningProxy, start
 
@@ -21,6 +22,13 @@ class Pair:
     proxy: RunningProxy
     fake: FakeProvider
     log: io.BytesIO
+
+    async def ask(self, text: str, path: str = "/v1/chat/completions", **more: JsonValue) -> int:
+        """Chat, and return the status once the whole answer is there."""
+        body = {"model": "m", "messages": [{"role": "user", "content": text}], **more}
+        async with aiohttp.ClientSession(self.proxy.url) as session, session.post(path, json=body) as answer:
+            await answer.read()
+            return answer.status
 
     @property
     def tracebacks(self) -> list[bytes]:

@@ -27,6 +27,7 @@ Reason = Literal[
     "corrupt",
     "disk_full",
     "failed",
+    "file_gone",
     "locked",
     "newer_version",
     "not_ours",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ class Worker:
         self._path = path
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
         self._closed = False
 
     async def start(self, connect: Callable[[], sqlite3.Connection]) -> None:
@@ -31,6 +33,7 @@ class Worker:
 
         def run() -> None:
             self._connection = connect()
+            self._file = _identify(self._path)
 
         await self._in_thread(run)
 
@@ -41,6 +44,9 @@ class Worker:
 
         def run() -> _T:
             assert self._connection is not None, "the worker has not been started"
+            if _identify(self._path) != self._file:  # SQLite would go on writing into the file that is gone
+                text = f"the store {self._path} was deleted or replaced while it was in use: restart dragoman"
+                raise StoreError("file_gone", text)
             return job(self._connection)
 
         return await self._in_thread(run)
@@ -62,3 +68,12 @@ class Worker:
             return await asyncio.get_running_loop().run_in_executor(self._pool, run)
         except sqlite3.Error as error:
             raise as_store_error(error, self._path) from error
+
+
+def _identify(path: Path) -> tuple[int, int] | None:
+    """The device and the number of a file; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
