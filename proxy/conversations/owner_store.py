@@ -8,7 +8,6 @@ from typing import TypeVar
 
 import orjson
 
-from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import INSTEAD, PREVIOUS, Recall
 from dragoman.adapters.responses.stored import StoredResponse
@@ -87,9 +86,13 @@ class OwnerStore:
 
 
 def mask_record(record: StoredResponse, mask: Callable[[bytes], bytes]) -> StoredResponse:
-    """The record of a failed response without secrets: its error may quote the provider."""
-    response: JsonObject = orjson.loads(mask(orjson.dumps(record.response)))
-    return replace(record, response=response)
+    """The record without secrets in what the provider says: the response, and its id there."""
+    written = orjson.dumps([record.response, record.provider_id])
+    masked = mask(written)
+    if masked == written:
+        return record
+    response, provider_id = orjson.loads(masked)
+    return replace(record, response=response, provider_id=provider_id)
 
 
 def _create_fault(text: str, error: StoreError) -> Fault:

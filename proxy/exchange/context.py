@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aiohttp.web_request import BaseRequest
 
@@ -14,6 +14,7 @@ from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.telemetry.record import ExchangeRecord
+from dragoman.proxy.telemetry.sent_secrets import SentSecrets
 
 __all__ = ["RequestContext"]
 
@@ -21,7 +22,7 @@ __all__ = ["RequestContext"]
 @dataclass(slots=True)
 class RequestContext:
     """A client's request and the pipeline that serves it. `headers` are those of every response to it. If responses are
-    stored, `store` is set as soon as the key is known."""
+    stored, `store` is set as soon as the key is known. `sent_secrets` are the credentials of the calls made so far."""
 
     request: BaseRequest
     headers: Mapping[str, str]
@@ -32,3 +33,4 @@ class RequestContext:
     log: Log
     mask: Mask
     store: OwnerStore | None = None
+    sent_secrets: SentSecrets = field(default_factory=SentSecrets)

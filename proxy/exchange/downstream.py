@@ -63,7 +63,7 @@ class WholeResponse(DownstreamResponse):
     async def write(self, data: bytes) -> None:
         ctx, attempt = self._ctx, self._attempt
         assert attempt is not None
-        headers = {**ctx.headers, **attempt.headers}
+        headers = {**ctx.headers, **ctx.sent_secrets.mask_headers(attempt.headers, attempt.receipt)}
         self._response = create_reply_response(attempt.answer.status, data, headers)
         ctx.record.bytes = len(data)
 
@@ -122,5 +122,7 @@ class StreamedResponse(DownstreamResponse):
         self._stream.close()
 
     def _headers(self) -> dict[str, str]:
-        headers = STREAM_HEADERS if self._attempt is None else self._attempt.headers
-        return {**self._ctx.headers, **headers}
+        ctx, attempt = self._ctx, self._attempt
+        if attempt is None:
+            return {**ctx.headers, **STREAM_HEADERS}
+        return {**ctx.headers, **ctx.sent_secrets.mask_headers(attempt.headers, attempt.receipt)}

@@ -122,6 +122,7 @@ class Transfer:
             response.close()
             return None
         ctx.record.upstream_status = response.status
+        ctx.sent_secrets.add(response.sent_secrets)
         if not self._is_awaiting_stream and timeouts.first_byte is not None:
             ctx.deadline.enter_phase("answer", timeouts.total)
         try:
@@ -170,7 +171,7 @@ class Transfer:
         if output.record is not None:
             output = await self._save(output)
         record.events = attempt.answer.events
-        data = output.data
+        data = self._ctx.sent_secrets.mask(output.data, attempt.receipt)
         if (fault := attempt.outcome.fault) is not None:
             data = self._ctx.mask(data)
             if attempt.answer.has_begun:
@@ -187,7 +188,8 @@ class Transfer:
         assert store is not None and output.record is not None
         failed = attempt.outcome.fault is not None
         try:
-            await store.save(mask_record(output.record, self._ctx.mask) if failed else output.record)
+            stored = mask_record(output.record, lambda data: self._ctx.sent_secrets.mask(data, attempt.receipt))
+            await store.save(mask_record(stored, self._ctx.mask) if failed else stored)
         except Fault as fault:
             if not failed:
                 return attempt.reject_save(fault)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote_plus, unquote, urlsplit
 
 import orjson
 
 from dragoman.proxy.config.masks import is_secret
 from dragoman.proxy.config.models import Config
 
-__all__ = ["Mask", "collect_secrets"]
+__all__ = ["MASK", "Mask", "collect_secrets", "encode_forms"]
+
+MASK = b"***"
+"""What masked secrets become."""
 
 _MAX_ADDED = 4  # the latest secrets of one owner that are masked
 _MIN_LENGTH = 8  # characters of a text that is masked
@@ -39,12 +43,12 @@ class Mask:
 
     def _compile(self) -> None:
         secrets = (*self._given, *(secret for known in self._added.values() for secret in known))
-        forms = {form for secret in secrets if len(secret) >= _MIN_LENGTH for form in _encode_forms(secret)}
+        forms = {form for secret in secrets if len(secret) >= _MIN_LENGTH for form in encode_forms(secret)}
         pattern = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
         self._pattern = re.compile(pattern.encode()) if pattern else None
 
     def __call__(self, data: bytes) -> bytes:
-        return data if self._pattern is None else self._pattern.sub(b"***", data)
+        return data if self._pattern is None else self._pattern.sub(MASK, data)
 
 
 def collect_secrets(config: Config) -> list[str]:
@@ -52,12 +56,15 @@ def collect_secrets(config: Config) -> list[str]:
     found = [key.key.get_secret_value() for key in config.keys]
     for provider in config.providers.values():
         given = {"api_key": provider.api_key, **provider.parameters}
-        given |= {"client_secret": provider.oauth.client_secret} if provider.oauth else {}
+        if (oauth := provider.oauth) is not None and oauth.client_secret is not None:
+            given["client_secret"] = oauth.client_secret
+            secret = oauth.client_secret.get_secret_value()
+            found.append(_encode_pair(quote_plus(oauth.client_id), quote_plus(secret)))
         found += [secret.get_secret_value() for name, secret in given.items() if secret and is_secret((name,))]
     return [*found, *_header_values(config), *_proxy_passwords(config)]
 
 
-def _encode_forms(secret: str) -> Iterator[str]:
+def encode_forms(secret: str) -> Iterator[str]:
     """The secret itself, as JSON text holds it, and as JSON text inside JSON text holds it."""
     for _ in range(3):
         yield secret
@@ -72,7 +79,11 @@ def _header_values(config: Config) -> Iterator[str]:
 
 
 def _proxy_passwords(config: Config) -> Iterator[str]:
-    """Percent-encoded, as in the address, and decoded."""
+    """Percent-encoded, as in the address, decoded, and as basic authentication sends them."""
     for provider in config.providers.values():
-        if provider.proxy is not None and (password := urlsplit(provider.proxy.get_secret_value()).password):
-            yield from (password, unquote(password))
+        if provider.proxy is not None and (password := (parts := urlsplit(provider.proxy.get_secret_value())).password):
+            yield from (password, unquote(password), _encode_pair(unquote(parts.username or ""), unquote(password)))
+
+
+def _encode_pair(user: str, password: str) -> str:
+    return b64encode(f"{user}:{password}".encode()).decode()

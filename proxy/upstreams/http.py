@@ -26,6 +26,7 @@ from dragoman.adapters.call import Call, Headers
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider, Timeouts
 from dragoman.proxy.http.tls import create_tls_context
+from dragoman.proxy.telemetry.sent_secrets import find_credentials, find_secret_headers
 
 from .aiohttp_client import Connector, HttpClient, HttpResponse
 from .credentials import Credentials
@@ -65,6 +66,8 @@ class HttpUpstream:
         origin = URL(provider.base_address, encoded=True)
         proxy = None if provider.proxy is None else URL(provider.proxy.get_secret_value())
         self._client = HttpClient(origin, connector or _create_connector(provider), timeouts.connect, proxy)
+        self._sent = (*find_secret_headers(provider.headers), *find_credentials(self._client.proxy_lines.encode()))
+        self._find_sent = lru_cache(maxsize=8)(self._find_sent_secrets)
 
     async def send(self, call: Call, *, stream: bool, forwarded: Headers) -> HttpUpstreamResponse:
         """Send a call. Raises Fault."""
@@ -78,14 +81,14 @@ class HttpUpstream:
                 credentials = await self._credentials.fetch_header_lines()
             response = await self._client.send(head + credentials + rest, body)
             if response.status == 401:
-                response = await self._send_again(response, credentials, (head, rest, body))
+                response, credentials = await self._send_again(response, credentials, (head, rest, body))
         except CLIENT_ERRORS as error:
             raise to_fault(error, self._name) from error
         if response.status == 407:
             response.close()
             text = f"{self._name}: its HTTP proxy refused the request (407)"
             raise Fault("upstream_unreachable", text, code=PROXY_REFUSED)
-        return HttpUpstreamResponse(self._name, response, self._lingering)
+        return HttpUpstreamResponse(self._name, response, self._lingering, self._find_sent(credentials))
 
     async def close(self) -> None:
         for task in self._lingering:
@@ -95,8 +98,8 @@ class HttpUpstream:
 
     async def _send_again(
         self, response: HttpResponse, refused: bytes, call: tuple[bytes, bytes, bytes]
-    ) -> HttpResponse:
-        """The response to the call with other credentials; the 401 if there are none."""
+    ) -> tuple[HttpResponse, bytes]:
+        """The response to the call with other credentials, and those; the 401 if there are none."""
         head, rest, body = call
         try:
             replacement = await self._credentials.replace_header_lines(refused)
@@ -104,9 +107,12 @@ class HttpUpstream:
             response.close()
             raise
         if replacement is None:
-            return response
+            return response, refused
         response.close()
-        return await self._client.send(head + replacement + rest, body)
+        return await self._client.send(head + replacement + rest, body), replacement
+
+    def _find_sent_secrets(self, credentials: bytes) -> tuple[bytes, ...]:
+        return (*self._sent, *find_credentials(credentials))
 
     def _write_head(
         self, method: str, path: str, query: str, stream: bool, call_headers: tuple[tuple[str, str], ...]
@@ -146,14 +152,17 @@ class HttpUpstream:
 class HttpUpstreamResponse:
     """The reply of an HTTP upstream."""
 
-    __slots__ = ("_lingering", "_name", "_response", "headers", "status")
+    __slots__ = ("_lingering", "_name", "_response", "headers", "sent_secrets", "status")
 
-    def __init__(self, name: str, response: HttpResponse, lingering: set[asyncio.Task[None]]) -> None:
+    def __init__(
+        self, name: str, response: HttpResponse, lingering: set[asyncio.Task[None]], sent_secrets: tuple[bytes, ...]
+    ) -> None:
         self._lingering = lingering
         self._name = name
         self._response = response
         self.status = response.status
         self.headers = response.headers
+        self.sent_secrets = sent_secrets
 
     @property
     def is_at_end(self) -> bool:

@@ -15,6 +15,8 @@ class UpstreamResponse(Protocol):
 
     status: int
     headers: Headers
+    sent_secrets: tuple[bytes, ...]
+    """The credentials that the call carried (`telemetry/sent_secrets.py`)."""
 
     async def read_chunk(self) -> bytes:
         """Read the next bytes as they arrive; empty at the end. Raises Fault."""

@@ -22,6 +22,7 @@ import orjson
 from dragoman.adapters.call import Call, Headers, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider, Timeouts
+from dragoman.proxy.telemetry.sent_secrets import find_secret_headers
 from dragoman.proxy.upstreams.http import HttpUpstreamResponse
 from dragoman.proxy.upstreams.supervision.process import Command, isolated_environment
 from dragoman.proxy.upstreams.supervision.supervisor import Supervisor
@@ -46,6 +47,7 @@ class LitellmUpstream:
         self._name = name
         self._provider = provider
         self._settings = provider_settings(provider, timeouts)
+        self._sent_secrets = _find_sent_secrets(provider)
         self._process = SupervisedUpstream(name, _SOCKET, timeouts, engine)
 
     async def send(self, call: Call, *, stream: bool, forwarded: Headers) -> HttpUpstreamResponse:
@@ -54,6 +56,7 @@ class LitellmUpstream:
         response = await self._process.send(Call("POST", call.path, message), stream=stream, forwarded={})
         if FAULT_HEADER in response.headers:
             raise _to_fault(self._name, orjson.loads(await _read_body(response)))
+        response.sent_secrets = self._sent_secrets
         return response
 
     async def close(self) -> None:
@@ -88,6 +91,12 @@ def provider_settings(provider: Provider, timeouts: Timeouts) -> JsonObject:
     if provider.headers:
         settings["extra_headers"] = dict(provider.headers)
     return settings
+
+
+def _find_sent_secrets(provider: Provider) -> tuple[bytes, ...]:
+    given = {"api_key": provider.api_key, **provider.parameters}
+    texts = {name: secret.get_secret_value() for name, secret in given.items() if secret is not None}
+    return find_secret_headers({**texts, **provider.headers})
 
 
 async def _read_body(response: HttpUpstreamResponse) -> bytes:

@@ -101,7 +101,7 @@ async def test_a_client_that_reads_slowly_gets_everything(proxy: StartProxy, ups
     p = await proxy(await upstream(http(json.dumps(reply).encode()), "keep"), server={"write_stall": 0.3})
     reader, writer = await asyncio.open_connection("127.0.0.1", p.port, limit=1)
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
-    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     writer.write(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
     received = 0
     while received < 20_000_000:  # the pauses add up to four times the limit
