@@ -48,6 +48,7 @@ def _count(ctx: Context, answers: Iterator[str]) -> JsonObject | None:
         return None
     encoding, messages = load_encoding(name), ctx.request.get("messages")
     prompt = sum(len(encoding.encode_ordinary(text)) for text in _walk_prompt(ctx.request))
+    prompt += _count_given(ctx.request.get("prompt"))
     prompt += _MESSAGE_TOKENS * len(messages) + _ANSWER_TOKENS if isinstance(messages, list) else 0
     completion = sum(len(encoding.encode_ordinary(text)) for text in answers)
     reason = f"the provider reports none; this is an estimate, counted with {name}"
@@ -61,6 +62,11 @@ def _walk_prompt(request: JsonObject) -> Iterator[str]:
     for name in ("tools", "response_format"):
         if request.get(name):
             yield orjson.dumps(request[name]).decode()
+
+
+def _count_given(prompt: Any) -> int:
+    """The tokens of a prompt that is given as tokens."""
+    return sum(1 if isinstance(one, int) else _count_given(one) for one in prompt) if isinstance(prompt, list) else 0
 
 
 def _walk_texts(value: Any) -> Iterator[str]:

@@ -64,7 +64,7 @@ def _follow_up(replies: list[JsonObject], ctx: Context) -> JsonObject | None:
     spent = (replies[0].get("usage") or {}).get("total_tokens", "an unknown number of")
     ctx.receipt.record_emulation((_FIELD,), f"the first answer was not valid, and cost {spent} tokens; 2 calls")
     request = drop_stream(_instruct(ctx.request, wanted, ctx._replace(receipt=ctx.receipt.fork())))
-    return ask_again(request, choices[0]["message"]["content"] or "", make_correction(problem, _WISH))
+    return ask_again(request, CHAT.read(choices[0], CHAT.whole), make_correction(problem, _WISH))
 
 
 def _join(replies: list[JsonObject], ctx: Context) -> JsonObject:
@@ -90,7 +90,7 @@ def _clean_choice(choice: JsonObject, wanted: JsonFormat, ctx: Context) -> JsonO
 def _find_problem(choice: JsonObject, wanted: JsonFormat) -> str | None:
     if _is_exempt(choice):
         return None
-    return wanted.find_problem(strip_fence(choice["message"].get("content") or ""))
+    return wanted.find_problem(strip_fence(CHAT.read(choice, CHAT.whole)))
 
 
 def _is_exempt(choice: JsonObject) -> bool:

@@ -104,16 +104,20 @@ def _take_answer(choice: JsonObject, name: str, ctx: Context) -> JsonObject:
     """The choice with the arguments of the format's call as its text."""
     message: JsonObject = choice["message"]
     calls = message.get("tool_calls") or []
-    answers = [call["function"]["arguments"] for call in calls if _read_name(call) == name]
+    answers = [call["function"]["arguments"] for call in calls if _is_answer(call, name)]
     if not answers:
         return choice
     if message.get("content"):
         ctx.receipt.record_drop(("choices", choice["index"], "message", "content"), NO_ANSWER)
     if len(answers) > 1:
         ctx.receipt.record_drop(("choices", choice["index"], "message", "tool_calls"), SECOND_ANSWER)
-    own = [call for call in calls if _read_name(call) != name]
+    own = [call for call in calls if not _is_answer(call, name)]
     said = {key: value for key, value in message.items() if key != "tool_calls"} | {"content": answers[0]}
     return finish_choice({**choice, "message": {**said, "tool_calls": own} if own else said}, has_calls=bool(own))
+
+
+def _is_answer(call: JsonObject, name: str) -> bool:
+    return (call.get("function") or {}).get("name") == name
 
 
 def _merge(ctx: Context, parts: int) -> StreamMerger:

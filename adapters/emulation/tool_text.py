@@ -17,6 +17,7 @@ from dragoman.adapters.call import JsonObject
 from dragoman.adapters.paths import Places
 
 from .instructions import add_text
+from .json_formats import parse_json
 
 __all__ = ["CLOSE", "OPEN", "describe_tools", "write_turns"]
 
@@ -71,22 +72,22 @@ def write_turns(messages: Sequence[JsonObject]) -> tuple[list[JsonObject], Place
 def _list_calls(messages: Sequence[JsonObject]) -> Iterator[tuple[Any, str]]:
     for message in messages:
         for call in message.get("tool_calls") or ():
-            yield call.get("id"), (call.get("function") or {}).get("name", "")
+            yield call.get("id"), _read_call(call)["name"]
 
 
 def _write_calls(message: JsonObject) -> JsonObject:
     """The message of an assistant with its calls as text."""
-    texts = [f"{OPEN}\n{_encode(_read_call(call['function']))}\n{CLOSE}" for call in message["tool_calls"]]
+    texts = [f"{OPEN}\n{_encode(_read_call(call))}\n{CLOSE}" for call in message["tool_calls"]]
     rest = {key: value for key, value in message.items() if key != "tool_calls"}
     return {**rest, "content": add_text(message.get("content"), "\n".join(texts))}
 
 
-def _read_call(function: JsonObject) -> JsonObject:
-    try:
-        arguments = orjson.loads(function["arguments"])
-    except orjson.JSONDecodeError:
-        arguments = function["arguments"]
-    return {"name": function["name"], "arguments": arguments}
+def _read_call(call: JsonObject) -> JsonObject:
+    """A call as the model would have written it. The input of a custom tool is its arguments."""
+    function = call.get("function") or call.get("custom") or {}
+    arguments = function.get("arguments", function.get("input", ""))
+    value = parse_json(arguments or "{}") if isinstance(arguments, str) else (arguments,)
+    return {"name": function.get("name", ""), "arguments": arguments if value is None else value[0]}
 
 
 def _add_result(content: str | list[Any], message: JsonObject, names: dict[Any, str]) -> str | list[Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.text_buffer import TextBuffer
 
+from .json_formats import parse_json
 from .tool_text import CLOSE, OPEN
 
 __all__ = ["ToolTextParser", "WrittenCall", "WrittenPart"]
@@ -106,10 +107,10 @@ def _find_tag_start(text: str) -> int:
 
 def _parse_call(text: str, names: Collection[str]) -> tuple[WrittenCall | None, str]:
     """The call that a text describes, or why it is none."""
-    try:
-        found: Any = orjson.loads(text)
-    except (orjson.JSONDecodeError, UnicodeEncodeError):
+    value = parse_json(text)
+    if value is None:
         return None, f"what is between {OPEN} and {CLOSE} is not one JSON object"
+    (found,) = value
     if not isinstance(found, dict) or not isinstance(found.get("name"), str):
         return None, "a call has no name"
     if found["name"] not in names:
@@ -123,8 +124,6 @@ def _parse_call(text: str, names: Collection[str]) -> tuple[WrittenCall | None, 
 def _read_arguments(arguments: JsonObject | str | None) -> str | None:
     """The arguments as JSON text; they may be that already."""
     if isinstance(arguments, str):
-        try:
-            return arguments if isinstance(orjson.loads(arguments), dict) else None
-        except (orjson.JSONDecodeError, UnicodeEncodeError):
-            return None
+        value = parse_json(arguments)
+        return arguments if value is not None and isinstance(value[0], dict) else None
     return orjson.dumps(arguments or {}).decode() if isinstance(arguments, dict | None) else None

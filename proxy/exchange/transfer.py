@@ -67,11 +67,12 @@ class Transfer:
     async def run(self) -> None:
         """Make the attempt's calls, and those that follow from their replies. `attempt.outcome` says how it ended.
         Raises ClientDisconnected."""
-        calls = self._attempt.calls
+        calls, is_first = self._attempt.calls, True
         while calls:
             single = self._is_single = len(calls) == 1
             self._is_awaiting_stream = self._attempt.wants_stream and (single or calls[0].stream)
-            calls = await self._make_call(calls[0]) if single else await self._make_calls(calls)
+            calls = await (self._make_call(calls[0], may_repeat=not is_first) if single else self._make_calls(calls))
+            is_first = False
 
     def _enter_first_phase(self) -> None:
         """Begin to wait for the provider."""

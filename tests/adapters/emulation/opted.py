@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,9 +95,15 @@ class Scripted:
 
 
 def prepare(
-    request: JsonObject, protocol: str = "chat", *, provider: str = "openai", model: str = "up", **target: Any
+    request: JsonObject,
+    protocol: str = "chat",
+    *,
+    provider: str = "openai",
+    model: str = "up",
+    protocols: Sequence[str] = ("chat",),
+    **target: Any,
 ) -> Attempt:
-    """An attempt for a client of OpenAI and a provider of chat. Unknown keywords are those of OptIns and Target."""
+    """An attempt for a client of OpenAI. Unknown keywords are those of OptIns and Target."""
     opted = {key: target.pop(key) for key in [*target] if key in ("response_format", "tools", "usage", "hold_streams")}
     target["lacks"] = frozenset(target.get("lacks", ()))
     route = Route(dialects["openai"], protocol, dialects["openai"].served[protocol], "actual")
@@ -106,7 +112,7 @@ def prepare(
         route, Call("POST", "/", {}), clock=lambda: 1.0, new_id=lambda prefix: f"{prefix}_{next(counter)}"
     )
     pipeline.receive(orjson.dumps(request))
-    plan = plan_target("p", dialects[provider], ["chat"], Target(model, opt_ins=OptIns(**opted), **target))
+    plan = plan_target("p", dialects[provider], protocols, Target(model, opt_ins=OptIns(**opted), **target))
     return pipeline.prepare(plan)
 
 

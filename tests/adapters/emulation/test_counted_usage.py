@@ -112,3 +112,20 @@ def test_a_cut_stream_has_no_count() -> None:
     data = run(attempt, Scripted(Said(TEXT), usage=False), cut=0)
     assert attempt.outcome.state == "failed"
     assert b"prompt_tokens" not in data
+
+
+@pytest.mark.parametrize(("prompt", "tokens"), [(TEXT, 10), ([TEXT, TEXT], 20), ([1, 2, 3], 3), ([[1, 2], [3]], 3)])
+@STREAMS
+def test_prompts_of_completions(prompt: Any, tokens: int, stream: bool) -> None:
+    asked = {"model": "m", "prompt": prompt, "stream": stream, "stream_options": {"include_usage": True}}
+    asked = asked if stream else {"model": "m", "prompt": prompt}
+    number = len(prompt) if isinstance(prompt, list) and not isinstance(prompt[0], int) else 1
+    top = {"id": "c", "created": 1, "model": "m", "object": "text_completion"}
+    choices = [{"index": i, "text": TEXT, "logprobs": None, "finish_reason": "stop"} for i in range(number)]
+    attempt = prepare(asked, "completions", model="gpt-4o", usage="count", protocols=["completions"])
+    events = [orjson.dumps({**top, "choices": [choice]}) for choice in choices]
+    data = b"".join(b"data: " + event + b"\n\n" for event in [*events, b"[DONE]"])
+    attempt.start_reply(0, 200, {"content-type": "text/event-stream" if stream else "application/json"})
+    sent = attempt.feed(0, data if stream else orjson.dumps({**top, "choices": choices})).data
+    usage = read(sent + attempt.close(0).data)[-1]["usage"]
+    assert (usage["prompt_tokens"], usage["completion_tokens"]) == (tokens, number * 10)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters.call import JsonObject, Policy
+from dragoman.adapters.emulation.tool_text import write_turns
 from dragoman.adapters.emulation.tool_text_parser import ToolTextParser, WrittenCall, WrittenPart
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Attempt
@@ -105,10 +106,21 @@ def test_an_image_in_a_result_follows_it() -> None:
         {"role": "assistant", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "a", "content": [image]},
     ]
-    from dragoman.adapters.emulation.tool_text import write_turns
-
     made, _ = write_turns(messages)
     assert [part["type"] for part in made[1]["content"]] == ["text", "image_url"]
+
+
+@pytest.mark.parametrize(
+    ("call", "written"),
+    [
+        ({"type": "custom", "custom": {"name": "c", "input": "a < b"}}, '{"name":"c","arguments":"a \\u003c b"}'),
+        ({"type": "function", "function": {"name": "f", "arguments": "no JSON"}}, '{"name":"f","arguments":"no JSON"}'),
+        ({"type": "function", "function": {"name": "f", "arguments": ""}}, '{"name":"f","arguments":{}}'),
+    ],
+)
+def test_odd_calls_of_earlier_turns(call: JsonObject, written: str) -> None:
+    made, _ = write_turns([{"role": "assistant", "content": "So:", "tool_calls": [{"id": "a", **call}]}])
+    assert made == [{"role": "assistant", "content": f"So:\n\n<tool_call>\n{written}\n</tool_call>"}]
 
 
 @STREAMS
