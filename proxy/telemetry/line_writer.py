@@ -17,7 +17,7 @@ from collections.abc import Callable
 __all__ = ["LineWriter", "QueuedText"]
 
 _CAPACITY = 4 * 1024**2  # bytes of the lines that wait
-_GATHER = 0.01  # seconds between two writes, so that many lines share one
+_GATHER = 0.02  # seconds between two writes, so that many lines share one
 _RETRY = 0.25  # seconds after a failed write
 _PATIENCE = 1.0  # seconds that `close` waits for a reader
 

@@ -20,10 +20,10 @@ import aiohttp
 
 from dragoman.contract.json_types import JsonObject, JsonValue
 
-__all__ = ["ServingProcess", "configure", "listen", "serve"]
+__all__ = ["MAIN", "ServingProcess", "configure", "listen", "serve"]
 
 _PATIENCE = 60.0  # seconds; a process that is slower hangs
-_MAIN = "from dragoman.proxy.cli.main import main; main()"
+MAIN = "from dragoman.proxy.cli.main import main; main()"
 
 
 class ServingProcess:
@@ -94,13 +94,14 @@ async def serve(
     *options: str,
     stderr: int | IO[bytes] | None = None,
     env: Mapping[str, str] | None = None,
-    command: Callable[[list[str]], list[str]] = list,
+    prelude: str = "",
 ) -> AsyncIterator[ServingProcess]:
-    """Run the process. Its standard error is the file `stderr.log` in `folder`, if none is given."""
+    """Run the process. Its standard error is the file `stderr.log` in `folder`, if none is given. It runs the code
+    `prelude` first."""
     file, port = folder / "dragoman.yaml", _find_free_port()
     file.write_text(json.dumps(config))
-    arguments = [sys.executable, "-c", _MAIN, "serve", "--config", str(file), "--port", str(port), *options]
-    process = _spawn(command(arguments), folder / "stderr.log", stderr, {**os.environ, **(env or {})})
+    arguments = [sys.executable, "-c", prelude + MAIN, "serve", "--config", str(file), "--port", str(port), *options]
+    process = _spawn(arguments, folder / "stderr.log", stderr, {**os.environ, **(env or {})})
     try:
         await _wait_until_listening(port, process)
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:

@@ -23,6 +23,7 @@ __all__ = ["OverLimit", "Reason", "ResponseStore", "StoreError", "StoreLimits", 
 
 Reason = Literal[
     "chain_too_long",
+    "clock_changed",
     "closed",
     "corrupt",
     "disk_full",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from .guarded_clock import measure_time
 from .interface import StoredResponse, StoreError, StoreLimits
 from .records import Packed, collect_responses, encode, item_ids, pack, unpack, walk_chain
 
@@ -19,9 +19,9 @@ class _Entry(NamedTuple):
 
 
 class MemoryStore:
-    """A ResponseStore for one process. `clock` gives seconds since 1970."""
+    """A ResponseStore for one process. `clock` gives seconds that pass, from any moment."""
 
-    def __init__(self, limits: StoreLimits | None = None, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, limits: StoreLimits | None = None, *, clock: Callable[[], float] = measure_time) -> None:
         self._limits = limits or StoreLimits()
         self._clock = clock
         self._entries: dict[tuple[str, str], _Entry] = {}  # oldest first

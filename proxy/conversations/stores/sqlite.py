@@ -22,9 +22,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from .guarded_clock import ClockState, GuardedClock, measure_time
 from .interface import StoredResponse, StoreError, StoreLimits
 from .records import Packed, collect_responses, encode, item_ids, pack, unpack, walk_chain
-from .sqlite_file import connect_reader, connect_writer, transaction
+from .sqlite_file import INSERT_ITEM, connect_reader, connect_writer, transaction
 from .worker import Worker
 
 __all__ = ["SqliteStore"]
@@ -36,15 +37,16 @@ _BATCH_PAUSE = 0.01  # seconds between two batches
 _INSERT = "INSERT INTO response (owner, id, stored_at, raw_size, body) VALUES (?, ?, ?, ?, ?)"
 _DELETE = "DELETE FROM response WHERE owner = ? AND id = ? AND stored_at > ?"
 _SELECT = "SELECT raw_size, body FROM response WHERE owner = ? AND id = ? AND stored_at > ?"
-_INSERT_ITEM = "INSERT OR REPLACE INTO item (owner, id, response) VALUES (?, ?, ?)"
 _HOLDER = "SELECT response FROM item WHERE owner = ? AND id = ?"
-_OLDEST = "SELECT rowid, stored_at, length(body) FROM response WHERE rowid <> ? ORDER BY stored_at, rowid LIMIT ?"
+_EXPIRED = """SELECT rowid, length(body) FROM response WHERE rowid <> ? AND stored_at <= ?
+    ORDER BY stored_at LIMIT ?"""
+_OLDEST = "SELECT rowid, length(body) FROM response WHERE rowid <> ? ORDER BY rowid LIMIT ?"
 
 
 class SqliteStore:
     """A ResponseStore in a file. Create it with `open`."""
 
-    def __init__(self, path: Path, limits: StoreLimits, clock: Callable[[], float]) -> None:
+    def __init__(self, path: Path, limits: StoreLimits, clock: GuardedClock) -> None:
         self._path = path.absolute()
         self._limits = limits
         self._clock = clock
@@ -60,19 +62,23 @@ class SqliteStore:
         *,
         report: Callable[[StoreError], None],
         clock: Callable[[], float] = time.time,
+        measure: Callable[[], float] = measure_time,
         lock_timeout: float = 5.0,
         sweep_interval: float = 60.0,
     ) -> SqliteStore:
         """Open the store in the file at `path`; the file and its folder are created if they do not exist. Raises
         StoreError.
 
-        `report` gets the errors of the sweeping task. `lock_timeout` is how many seconds to wait for the lock of
-        another process. `clock` returns seconds since 1970.
+        `report` gets the errors of the sweeping task, and jumps of the clock. `lock_timeout` is how many seconds to
+        wait for the lock of another process. `clock` returns seconds since 1970, `measure` seconds that pass.
         """
-        store = cls(path, limits or StoreLimits(), clock)
+        guarded = GuardedClock(lambda text: report(StoreError("clock_changed", text)), clock, measure)
+        store = cls(path, limits or StoreLimits(), guarded)
         try:
             await store._writer.start(partial(connect_writer, store._path, lock_timeout))
             await store._reader.start(partial(connect_reader, store._path, lock_timeout))
+            if (state := await store._reader.run(_read_clock)) is not None:
+                guarded.resume(state)
         except BaseException:
             await store.close()
             raise
@@ -81,7 +87,7 @@ class SqliteStore:
 
     async def put(self, owner: str, record: StoredResponse) -> None:
         raw = encode(record, self._limits.max_response)
-        now, response_id = self._clock(), record.id
+        now, cutoff, response_id = self._clock.latest(), self._cutoff(), record.id
         items = [(owner, item, response_id) for item in item_ids(record)]
 
         def insert(connection: sqlite3.Connection) -> None:
@@ -89,8 +95,8 @@ class SqliteStore:
             with transaction(connection):
                 connection.execute("DELETE FROM response WHERE owner = ? AND id = ?", (owner, response_id))
                 row = connection.execute(_INSERT, (owner, response_id, now, *packed)).lastrowid
-                connection.executemany(_INSERT_ITEM, items)
-                _drop_oldest(connection, now, self._limits, kept=row)
+                connection.executemany(INSERT_ITEM, items)
+                _drop_oldest(connection, cutoff, self._limits.max_size, kept=row)
 
         await self._writer.run(insert)
 
@@ -142,8 +148,9 @@ class SqliteStore:
 
     async def sweep(self) -> int:
         """Delete expired and excess responses, and return how many. Raises StoreError."""
+        await self._writer.run(partial(_save_clock, state=self._clock.get_state()))
         dropped = 0
-        while batch := await self._writer.run(partial(_sweep, now=self._clock(), limits=self._limits)):
+        while batch := await self._writer.run(partial(_sweep, cutoff=self._cutoff(), max_size=self._limits.max_size)):
             dropped += batch
             await asyncio.sleep(_BATCH_PAUSE)
         return dropped
@@ -157,7 +164,7 @@ class SqliteStore:
             await asyncio.sleep(pause)
 
     def _cutoff(self) -> float:
-        return self._clock() - self._limits.retention
+        return self._clock.earliest() - self._limits.retention
 
 
 def _read(connection: sqlite3.Connection, owner: str, cutoff: float, response_id: str) -> Packed | None:
@@ -176,22 +183,39 @@ def _find_holder(connection: sqlite3.Connection, owner: str, item_id: str) -> st
     return row[0] if row else None
 
 
-def _sweep(connection: sqlite3.Connection, now: float, limits: StoreLimits) -> int:
+def _read_clock(connection: sqlite3.Connection) -> ClockState | None:
+    row = connection.execute("SELECT known_at, doubted_at FROM clock").fetchone()
+    return ClockState(*row) if row else None
+
+
+def _save_clock(connection: sqlite3.Connection, state: ClockState) -> None:
     with transaction(connection):
-        return _drop_oldest(connection, now, limits)
+        connection.execute("DELETE FROM clock")
+        connection.execute("INSERT INTO clock (known_at, doubted_at) VALUES (?, ?)", (state.known_at, state.doubted_at))
 
 
-def _drop_oldest(connection: sqlite3.Connection, now: float, limits: StoreLimits, kept: int | None = -1) -> int:
-    """Delete at most one batch of expired responses and of the oldest beyond the size, but never the row `kept`.
-    Returns how many."""
+def _sweep(connection: sqlite3.Connection, cutoff: float, max_size: int) -> int:
+    with transaction(connection):
+        return _drop_oldest(connection, cutoff, max_size)
+
+
+def _drop_oldest(connection: sqlite3.Connection, cutoff: float, max_size: int, kept: int | None = -1) -> int:
+    """Delete at most one batch of the responses that were stored until `cutoff`, or of the first ones beyond the size,
+    but never the row `kept`. Returns how many."""
+    if dropped := _drop(connection, connection.execute(_EXPIRED, (kept, cutoff, _BATCH)), _BATCH_BYTES):
+        return dropped
     (total,) = connection.execute("SELECT bytes FROM total").fetchone()
-    excess = total - limits.max_size
+    return _drop(connection, connection.execute(_OLDEST, (kept, _BATCH)), min(total - max_size, _BATCH_BYTES))
+
+
+def _drop(connection: sqlite3.Connection, found: sqlite3.Cursor, size: int) -> int:
+    """Delete the first of the rows found, until so many bytes are free. Returns how many."""
     rows, freed = [], 0
-    with contextlib.closing(connection.execute(_OLDEST, (kept, _BATCH))) as oldest:
-        for row, stored_at, size in oldest:
-            if (stored_at > now - limits.retention and freed >= excess) or freed >= _BATCH_BYTES:
+    with contextlib.closing(found):
+        for row, body_size in found:
+            if freed >= size:
                 break
             rows.append((row,))
-            freed += size
+            freed += body_size
     connection.executemany("DELETE FROM response WHERE rowid = ?", rows)
     return len(rows)

@@ -10,14 +10,17 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
+from typing import TypeAlias
 
 from .interface import StoreError
+from .records import Packed, item_ids, unpack
 from .sqlite_errors import as_path_error, is_busy
 
-__all__ = ["FORMATS", "connect_reader", "connect_writer", "transaction"]
+__all__ = ["FORMATS", "INSERT_ITEM", "connect_reader", "connect_writer", "transaction"]
 
 _APPLICATION = 0x64726167  # "drag"
 _MODE = 0o600
@@ -25,7 +28,20 @@ _FOLDER_MODE = 0o700
 _RETRY = 0.02  # seconds
 _WAL_LIMIT = 64 * 1024**2  # bytes that the -wal file keeps after a checkpoint
 
-FORMATS = (
+INSERT_ITEM = "INSERT OR REPLACE INTO item (owner, id, response) VALUES (?, ?, ?)"
+
+Step: TypeAlias = str | Callable[[sqlite3.Connection], None]
+
+
+def _list_items(connection: sqlite3.Connection) -> None:
+    """Fill the table of items with those of the responses that are stored."""
+    rows = connection.execute("SELECT owner, id, raw_size, body FROM response ORDER BY rowid")
+    for owner, response_id, raw_size, body in rows:
+        items = [(owner, item, response_id) for item in item_ids(unpack(Packed(raw_size, body)))]
+        connection.executemany(INSERT_ITEM, items)
+
+
+FORMATS: tuple[tuple[Step, ...], ...] = (
     (
         """CREATE TABLE response (
             owner TEXT NOT NULL,
@@ -53,9 +69,14 @@ FORMATS = (
         "CREATE INDEX item_by_response ON item (owner, response)",
         """CREATE TRIGGER item_out AFTER DELETE ON response
             BEGIN DELETE FROM item WHERE owner = OLD.owner AND response = OLD.id; END""",
+        _list_items,
+    ),
+    (
+        "CREATE TABLE clock (known_at REAL NOT NULL, doubted_at REAL)",
+        "INSERT INTO clock SELECT stored_at, NULL FROM response ORDER BY stored_at DESC LIMIT 1",
     ),
 )
-"""The statements that lead from each version of the format to the next."""
+"""The steps that lead from each version of the format to the next: statements, and functions for what SQL cannot do."""
 
 
 def connect_writer(path: Path, lock_timeout: float) -> sqlite3.Connection:
@@ -165,9 +186,11 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Bring the file to the newest format."""
     with transaction(connection):
         version = _check_version(connection, path)
-        for statements in FORMATS[version:]:
-            for statement in statements:
-                connection.execute(statement)
+        for step in chain.from_iterable(FORMATS[version:]):
+            if isinstance(step, str):
+                connection.execute(step)
+            else:
+                step(connection)
         if version < len(FORMATS):
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {len(FORMATS)}")

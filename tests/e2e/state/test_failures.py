@@ -203,7 +203,7 @@ async def test_beyond_its_size_the_oldest_go(place_of: Build, tmp_path: Path) ->
 
 @pytest.mark.parametrize("place_named", ["folder", "file/responses.db", "other.db", "noise.db"])
 async def test_a_store_that_cannot_be_opened(
-    tmp_path: Path, place_named: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, place_named: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
@@ -213,7 +213,7 @@ async def test_a_store_that_cannot_be_opened(
     path = tmp_path / place_named
     config = Config.model_validate({"server": {"port": 0}, "store": {"path": str(path)}})
     assert await asyncio.to_thread(server_process.run, config) == 2
-    told = capsys.readouterr().err
+    told = capfd.readouterr().err
     assert told.startswith(f"error: the store {path}")
     assert "Set store.path to a file that can be written to, or set store.kind " in told
 

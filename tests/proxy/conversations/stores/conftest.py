@@ -55,6 +55,7 @@ class SqliteOpener(Protocol):
         path: Path | None = None,
         report: Callable[[StoreError], None] | None = None,
         clock: Callable[[], float] | None = None,
+        measure: Callable[[], float] | None = None,
         lock_timeout: float = 5.0,
         sweep_interval: float = 60.0,
     ) -> SqliteStore: ...
@@ -90,6 +91,7 @@ async def open_sqlite(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Sqlit
         path: Path | None = None,
         report: Callable[[StoreError], None] | None = None,
         clock: Callable[[], float] | None = None,
+        measure: Callable[[], float] | None = None,
         lock_timeout: float = 5.0,
         sweep_interval: float = 60.0,
     ) -> SqliteStore:
@@ -98,6 +100,7 @@ async def open_sqlite(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Sqlit
             limits,
             report=report or errors.append,
             clock=clock or manual_clock,
+            measure=measure or clock or manual_clock,
             lock_timeout=lock_timeout,
             sweep_interval=sweep_interval,
         )
