@@ -1,13 +1,16 @@
-"""`python -m tools.fuzz requests|replies|streams`: generate cases for all pairs, and report what does not hold."""
+"""`python -m tools.fuzz requests|replies|streams`: generate cases for all pairs, and report what does not hold.
+`python -m tools.fuzz raw` sends mutated bytes to a running proxy."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from .pairs import Pair, list_pairs
+from .raw import draw_raw, fuzz_raw
 from .replies import draw_reply, draw_stream
 from .requests import draw_request
 from .runner import Draw, Report, run_cases
@@ -47,6 +50,26 @@ def fuzz_streams(
 ) -> None:
     """Alter streams, and feed them whole and in random pieces."""
     _run(draw_stream, list_pairs(streamed=True), count, seed, first, pairs, listing)
+
+
+@app.command("raw")
+def fuzz_raw_requests(
+    count: Count = 1000,
+    seed: Seed = "0",
+    first: First = 0,
+    show: Annotated[bool, typer.Option("--show", help="Print the bytes of the cases, and send nothing.")] = False,
+) -> None:
+    """Send mutated raw requests to a running proxy: no 5xx of its own, no hang over 1 s, no traceback."""
+    if show:
+        print(*(draw_raw(seed, number) for number in range(first, first + count)), sep="\n")
+        return
+    report = asyncio.run(fuzz_raw(seed, range(first, first + count)))
+    for number, finding in list(report.findings.items())[:20]:
+        print(f"NOT SO: {finding}\n  again: raw --count 1 --seed {seed} --first {number} --show")
+    print(*report.tracebacks[:5], sep="\n")
+    print(*(f"{status}: {times}" for status, times in sorted(report.statuses.items())), sep=", ")
+    print(report.describe())
+    raise typer.Exit(1 if report.findings or report.tracebacks else 0)
 
 
 def _run(draw: Draw, known: Sequence[Pair], count: int, seed: str, first: int, part: str, listing: bool) -> None:
