@@ -42,6 +42,10 @@ class Accumulator:
         item = self._find_item(event)
         return item is not None and _position(event, kind.index) in item.parts.get(kind.place, ())
 
+    def is_done(self, position: int) -> bool:
+        """Whether the item at the position has a `done` event."""
+        return position in self._items and self._items[position].done
+
     def add(self, event: JsonObject) -> None:
         """Add one event in hub form."""
         name = event["type"]
@@ -67,9 +71,23 @@ class Accumulator:
         item = self._find_item(event)
         return None if item is None else item.find_part(kind, event).build()
 
+    def find_text(self, kind: TextKind, event: JsonObject) -> str | None:
+        """The text of this kind at the place of the event so far; None if there is none."""
+        item = self._find_item(event)
+        body = {} if item is None else item.build("incomplete")
+        if kind.place:
+            parts, index = _as_list(body.get(kind.place)), _position(event, kind.index)
+            body = parts[index] if 0 <= index < len(parts) and isinstance(parts[index], dict) else {}
+        text = body.get(kind.key)
+        return text if isinstance(text, str) else None
+
+    def items(self, unfinished: str = "incomplete") -> dict[int, JsonObject]:
+        """The items of the events so far by position, in order; `unfinished` is as for `output`."""
+        return {position: item.build(unfinished) for position, item in sorted(self._items.items())}
+
     def output(self, unfinished: str = "incomplete") -> list[JsonObject]:
         """The items so far, in order; `unfinished` is the status of items without a `done` event."""
-        return self._final or [item.build(unfinished) for _, item in sorted(self._items.items())]
+        return self._final or [*self.items(unfinished).values()]
 
     def response(
         self, status: str | None = None, error: JsonObject | None = None, incomplete_details: JsonObject | None = None
@@ -170,8 +188,9 @@ class _Item:
 
     def build(self, status: str) -> JsonObject:
         """The item so far; `status` is its status if it has no `done` event."""
-        if self.done:
+        if self.done and not self.texts and not self.parts:
             return self.body
+        status = self.body["status"] if self.done and "status" in self.body else status
         if status == "incomplete" and self.body["type"] in _NEVER_INCOMPLETE:
             status = "failed"
         body = {**self.body, "status": status}

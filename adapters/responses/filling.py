@@ -43,9 +43,10 @@ def fill_output(response: JsonObject, ctx: Context) -> None:
     """Fill the keys of all items of a response's output, in place."""
     for position, item in enumerate(_as_list(response.get("output"))):
         path: Path = ("output", position)
-        if isinstance(item, dict) and str(item.get("type")) in _PREFIXES and not item.get("status"):
-            ctx.receipt.record_fill((*path, "status"), "the provider gave none")
+        given = {key for key, value in item.items() if value} if isinstance(item, dict) else set()
         fill_item(item, ctx, path=path)
+        for key in (key for key, value in item.items() if value and key not in given) if given else ():
+            ctx.receipt.record_fill((*path, key), "the provider gave none")
 
 
 def fill_item(item: Any, ctx: Context, status: str = "completed", path: Path = ("output",)) -> None:

@@ -79,7 +79,7 @@ class ResponsesToChat(StreamTranslatorBase):
         self._thoughts: dict[int, TextKind] = {}
         self._thought: tuple[int, int] | None = None  # output index and position of the last reasoning
         self._blocks = ReasoningBlocks()
-        self._texts_sent: Counter[tuple[int, TextKind, int]] = Counter()  # characters of each text
+        self._texts_sent: set[tuple[int, TextKind, int]] = set()  # those that have come, or begun
         self._annotation_counts: Counter[tuple[int, int]] = Counter()  # annotations per part
         self._speaker: dict[TextKind, int] = {}  # kind of text -> output index of the message that it came from
         self._length = 0  # characters of the content
@@ -139,7 +139,7 @@ class ResponsesToChat(StreamTranslatorBase):
                     self._changes.record_drop(("output", index), ONE_REASONING)
                 return
             if text:
-                self._texts_sent[index, kind, event.get(kind.index, 0)] += len(text)
+                self._texts_sent.add((index, kind, event.get(kind.index, 0)))
             if text and kind in _SPOKEN:
                 text = self._place_text(kind, index, event.get(kind.index, 0), text)
             if _KEYS[kind] == "reasoning_content":
@@ -150,7 +150,7 @@ class ResponsesToChat(StreamTranslatorBase):
                 out.append(self._make_delta({_KEYS[kind]: text}, logprobs=_to_chat_logprobs(logprobs)))
         elif index in self._calls:
             if text:
-                self._texts_sent[index, kind, 0] += len(text)
+                self._texts_sent.add((index, kind, 0))
             out.append(
                 self._make_delta({"tool_calls": [{"index": self._calls[index], **_make_call_delta(kind, text)}]})
             )
@@ -191,11 +191,8 @@ class ResponsesToChat(StreamTranslatorBase):
 
     def _write_whole(self, kind: TextKind, event: JsonObject, out: list[Output]) -> None:
         at, text = (event["output_index"], kind, event.get(kind.index, 0)), event.get(kind.key)
-        sent = self._texts_sent.get(at)
-        if sent is None and text:
+        if text and at not in self._texts_sent:
             self._write_piece(kind, event, text, out)
-        elif text and sent != len(text):
-            self._changes.record_drop(("output", at[0]), "the whole text is not the one that came in pieces")
 
     def _handle_item_added(self, event: JsonObject, out: list[Output]) -> None:
         item, index = event["item"], event["output_index"]

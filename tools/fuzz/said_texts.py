@@ -15,7 +15,7 @@ from typing import Any
 
 from dragoman.contract.json_types import JsonObject
 
-__all__ = ["Said", "collect_texts", "compare_texts", "join_choices"]
+__all__ = ["Said", "collect_texts", "compare_texts", "has_clear_indexes", "join_choices"]
 
 Said = dict[str, set[str]]
 """The different tellings of each kind of text of one choice: `visible`, `reasoning` and `arguments`. None is empty."""
@@ -37,6 +37,7 @@ _DELTAS = {
     "response.custom_tool_call_input.delta": "arguments",
 }
 _WHOLE_TEXTS = {name.removesuffix("delta") + "done": kind for name, kind in _DELTAS.items()}
+_PARTS = ("response.content_part.done", "response.reasoning_summary_part.done")
 _WHOLE_KEYS = ("text", "refusal", "arguments", "input")
 _ENDS = {"response.completed", "response.incomplete"}
 
@@ -44,12 +45,19 @@ _Tellings = dict[tuple[str, str], list[str]]
 """(kind, name of the telling) -> pieces."""
 
 
-def collect_texts(body: JsonObject) -> list[Said]:
-    """The texts of each choice of a whole reply, or of `{"events": [...]}`. A response is one choice."""
+def has_clear_indexes(body: JsonObject) -> bool:
+    """Whether the indexes tell choices apart: not if a whole reply gives one twice, or none."""
+    indexes = [choice.get("index") for choice in _list_choices(body)]
+    return all(isinstance(index, int) for index in indexes) and len(set(indexes)) == len(indexes)
+
+
+def collect_texts(body: JsonObject, by_index: bool = True) -> list[Said]:
+    """The texts of each choice of a whole reply, or of `{"events": [...]}`, in the order of their indexes, or of their
+    positions in a whole reply. A response is one choice."""
     events = body.get("events")
     bodies = [one for one in events if isinstance(one, dict)] if isinstance(events, list) else [body]
     if any("choices" in one for one in bodies):
-        return [_close(one) for one in _read_choices(bodies, is_stream=events is not None)]
+        return [_close(one) for one in _read_choices(bodies, by_index or events is not None)]
     return [_close(_read_response(bodies, is_stream=events is not None))]
 
 
@@ -62,7 +70,7 @@ def compare_texts(before: Said, after: Said, *, has_tags: bool = False) -> Itera
         if got and ((len(given) > 1 and got <= given) or _UNSURE in before):
             continue  # the provider contradicts itself
         wrong = [text for text in got or {""} if not any(_is_same(text, one) for one in given or {""})]
-        if wrong or len(got) > len(given) > 0:
+        if wrong or _count(got) > _count(given) > 0:
             shown = [one[:60] for one in sorted(given)], [one[:60] for one in sorted(got)]
             yield kind, f"the {kind} text was {shown[0]}, and is {shown[1]}"
 
@@ -71,7 +79,8 @@ def join_choices(said: Sequence[Said]) -> Said:
     """The texts of several choices as those of one: some dialects number choices in another way."""
     joined: Said = {}
     for kind in _KINDS:
-        texts = "".join(text for one in said for text in sorted(one.get(kind, ()))[:1])
+        most = None if kind == "arguments" else 1  # a call in each of two keys, or two tellings of one text
+        texts = "".join(text for one in said for text in sorted(one.get(kind, ()))[:most])
         if texts:
             joined[kind] = {texts}
     return joined
@@ -82,10 +91,16 @@ def _is_same(one: str, other: str) -> bool:
     return one == other or (len(one) == len(other) and Counter(one) == Counter(other))
 
 
+def _count(texts: set[str]) -> int:
+    """How many of the texts have other characters than the rest."""
+    return len({"".join(sorted(text)) for text in texts})
+
+
 def _merge_reasoning(said: Said) -> Said:
-    texts = [_TAGS.sub("", text) for kind in ("visible", "reasoning") for text in sorted(said.get(kind, ()))[:1]]
-    merged = "".join(texts)
-    return {**({"visible": {merged}} if merged else {}), "arguments": said.get("arguments", set())}
+    """Each telling of the visible text with each one of the reasoning, as one text without tags."""
+    visible, reasoning = said.get("visible") or {""}, said.get("reasoning") or {""}
+    merged = {_TAGS.sub("", text + thought) for text in visible for thought in reasoning} - {""}
+    return {**({"visible": merged} if merged else {}), "arguments": said.get("arguments", set())}
 
 
 def _close(tellings: _Tellings) -> Said:
@@ -99,24 +114,18 @@ def _close(tellings: _Tellings) -> Said:
 # Chat and completions
 
 
-def _read_choices(bodies: Sequence[JsonObject], *, is_stream: bool) -> list[_Tellings]:
+def _read_choices(bodies: Sequence[JsonObject], by_index: bool) -> list[_Tellings]:
     found: dict[Any, _Tellings] = {}
     for body in bodies:
-        choices = body.get("choices")
-        some = [choice for choice in (choices if isinstance(choices, list) else ()) if isinstance(choice, dict)]
-        for number, choice in zip(_number_choices(some, is_stream), some, strict=True):
-            _read_choice(choice, found.setdefault(number, defaultdict(list)))
+        for position, choice in enumerate(_list_choices(body)):
+            key = json.dumps((choice.get("index") or 0) if by_index else position)
+            _read_choice(choice, found.setdefault(key, defaultdict(list)))
     return [found[key] for key in sorted(found, key=lambda key: (len(key), key))]
 
 
-def _number_choices(choices: Sequence[JsonObject], is_stream: bool) -> list[str]:
-    """The choice that each of these is, or is a piece of. In a whole reply that gives an index twice, or none, choices
-    are counted by position."""
-    indexes = [choice.get("index") for choice in choices]
-    if is_stream:
-        return [json.dumps(index or 0) for index in indexes]
-    is_clear = all(isinstance(index, int) for index in indexes) and len(set(indexes)) == len(indexes)
-    return [json.dumps(one) for one in (indexes if is_clear else range(len(choices)))]
+def _list_choices(body: JsonObject) -> list[JsonObject]:
+    choices = body.get("choices")
+    return [choice for choice in (choices if isinstance(choices, list) else ()) if isinstance(choice, dict)]
 
 
 def _read_choice(choice: JsonObject, out: _Tellings) -> None:
@@ -142,15 +151,10 @@ def _read_message(holder: JsonObject, out: _Tellings) -> None:
         if isinstance(call, dict):
             _read_call(call, out)
     function = holder.get("function_call")
-    if isinstance(function, dict) and not _is_repeated(function, calls):
-        _read_call({"function": function}, out)
-
-
-def _is_repeated(function: JsonObject, calls: Any) -> bool:
-    """Whether the deprecated form of a call comes next to the same call as a tool call: then it says nothing new."""
-    return isinstance(calls, list) and any(
-        isinstance(call, dict) and call.get("function") == function for call in calls
-    )
+    if isinstance(function, dict):
+        _read_call(
+            {"function": function}, out, "function_call"
+        )  # next to the same call as a tool call, in some servers
 
 
 def _read_block(block: Any, out: _Tellings) -> None:
@@ -172,12 +176,12 @@ def _list_inner_texts(value: Any) -> list[str]:
     return [text for one in found for text in ([one] if isinstance(one, str) else _list_inner_texts(one))]
 
 
-def _read_call(call: JsonObject, out: _Tellings) -> None:
+def _read_call(call: JsonObject, out: _Tellings, telling: str = "text") -> None:
     for kind, key in _CALLS.items():
         said = call.get(kind)
         text = said.get(key) if isinstance(said, dict) else call.get(key) if "function" not in call else None
         if text is not None:
-            out["arguments", "text"].append(_encode(text))
+            out["arguments", telling].append(_encode(text))
 
 
 def _encode(arguments: Any) -> str:
@@ -191,26 +195,47 @@ def _read_response(bodies: Sequence[JsonObject], *, is_stream: bool) -> _Telling
     out: _Tellings = defaultdict(list)
     items: list[Any] = []
     thoughts: dict[str, str] = {}  # position of an item -> the kind of reasoning that it had first
+    ended: set[str] = set()  # ids and positions of items
+    seen: set[str | None] = {None}
+    lacks_places = False
     for body in bodies:
         if not is_stream:
             _read_output(body, "final", out)
             continue
         word = str(body.get("type"))
         kind = _DELTAS.get(word)
+        item_id, place = _read_item_id(body), json.dumps(body.get("output_index"))
+        lacks_places |= item_id is not None and type(body.get("output_index")) is not int
+        is_other = item_id in ended or place in ended or (lacks_places and item_id not in seen)
+        if word == "response.output_item.added" and item_id not in ended:
+            ended.discard(place)
+        elif ended and word != "response.output_item.done" and is_other:
+            out[_UNSURE, "ended"] = ["what comes after the end of an item may be another one"]
+        seen.add(item_id)
         if kind is not None and isinstance(body.get("delta"), str):
             if kind != "reasoning" or thoughts.setdefault(str(body.get("output_index")), word) == word:
                 out[kind, "deltas"].append(body["delta"])
         elif word in _WHOLE_TEXTS:
             out[_WHOLE_TEXTS[word], "texts"] += [text for key in _WHOLE_KEYS if isinstance(text := body.get(key), str)]
+        elif word in _PARTS and isinstance(body.get("part"), dict):
+            kind = "reasoning" if str(body["part"].get("type")) in _THOUGHTS else "visible"
+            out[kind, "parts"] += _list_part_texts([body["part"]])
         elif word == "response.output_item.done":
             _read_item(body.get("item"), "items", out)
             items.append(body.get("item"))
+            ended |= {item_id or "", place}
         elif word in _ENDS and isinstance(body.get("response"), dict):
             _read_output(body["response"], "final", out)
             break  # nobody reads on
     if not all(isinstance(item, dict) and item.get("id") for item in items):
         out[_UNSURE, "items"] = ["an item without an id may be another one with an id"]
     return out
+
+
+def _read_item_id(event: JsonObject) -> str | None:
+    item = event.get("item")
+    found = item.get("id") if isinstance(item, dict) else event.get("item_id")
+    return found if isinstance(found, str) and found else None
 
 
 def _read_output(response: JsonObject, telling: str, out: _Tellings) -> None:

@@ -239,9 +239,10 @@ def test_a_repeated_event_after_the_last_counts_for_nothing(context: MakeContext
 def test_an_item_that_a_completed_response_never_closed_is_complete(context: MakeContext) -> None:
     reader = reader_after_opening(context())
     reader.receive(event({**DELTA, "delta": "a"}))
-    last, _ = reader.receive(event({"type": "response.completed", "response": {"output": []}}))
-    assert isinstance(last, Chunk)
-    assert [item["status"] for item in last.body["response"]["output"]] == ["completed"]
+    *dones, last = bodies(reader.receive(event({"type": "response.completed", "response": {"output": []}})))
+    assert [item["status"] for item in last["response"]["output"]] == ["completed"]
+    assert [one["type"].split(".")[1] for one in dones] == ["output_text", "content_part", "output_item"]
+    assert dones[-1]["item"] == last["response"]["output"][0]
 
 
 def test_items_of_other_forms_are_brought_into_the_hubs(context: MakeContext) -> None:
@@ -269,9 +270,8 @@ def test_the_last_event_has_the_ids_that_the_items_had(context: MakeContext) -> 
     reader = reader_after_opening(context())
     reader.receive(event({**DELTA, "item_id": "first", "delta": "a"}))
     item = {"type": "message", "id": "second", "role": "assistant", "status": "completed", "content": []}
-    last, _ = reader.receive(event({"type": "response.completed", "response": {"output": [item]}}))
-    assert isinstance(last, Chunk)
-    assert [item["id"] for item in last.body["response"]["output"]] == ["first"]
+    *_, last = bodies(reader.receive(event({"type": "response.completed", "response": {"output": [item]}})))
+    assert [item["id"] for item in last["response"]["output"]] == ["first"]
 
 
 @pytest.mark.parametrize("told", [(), ("output_text.done",), ("content_part.done",)])
