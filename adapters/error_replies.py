@@ -34,13 +34,13 @@ _GOT = re.compile(r"\bgot ")
 def make_reply(status: int, body: JsonObject, fault: Fault, **headers: str) -> Reply:
     """Return the reply with that status and body, and the fault's `retry-after` in seconds.
 
-    `x-should-retry: false` tells OpenAI's clients not to repeat a request that would fail again. Further headers are
-    keyword arguments, with `_` for `-`.
+    `x-should-retry: false` tells OpenAI's clients not to repeat a request that would fail again, or was repeated
+    already. Further headers are keyword arguments, with `_` for `-`.
     """
     found = {"content-type": "application/json"} | {name.replace("_", "-"): text for name, text in headers.items()}
     if fault.retry_after is not None:
         found["retry-after"] = str(math.ceil(fault.retry_after))
-    if fault.is_final:
+    if fault.is_final or fault.is_exhausted:
         found["x-should-retry"] = "false"
     return Reply(status, body, found)
 

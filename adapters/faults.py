@@ -89,8 +89,9 @@ class Fault(Exception):
     `code` is a more precise machine-readable word than the kind (`invalid_json`, `upstream_truncated`, ...),
     `provider_code` the provider's own code, `details` the useful parts of the provider's body, `retry_after` a time in
     seconds. `status` 0 means the status of the kind. `answered` is the HTTP status of the provider's response, 0
-    without one. `place` is the path in the canonical request, if a target refuses the request; `others` are the further
-    reasons for the same refusal.
+    without one. `may_have_begun` says that the provider may have worked on the request although it did not answer,
+    `is_exhausted` that further tries are of no use for now. `place` is the path in the canonical request, if a target
+    refuses the request; `others` are the further reasons for the same refusal.
     """
 
     kind: Kind
@@ -105,6 +106,8 @@ class Fault(Exception):
     answered: int = 0
     place: Path = ()
     others: tuple[Fault, ...] = ()
+    may_have_begun: bool = False
+    is_exhausted: bool = False
 
     def __post_init__(self) -> None:
         self.message = _replace_surrogates(self.message)

@@ -36,6 +36,7 @@ from .values import (
 from .vocabulary import AddressName, DialectName, ProfileName
 
 __all__ = [
+    "Breaker",
     "Config",
     "ConfigModel",
     "Drain",
@@ -45,6 +46,7 @@ __all__ = [
     "OAuth",
     "Pool",
     "Provider",
+    "Retries",
     "Server",
     "Store",
     "TargetChoice",
@@ -203,6 +205,34 @@ class Timeouts(ConfigModel):
     """For the whole exchange, earlier attempts included."""
 
 
+class Retries(ConfigModel):
+    """Further tries of a request whose target failed before anything was sent to the client."""
+
+    attempts: Count = 3
+    """The most tries of one request, over all targets."""
+    ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.1
+    """How many retries a provider gets at most, as a share of its requests; 0.1 is one for ten requests."""
+    per_second: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 3.0
+    """How many retries a second a provider gets in any case."""
+
+
+class Breaker(ConfigModel):
+    """When a target that fails is left alone, and for how long. A target without an alternative is still tried."""
+
+    failures: Count = 5
+    """After so many failures in a row the target pauses."""
+    ratio: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.5
+    """It also pauses if more than this share of the requests within `window` failed,"""
+    requests: Count = 20
+    """of at least so many requests."""
+    window: Seconds = 60.0
+    """The time in which requests are counted."""
+    pause: Seconds = 5.0
+    """How long the first pause is. Then one request tries the target; if it fails, the next pause is twice as long."""
+    longest_pause: Seconds = 60.0
+    """How long a pause is at most."""
+
+
 class Provider(ConfigModel):
     model_config = ConfigDict(
         json_schema_extra={"if": {"required": ["engine"]}, "then": {}, "else": {"required": ["dialect", "base_url"]}}
@@ -352,3 +382,7 @@ class Config(ConfigModel):
     """What dragoman emulates unless a target, model or provider says otherwise."""
     timeouts: Timeouts = Timeouts()
     """The timeouts toward providers."""
+    retries: Retries = Retries()
+    """How often a failed request is tried again."""
+    breaker: Breaker = Breaker()
+    """When a failing target is left alone."""

@@ -1,66 +1,158 @@
-"""Attempts: the targets of a model are tried one after the other, until one answers."""
+"""Attempts: the targets of a model are tried one after the other, until one answers.
+
+What follows a failure is in `routing.retry_table`. Targets that pause (`routing.health`) are left out as long as
+another one can be tried. If the first request may have been understood, the same target is tried again only after every
+other one, and that is paid from its provider's `RetryBudget`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from random import uniform
+from typing import NamedTuple
 
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Attempt
+from dragoman.proxy.routing.retry_table import RetryRule, find_rule
 from dragoman.proxy.routing.targets import Candidate
-from dragoman.proxy.upstreams.errors import is_unserved, retry_decision
+from dragoman.proxy.upstreams.errors import is_unserved
 
 from .context import RequestContext
 from .downstream import DownstreamResponse
 from .transfer import JITTER, Transfer
 
-__all__ = ["MAX_ATTEMPTS", "explain_refusals", "try_targets"]
+__all__ = ["explain_refusals", "try_targets"]
 
-MAX_ATTEMPTS = 3
-"""The most tries in one exchange, second tries of the same target included. A try may make several calls."""
+_FAILURES = 500
+"""From this status on a fault is one that clients try again by themselves."""
 
 
-async def try_targets(ctx: RequestContext, candidates: Iterator[Candidate], downstream: DownstreamResponse) -> None:
-    """Try targets until one has written to the client. As soon as the response has begun, no other target is tried.
+async def try_targets(
+    ctx: RequestContext, candidates: Iterable[Candidate], downstream: DownstreamResponse, most: int
+) -> None:
+    """Try targets until one has written to the client, `most` times at most, second tries of the same target included.
+    As soon as the response has begun, no other target is tried. A try may make several calls.
 
     A target that turns out not to serve a protocol is tried again over a bridge, if it has one. Raises Fault: the last
     target's, or why no target could be tried; and ClientDisconnected.
     """
-    refused: list[tuple[Candidate, Fault]] = []
-    failed: Fault | None = None
-    bridged: Candidate | None = None
-    candidates = _defer_unserved(candidates, ctx.pipeline.route.protocol)
-    while (candidate := bridged or next(candidates, None)) is not None:
+    await _Tries(ctx, downstream, most).run(candidates)
+
+
+class _Repetition(NamedTuple):
+    """A target to be tried once more, after `wait` seconds."""
+
+    candidate: Candidate
+    wait: float
+
+
+class _Tries:
+    """The tries of one exchange."""
+
+    __slots__ = ("_ctx", "_downstream", "_failed", "_is_paused", "_most", "_postponed", "_refused")
+
+    def __init__(self, ctx: RequestContext, downstream: DownstreamResponse, most: int) -> None:
+        self._ctx = ctx
+        self._downstream = downstream
+        self._most = most
+        self._refused: list[tuple[Candidate, Fault]] = []
+        self._failed: Fault | None = None
+        self._is_paused = False  # only targets that pause are left
+        self._postponed: list[_Repetition] = []
+
+    async def run(self, candidates: Iterable[Candidate]) -> None:
+        """Try them. Raises Fault, ClientDisconnected."""
+        served_last = _defer_unserved(candidates, self._ctx.pipeline.route.protocol)
+        for candidate in self._defer_paused(served_last):
+            if await self._try_candidate(candidate):
+                return
+        for candidate, wait in self._postponed:
+            if await self._repeat(candidate, wait):
+                return
+        if self._failed is None:
+            raise explain_refusals(self._refused)
+        raise self._exhausted() if self._is_paused else self._failed
+
+    def _defer_paused(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+        """The candidates without those that pause. Of these one is tried if no other was: the one that failed first."""
+        paused = []
+        for candidate in candidates:
+            if candidate.health.is_available:
+                yield candidate
+            else:
+                paused.append(candidate)
+        if paused and not self._ctx.record.attempts:
+            self._is_paused = True
+            yield min(paused, key=attrgetter("health.failed_at"))
+
+    async def _try_candidate(
+        self, candidate: Candidate, *, is_repeated: bool = False, is_bridged: bool = False
+    ) -> bool:
+        """True if the target has written to the client, False if another may be tried. Raises Fault if none may."""
+        ctx = self._ctx
         try:
             attempt = ctx.pipeline.prepare(candidate.plan)
-        except Fault as fault:
-            if fault.owner != "client":
+        except Fault as refusal:
+            if refusal.owner != "client":
                 raise
-            refused.append((candidate, fault))
-            bridged, failed = None, failed if bridged is None else None
-            continue
-        bridged = None
-        for is_first in (True, False):
-            if not _start_try(ctx, candidate, attempt):
-                break
-            failed = await _try(ctx, candidate, attempt, downstream)
-            if failed is None:
-                return
-            decision = retry_decision(failed)
-            learned = candidate.provider.assumes_protocols and is_unserved(failed)
-            can_go_on = decision.next_target or learned
-            if downstream.response is not None or ctx.record.attempts >= MAX_ATTEMPTS or not can_go_on:
-                raise failed
-            if learned:
-                bridged = _find_bridged(ctx, candidate)
-                break
-            if not (is_first and decision.same_target and len(attempt.calls) == 1):  # several were repeated one by one
-                break
-            await asyncio.sleep(uniform(*JITTER))
-            attempt = ctx.pipeline.prepare(candidate.plan)
-    raise failed or explain_refusals(refused)
+            self._refused.append((candidate, refusal))
+            self._failed = None if is_bridged else self._failed
+            return False
+        if not self._start_try(candidate, attempt):
+            return False
+        fault = self._failed = await _try(ctx, candidate, attempt, self._downstream)
+        if fault is None:
+            return True
+        rule = find_rule(fault)
+        learned = candidate.provider.assumes_protocols and is_unserved(fault)
+        if self._downstream.response is not None or not (rule.next_target or learned):
+            raise fault
+        if learned:
+            bridged = _find_bridged(ctx, candidate)
+            return bridged is not None and await self._try_candidate(bridged, is_bridged=True)
+        can_help = rule.verdict == "limited" or candidate.health.is_available
+        if is_repeated or not can_help or not _can_repeat(attempt, fault, rule):
+            return False
+        if rule.again == "at_once":
+            return await self._repeat(candidate, uniform(*JITTER), is_free=not fault.may_have_begun)
+        self._postponed.append(_Repetition(candidate, max(uniform(*JITTER), fault.retry_after or 0)))
+        return False
+
+    async def _repeat(self, candidate: Candidate, wait: float, *, is_free: bool = False) -> bool:
+        """Try a target once more. Raises Fault if it may not be."""
+        deadline = self._ctx.deadline
+        if self._ctx.record.attempts >= self._most or not (is_free or candidate.provider.retries.take()):
+            raise self._exhausted()
+        if deadline.seconds_left <= wait and self._failed is not None:
+            raise self._failed
+        deadline.enter_phase("total", deadline.seconds_left)
+        await asyncio.sleep(wait)
+        return await self._try_candidate(candidate, is_repeated=True)
+
+    def _start_try(self, candidate: Candidate, attempt: Attempt) -> bool:
+        """Begin a try. False if the exchange has no time left for it. Raises Fault if it had as many as it may."""
+        record = self._ctx.record
+        if record.attempts >= self._most:
+            raise self._exhausted()
+        if not self._ctx.deadline.start_try(candidate.provider.timeouts.total):
+            return False
+        if not record.attempts:
+            candidate.provider.retries.add_request()
+        record.attempts += 1
+        record.target = candidate.label
+        record.receipt = attempt.receipt
+        record.upstream_status = None
+        return True
+
+    def _exhausted(self) -> Fault:
+        """The last fault. It asks the client not to add its own tries to all that were made."""
+        fault = self._failed
+        assert fault is not None
+        fault.is_exhausted = fault.status >= _FAILURES and fault.kind != "upstream_timeout"
+        return fault
 
 
 def _defer_unserved(candidates: Iterable[Candidate], protocol: str) -> Iterator[Candidate]:
@@ -72,6 +164,15 @@ def _defer_unserved(candidates: Iterable[Candidate], protocol: str) -> Iterator[
         else:
             yield candidate
     yield from later
+
+
+def _can_repeat(attempt: Attempt, fault: Fault, rule: RetryRule) -> bool:
+    """Whether the same request may go to the same target again. Several calls were repeated one by one. What the
+    provider would store, or do in the background, must not be there twice."""
+    if rule.again is None or len(attempt.calls) != 1:
+        return False
+    body = attempt.calls[0].call.body
+    return not (fault.may_have_begun and (body.get("store") is True or body.get("background") is True))
 
 
 def _find_bridged(ctx: RequestContext, candidate: Candidate) -> Candidate | None:
@@ -104,22 +205,25 @@ async def _try(
     ctx: RequestContext, candidate: Candidate, attempt: Attempt, downstream: DownstreamResponse
 ) -> Fault | None:
     """None if the attempt wrote to the client, even if it ended with an error event; otherwise why it failed."""
-    downstream.begin(attempt)
-    await Transfer(ctx, candidate, attempt, downstream).run()
+    health, outcome = candidate.health, attempt.outcome
+    health.begin()
+    try:
+        downstream.begin(attempt)
+        await Transfer(ctx, candidate, attempt, downstream).run()
+    finally:
+        outcome = attempt.outcome
+        _judge(ctx, candidate, outcome.fault, is_complete=outcome.state == "complete")
     ctx.record.usage = attempt.answer.usage or ctx.record.usage
-    if attempt.outcome.fault is not None and not attempt.answer.has_begun:
-        return attempt.outcome.fault
+    if outcome.fault is not None and not attempt.answer.has_begun:
+        return outcome.fault
     await downstream.end()
     return None
 
 
-def _start_try(ctx: RequestContext, candidate: Candidate, attempt: Attempt) -> bool:
-    """Begin a try. False if the exchange has no time left for it."""
-    if not ctx.deadline.start_try(candidate.provider.timeouts.total):
-        return False
-    record = ctx.record
-    record.attempts += 1
-    record.target = candidate.label
-    record.receipt = attempt.receipt
-    record.upstream_status = None
-    return True
+def _judge(ctx: RequestContext, candidate: Candidate, fault: Fault | None, *, is_complete: bool) -> None:
+    """Keep in mind what a try shows of its target, and log it if the target pauses from now on."""
+    verdict = find_rule(fault).verdict if fault is not None else "answered" if is_complete else "unknown"
+    pause = candidate.health.end(verdict, None if fault is None else fault.retry_after)
+    if pause and fault is not None:
+        found = {"request_id": ctx.record.request_id, "target": candidate.label, "seconds": round(pause, 1)}
+        ctx.log.warning("target_pauses", **found, fault=fault.code or fault.kind)

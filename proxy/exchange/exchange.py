@@ -116,7 +116,7 @@ class Exchange:
         candidates = state.list_candidates(model, caller, read_extra_parameters(headers), deployment)
         await self._continue_conversation(caller.name or "")
         self._downstream = create_downstream_response(ctx)
-        await try_targets(ctx, candidates, self._downstream)
+        await try_targets(ctx, candidates, self._downstream, state.most_attempts)
         response = self._downstream.response
         assert response is not None
         return response

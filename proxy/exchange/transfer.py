@@ -13,9 +13,9 @@ from random import uniform
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import NOTHING, Attempt, Output, PlannedCall
 from dragoman.proxy.conversations.owner_store import mask_record
+from dragoman.proxy.routing.retry_table import find_rule
 from dragoman.proxy.routing.targets import Candidate
 from dragoman.proxy.upstreams.call_slots import CallSlots
-from dragoman.proxy.upstreams.errors import retry_decision
 from dragoman.proxy.upstreams.interface import UpstreamResponse
 
 from .context import RequestContext
@@ -116,7 +116,7 @@ class Transfer:
             response = await upstream.send(call.call, stream=call.stream, forwarded=self._forwarded)
         except (Fault, asyncio.CancelledError) as error:
             fault = ctx.deadline.as_fault(error)
-            if may_repeat and retry_decision(fault).same_target:
+            if may_repeat and find_rule(fault).again == "at_once":
                 return None
             return await self._handle(attempt.fail(fault))
         if may_repeat and response.status in _BUSY:

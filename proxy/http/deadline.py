@@ -73,6 +73,11 @@ class Deadline:
             self._total, self._end = seconds, now + seconds
         return now < self._end
 
+    @property
+    def seconds_left(self) -> float:
+        """How long the current try may still last."""
+        return self._end - self._loop.time()
+
     def enter_phase(self, phase: str, seconds: float) -> None:
         """Begin a phase of PHASES that may last this many seconds, or until the try ends."""
         deadline = self._loop.time() + seconds

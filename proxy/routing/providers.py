@@ -16,6 +16,8 @@ from dragoman.proxy.upstreams.credentials import NO_CREDENTIALS, CredentialObser
 from dragoman.proxy.upstreams.interface import Upstream
 from dragoman.proxy.upstreams.oauth import TokenEndpoint, TokenSource
 
+from .retry_budget import RetryBudget
+
 __all__ = ["CreateUpstream", "ProviderState", "create_provider"]
 
 _ENGINE_DIALECT = "openai"
@@ -38,6 +40,7 @@ class ProviderState:
     slots: CallSlots
     longest_wait: float
     """Seconds that a call may wait for a place."""
+    retries: RetryBudget
 
 
 def create_provider(
@@ -58,8 +61,8 @@ def create_provider(
     profile = provider.profile or dialect.called_profile
     assumes_protocols = not provider.protocols and not provider.engine
     slots = CallSlots(name, provider.pool.connections, provider.pool.queue)
-    wait = provider.pool.queue_timeout
-    return ProviderState(name, dialect, called, assumes_protocols, profile, timeouts, upstream, slots, wait)
+    wait, retries = provider.pool.queue_timeout, RetryBudget(config.retries)
+    return ProviderState(name, dialect, called, assumes_protocols, profile, timeouts, upstream, slots, wait, retries)
 
 
 def _create_credentials(name: str, dialect: Dialect, provider: Provider, observer: CredentialObserver) -> Credentials:

@@ -18,6 +18,7 @@ from dragoman.proxy.upstreams.credentials import NO_OBSERVER, CredentialObserver
 from dragoman.proxy.upstreams.factory import UpstreamFactory
 from dragoman.proxy.upstreams.interface import Upstream
 
+from .health import HealthRegistry
 from .keys import Caller, Keys
 from .providers import CreateUpstream, create_provider
 from .targets import Candidate, create_candidate
@@ -57,6 +58,8 @@ class RouterState:
         create_upstream = create_upstream or UpstreamFactory().create_upstream
         self.keys = Keys(config.keys)
         self._random = random or Random()
+        self._healths = HealthRegistry(config.breaker, Random())
+        self.most_attempts = config.retries.attempts
         self._since = int(time.time())
         self._default_model = config.server.default_model
         self._providers = {
@@ -168,7 +171,7 @@ class RouterState:
 
     def _create_entry(self, config: Config, pattern: str, model: Model) -> _ModelEntry:
         targets = tuple(
-            create_candidate(self._providers[choice.provider], config, pattern, model, choice)
+            create_candidate(self._providers[choice.provider], config, pattern, model, choice, self._healths)
             for choice in model.targets
         )
         return _ModelEntry(targets, tuple(model.fallbacks), model.task)

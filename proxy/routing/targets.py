@@ -18,6 +18,7 @@ from dragoman.proxy.config.models import Config, Limits, Model, TargetChoice
 from dragoman.proxy.config.names import upstream_name
 from dragoman.proxy.config.presets import merge_policies
 
+from .health import HealthRegistry, TargetHealth
 from .providers import ProviderState
 from .unserved import UnservedProtocols
 
@@ -35,6 +36,8 @@ class Candidate:
     plan: TargetPlan
     choice: TargetChoice
     unserved: UnservedProtocols
+    health: TargetHealth
+    _healths: HealthRegistry
     _adapted: dict[tuple[str, ExtraParameters | None], Candidate] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -70,7 +73,10 @@ class Candidate:
             target = replace(target, policy=replace(target.policy, extra_parameters=extra))
         if model != target.model:
             target = replace(target, model=model)
-        return self if target is given else replace(self, plan=self.plan.with_target(target))
+        if target is given:
+            return self
+        health = self._healths.find(self.provider.name, target.model)
+        return replace(self, plan=self.plan.with_target(target), health=health)
 
     def plan_again(self) -> Candidate:
         """The candidate without the protocols that its provider is known not to serve for this model."""
@@ -83,7 +89,12 @@ class Candidate:
 
 
 def create_candidate(
-    provider: ProviderState, config: Config, pattern: str, model: Model, choice: TargetChoice
+    provider: ProviderState,
+    config: Config,
+    pattern: str,
+    model: Model,
+    choice: TargetChoice,
+    healths: HealthRegistry,
 ) -> Candidate:
     """The candidate for a target of the model that is configured as `pattern`."""
     configured = config.providers[choice.provider]
@@ -108,7 +119,8 @@ def create_candidate(
     )
     is_default = provider.assumes_protocols
     plan = plan_target(provider.name, provider.dialect, provider.protocols, target, is_default=is_default)
-    return Candidate(provider, plan, choice, UnservedProtocols())
+    health = healths.find(provider.name, target.model)
+    return Candidate(provider, plan, choice, UnservedProtocols(), health, healths)
 
 
 def _list_limits(limits: Limits) -> dict[str, int]:

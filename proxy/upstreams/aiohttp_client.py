@@ -15,7 +15,7 @@ Through an HTTP proxy, https goes by a tunnel that the connector asks for (CONNE
 goes to the proxy itself: its target is then a whole address, and it carries the credentials for the proxy.
 
 A pooled connection that has received unexpected bytes is not used again. This module never sends a request twice:
-`errors.retry_decision` decides whether a failed request is tried again.
+`routing.retry_table` decides whether a failed request is tried again.
 
 This module alone uses parts of aiohttp's client that aiohttp does not document; `test_aiohttp_client_internals.py`
 names them, and the releases that have them.
@@ -37,11 +37,23 @@ from yarl import URL
 
 from dragoman.adapters.call import Headers
 
-__all__ = ["Connector", "HttpClient", "HttpProcessingError", "HttpResponse", "split_credentials"]
+__all__ = [
+    "Connector",
+    "HttpClient",
+    "HttpProcessingError",
+    "HttpResponse",
+    "NewConnectionLost",
+    "split_credentials",
+]
 
 _JOINED = 64 * 1024  # bytes; a body up to this size is copied behind its head, for one write
 _SWITCHING = 101
 _MOST_INTERIM = 16
+
+
+class NewConnectionLost(aiohttp.ServerDisconnectedError):
+    """A connection broke that had no request before. Unlike one of the pool, it was not closed for being idle, so the
+    upstream may have worked on the request."""
 
 
 class HttpClient:
@@ -72,8 +84,14 @@ class HttpClient:
             connection = await self._connector.connect(self._peer, [], self._timeout)
         except TimeoutError as error:
             raise aiohttp.ConnectionTimeoutError("no connection in time") from error
+        is_new = not getattr(connection.protocol, "has_answered", True)
         try:
             return await _send_and_read_head(connection, head, body)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            connection.close()
+            if is_new:
+                raise NewConnectionLost from error
+            raise
         except BaseException:
             connection.close()
             raise
@@ -123,7 +141,10 @@ class _Protocol(ResponseHandler):
     read; and that it gives up an upstream that sends response after response: nobody waits for more than one, and for
     the few interim ones before it."""
 
+    has_answered = False
+
     def feed_data(self, data: Any, size: int = 0) -> None:
+        self.has_answered = True
         if len(self._buffer) < _MOST_INTERIM:
             super().feed_data(data, size)
         elif not self.should_close:

@@ -1,9 +1,4 @@
-"""The errors of upstreams, as faults, and which of them are retried.
-
-Both are tables. `to_fault` returns the fault for an exception of the HTTP client: no exception of a library leaves this
-folder. `retry_decision` says, for a fault before the response to the client has begun, whether to try the same
-target again, and whether to try the next one.
-"""
+"""The errors of upstreams, as faults: a table. No exception of a library leaves this folder."""
 
 from __future__ import annotations
 
@@ -18,16 +13,14 @@ import aiohttp
 from dragoman.adapters.error_meanings import UNSERVED
 from dragoman.adapters.faults import Fault, Kind
 
-from .aiohttp_client import HttpProcessingError
+from .aiohttp_client import HttpProcessingError, NewConnectionLost
 
 __all__ = [
     "CLIENT_ERRORS",
     "PROXY_REFUSED",
-    "RetryDecision",
     "UpstreamError",
     "describe_error",
     "is_unserved",
-    "retry_decision",
     "to_fault",
 ]
 
@@ -39,6 +32,8 @@ class UpstreamError(NamedTuple):
     kind: Kind
     code: str
     text: str
+    may_have_begun: bool = False
+    """The upstream may have worked on the request."""
 
 
 _UNREACHABLE: Kind = "upstream_unreachable"
@@ -84,11 +79,14 @@ def to_fault(error: BaseException, provider: str) -> Fault:
     """The fault for an exception in CLIENT_ERRORS. Its text contains no part of an address but the host's
     name, and nothing that the upstream sent."""
     found = describe_error(error)
-    return Fault(found.kind, f"{provider}: {found.text}", code=found.code)
+    text = f"{provider}: {found.text}"
+    return Fault(found.kind, text, code=found.code, may_have_begun=found.may_have_begun)
 
 
 def describe_error(error: BaseException) -> UpstreamError:
     """The row for an exception in CLIENT_ERRORS, its text complete. Raises TypeError for any other."""
+    if isinstance(error, NewConnectionLost) and error.__cause__ is not None:
+        return describe_error(error.__cause__)._replace(may_have_begun=True)
     if isinstance(error.__cause__, ssl.SSLError) and not isinstance(error, aiohttp.ClientConnectorError):
         error = error.__cause__  # an alert after the handshake: no certificate was sent, for instance
     for row in _ERRORS:
@@ -108,40 +106,6 @@ def _complete_text(text: str, error: BaseException) -> str:
     if words is None and isinstance(inner, OSError) and inner.errno and not isinstance(inner, socket.gaierror):
         words = os.strerror(inner.errno)  # its own text may hold the address
     return f"{text} ({words})" if isinstance(words, str) and words else text
-
-
-class RetryDecision(NamedTuple):
-    same_target: bool
-    """Try the same target again."""
-    next_target: bool
-    """Try the next target."""
-
-
-_NO_RETRY = RetryDecision(same_target=False, next_target=False)
-_NEXT = RetryDecision(same_target=False, next_target=True)
-_AGAIN = RetryDecision(same_target=True, next_target=True)
-
-# By kind and code; None covers every code without a row of its own.
-_RETRIES: dict[tuple[Kind, str | None], RetryDecision] = {
-    ("upstream_unreachable", "upstream_unreachable"): _AGAIN,
-    ("upstream_unreachable", "upstream_disconnected"): _AGAIN,  # a pooled connection that was closed looks like this
-    ("upstream_unreachable", None): _NEXT,
-    ("upstream_unavailable", None): _NEXT,
-    ("upstream_timeout", None): _NEXT,
-    ("upstream_invalid_response", None): _NEXT,
-    ("upstream_auth_failed", None): _NEXT,
-    ("permission", None): _NEXT,
-    ("content_filter", None): _NEXT,
-    ("upstream_error", None): _NEXT,
-    ("rate_limit", None): _NEXT,
-    ("request_timeout", None): _NEXT,
-    ("unsupported_parameter", UNSERVED): _NEXT,
-}
-
-
-def retry_decision(fault: Fault) -> RetryDecision:
-    """Whether to retry after a fault of an upstream, if the response to the client has not begun."""
-    return _RETRIES.get((fault.kind, fault.code)) or _RETRIES.get((fault.kind, None), _NO_RETRY)
 
 
 _INPUTS = (("messages",), ("prompt",), ("input",))

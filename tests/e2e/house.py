@@ -53,6 +53,7 @@ def configure(fakes: dict[str, FakeProvider], **more: JsonValue) -> Config:
                 for name, fake in fakes.items()
             },
             "models": {name: {"targets": [{"provider": name, "model": f"{name}-model"}]} for name in fakes} | models,
+            "breaker": {"failures": 10**9, "requests": 10**9},  # each request is looked at on its own
             **more,
             "server": {"port": 0, "drain": {"delay": 0.001}, **more.get("server", {})},
         }

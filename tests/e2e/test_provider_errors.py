@@ -29,7 +29,7 @@ REFUSALS = [
     Refusal(403, "Country, region, or territory not supported", "permission", None, True, 2),
     Refusal(403, "Your input was flagged for violence", "content_filter", None, False, 2),
     Refusal(400, "Your credit balance is too low", "rate_limit", None, True, 2),
-    Refusal(400, "The engine is currently overloaded", "upstream_unavailable", None, False, 2),
+    Refusal(400, "The engine is currently overloaded", "upstream_unavailable", None, True, 3),
 ]
 
 

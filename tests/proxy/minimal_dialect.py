@@ -10,6 +10,7 @@ from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.stream_reader import StreamReaderBase
 from dragoman.adapters.common.stream_writer import StreamWriterBase
 from dragoman.adapters.dialect import Called, Dialect, Served, prefix
+from dragoman.adapters.error_replies import make_reply
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import Event, Item
 from dragoman.adapters.streams import Chunk, Output
@@ -27,8 +28,7 @@ def _read_request(call: Call, ctx: Context) -> JsonObject:
 
 def _write_fault(fault: Fault, ctx: Context) -> Reply:
     error = {"message": fault.message, "type": fault.kind, "param": fault.param, "code": fault.code}
-    headers = {} if fault.retry_after is None else {"retry-after": f"{fault.retry_after:g}"}
-    return Reply(fault.status, {"error": error}, headers)
+    return make_reply(fault.status, {"error": error}, fault)
 
 
 class _Writer(StreamWriterBase):

@@ -1,17 +1,17 @@
-"""The two tables of errors: which fault an exception is, and which faults deserve another try."""
+"""The table of errors: which fault an exception is."""
 
 from __future__ import annotations
 
 import ssl
-from typing import get_args
 
 import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.http_exceptions import BadHttpMessage
 
-from dragoman.adapters.faults import KINDS, Fault, Kind
-from dragoman.proxy.upstreams.errors import CLIENT_ERRORS, is_unserved, retry_decision, to_fault
+from dragoman.adapters.faults import Fault
+from dragoman.proxy.upstreams.aiohttp_client import NewConnectionLost
+from dragoman.proxy.upstreams.errors import CLIENT_ERRORS, is_unserved, to_fault
 
 EXCEPTIONS: list[tuple[BaseException, str, int]] = [
     (aiohttp.ConnectionTimeoutError("http://secret"), "upstream_connect_timeout", 504),
@@ -42,6 +42,14 @@ def test_an_alert_after_the_handshake() -> None:
     assert to_fault(error, "p").code == "upstream_tls_failed"
 
 
+def test_a_new_connection_that_breaks_may_have_carried_the_request() -> None:
+    lost = NewConnectionLost()
+    lost.__cause__ = aiohttp.ClientOSError(104, "Connection reset by peer")
+    fault, pooled = to_fault(lost, "p"), to_fault(lost.__cause__, "p")
+    assert (fault.message, fault.code) == (pooled.message, pooled.code)
+    assert (fault.may_have_begun, pooled.may_have_begun) == (True, False)
+
+
 def test_what_is_no_error_of_the_client() -> None:
     with pytest.raises(TypeError):
         to_fault(KeyError("x"), "p")
@@ -51,25 +59,6 @@ def test_a_host_that_has_no_address_is_named() -> None:
     key = ConnectionKey("api.openai.test", 443, True, True, None, None, None, None)
     fault = to_fault(aiohttp.ClientConnectorDNSError(key, OSError(-2, "Name or service not known")), "openai")
     assert fault.message == "openai: cannot resolve api.openai.test (DNS)"
-
-
-@pytest.mark.parametrize("kind", get_args(Kind))
-def test_only_what_another_target_may_answer_is_asked_elsewhere(kind: Kind) -> None:
-    wanted = KINDS[kind][0] == "provider" or kind in ("request_timeout", "content_filter")
-    assert retry_decision(Fault(kind, "")).next_target is wanted
-
-
-@pytest.mark.parametrize("kind", ["rate_limit", "permission", "content_filter", "upstream_auth_failed"])
-def test_a_provider_that_lacks_credit_or_rights_is_not_asked_again(kind: Kind) -> None:
-    for code in (None, "insufficient_quota", "unsupported_country_region_territory"):
-        assert retry_decision(Fault(kind, "", code=code)) == (False, True)
-
-
-def test_only_a_connection_that_failed_is_tried_again() -> None:
-    codes = ("upstream_unreachable", "upstream_disconnected", "upstream_tls_failed", "x", None)
-    again = {code for code in codes if retry_decision(Fault("upstream_unreachable", "", code=code)).same_target}
-    assert again == {"upstream_unreachable", "upstream_disconnected"}
-    assert retry_decision(Fault("invalid_request", "", code="upstream_unreachable")) == (False, False)
 
 
 @pytest.mark.parametrize(
