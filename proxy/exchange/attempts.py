@@ -114,6 +114,7 @@ class _Tries:
             bridged = _find_bridged(ctx, candidate)
             return bridged is not None and await self._try_candidate(bridged, is_bridged=True)
         can_help = rule.verdict == "limited" or candidate.health.is_available
+        can_help |= rule.again == "at_once" and not self._is_paused  # others may have made it pause, all at one moment
         if is_repeated or not can_help or not _can_repeat(attempt, fault, rule):
             return False
         if rule.again == "at_once":
@@ -126,9 +127,9 @@ class _Tries:
         deadline = self._ctx.deadline
         if self._ctx.record.attempts >= self._most or not (is_free or candidate.provider.retries.take()):
             raise self._exhausted()
-        if deadline.seconds_left <= wait and self._failed is not None:
+        if deadline.time_budget <= wait and self._failed is not None:
             raise self._failed
-        deadline.enter_phase("total", deadline.seconds_left)
+        deadline.enter_phase("total", deadline.time_budget)
         await asyncio.sleep(wait)
         return await self._try_candidate(candidate, is_repeated=True)
 

@@ -74,7 +74,7 @@ class Deadline:
         return now < self._end
 
     @property
-    def seconds_left(self) -> float:
+    def time_budget(self) -> float:
         """How long the current try may still last."""
         return self._end - self._loop.time()
 

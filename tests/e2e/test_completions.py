@@ -242,7 +242,7 @@ async def test_a_stream_that_is_asked_for_whole_is_one_to_the_client(house: Hous
     assert chunks[-1].usage is not None
     received = house.fakes["databricks"].requests[-1]
     assert (received.body["stream"], received.headers["Accept"]) == (False, "application/json")
-    house.fakes["databricks"].script("rate-limit")
+    house.fakes["databricks"].script("rate-limit(retry_after=60)")
     with pytest.raises(openai.RateLimitError):
         await sdk.completions.create(model="databricks", prompt="x", n=2, stream=True)
 
