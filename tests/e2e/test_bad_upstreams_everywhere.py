@@ -180,7 +180,8 @@ RETRY_AFTER = {"2": "2", "0.5": "1", "soon": None, "-1": None, "1000000": "3600"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_how_long_to_wait(client: Client, dialect: str) -> None:
+async def test_how_long_to_wait(build: BuildHouse, client_of: MakeClient, dialect: str) -> None:
+    client = client_of(await build(retries={"attempts": 1}), dialect)
     for provider in DIALECTS:
         for given, told in RETRY_AFTER.items():
             for stream in (False, True):
