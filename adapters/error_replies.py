@@ -26,6 +26,7 @@ __all__ = [
 
 _SHOWN = 80
 _VALUE = 500
+_MOST_QUOTED = 4_000  # characters of a value of which the first are quoted
 _NAMES = 1000
 _SENTENCES = 8192
 _GOT = re.compile(r"\bgot ")
@@ -88,7 +89,7 @@ def format_value(value: Any) -> str:
     if isinstance(value, str):
         return truncate(value, _VALUE)
     try:
-        return truncate(orjson.dumps(value).decode(), _VALUE)
+        return truncate(orjson.dumps(value).decode(), _VALUE) if _is_short(value, _MOST_QUOTED) else ""
     except TypeError:
         return ""
 
@@ -105,7 +106,20 @@ def keep_if_small(value: Any) -> Any:
 
 
 def _is_small(value: Any) -> bool:
+    most = 4 * _VALUE + 48
     try:
-        return len(orjson.dumps(value)) <= 4 * _VALUE + 48
+        return _is_short(value, most) and len(orjson.dumps(value)) <= most
     except TypeError:
         return False
+
+
+def _is_short(value: Any, most: int) -> bool:
+    """Whether a JSON value may have at most `most` characters; one that is far longer is not looked at."""
+    size, left = 0, [value]
+    while left and size <= most:
+        one = left.pop()
+        size += len(one) if isinstance(one, str | list | dict) else 1
+        if isinstance(one, list | dict) and size <= most:
+            size += sum(map(len, one)) if isinstance(one, dict) else 0
+            left += one.values() if isinstance(one, dict) else one
+    return size <= most

@@ -49,7 +49,7 @@ def extract_text(text: str) -> str:
 
 def truncate(text: str, size: int = MAX_BYTES) -> str:
     """Cut a text to `size` bytes of UTF-8, and replace what cannot be encoded."""
-    data = text.encode("utf-8", "replace")
+    data = text[: size + 1].encode("utf-8", "replace")
     if len(data) <= size:
         return data.decode()
     return data[: size - 3].decode("utf-8", "ignore") + "..."

@@ -78,6 +78,7 @@ KINDS: dict[Kind, tuple[Owner, int]] = {
     "internal": ("proxy", 500),
 }
 
+_LONGEST_VALUE = 4096  # characters of a text that is kept as the value at fault; less is shown
 MOST_REASONS = 32
 """The most reasons that one refusal gives."""
 
@@ -112,7 +113,7 @@ class Fault(Exception):
     def __post_init__(self) -> None:
         self.message = _replace_surrogates(self.message)
         if isinstance(self.value, str):
-            self.value = _replace_surrogates(self.value)
+            self.value = _replace_surrogates(self.value[:_LONGEST_VALUE])
         super().__init__(self.message)
         self.status = self.status or KINDS[self.kind][1]
 

@@ -37,6 +37,7 @@ from .validation import Validator, Violation
 __all__ = ["drop_lacking", "drop_or_reject", "fit", "is_taken"]
 
 _ROUNDS = 4
+_MOST_UNKNOWN = 1_000  # parameters of a request that no schema knows
 _STEPS = {"minimum": 0, "maximum": 0, "exclusiveMinimum": 1, "exclusiveMaximum": -1}
 
 
@@ -76,7 +77,11 @@ def is_taken(name: str | int, ctx: Context) -> bool:
 def _fit_rest(body: JsonObject, validator: Validator, ctx: Context, extras: Extras, hub: str) -> set[Path]:
     """Fit the body. Returns the paths of the keys inside its values that the schema lacks and that are kept."""
     edits = Edits(body)
-    for name in [name for name in body if name not in validator.known]:
+    unknown = [name for name in body if name not in validator.known]
+    if len(unknown) > _MOST_UNKNOWN:
+        text = f"The request has {len(unknown)} parameters that nobody knows; at most {_MOST_UNKNOWN} are looked at"
+        raise Fault("extra_parameter", text, (unknown[0],), code="unknown_parameter")
+    for name in unknown:
         _resolve_unknown(edits, (name,), ctx, extras, hub)
     _apply_limits(edits, ctx, hub)
     drop_inner_extras(body, ctx, hub, load_annotations(validator.name, validator.profile))

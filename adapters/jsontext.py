@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,10 +33,19 @@ import orjson
 from .call import JsonObject
 from .duplicates import describe_place, duplicate_key_fault
 from .faults import Fault
-from .json_structure import VALUE_LIMIT, count_mark, exceeds_values, get_outline, has_long_number
+from .json_structure import VALUE_LIMIT, count_mark, exceeds_values, get_outline, has_long_number, weigh_in_steps
 from .paths import Path, format_path
 
-__all__ = ["BOM", "MAX_DEPTH", "SYNTAX_CODES", "is_too_deep", "may_be_deeper", "read_any", "read_object"]
+__all__ = [
+    "BOM",
+    "MAX_DEPTH",
+    "SYNTAX_CODES",
+    "is_too_deep",
+    "may_be_deeper",
+    "read_any",
+    "read_in_steps",
+    "read_object",
+]
 
 MAX_DEPTH = 128
 SYNTAX_CODES = frozenset(
@@ -55,8 +65,12 @@ BOM = b"\xef\xbb\xbf"
 _SPACES = b" \t\r\n"
 _SHOWN = 40
 _SEARCHED = 10_000  # values of a text in which the place of an error is looked for
+_SEARCHED_SIZE = 1_000_000  # its bytes
 _INT64 = -(2**63)
 _UINT64 = 2**64 - 1
+_FEWEST_DIGITS = 19
+_CHECKED_AT_ONCE = 10_000
+_INTEGER = re.compile(rb'[\[\]{}":\s]*+(-?\d{%d,}+)(?![.eE])' % _FEWEST_DIGITS)
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _DEPTH_WORDS = re.compile("depth|recursion", re.IGNORECASE)
 _NOT_JSON = re.compile(r"NaN|Infinity|undefined|None\b|True\b|False\b")
@@ -69,20 +83,41 @@ def read_object(raw: bytes, most: int = VALUE_LIMIT) -> JsonObject:
     Raises Fault `too_large`, or `invalid_request` with one of SYNTAX_CODES, or `invalid_type` for no object.
     Lines, columns (in characters) and bytes in its message count from 1, 1 and 0; `path` is set if the fault has one.
     """
+    steps = read_in_steps(raw, most)
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        value: JsonObject = end.value
+        return value
+
+
+def read_in_steps(raw: bytes, most: int = VALUE_LIMIT) -> Generator[None, None, JsonObject]:
+    """As `read_object`, with a pause after each pass over the text, so that a caller can do other work in between.
+
+    Raises Fault.
+    """
     text = raw.removeprefix(BOM)
-    if exceeds_values(text, most):
+    skipped = len(raw) - len(text)
+    if (yield from weigh_in_steps(text, most)):
         raise _too_deep() if _begins_deep(text) else _too_many_values(most)
+    yield
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise _explain(error, text, len(raw) - len(text)) from None
+        yield
+        raise _explain(error, text, skipped) from None
+    yield
     if type(value) is not dict:
         raise _fault("invalid_type", f"The body is not valid: expected object, got {_json_type(value)}")
     if is_too_deep(value, text):
         raise _too_deep()
+    yield
     written = orjson.dumps(value)
-    if written != text and written.translate(None, _SPACES) != text.translate(None, _SPACES):
-        _check_spelling(text, written, len(raw) - len(text))
+    if written != text:
+        yield
+        if written.translate(None, _SPACES) != text.translate(None, _SPACES):
+            yield from _check_spelling(text, written, skipped)
     return value
 
 
@@ -123,26 +158,38 @@ class _BadNumber:
     digits: str
 
 
-def _check_spelling(text: bytes, written: bytes, skipped: int) -> None:
+def _check_spelling(text: bytes, written: bytes, skipped: int) -> Generator[None, None, None]:
     """Check a text that orjson writes differently. Raises Fault for a duplicate key or a number out of range."""
-    outline, expected = get_outline(text), get_outline(written)
-    has_duplicates = outline.count(b":") != expected.count(b":")
+    yield
+    outline = get_outline(text)
+    yield
+    has_duplicates = outline.count(b":") != get_outline(written).count(b":")
+    yield
     if not has_duplicates and not has_long_number(outline):
         return
-    if not exceeds_values(text, _SEARCHED):
+    yield
+    if _is_searchable(text):
         _check_exactly(text.decode(), skipped)
     elif has_duplicates:
         raise _fault("duplicate_key", "An object in the body has the same key more than once; leave one out")
-    elif not _fits_64_bits(text):
+    elif (yield from _has_big_integer(outline)):
         raise _fault("number_out_of_range", "A number in the body is out of range: it does not fit in 64 bits")
 
 
-def _fits_64_bits(text: bytes) -> bool:
-    try:
-        orjson.dumps(json.loads(text))
-    except (TypeError, ValueError):
-        return False
-    return True
+def _is_searchable(text: bytes) -> bool:
+    """Whether a text is so small that the place of an error can be looked for."""
+    return len(text) <= _SEARCHED_SIZE and not exceeds_values(text, _SEARCHED)
+
+
+def _has_big_integer(outline: bytes) -> Generator[None, None, bool]:
+    """Whether an outline has an integer that does not fit in 64 bits. Between two commas is at most one number."""
+    parts = [part for part in outline.split(b",") if len(part) >= _FEWEST_DIGITS]
+    for start in range(0, len(parts), _CHECKED_AT_ONCE):
+        yield
+        for number in map(_INTEGER.match, parts[start : start + _CHECKED_AT_ONCE]):
+            if number is not None and not (len(number[1]) <= 20 and _INT64 <= int(number[1]) <= _UINT64):
+                return True
+    return False
 
 
 def _check_exactly(text: str, skipped: int) -> None:
@@ -231,7 +278,8 @@ def _explain_position(error: orjson.JSONDecodeError, decoded: str, skipped: int)
 
 def _out_of_range(decoded: str, position: int, skipped: int) -> Fault:
     try:
-        _check_exactly(decoded, skipped)
+        if _is_searchable(decoded.encode()):
+            _check_exactly(decoded, skipped)
     except Fault as fault:
         if fault.code == "number_out_of_range":
             return fault

@@ -66,12 +66,11 @@ def _check(holder: JsonObject, above: Path, below: Path, code: str) -> None:
         return
     rules = load_validator("hub/chat.user_schema")
     why = _find_exceeded_limit(schema, rules)
-    if why is None and rules.accepts(schema):
-        return
     path = above + below
     if why is not None:
         raise Fault("invalid_request", f"{format_path(path)} is not accepted: the schema {why}", path, code=code)
-    found = next(rules.violations(schema))
+    if rules.accepts(schema) or (found := rules.first_violation(schema)) is None:
+        return
     problem = found.message.removeprefix(format_path(found.path)).strip()
     text = f"{format_path(path)} is not accepted: {_pointer(found.path)} {problem}"
     raise Fault("invalid_request", text, path, found.value, code=code)

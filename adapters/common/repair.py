@@ -25,7 +25,7 @@ def repair(body: JsonObject, validator: Validator) -> Violation | None:
         for violation in violations:
             if not _repair_violation(body, violation):
                 return violation
-    return next(validator.violations(body), None)
+    return validator.first_violation(body)
 
 
 def repair_event(body: JsonObject, validator: Validator) -> None:

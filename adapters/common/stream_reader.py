@@ -182,9 +182,8 @@ class StreamReaderBase(ABC):
     def _record_violation(self, body: JsonObject) -> None:
         """Count a violation of the provider's own schema. Raises Fault under the policy `strict`."""
         self._ctx.receipt.violations += 1
-        if self._normalizes:
-            message = next(self._native.violations(body)).message
-            text = f"the provider sent an event that its dialect does not allow: {message}"
+        if self._normalizes and (violation := self._native.first_violation(body)):
+            text = f"the provider sent an event that its dialect does not allow: {violation.message}"
             raise Fault("upstream_invalid_response", text, code=_UNREADABLE)
 
 

@@ -83,8 +83,7 @@ def _normalize(body: JsonObject, ctx: Context) -> JsonObject:
     body = {key: value for key, value in body.items() if value is not None}
     _set_envelope(body, ctx)
     outline, hub = _make_outline(body), load_validator("hub/embeddings.reply")
-    if not hub.accepts(outline):
-        violation = next(hub.violations(outline))
+    if not hub.accepts(outline) and (violation := hub.first_violation(outline)):
         raise _invalid(violation.message, _find_input_path(violation.path, ctx.request))
     _set_order(body, ctx)
     _write_vectors(body["data"], ctx)

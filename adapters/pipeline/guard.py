@@ -37,10 +37,8 @@ def explain_error(error: Exception, schema: str, body: JsonObject) -> Exception:
     Bridges and writers require hub form, which some dialects' requests, and replies under `off` and `report`, need not
     have.
     """
-    validator = load_validator(schema)
-    if isinstance(error, Fault) or validator.accepts(body):
-        return error
-    return next(validator.violations(body)).to_fault()
+    violation = None if isinstance(error, Fault) else load_validator(schema).first_violation(body)
+    return error if violation is None else violation.to_fault()
 
 
 def translate_request(bridge: Bridge, protocol: str, ctx: Context) -> JsonObject:

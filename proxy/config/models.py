@@ -96,7 +96,8 @@ class Server(ConfigModel):
     drain: Drain = Drain()
     """How the server stops."""
     value_limit: Annotated[int, Field(ge=1000), NO_BOOL] = VALUE_LIMIT
-    """The most values of a request: its objects, arrays, strings and keys, and a quarter of its commas."""
+    """The most values of a request: its objects, arrays, strings and keys, and a sixth of its commas. At most 32
+    times as many characters may be escaped."""
     allowed_hosts: list[HostName] = []
     """Without keys: names, in addition to localhost and IP addresses, that clients may use for the proxy."""
     allowed_origins: list[Origin] = []

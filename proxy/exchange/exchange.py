@@ -37,6 +37,9 @@ from .downstream import DownstreamResponse, create_downstream_response
 
 __all__ = ["Exchange"]
 
+_LARGE, _VERY_LARGE = 256 * 1024, 4 * 1024 * 1024
+"""Bytes of a body from which other exchanges run between the passes over it: once, or for a millisecond."""
+
 
 class Exchange:
     """Created inside the task that serves the request. `headers` are those of every response to it, x-request-id among
@@ -87,6 +90,7 @@ class Exchange:
             if self._downstream is not None:
                 self._downstream.close()
             self._ctx.log.write_exchange(record.to_log_line())
+            record.release_fault()
 
     async def _respond(self) -> StreamResponse:
         """Serve the request, or answer with a fault. Raises an exception only if the client is gone."""
@@ -108,7 +112,10 @@ class Exchange:
         self.deadline.enter_phase("body", ctx.server.body_timeout)
         needs_type = not state.keys  # see http/browser_rules.py
         body = await read_body(ctx.request, ctx.server.body_limit, self.deadline, needs_type=needs_type)
-        pipeline.receive(body, state.find_task, ctx.server.value_limit)
+        for _ in pipeline.receive_in_steps(body, state.find_task, ctx.server.value_limit):
+            await _let_others_run(len(body))
+        await _let_others_run(len(body))
+        del body
         record.protocol = pipeline.route.protocol
         deployment = pipeline.deployment
         record.model = model = state.resolve_model(pipeline.request.get("model"), deployment)
@@ -152,6 +159,13 @@ class Exchange:
         if response is not None:
             ctx.record.status = response.status
         return response or Response(status=499)
+
+
+async def _let_others_run(size: int) -> None:
+    """Pause between two passes over a body of that many bytes. In one turn of the loop, another exchange cannot both
+    receive a request and answer it."""
+    if size > _LARGE:
+        await asyncio.sleep(0.001 if size > _VERY_LARGE else 0)
 
 
 def _report_defect(log: Log, request_id: str, provider: str, error: Exception) -> None:

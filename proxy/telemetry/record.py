@@ -48,6 +48,13 @@ class ExchangeRecord:
     def record_fault(self, fault: Fault) -> None:
         self.fault, self.cause, self.outcome = fault, fault.__cause__, "fault"
 
+    def release_fault(self) -> None:
+        """Forget the fault and where its reasons were raised: their frames refer to the record, and to the body, which
+        would stay in memory until the next collection of garbage."""
+        for reason in () if self.fault is None else self.fault.reasons:
+            reason.__traceback__ = None
+        self.fault = self.cause = None
+
     def to_log_line(self) -> dict[str, Any]:
         line: dict[str, Any] = {
             "request_id": self.request_id,

@@ -41,6 +41,7 @@ _FIXED_HEADERS = {
     "Accept-Encoding": "identity",
     "User-Agent": f"dragoman/{__version__}",
 }
+_LARGE = 1024 * 1024  # bytes of a body
 _LINGER = 0.1  # seconds to wait for the end of a body whose stream has ended
 
 
@@ -74,6 +75,8 @@ class HttpUpstream:
         query = _write_query(call.query) if call.query else ""
         head = self._head(call.method, call.path, query, stream, tuple(call.headers.items()))
         body = orjson.dumps(call.body)
+        if len(body) > _LARGE:
+            await asyncio.sleep(0)  # others run between writing a large body and sending it
         rest = b"%bContent-Length: %d\r\n\r\n" % (self._write_forwarded(forwarded), len(body))
         try:
             credentials = self._credentials.header_lines()

@@ -1,0 +1,205 @@
+"""Measures what hostile request bodies do to a running proxy and to its other clients.
+
+    uv run python -m bench.hostile_bodies [--bodies 10000]
+
+Starts fake providers, `dragoman serve` in front of them, and two neighbors: one asks for /live every 2 ms, one sends
+small chat requests. First the neighbors are alone; then one client sends the bodies of tools/hostile_bodies.py, one
+after the other, up to the proxy's default limits. Each answer is checked: a success, or an error of the client's
+dialect with a status below 500. Linux only: it reads /proc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+
+from bench._processes import free_port, run_process, wait_until_listening
+from dragoman.adapters.json_structure import VALUE_LIMIT
+from dragoman.adapters.registry import NAMES, dialects
+from dragoman.adapters.validation import load_validator
+from tools.hostile_bodies import Hostile, draw_bodies
+
+__all__: list[str] = []
+
+HERE = Path(__file__).parent
+DRAGOMAN = str(Path(sys.executable).with_name("dragoman"))
+BODY_LIMIT = 32 * 1024 * 1024
+ALONE = 5.0  # seconds that the neighbors are measured alone
+SHOWN = 12
+WARM_UP = 300  # small bodies
+
+Answers = list[tuple[float, float]]
+"""When each answer was asked for, and how long it took; in seconds."""
+
+
+@dataclass
+class Attack:
+    """What the bodies got: the times of each, and the wrong answers."""
+
+    sent: list[tuple[float, float, Hostile]] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+
+def main() -> None:
+    options = parse_arguments()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        port, process = start_proxy(stack, folder)
+        warm_up(port)
+        alone = {case: measure_alone(port, case) for case in ("live", "chat")}
+        with read_neighbor(port, "live") as live, read_neighbor(port, "chat") as chat:
+            time.sleep(1)
+            before = read_memory(process.pid)
+            attack, peak = run_attack(port, process.pid, options)
+        growth = (peak - before) / 1024
+        report(attack, live, chat, alone)
+        print(
+            f"{len(attack.sent)} hostile bodies: longest loop block {1000 * max(took for _, took in live):.0f} ms, "
+            f"RSS growth {growth:.0f} MB, wrong answers {len(attack.wrong)}, "
+            f"p99 of /live {percentile(live, 0.99):.1f} ms (alone {percentile(alone['live'], 0.99):.1f}), "
+            f"of chat {percentile(chat, 0.99):.1f} ms (alone {percentile(alone['chat'], 0.99):.1f})"
+        )
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--bodies", type=int, default=10_000, help="how many bodies to send (default 10000)")
+    parser.add_argument("--seed", type=int, default=1, help="which bodies (default 1)")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds between two bodies (default 0)")
+    return parser.parse_args()
+
+
+def start_proxy(stack: ExitStack, folder: Path) -> tuple[int, subprocess.Popen[bytes]]:
+    providers, models = [], []
+    for name in NAMES:
+        port = free_port()
+        stack.enter_context(run_process([DRAGOMAN, "fake", name, "--port", str(port)], folder / f"{name}.log"))
+        wait_until_listening(port)
+        root = json.loads(files("dragoman.adapters").joinpath(name, "fake.json").read_text("utf-8")).get("root", "")
+        base = f"http://127.0.0.1:{port}{root}"
+        providers.append(f'  {name}: {{dialect: {name}, base_url: "{base}", api_key: none}}')
+        models.append(f"  {name}: {{targets: [{{provider: {name}, model: fake-model}}]}}")
+    port = free_port()
+    config = folder / "dragoman.yaml"
+    lines = [f"server: {{port: {port}}}", "store: {kind: memory}", "providers:", *providers, "models:", *models]
+    config.write_text("\n".join(lines) + "\n")
+    command = [DRAGOMAN, "serve", "--config", str(config), "--log-format", "json"]
+    log = folder / "proxy.log"
+    process = stack.enter_context(run_process(command, log))
+    if not wait_until_listening(port, process):
+        sys.exit(f"the proxy does not start: {log.read_text()[-2000:]}")
+    stack.callback(lambda: count_defects(log))
+    return port, process
+
+
+def count_defects(log: Path) -> None:
+    defects = [line for line in log.read_text(errors="replace").splitlines() if '"defect"' in line]
+    if defects:
+        print(f"{len(defects)} defects in the log, the first: {defects[0][:3000]}", file=sys.stderr)
+
+
+def warm_up(port: int) -> None:
+    """Let the proxy compile the schemas that it needs."""
+    for body in islice(draw_bodies(random.Random(0), 100, 1_000, NAMES), WARM_UP):
+        send(port, body)
+
+
+def measure_alone(port: int, case: str) -> Answers:
+    with read_neighbor(port, case) as answers:
+        time.sleep(ALONE)
+    return answers
+
+
+@contextmanager
+def read_neighbor(port: int, case: str) -> Iterator[Answers]:
+    """Run a neighbor; its answers are there at the end."""
+    command = [sys.executable, str(HERE / "_neighbor.py"), str(port), case]
+    answers: Answers = []
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield answers
+        output, _ = process.communicate()
+    answers += json.loads(output)
+
+
+def run_attack(port: int, pid: int, options: argparse.Namespace) -> tuple[Attack, int]:
+    """Send the bodies. Returns what they got, and the most memory of the proxy, in KiB."""
+    attack, peak = Attack(), 0
+    bodies = draw_bodies(random.Random(options.seed), VALUE_LIMIT, BODY_LIMIT, NAMES)
+    for number, body in enumerate(islice(bodies, options.bodies)):
+        start = time.monotonic()
+        status, reply = send(port, body)
+        attack.sent.append((start, time.monotonic(), Hostile(body.dialect, body.protocol, body.path, body.name, b"")))
+        attack.statuses[status] += 1
+        if not is_right(body, status, reply):
+            attack.wrong.append(f"{status} for {body.dialect} {body.protocol}, {body.name}: {reply[:300]!r}")
+        peak = max(peak, read_memory(pid))
+        if number % 500 == 499:
+            print(f"{number + 1} bodies ...", file=sys.stderr, flush=True)
+        time.sleep(options.pause)
+    return attack, peak
+
+
+def send(port: int, body: Hostile) -> tuple[int, bytes]:
+    """The status and the body of the answer; 0 if the connection broke."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request("POST", body.path, body.data, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        return response.status, response.read()
+    except (OSError, http.client.HTTPException) as error:
+        return 0, repr(error).encode()
+    finally:
+        connection.close()
+
+
+def is_right(body: Hostile, status: int, reply: bytes) -> bool:
+    """A success, or an error that is the client's, in its dialect's form."""
+    if status == 200:
+        return True
+    if not 400 <= status < 500:
+        return False
+    try:
+        error = json.loads(reply)
+    except ValueError:
+        return False
+    return load_validator(f"{body.dialect}/{body.protocol}.error", dialects[body.dialect].served_profile).accepts(error)
+
+
+def read_memory(pid: int) -> int:
+    text = Path(f"/proc/{pid}/status").read_text()
+    return int(text.partition("VmRSS:")[2].split()[0])
+
+
+def percentile(answers: Answers, share: float) -> float:
+    """In milliseconds."""
+    return 1000 * statistics.quantiles([took for _, took in answers], n=1000)[int(share * 1000) - 1]
+
+
+def report(attack: Attack, live: Answers, chat: Answers, alone: dict[str, Answers]) -> None:
+    print("answers:", ", ".join(f"{count} x {status}" for status, count in sorted(attack.statuses.items())))
+    for text in attack.wrong[:SHOWN]:
+        print("wrong:", text)
+    print("the longest blocks of the loop, as a neighbor saw them, and the body that was sent meanwhile:")
+    for start, took in sorted(live, key=lambda answer: answer[1], reverse=True)[:SHOWN]:
+        meanwhile = [body for begun, ended, body in attack.sent if begun < start + took and ended > start]
+        names = "; ".join(f"{body.dialect} {body.protocol} {body.name}" for body in meanwhile[:2])
+        print(f"  {1000 * took:6.1f} ms  {names}")
+
+
+if __name__ == "__main__":
+    main()
