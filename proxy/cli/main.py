@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from typing import Annotated
 
 import typer
@@ -40,6 +41,8 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command that `sys.argv` names, and exit with its status."""
+    if sys.stderr is None:  # the parent process has closed it: nothing else may get its descriptor
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - open until the end
     if os.environ.get("DRAGOMAN_PORT", "").startswith("tcp://"):
         del os.environ["DRAGOMAN_PORT"]  # Kubernetes sets it if a service is called dragoman
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # plugins would read the metadata of every package

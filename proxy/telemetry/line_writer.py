@@ -14,6 +14,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from .rendering import escape_unprintable
+
 __all__ = ["LineWriter", "QueuedText"]
 
 _CAPACITY = 4 * 1024**2  # bytes of the lines that wait
@@ -106,7 +108,8 @@ class LineWriter:
 
 
 class QueuedText(io.TextIOBase):
-    """Text, such as a `print` or a warning of a library, on its way to a LineWriter."""
+    """Text, such as a `print` or a warning of a library, on its way to a LineWriter. Control characters in it
+    are escaped."""
 
     def __init__(self, writer: LineWriter) -> None:
         self._writer = writer
@@ -115,5 +118,5 @@ class QueuedText(io.TextIOBase):
     def write(self, text: str) -> int:
         *lines, self._begun = (self._begun + text).split("\n")
         for line in lines:
-            self._writer.write(f"{line}\n".encode(errors="backslashreplace"))
+            self._writer.write(escape_unprintable(line).encode() + b"\n")
         return len(text)

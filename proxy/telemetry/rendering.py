@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
-__all__ = ["RENDERERS", "Renderer"]
+__all__ = ["RENDERERS", "Renderer", "escape_unprintable"]
 
 Renderer: TypeAlias = Callable[[dict[str, Any]], bytes]
 """Makes a line, without its line feed, of an event's fields; it may alter them."""
@@ -39,7 +39,12 @@ def render_console(line: dict[str, Any]) -> bytes:
     """The time, the level, the event, then `name=value` for each field."""
     head = [str(line.pop("timestamp")), f"{line.pop('level'):<8}", str(line.pop("event"))]
     text = " ".join([*head, *(f"{name}={_quote_value(value)}" for name, value in line.items())])
-    return text.encode() if text.isprintable() else "".join(map(_escape_unprintable, text)).encode()
+    return escape_unprintable(text).encode()
+
+
+def escape_unprintable(text: str) -> str:
+    """The text with every unprintable character as its escape, so that it can send no commands to a terminal."""
+    return text if text.isprintable() else "".join(map(_escape_unprintable, text))
 
 
 def _quote_value(value: Any) -> str:

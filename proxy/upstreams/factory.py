@@ -83,11 +83,12 @@ def _describe_engine(engine: Supervisor) -> str:
 
 @contextmanager
 def _show_progress(names: str) -> Iterator[None]:
-    """Show a spinner on a terminal."""
-    if not sys.stderr.isatty():
+    """Show a spinner on a terminal, even if `sys.stderr` is redirected."""
+    terminal = sys.__stderr__
+    if terminal is None or not terminal.isatty():
         yield
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(f"loading {names}"):
+    with Console(file=terminal).status(f"loading {names}"):
         yield

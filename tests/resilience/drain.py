@@ -1,6 +1,6 @@
 """Stops a proxy under load with SIGTERM, and counts what becomes of every client.
 
-    python -m tests.resilience.drain [--streams 500] [--idle 50] [--workers 20] [--halves 20]
+    python -m tests.resilience.drain [--streams 500] [--idle 50] [--workers 20] [--halves 20] [--server nginx]
 
 When the signal arrives, some clients read streams, some have sent half of a body, some hold idle connections, and some
 workers send one request after the other. The last line has the figures.
@@ -16,14 +16,15 @@ import signal
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import aiohttp
 
-from tests.resilience.serving_process import ServingProcess, configure, listen, serve
+from tests.resilience.reference_servers import REFERENCE_SERVERS
+from tests.resilience.serving_process import ServingProcess, configure, listen, serve, serve_reference
 
 __all__ = ["Figures", "Load", "run"]
 
@@ -201,7 +202,7 @@ class Clients:
         try:
             writer.write(data)
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _PATIENCE)
-            await reader.readexactly(int(head.partition(b"Content-Length: ")[2].split(b"\r\n")[0]))
+            await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]))
             if closes:
                 says_close = b"connection: close" in head.lower()
                 self.figures.open_after_answer += not says_close or bool(await asyncio.wait_for(reader.read(), 1))
@@ -212,20 +213,24 @@ class Clients:
             return "closed"
 
 
-async def run(load: Load) -> Figures:
-    """Start a proxy, all clients, and stop it."""
+async def run(load: Load, server: str = "dragoman") -> Figures:
+    """Start a proxy, all clients, and stop it. `server` may name one of the reference servers."""
     figures = Figures()
     with TemporaryDirectory() as folder:
-        async with listen(Upstream(load)) as port:
-            server = {"drain": {"delay": f"{load.delay}s", "timeout": "60s"}}
-            config = configure(port, server=server)
-            config["providers"]["p"]["pool"] = {"connections": load.streams + load.workers + load.halves}
-            async with serve(Path(folder), config) as proxy:
-                await _stop_under_load(Clients(proxy, load, figures))
+        async with listen(Upstream(load)) as port, _serve(Path(folder), load, port, server) as proxy:
+            await _stop_under_load(Clients(proxy, load, figures), _get_stop(server))
     return figures
 
 
-async def _stop_under_load(clients: Clients) -> None:
+def _serve(folder: Path, load: Load, port: int, server: str) -> AbstractAsyncContextManager[ServingProcess]:
+    if server in REFERENCE_SERVERS:
+        return serve_reference(folder, REFERENCE_SERVERS[server], port)
+    config = configure(port, server={"drain": {"delay": f"{load.delay}s", "timeout": "60s"}})
+    config["providers"]["p"]["pool"] = {"connections": load.streams + load.workers + load.halves}
+    return serve(folder, config)
+
+
+async def _stop_under_load(clients: Clients, stop: signal.Signals) -> None:
     load, figures, proxy = clients.load, clients.figures, clients.proxy
     kinds = [(clients.read_stream, load.streams), (clients.work, load.workers)]
     kinds += [(clients.send_half, load.halves), (clients.hold_connection, load.idle)]
@@ -234,8 +239,8 @@ async def _stop_under_load(clients: Clients) -> None:
             for _ in range(count):
                 tasks.create_task(begin())
         await clients.ready.wait()
-        proxy.send_signal(signal.SIGTERM)
-        while await proxy.get("/ready") == 200:
+        proxy.send_signal(stop)
+        while await _is_ready(proxy):
             pass
         clients.counter = figures.during
         clients.stopping.set()
@@ -243,6 +248,17 @@ async def _stop_under_load(clients: Clients) -> None:
         clients.counter = figures.after
     figures.status = await proxy.wait()
     figures.exit_after = time.monotonic() - clients.last_stream
+
+
+def _get_stop(server: str) -> signal.Signals:
+    return REFERENCE_SERVERS[server].stop if server in REFERENCE_SERVERS else signal.SIGTERM
+
+
+async def _is_ready(proxy: ServingProcess) -> bool:
+    try:
+        return await proxy.get("/ready") == 200
+    except aiohttp.ClientError:
+        return False
 
 
 def _print_figures(load: Load, figures: Figures) -> None:
@@ -261,8 +277,11 @@ def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("streams", "idle", "workers", "halves"):
         parser.add_argument(f"--{name}", type=int, default=getattr(Load, name))
-    load = Load(**vars(parser.parse_args()))
-    _print_figures(load, asyncio.run(run(load)))
+    parser.add_argument("--server", choices=["dragoman", *REFERENCE_SERVERS], default="dragoman")
+    options = vars(parser.parse_args())
+    server = options.pop("server")
+    load = Load(**options)
+    _print_figures(load, asyncio.run(run(load, server)))
 
 
 if __name__ == "__main__":

@@ -19,8 +19,9 @@ from typing import IO
 import aiohttp
 
 from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.resilience.reference_servers import ReferenceServer
 
-__all__ = ["MAIN", "ServingProcess", "configure", "listen", "serve"]
+__all__ = ["MAIN", "ServingProcess", "configure", "find_free_port", "listen", "serve", "serve_reference"]
 
 _PATIENCE = 60.0  # seconds; a process that is slower hangs
 MAIN = "from dragoman.proxy.cli.main import main; main()"
@@ -98,16 +99,32 @@ async def serve(
 ) -> AsyncIterator[ServingProcess]:
     """Run the process. Its standard error is the file `stderr.log` in `folder`, if none is given. It runs the code
     `prelude` first."""
-    file, port = folder / "dragoman.yaml", _find_free_port()
+    file, port = folder / "dragoman.yaml", find_free_port()
     file.write_text(json.dumps(config))
-    arguments = [sys.executable, "-c", prelude + MAIN, "serve", "--config", str(file), "--port", str(port), *options]
-    process = _spawn(arguments, folder / "stderr.log", stderr, {**os.environ, **(env or {})})
+    command = [sys.executable, "-c", prelude + MAIN, "serve", "--config", str(file), "--port", str(port), *options]
+    process = _spawn(command, folder / "stderr.log", stderr, {**os.environ, **(env or {})})
+    async with _watch(process, port) as proxy:
+        yield proxy
+
+
+@asynccontextmanager
+async def serve_reference(folder: Path, server: ReferenceServer, upstream: int) -> AsyncIterator[ServingProcess]:
+    """Run nginx or HAProxy."""
+    port = find_free_port()
+    process = _spawn(server.write_command(folder, port, upstream), folder / "stderr.log", None, os.environ)
+    async with _watch(process, port) as proxy:
+        yield proxy
+
+
+@asynccontextmanager
+async def _watch(process: subprocess.Popen[bytes], port: int) -> AsyncIterator[ServingProcess]:
     try:
         await _wait_until_listening(port, process)
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
             yield ServingProcess(process, f"http://127.0.0.1:{port}", session)
     finally:
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         await asyncio.to_thread(process.wait)
 
 
@@ -115,10 +132,10 @@ def _spawn(
     arguments: list[str], file: Path, stderr: int | IO[bytes] | None, env: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
     with file.open("ab") as log:
-        return subprocess.Popen(arguments, stderr=stderr or log, env=env)
+        return subprocess.Popen(arguments, stderr=stderr or log, env=env, start_new_session=True)
 
 
-def _find_free_port() -> int:
+def find_free_port() -> int:
     """A port that nothing uses, below those that the system gives to outgoing connections."""
     while True:
         port = random.randrange(10_000, 30_000)

@@ -137,3 +137,9 @@ def _read(descriptor: int) -> bytes:
         return os.read(descriptor, 4096)
     except OSError:  # Linux: the other side is closed
         return b""
+
+
+def test_a_closed_standard_error_fails_nothing(tmp_path: Path) -> None:
+    (tmp_path / "dragoman.yaml").write_text("servers: {}")
+    command = ["sh", "-c", 'exec "$0" "$@" 2>&-', sys.executable, "-c", MAIN, "check", str(tmp_path / "dragoman.yaml")]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 2

@@ -80,6 +80,6 @@ def test_what_is_printed_comes_as_whole_lines(tmp_path: Path) -> None:
         with redirect_stderr(QueuedText(writer)):
             print("a", end="", file=sys.stderr)
             writer.write(b"between\n")
-            print("b\nc\udcff", file=sys.stderr)
+            print("b\nc\udcff\x1b[2J", file=sys.stderr)
         writer.close()
-    assert (tmp_path / "log").read_bytes() == b"between\nab\nc\\udcff\n"
+    assert (tmp_path / "log").read_bytes() == b"between\nab\nc\\udcff\\u001b[2J\n"

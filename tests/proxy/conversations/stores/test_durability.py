@@ -17,6 +17,7 @@ from .conftest import RecordFactory, SqliteOpener
 
 SCRIPT = """
 import asyncio, os, sys
+from functools import partial
 from pathlib import Path
 from dragoman.proxy.conversations.stores.interface import StoredResponse, new_response_id
 from dragoman.proxy.conversations.stores.sqlite import SqliteStore
@@ -28,7 +29,7 @@ async def put(store, count):
         print(record.id, flush=True)
 
 async def main(path, count):
-    store = await SqliteStore.open(Path(path), report=print)
+    store = await SqliteStore.open(Path(path), report=partial(print, file=sys.stderr))
     print("open", flush=True)
     await asyncio.gather(*(put(store, int(count)) for _ in range(3)))
     await store.close()
