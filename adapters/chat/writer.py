@@ -113,7 +113,7 @@ class RenderingStreamWriter(ChatStreamWriter):
             return b""
         if held.get("usage") and held["usage"] != usage:
             self._receipt.record_drop(("usage",), "the last counts of a stream are used")
-        for key in (body.keys() & held.keys()) - _ENVELOPE - {"usage"}:
+        for key in (body.keys() & held.keys()) - {"choices", "usage"}:
             if body[key] != held[key]:
                 self._record_unwritten(key, body[key])
         self._held_event = _encode_event(self._render({**body, **held, "usage": usage}))

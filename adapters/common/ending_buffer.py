@@ -85,9 +85,12 @@ class EndingBuffer:
     def _hold(self, body: JsonObject, raw: bytes | None) -> None:
         if self._held is None:
             self._held, self._raw = body, raw
-        else:
-            self._held["choices"] += body["choices"]
-            self._raw = None
+            return
+        self._held["choices"] += body["choices"]
+        self._raw = None
+        for key, value in body.items():
+            if self._held.setdefault(key, value) != value and key != "choices":
+                self._changes.record_drop((key,), "the chunk of the first finish reason has another value")
 
     def _find_held(self) -> dict[int, JsonObject]:
         return {} if self._held is None else {choice["index"]: choice for choice in self._held["choices"]}

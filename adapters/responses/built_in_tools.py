@@ -21,7 +21,15 @@ import orjson
 
 from dragoman.adapters.call import JsonObject
 
-__all__ = ["BUILT_IN_CALLS", "BUILT_IN_RESULTS", "BUILT_IN_TOOLS", "BuiltInTool", "find_built_in_tool", "read_result"]
+__all__ = [
+    "BUILT_IN_CALLS",
+    "BUILT_IN_RESULTS",
+    "BUILT_IN_TOOLS",
+    "BuiltInTool",
+    "find_built_in_tool",
+    "read_result",
+    "runs_at_client",
+]
 
 _TEXT, _COUNT = {"type": "string"}, {"type": ["integer", "null"]}
 _CONTAINERS = ("container_auto", "container_reference")
@@ -131,10 +139,13 @@ BUILT_IN_RESULTS: Mapping[str, BuiltInTool] = {tool.result_type: tool for tool i
 
 def find_built_in_tool(tool: JsonObject) -> BuiltInTool | None:
     """The tool that a request offers, if it is one of these and the client runs it."""
-    environment: Any = tool.get("environment")
-    if isinstance(environment, dict) and environment.get("type") in _CONTAINERS:
-        return None
-    return BUILT_IN_TOOLS.get(str(tool.get("type")))
+    return BUILT_IN_TOOLS.get(str(tool.get("type"))) if runs_at_client(tool) else None
+
+
+def runs_at_client(one: JsonObject) -> bool:
+    """Whether a tool or a call has no container, in which it would run at OpenAI."""
+    environment: Any = one.get("environment")
+    return not (isinstance(environment, dict) and environment.get("type") in _CONTAINERS)
 
 
 def read_result(item: JsonObject) -> tuple[Any, str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
 
+from .built_in_tools import BUILT_IN_CALLS, BUILT_IN_RESULTS, read_result, runs_at_client
 from .stored import StoredResponse
 
 __all__ = [
@@ -20,9 +21,9 @@ __all__ = [
     "to_input_item",
 ]
 
-_CALLS = frozenset({"function_call", "custom_tool_call"})
-_RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
-_WITHOUT_ID = frozenset({"message", "reasoning", *_CALLS})
+_WITHOUT_ID = frozenset({"message", "reasoning", "function_call", "custom_tool_call"})
+_CALLS = frozenset({"function_call", "custom_tool_call", *BUILT_IN_CALLS})
+_RESULTS = frozenset({"function_call_output", "custom_tool_call_output", *BUILT_IN_RESULTS})
 _REASONING_KEYS = ("summary", "content", "encrypted_content")
 
 
@@ -79,8 +80,11 @@ def _has_content(item: JsonObject) -> bool:
 
 
 def is_cut_off(item: JsonObject) -> bool:
-    """Whether the item is a call that its provider did not complete."""
-    return item.get("type") in _CALLS and item.get("status") not in (None, "completed")
+    """Whether the item is a call that its provider did not complete. A shell may be in progress at the client."""
+    kind, status = item.get("type"), item.get("status")
+    return (
+        kind in _CALLS and status not in (None, "completed") and not (kind in BUILT_IN_CALLS and status != "incomplete")
+    )
 
 
 def has_encrypted_content(item: JsonObject) -> bool:
@@ -95,17 +99,22 @@ def find_repeated_items(before: list[StoredResponse], new: list[tuple[int, JsonO
     with the whole earlier input, and further results follow it. `new` are the new items with their positions.
     """
     earlier = [item for record in before for item in record.input]
-    answers = {item.get("call_id"): item.get("output") for item in earlier if item.get("type") in _RESULTS}
+    answers = {_read_call_id(item): item.get("output") for item in earlier if item.get("type") in _RESULTS}
     count, repeated = len(earlier), set[int]()
     if count < len(new) and new[count][1].get("type") in _RESULTS:
         resent = [_without_ids(item) for _, item in new[:count]]
         if resent == [_without_ids(item) for item in earlier]:
             repeated |= {position for position, _ in new[:count]}
     for position, item in new:
-        call_id = item.get("call_id")
+        call_id = _read_call_id(item)
         if item.get("type") in _RESULTS and call_id in answers and answers[call_id] == item.get("output"):
             repeated.add(position)
     return frozenset(repeated)
+
+
+def _read_call_id(item: JsonObject) -> object:
+    """The id of a call, or of the call that a result answers."""
+    return read_result(item)[0] if item.get("type") in BUILT_IN_RESULTS else item.get("call_id")
 
 
 def _without_ids(item: JsonObject) -> JsonObject:
@@ -134,9 +143,9 @@ def check_results(before: list[StoredResponse], new: list[tuple[int, JsonObject]
 
 def _match_call(item: JsonObject, calls: dict[object, bool]) -> bool:
     """Record a call, or that it has its result. Returns False for a result without a call."""
-    kind, call_id = item.get("type"), item.get("call_id")
+    kind, call_id = item.get("type"), _read_call_id(item)
     if kind in _CALLS:
-        calls.setdefault(call_id, False)
+        calls.setdefault(call_id, not runs_at_client(item))
     elif kind in _RESULTS:
         if call_id not in calls:
             return False

@@ -19,7 +19,7 @@ from dragoman.schemas import load
 
 from .laws import Observer
 from .pairs import Pair
-from .receipt_holes import find_holes, join_events, trim_value
+from .receipt_holes import find_holes, join_events, map_positions, trim_value
 from .said_texts import collect_texts, compare_texts, has_clear_indexes, join_choices
 from .stream_holes import find_stream_holes
 
@@ -123,7 +123,8 @@ def _find_holes(pair: Pair, before: JsonObject, after: JsonObject, changes: Sequ
     if "events" not in before:
         exempt = _OF_THE_END if is_same_protocol else _find_exempt(pair)
         asked = CHECKED.get(pair.spoken, frozenset())
-        return find_holes(before, after, changes, exempt=exempt, by_path=is_same_protocol, asked=asked)
+        unmap = map_positions(before, after, changes) if is_same_protocol else lambda path: path
+        return find_holes(before, after, changes, unmap, exempt=exempt, by_path=is_same_protocol, asked=asked)
     if is_same_protocol:
         return find_stream_holes(before, after, changes, _OF_THE_END | _POSITIONS)
     if "responses" in (pair.spoken, pair.called):

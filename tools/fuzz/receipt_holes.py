@@ -19,7 +19,18 @@ from dragoman.adapters.changes import Change
 from dragoman.adapters.paths import Path, format_path, lookup
 from dragoman.contract.json_types import JsonObject, JsonValue
 
-__all__ = ["PIECES", "WHOLE", "Values", "find_holes", "is_empty", "is_named", "join_events", "leaves", "trim_value"]
+__all__ = [
+    "PIECES",
+    "WHOLE",
+    "Values",
+    "find_holes",
+    "is_empty",
+    "is_named",
+    "join_events",
+    "leaves",
+    "map_positions",
+    "trim_value",
+]
 
 WHOLE: frozenset[Path] = frozenset({("messages",), ("input",), ("tools",), ("choices",), ("output",), ("prompt",), ()})
 _WORDS = {"type", "object", "role", "index", "status", "id", "model", "sequence_number", "output_index"}
@@ -125,6 +136,31 @@ def find_holes(
     judged = [change for change in changes if exempt.isdisjoint(map(str, (change.before or change.after)[:1]))]
     judged = [change for change in judged if not change.before or change.before[0] not in asked]
     return [*holes, *_list_false_changes(before, after, judged)]
+
+
+def map_positions(before: JsonObject, after: JsonObject, changes: Sequence[Change]) -> Callable[[Path], Path]:
+    """What finds the place in `before` of a path in `after`: items behind those that were dropped have moved up."""
+    dropped: dict[Path, list[int]] = defaultdict(list)
+    for place in sorted(
+        {change.before for change in changes if change.action == "dropped" and not change.after}, key=len
+    ):
+        if place and isinstance(place[-1], int):
+            dropped[place[:-1]].append(place[-1])
+    for above, positions in list(dropped.items()):
+        lists = lookup(before, above), lookup(after, above)
+        if not all(isinstance(one, list) for one in lists) or len(lists[0]) - len(positions) != len(lists[1]):
+            del dropped[above]
+
+    def unmap(path: Path) -> Path:
+        made: Path = ()
+        for part in path:
+            if isinstance(part, int):
+                for position in sorted(dropped.get(made, ())):
+                    part += position <= part
+            made = (*made, part)
+        return made
+
+    return unmap
 
 
 def _is_about(place: Path, path: Path) -> bool:

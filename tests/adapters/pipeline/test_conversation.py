@@ -9,6 +9,7 @@ import pytest
 
 from dragoman.adapters.call import Call, Context, JsonObject, Target
 from dragoman.adapters.changes import Receipt
+from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline.conversation import Conversation
 from dragoman.adapters.responses.stored import StoredResponse
 
@@ -122,3 +123,41 @@ def test_a_second_result_that_differs_and_a_message_said_twice_stay(ask: Ask) ->
     assert kinds(ctx)[-2:] == ["message", "function_call_output"]
     _, ctx = ask({"input": [USER], "previous_response_id": second}, [MESSAGE], "p")
     assert kinds(ctx)[-1] == "message" and len(kinds(ctx)) == 5
+
+
+PATCH = {"type": "apply_patch_call", "id": "apc_1", "call_id": "p1", "status": "completed", "operation": {}}
+SHELL = {"type": "local_shell_call", "id": "lsh_1", "call_id": "s1", "status": "in_progress", "action": {}}
+PATCHED = {"type": "apply_patch_call_output", "call_id": "p1", "status": "completed"}
+RAN = {"type": "local_shell_call_output", "id": "s1", "output": "ok"}
+
+
+def test_calls_of_tools_that_the_client_runs_need_their_results(ask: Ask) -> None:
+    first, _ = ask({"input": [USER]}, [PATCH, SHELL], "p")
+    for missing in ([], [PATCHED], [RAN]):
+        with pytest.raises(Fault, match="has no output in input"):
+            ask({"input": [USER, *missing], "previous_response_id": first}, [MESSAGE], "p")
+    second, ctx = ask({"input": [PATCHED, RAN], "previous_response_id": first}, [MESSAGE], "q")
+    results = ["apply_patch_call_output", "local_shell_call_output"]
+    assert kinds(ctx) == ["message", "apply_patch_call", "local_shell_call", *results]
+    _, ctx = ask({"input": [PATCHED, RAN, USER], "previous_response_id": second}, [MESSAGE], "q")
+    assert kinds(ctx)[-2:] == ["message", "message"]
+
+
+def test_a_result_of_a_tool_that_the_client_runs_answers_a_call(ask: Ask) -> None:
+    first, _ = ask({"input": [USER]}, [MESSAGE], "p")
+    with pytest.raises(Fault, match="answers no call"):
+        ask({"input": [PATCHED], "previous_response_id": first}, [MESSAGE], "p")
+
+
+def test_a_shell_in_a_container_needs_no_result(ask: Ask) -> None:
+    call = {"type": "shell_call", "id": "sh_1", "call_id": "h", "status": "completed", "action": {"commands": ["ls"]}}
+    hosted = {**call, "environment": {"type": "container_reference", "container_id": "c"}}
+    first, _ = ask({"input": [USER]}, [hosted, MESSAGE], "p")
+    _, ctx = ask({"input": [USER], "previous_response_id": first}, [MESSAGE], "p")
+    assert kinds(ctx)[-1] == "message"
+
+
+def test_a_patch_that_was_cut_off_is_left_out(ask: Ask) -> None:
+    first, _ = ask({"input": [USER]}, [MESSAGE, {**PATCH, "status": "incomplete"}], "p")
+    _, ctx = ask({"input": [USER], "previous_response_id": first}, [], "p")
+    assert kinds(ctx) == ["message"] * 3

@@ -119,3 +119,30 @@ def test_a_chunk_keeps_its_other_keys_while_its_calls_are_held() -> None:
     end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
     got = run_exchange("openai/chat", "openai/chat", encode_events(chunks[0], {**chunks[1], "x": 1}, end), target=OFF)
     assert [event.get("x") for event in got.events] == [None, 1, None]
+
+
+def test_keys_of_a_chunk_that_joins_a_held_finish_are_kept_or_a_loss() -> None:
+    finishes = [{"index": index, "delta": {}, "finish_reason": "stop"} for index in (0, 1)]
+    late = {"choices": [{"index": 0, "delta": {}}, finishes[1]], "full_text": "x", "system_fingerprint": "b"}
+    events = encode_events({"choices": [finishes[0]], "system_fingerprint": "a"}, late)
+    got = run_exchange("openai/chat", "openai/chat", events)
+    assert (got.events[-1]["full_text"], got.lost) == ("x", {"system_fingerprint"})
+
+
+def test_a_fingerprint_that_the_last_usage_changes_is_a_loss_for_databricks() -> None:
+    end = {"choices": [{"index": 0, "text": "x", "finish_reason": "stop"}], "system_fingerprint": "a"}
+    usage = {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}, "system_fingerprint": "b"}
+    asked = {"stream_options": {"include_usage": True}}
+    got = run_exchange("databricks/completions", "openai/completions", encode_events(end, usage), **asked)
+    assert got.lost == {"system_fingerprint"}
+
+
+def test_annotations_that_are_no_list_are_a_loss() -> None:
+    data = make_reply({"content": "x", "annotations": False})
+    assert run_exchange("azure/chat", "openai/chat", data).lost == {"annotations"}
+
+
+def test_missing_keys_of_an_item_of_a_whole_response_are_recorded() -> None:
+    got = run_exchange("openai/responses", "openai/responses", orjson.dumps({"output": [{"type": "message"}]}))
+    filled = {change.after[2:] for change in got.receipt.changes if change.after[:2] == ("output", 0)}
+    assert filled == {("id",), ("role",), ("status",)}
