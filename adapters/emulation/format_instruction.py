@@ -50,7 +50,7 @@ def _describe(wanted: JsonFormat) -> str:
         return f"Answer with one JSON object. {_WISH}"
     about = f" It is: {wanted.description}" if wanted.description else ""
     schema = orjson.dumps(wanted.schema).decode()
-    return f"Answer with JSON that is valid by the JSON Schema below.{about} {_WISH}\n\nJSON Schema:\n{schema}"
+    return f"Answer with JSON that is valid against the JSON Schema below.{about} {_WISH}\n\nJSON Schema:\n{schema}"
 
 
 def _follow_up(replies: list[JsonObject], ctx: Context) -> JsonObject | None:

@@ -202,3 +202,30 @@ def test_a_fault_of_a_message_has_the_place_that_the_client_wrote() -> None:
     with pytest.raises(Fault) as emulated:
         prepare(asked, provider="mindie", lacks=["response_format"], response_format="instruct")
     assert emulated.value.param == plain.value.param
+
+
+def test_a_provider_that_is_only_called_for_responses_refuses_or_drops_it() -> None:
+    asked = {"model": "m", "input": "x", "text": {"format": {"type": "json_object"}}}
+    options: JsonObject = {"lacks": ["response_format"], "response_format": "instruct", "protocols": ["responses"]}
+    with pytest.raises(Fault, match="only toward chat") as caught:
+        prepare(ask(response_format=form()), **options)
+    assert caught.value.param == "response_format"
+    policy = Policy(unsupported="drop")
+    assert prepare(ask(response_format=form()), policy=policy, **options).receipt.is_lost(("response_format",))
+    assert prepare(asked, "responses", **options).calls[0].call.body["text"] == asked["text"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "profile", "is_emulated"),
+    [
+        ("mindie", "documented", True),
+        ("mindie", "actual", False),
+        ("azure", "documented", True),
+        ("azure", "actual", False),
+        ("databricks", "actual", False),
+    ],
+)
+@pytest.mark.parametrize("mode", ["instruct", "tool"])
+def test_what_a_dialect_lacks_needs_no_lacks(provider: str, profile: str, is_emulated: bool, mode: str) -> None:
+    attempt = prepare(ask(response_format=form()), response_format=mode, provider=provider, profile=profile)
+    assert ("response_format" in attempt.calls[0].call.body) is not is_emulated
