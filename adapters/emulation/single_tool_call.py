@@ -1,7 +1,8 @@
 """Emulates `parallel_tool_calls: false`: of the calls in an answer the client gets the first.
 
 If the model can hardly make a second call, because it has one tool at most, or must call a certain one or none, the
-parameter is dropped and nothing is said to be lost. In all cases further calls are dropped, and that is a loss.
+parameter is dropped and nothing is said to be lost. In all cases further calls are dropped, and that is a loss. If the
+token limit cuts one of them off, the first call is complete all the same, and so is the choice.
 """
 
 from __future__ import annotations
@@ -47,7 +48,14 @@ def _cut_message(choice: JsonObject, position: int, ctx: Context) -> JsonObject:
     calls = choice["message"].get("tool_calls") or []
     for i in range(1, len(calls)):
         ctx.receipt.record_drop(("choices", position, "message", "tool_calls", i), _DROPPED)
-    return {**choice, "message": {**choice["message"], "tool_calls": calls[:1]}} if len(calls) > 1 else choice
+    if len(calls) < 2:
+        return choice
+    return _finish_choice({**choice, "message": {**choice["message"], "tool_calls": calls[:1]}})
+
+
+def _finish_choice(choice: JsonObject) -> JsonObject:
+    """The choice with the finish reason of its first call, if it ended in another one."""
+    return {**choice, "finish_reason": "tool_calls"} if choice["finish_reason"] == "length" else choice
 
 
 def _keep_first_call(items: list[JsonObject], ctx: Context) -> list[JsonObject]:
@@ -66,6 +74,7 @@ class _ChatCalls:
 
     def __init__(self, ctx: Context) -> None:
         self._receipt = ctx.receipt
+        self._cut_choices: set[int] = set()  # the indexes of those with further calls
 
     def feed(self, part: int, outputs: list[Output]) -> list[Output]:
         """Return the outputs without further calls."""
@@ -75,11 +84,22 @@ class _ChatCalls:
         if not isinstance(output, Chunk | DeltaRun):
             return output
         choices = output.body["choices"]
-        if not any(map(_count_further_calls, choices)):
+        cut = {choice["index"] for choice in choices if _count_further_calls(choice)}
+        if cut:
+            self._receipt.record_drop(("choices",), _DROPPED)
+            self._cut_choices |= cut
+        elif not self._is_cut_off(choices):
             return output
-        self._receipt.record_drop(("choices",), _DROPPED)
-        kept = [one for choice in choices if (one := _leave_out_calls(choice)) is not None]
-        return Chunk({**output.body, "choices": kept}) if kept else None
+        kept = [self._cut_choice(choice) for choice in choices]
+        said = [choice for choice in kept if choice is not None]
+        return Chunk({**output.body, "choices": said}) if said else None
+
+    def _is_cut_off(self, choices: list[JsonObject]) -> bool:
+        return any(choice["finish_reason"] == "length" and choice["index"] in self._cut_choices for choice in choices)
+
+    def _cut_choice(self, choice: JsonObject) -> JsonObject | None:
+        left = _leave_out_calls(choice) if _count_further_calls(choice) else choice
+        return left if left is None or choice["index"] not in self._cut_choices else _finish_choice(left)
 
 
 def _count_further_calls(choice: JsonObject) -> int:

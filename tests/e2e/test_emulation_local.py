@@ -59,7 +59,7 @@ def generate(random: Random) -> JsonObject:
         "max_tokens": random.randrange(1, 50),
     }
     if random.random() < 0.4:  # without stop strings: the engine looks for them in the text of calls too
-        request |= {"tools": TOOLS, "parallel_tool_calls": False}
+        request |= {"tools": TOOLS, "parallel_tool_calls": False, "max_tokens": 200}
     elif random.random() < 0.7:
         request["stop"] = random.sample(STOPS, random.randrange(1, 4))
     return request

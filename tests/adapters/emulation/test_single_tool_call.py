@@ -129,3 +129,21 @@ def test_a_stream_of_responses_leaves_the_items_of_further_calls_out() -> None:
     assert runs[0].body is runs[1].body
     assert events[-1]["response"]["output"] == [ITEMS[0], ITEMS[1], ITEMS[3]]
     assert isinstance(made[-1], End)
+
+
+def test_a_further_call_that_is_cut_off_does_not_cut_the_first_one_off() -> None:
+    message = {"role": "assistant", "content": None, "tool_calls": [call(0), call(1, "g")]}
+    reply = make_reply({"index": 0, "message": message, "finish_reason": "length"})
+    (choice,) = SINGLE_TOOL_CALL.join([reply], context())["choices"]
+    assert choice["finish_reason"] == "tool_calls"
+    outputs: list[Output] = [chunk({"tool_calls": [call(0)]}), chunk({"tool_calls": [call(1, "g")]}), finish("length")]
+    made = merge_pieces([*merger(context()).feed(0, outputs), End()])
+    assert made == {0: {"finish": "tool_calls", "tool_calls": [call(0)]}}
+
+
+def test_a_first_call_that_is_cut_off_stays_cut_off() -> None:
+    message = {"role": "assistant", "content": None, "tool_calls": [call(0)]}
+    choice = {"index": 0, "message": message, "finish_reason": "length"}
+    assert SINGLE_TOOL_CALL.join([make_reply(choice)], context())["choices"] == [choice]
+    outputs: list[Output] = [chunk({"tool_calls": [call(0)]}), finish("length")]
+    assert merger(context()).feed(0, outputs) == outputs
