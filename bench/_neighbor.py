@@ -14,8 +14,11 @@ import time
 __all__: list[str] = []
 
 CHAT = json.dumps({"model": "openai", "messages": [{"role": "user", "content": "Hello"}]}).encode()
-HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-CASES = {"live": (0.002, b"GET /live HTTP/1.1\r\nHost: x\r\n\r\n"), "chat": (0.02, HEAD % len(CHAT) + CHAT)}
+HEAD = "{} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n"
+CASES = {
+    "live": (0.002, HEAD.format("GET /live", 0).encode()),
+    "chat": (0.02, HEAD.format("POST /v1/chat/completions", len(CHAT)).encode() + CHAT),
+}
 
 
 async def main() -> None:

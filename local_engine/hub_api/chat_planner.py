@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.paths import Path
+from dragoman.adapters.paths import Path, format_path
 from dragoman.local_engine.generation import GenerationRequest, TokenMask
 from dragoman.local_engine.guidance.grammar_masks import GrammarCompiler
 from dragoman.local_engine.guidance.grammars import (
@@ -17,6 +17,7 @@ from dragoman.local_engine.guidance.grammars import (
     write_reasoning_grammar,
     write_tool_rules,
 )
+from dragoman.local_engine.guidance.references import has_endless_reference
 from dragoman.local_engine.prompts.chat_template import ChatTemplate
 from dragoman.local_engine.prompts.template_input import convert_messages, convert_tools, read_template_variables
 from dragoman.local_engine.text.reasoning_parser import ReasoningMarkers
@@ -197,14 +198,14 @@ class ChatPlanner:
 
 
 def read_response_format(request: JsonObject) -> tuple[str | None, Path]:
-    """Read the response format as a grammar rule, with the path of its schema."""
+    """Read the response format as a grammar rule, with the path of its schema. Raises Fault."""
     response_format = request.get("response_format") or {}
     if response_format.get("type") == "json_object":
         return write_json_rule({"type": "object"}, strict=False), ("response_format",)
     if response_format.get("type") == "json_schema":
-        given = response_format["json_schema"]
-        rule = write_json_rule(given["schema"], strict=bool(given.get("strict")))
-        return rule, ("response_format", "json_schema", "schema")
+        given, path = response_format["json_schema"], ("response_format", "json_schema", "schema")
+        _check_references(given["schema"], path, "invalid_json_schema")
+        return write_json_rule(given["schema"], strict=bool(given.get("strict"))), path
     return None, ()
 
 
@@ -223,12 +224,20 @@ def select_tools(request: JsonObject) -> ToolSelection:
                 "unsupported_parameter", "custom tools are not supported", ("tools", index, "type"), tool["type"]
             )
     functions = [_read_function(tool["function"]) for tool in tools]
+    for function in functions:
+        _check_references(function.parameters, path, "invalid_function_parameters")
     if choice == "none":
         functions = []
     required = choice == "required"
     if isinstance(choice, dict):
         functions, required = _restrict_tools(functions, choice, "function_call" if legacy else "tool_choice")
     return ToolSelection(tools, functions, required, path, legacy)
+
+
+def _check_references(schema: JsonObject, path: Path, code: str) -> None:
+    if has_endless_reference(schema):
+        message = f"{format_path(path)} is not accepted: a reference of the schema leads back to itself"
+        raise Fault("invalid_request", message, path, code=code)
 
 
 def _read_function(given: JsonObject) -> FunctionTool:

@@ -43,7 +43,7 @@ class ChatTemplate:
         self._compiled = _compile(environment, source)
         self._check_greeting()
 
-    def render(self, messages: list[JsonObject], tools: list[JsonObject] | None = None, **more: Any) -> str:
+    def render(self, messages: list[JsonObject], tools: list[JsonObject] | None = None, /, **more: Any) -> str:
         """Render the prompt. Raises Fault: `internal` if the sandbox stops the template, else `invalid_request`."""
         given = {**self._tokens, "documents": None, "add_generation_prompt": True, **more}
         token = spending.set(Budget(self._bounds))

@@ -15,6 +15,7 @@ __all__ = ["RESERVED_VARIABLES", "convert_messages", "convert_tools", "read_temp
 
 RESERVED_VARIABLES = frozenset(
     [
+        "self",
         "messages",
         "tools",
         "documents",

@@ -141,6 +141,14 @@ async def test_a_required_tool_is_called(services: Services, family: str) -> Non
             assert len(call["id"]) == 9 if family.startswith("mistral") else call["id"].startswith("call_")
 
 
+def schema_format(schema: JsonObject, strict: bool) -> JsonObject:
+    return {"type": "json_schema", "json_schema": {"name": "x", "strict": strict, "schema": schema}}
+
+
+def tool_of(parameters: JsonObject) -> JsonObject:
+    return {"type": "function", "function": {"name": "f", "parameters": parameters}}
+
+
 INVALID: list[tuple[JsonObject, Path]] = [
     ({"temperature": 3}, ("temperature",)),
     ({"n": 200}, ("n",)),
@@ -172,6 +180,22 @@ INVALID: list[tuple[JsonObject, Path]] = [
         },
         ("response_format", "json_schema", "schema"),
     ),
+    *(
+        ({"response_format": schema_format(schema, strict)}, ("response_format", "json_schema", "schema"))
+        for strict in (False, True)
+        for schema in (
+            {"$ref": "#"},
+            {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}},
+            {"allOf": [{"$ref": "#"}]},
+            {"$ref": "#/$defs/missing"},
+            {"type": "string", "pattern": "("},
+        )
+    ),
+    *(
+        ({"tools": [tool_of({"type": "object", "properties": {"a": schema}})]}, ("tools",))
+        for schema in ({"$ref": "#/properties/a"}, {"type": "thing"})
+    ),
+    *(({"chat_template_kwargs": {name: 1}}, ("chat_template_kwargs", name)) for name in ("self", "messages")),
 ]
 
 
