@@ -6,29 +6,44 @@ import orjson
 
 __all__ = ["TextBuffer", "count_characters", "decode_fragment"]
 
+_MOST_PARTS = 512
+
 
 class TextBuffer:
     """Collects texts and raw JSON fragments: the contents of JSON strings between their quotes, as in a DeltaRun."""
 
-    __slots__ = ("_parts",)
+    __slots__ = ("_joined", "_parts")
 
     def __init__(self, *texts: str) -> None:
+        self._joined: list[str] = []
         self._parts: list[str | bytes] = [*texts]
 
     def __bool__(self) -> bool:
-        return bool(self._parts)
+        return bool(self._parts or self._joined)
 
     def add(self, text: str) -> None:
         """Append a text."""
         self._parts.append(text)
+        if len(self._parts) > _MOST_PARTS:
+            self._join()
 
     def add_fragments(self, fragments: list[bytes]) -> None:
         """Append raw JSON fragments, which `text` decodes."""
         self._parts += fragments
+        if len(self._parts) > _MOST_PARTS:
+            self._join()
 
     def text(self) -> str:
         """Return the whole text so far."""
-        return "".join([part if isinstance(part, str) else decode_fragment(part) for part in self._parts])
+        self._join()
+        return "".join(self._joined)
+
+    def _join(self) -> None:
+        """Join the parts: an object for each token would take several times the memory of its text."""
+        if self._parts:
+            parts = [part if isinstance(part, str) else decode_fragment(part) for part in self._parts]
+            self._joined.append("".join(parts))
+            self._parts = []
 
 
 def count_characters(fragments: list[bytes]) -> int:

@@ -32,6 +32,9 @@ _INSIDE = re.compile(
 It matches several texts joined by spaces only if it matches each of them, because no escape contains a space."""
 
 
+_MOST_UNCOUNTED = 512
+
+
 class ChunkTemplate:
     """The bytes before and after the text of a chunk, and the chunk in hub form."""
 
@@ -57,7 +60,7 @@ class ChunkTemplate:
         self._same = same
         self._place = place
         self._count = 0  # characters of single texts that matched
-        self._matched: list[bytes] = []  # the texts of runs, not counted yet: most streams never need their number
+        self._matched: list[bytes] = []  # the texts of runs, not counted yet: short streams never need their number
 
     @classmethod
     def learn(cls, body: JsonObject, raw: bytes, same: bool, place: tuple[str, ...]) -> ChunkTemplate | None:
@@ -116,9 +119,13 @@ class ChunkTemplate:
 
     def take_count(self) -> tuple[int, int]:
         """The index of the choice, and how many characters of it matched since this was last asked."""
-        count, self._count = self._count + count_characters(self._matched), 0
-        self._matched = []
+        self._count_matched()
+        count, self._count = self._count, 0
         return self._body["choices"][0]["index"], count
+
+    def _count_matched(self) -> None:
+        self._count += count_characters(self._matched)
+        self._matched = []
 
     def _match_texts(self, blocks: list[bytes]) -> list[bytes]:
         """The texts of the leading blocks that match; each block is the JSON of one event."""
@@ -136,6 +143,8 @@ class ChunkTemplate:
         if not _is_utf8(data):
             return None
         self._matched += texts
+        if len(self._matched) > _MOST_UNCOUNTED:
+            self._count_matched()
         return DeltaRun(self._body, self._place, texts, data if self._same else None), end
 
 

@@ -272,7 +272,10 @@ class Attempt:
             self._check.add_reply(reply)
             if (broken := self._compare_with_request()) is not None:
                 raise broken
-        return self._advance("kept_end" if self._keeps else "end", reply)
+        output = self._advance("kept_end" if self._keeps else "end", reply)
+        for reader in self._round:
+            reader.reply = None  # it may be large, and the client may read its bytes slowly
+        return output
 
     def _stream_reply(self, reply: JsonObject) -> list[StreamOutput]:
         protocol = self._route.protocol

@@ -87,7 +87,7 @@ class Server(ConfigModel):
     body_timeout: Seconds = 30.0
     """How long a client may take to send a request's body."""
     write_stall: Seconds = 30.0
-    """How long a client may take to read 64 kB of its reply before the connection is closed."""
+    """How long a client may take to read 32 kB of its reply before the connection is closed."""
     hold_headers: Seconds = 15.0
     """How long the headers of a streamed reply wait for the provider's first event."""
     keep_alive: Seconds | None = 15.0

@@ -40,7 +40,7 @@ PHASES: dict[str, Phase] = {
     "inter_token": Phase("upstream_timeout", "upstream_idle_timeout", "the upstream fell silent for {:g} s"),
     "total": Phase("upstream_timeout", "upstream_timeout", "the exchange did not end within {:g} s"),
     "store": Phase("internal", "store_timeout", "the store of responses did not answer within {:g} s"),
-    "write": Phase("request_timeout", "client_write_stall", "the client did not read 64 kB within {:g} s"),
+    "write": Phase("request_timeout", "client_write_stall", "the client did not read 32 kB within {:g} s"),
 }
 
 

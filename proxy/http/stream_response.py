@@ -24,7 +24,7 @@ from .deadline import Deadline
 __all__ = ["ClientDisconnected", "EventStreamResponse", "send_large"]
 
 _PING = b": ping\n\n"
-_SLICE = 64 * 1024  # bytes that are written without waiting for the client
+_SLICE = 32 * 1024  # bytes that are written without waiting for the client
 
 
 class ClientDisconnected(Exception):
@@ -37,7 +37,7 @@ class ClientDisconnected(Exception):
 
 async def send_large(response: SingleWriteResponse, request: BaseRequest, deadline: Deadline, stall: float) -> None:
     """Send a whole response if it is too large for the socket's buffers; aiohttp sends a small one. `stall` is how many
-    seconds the client may take for each 64 kB. Raises ClientDisconnected."""
+    seconds the client may take for each 32 kB. Raises ClientDisconnected."""
     if len(response.body) > _SLICE:
         await _send(
             response.send_in_slices(request, _SLICE, lambda: deadline.enter_phase("write", stall)),
@@ -58,7 +58,7 @@ async def _send(sending: Awaitable[None], deadline: Deadline) -> None:
 
 class EventStreamResponse:
     """A stream to the client. `get_headers` is called when the headers are sent. `stall` is how many seconds a client
-    may take for 64 kB, `ping` after how many seconds without a write a comment is sent; None sends no
+    may take for 32 kB, `ping` after how many seconds without a write a comment is sent; None sends no
     comments."""
 
     __slots__ = (

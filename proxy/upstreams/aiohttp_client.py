@@ -180,7 +180,7 @@ async def _send_and_read_head(connection: Connection, head: bytes, body: bytes) 
     protocol, transport = connection.protocol, connection.transport
     if protocol is None or transport is None or transport.is_closing() or protocol.should_close:
         raise aiohttp.ServerDisconnectedError
-    protocol.set_response_params(read_until_eof=True, auto_decompress=False)
+    protocol.set_response_params(read_until_eof=True, auto_decompress=False, read_bufsize=16 * 1024)
     if len(body) <= _JOINED:
         transport.write(head + body)
     else:

@@ -42,6 +42,7 @@ _FIXED_HEADERS = {
     "User-Agent": f"dragoman/{__version__}",
 }
 _LARGE = 1024 * 1024  # bytes of a body
+_MOST_READ = 32 * 1024  # bytes: what they become is held until the client has taken it
 _LINGER = 0.1  # seconds to wait for the end of a body whose stream has ended
 
 
@@ -174,7 +175,7 @@ class HttpUpstreamResponse:
     async def read_chunk(self) -> bytes:
         """The next bytes, empty at the end. Raises Fault."""
         try:
-            return await self._response.content.readany()
+            return await self._response.content.read(_MOST_READ)
         except CLIENT_ERRORS as error:
             raise to_fault(error, self._name) from error
 
