@@ -48,6 +48,7 @@ __all__ = [
     "Provider",
     "Retries",
     "Server",
+    "ServerLimits",
     "Store",
     "TargetChoice",
     "Timeouts",
@@ -69,6 +70,17 @@ class Drain(ConfigModel):
     """How long to go on accepting connections after the signal to stop, while `/ready` already says no."""
     timeout: Seconds = 300.0
     """How long running exchanges may go on after that."""
+
+
+class ServerLimits(ConfigModel):
+    connections: Count = 10_000
+    """The most connections of clients at one time; further ones are answered 503 and closed."""
+    in_flight: Count = 5_000
+    """The most requests that are served at one time; new ones get 503. Keys with `priority: low` get it when four
+    fifths are reached."""
+    memory: Bytes | None = None
+    """The memory of the process above which new requests get 503. Default: nine tenths of the container's limit, if
+    there is one."""
 
 
 class Server(ConfigModel):
@@ -103,6 +115,8 @@ class Server(ConfigModel):
     allowed_origins: list[Origin] = []
     """Origins whose pages may use the proxy in a browser, as `https://app.example.com`; `*` means all, and needs
     `keys`."""
+    limits: ServerLimits = ServerLimits()
+    """How much the server takes on at one time."""
 
 
 class Store(ConfigModel):
@@ -130,6 +144,8 @@ class Key(ConfigModel):
     """What the client sends, as `Authorization: Bearer KEY` or in the header api-key. Write `${NAME}`, not the key."""
     models: list[ModelPattern] = ["*"]
     """The models that the key may use: names, or patterns with `*`."""
+    priority: Literal["normal", "low"] = "normal"
+    """Whose requests are refused first when the proxy has too much to do."""
 
 
 class Tls(ConfigModel):

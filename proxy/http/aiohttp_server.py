@@ -51,9 +51,9 @@ class Application(Protocol):
 
 class HttpServer(Server):
     """Creates a protocol for each connection. `header_timeout` limits, in seconds, how long a request's head may
-    take."""
+    take. Connections beyond `most_connections` get 503."""
 
-    def __init__(self, application: Application, header_timeout: float) -> None:
+    def __init__(self, application: Application, header_timeout: float, most_connections: int = 10_000) -> None:
         self._options: dict[str, Any] = {
             "access_log": None,
             "keepalive_timeout": header_timeout,
@@ -63,6 +63,7 @@ class HttpServer(Server):
         }
         super().__init__(application.handle, request_factory=_create_request, handler_cancellation=True)
         self._application = application
+        self.most_connections = most_connections
         self.is_draining = False
 
     def __call__(self) -> RequestHandler:
@@ -161,6 +162,13 @@ class _Connection(RequestHandler):
         self._server = server
         self._head_begun = False  # a part of a request's head has arrived, but not all of it
         self._head_size = 0  # bytes of that part
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Refuse a connection that is one too many, in HTTP."""
+        super().connection_made(transport)
+        if len(self._server.connections) > self._server.most_connections:
+            text = "the proxy has as many connections as it may (server.limits.connections)"
+            self._reject(Fault("overloaded", text, code="overloaded", retry_after=1.0))
 
     def data_received(self, data: bytes) -> None:
         """Reject what the parser lets pass. Wake a handler that waits for a body if the parser rejects the body:

@@ -19,10 +19,12 @@ CREDENTIALS = frozenset({"authorization", "api-key", "x-api-key", "proxy-authori
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The owner of a key: the key's name in the log, and the patterns of the models that it may use."""
+    """The owner of a key: the key's name in the log, and the patterns of the models that it may use. Its requests are
+    refused first if it `can_wait`."""
 
     name: str | None
     models: tuple[str, ...] = ("*",)
+    can_wait: bool = False
 
     def can_use(self, model: str) -> bool:
         return "*" in self.models or any(matches(pattern, model) for pattern in self.models)
@@ -35,7 +37,7 @@ class Keys:
     """The configured keys. If there are none, every client may use every model."""
 
     def __init__(self, keys: Sequence[Key]) -> None:
-        self._known = [(_digest(key.key.get_secret_value()), Caller(key.name, tuple(key.models))) for key in keys]
+        self._known = [(_digest(key.key.get_secret_value()), _create_caller(key)) for key in keys]
 
     def __bool__(self) -> bool:
         return bool(self._known)
@@ -57,6 +59,10 @@ class Keys:
         if found is None:
             raise _auth_fault("the API key is not known here")
         return found
+
+
+def _create_caller(key: Key) -> Caller:
+    return Caller(key.name, tuple(key.models), can_wait=key.priority == "low")
 
 
 def _read_keys(headers: Mapping[str, str]) -> set[str]:

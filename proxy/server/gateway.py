@@ -25,6 +25,7 @@ from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.telemetry.record import ExchangeRecord
 
 from .model_listing import ModelQuery, ModelRoutes, list_models
+from .overload import OverloadGuard, Pressure
 from .stored_responses import METHODS, StoredResponseHandler
 
 __all__ = ["Gateway"]
@@ -48,6 +49,7 @@ class Gateway:
         self.store = store
         self.draining = False
         self.running: set[Exchange | StoredResponseHandler] = set()
+        self.overload = OverloadGuard(config.server.limits)
         self._server = config.server
         self._browser_rules = BrowserRules(config.server, has_keys=bool(config.keys))
         self._routes = RouteTable(dialects, config.server.profiles)
@@ -106,12 +108,19 @@ class Gateway:
     async def _run_exchange(
         self, request: BaseRequest, headers: Mapping[str, str], path: str, route: Route
     ) -> StreamResponse:
+        if (pressure := self.overload.judge(len(self.running))) != "none":
+            self._shed(request, pressure)
         exchange = Exchange(request, headers, path, route, self.state, self.store, self._server, self.log, self._mask)
         self.running.add(exchange)
         try:
             return await exchange.run()
         finally:
             self.running.discard(exchange)
+
+    def _shed(self, request: BaseRequest, pressure: Pressure) -> None:
+        """Refuse a request that comes at a bad time. Raises Fault."""
+        if pressure == "full" or self.state.keys.authenticate(request.headers).can_wait:
+            raise self.overload.create_fault(len(self.running))
 
     async def _handle_stored(
         self, request: BaseRequest, headers: Mapping[str, str], route: Route, response_id: str, part: str
@@ -152,6 +161,5 @@ class Gateway:
     def _answer_health(self, request: BaseRequest, headers: Mapping[str, str], path: str) -> Response:
         if request.method not in ("GET", "HEAD"):
             return self._answer_other_method(request, headers, "GET, HEAD")
-        draining = self.draining and path == "/ready"
-        body = {"status": "draining" if draining else "ok"}
-        return create_response(503 if draining else 200, serialize(body), headers)
+        status = "ok" if path == "/live" else "draining" if self.draining else "late" if self.overload.is_late else "ok"
+        return create_response(200 if status == "ok" else 503, serialize({"status": status}), headers)

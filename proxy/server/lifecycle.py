@@ -88,6 +88,7 @@ class RunningProxy:
         await _wait_while(self._has_requests, _GRACE)
         await _wait_while(lambda: bool(server.connections), _FLUSH)
         await server.shutdown(0.1)
+        gateway.overload.stop()
         await gateway.state.close()
         if gateway.store is not None:
             await gateway.store.close()
@@ -136,7 +137,7 @@ async def start(
         await state.close()
         raise
     gateway = Gateway(config, dialects, state, store, log, mask)
-    web_server = HttpServer(gateway, server.header_timeout)
+    web_server = HttpServer(gateway, server.header_timeout, server.limits.connections)
     try:
         listener = await asyncio.get_running_loop().create_server(web_server, server.host, server.port, backlog=1024)
     except OSError as error:
@@ -148,6 +149,7 @@ async def start(
         raise StartError(
             f"{text}\nStop the process that uses the address, or choose another port (--port, server.port)."
         ) from None
+    gateway.overload.start()
     return RunningProxy(config, gateway, web_server, listener)
 
 
