@@ -261,10 +261,10 @@ class Attempt:
 
     def _finish_replies(self) -> Output:
         """Every reply of the round is there: they become one answer."""
-        reply = self._round[0].reply
-        if self._emulated is not None:
-            reply = self._emulated.join([reader.reply for reader in self._round if reader.reply is not None])
-        assert reply is not None
+        parts = [reader.reply for reader in self._round if reader.reply is not None]
+        reply = parts[0] if self._emulated is None else self._emulated.join(parts)
+        for reader in self._round:
+            reader.reply = None  # it may be large, and the client may read its bytes slowly
         self.answer.usage = reply.get("usage")
         if self.wants_stream:
             return self._take(self._stream_reply(reply))
@@ -272,10 +272,7 @@ class Attempt:
             self._check.add_reply(reply)
             if (broken := self._compare_with_request()) is not None:
                 raise broken
-        output = self._advance("kept_end" if self._keeps else "end", reply)
-        for reader in self._round:
-            reader.reply = None  # it may be large, and the client may read its bytes slowly
-        return output
+        return self._advance("kept_end" if self._keeps else "end", reply)
 
     def _stream_reply(self, reply: JsonObject) -> list[StreamOutput]:
         protocol = self._route.protocol
@@ -289,12 +286,12 @@ class Attempt:
     def _compare_with_request(self) -> Fault | None:
         """Record where the complete answer is not what was asked for; under `strict`, the first such place is a
         fault."""
-        assert self._check is not None
-        for mismatch in self._check.find_mismatches():
-            if self._target.target.policy.replies == "strict":
+        policy = self._target.target.policy.replies
+        for mismatch in self._check.find_mismatches() if self._check is not None else ():
+            if policy == "strict":
                 text = f"{self._target.provider}: the reply is not what was asked for: {mismatch.text}"
                 return Fault("upstream_invalid_response", text, code="upstream_mismatch")
-            if self._target.target.policy.replies == "report":
+            if policy == "report":
                 self.receipt.violations += 1
             else:
                 self.receipt.record_drop(mismatch.path, mismatch.text)

@@ -1,8 +1,8 @@
 """The data model of the configuration file. `schemas/config.json` is generated from it.
 
 The model validates each value by itself; the `judge_...` functions of the other modules compare values with one
-another. The text below a field, here and in choices.py, is its description in the schema. `schema.py` reads it from
-these files, because pydantic would take too long to do so at every start.
+another. The text below a field, here, in choices.py and in traffic.py, is its description in the schema. `schema.py`
+reads it from these files, because pydantic would take too long to do so at every start.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from dragoman.adapters.json_structure import VALUE_LIMIT
 
 from .choices import EmulationChoice, PolicyChoice
+from .traffic import Breaker, Count, Pool, Retries, Timeouts
 from .values import (
     NO_BOOL,
     BaseUrl,
@@ -36,7 +37,6 @@ from .values import (
 from .vocabulary import AddressName, DialectName, ProfileName
 
 __all__ = [
-    "Breaker",
     "Config",
     "ConfigModel",
     "Drain",
@@ -44,19 +44,15 @@ __all__ = [
     "Limits",
     "Model",
     "OAuth",
-    "Pool",
     "Provider",
-    "Retries",
     "Server",
     "ServerLimits",
     "Store",
     "TargetChoice",
-    "Timeouts",
     "Tls",
 ]
 
 Text = Annotated[str, Field(min_length=1)]
-Count = Annotated[int, Field(gt=0), NO_BOOL]
 
 
 class ConfigModel(BaseModel):
@@ -194,60 +190,6 @@ class Limits(ConfigModel):
     """The most tokens that the provider generates for one request."""
     inputs: Count | None = None
     """The most inputs that the provider embeds in one call; a request with more becomes several calls."""
-
-
-class Pool(ConfigModel):
-    connections: Count = 256
-    """The most calls to the provider at one time."""
-    queue: Annotated[int, Field(ge=0), NO_BOOL] = 256
-    """How many further calls may wait for a free connection; for more the next target is tried, or the client gets
-    503."""
-    queue_timeout: Seconds = 5.0
-    """How long a call may wait for a free connection before the next target is tried."""
-    idle: Seconds = 15.0
-    """How long an unused connection is kept."""
-
-
-class Timeouts(ConfigModel):
-    connect: Seconds = 5.0
-    """Until the connection to the provider is established, TLS included."""
-    first_token: Seconds = 120.0
-    """Until the first event of a stream."""
-    first_byte: Seconds | None = None
-    """Until the first byte of a reply that is not a stream; then the next target is tried. Unset: as long as `total`,
-    because many servers send nothing before a whole reply is complete."""
-    inter_token: Seconds = 60.0
-    """Between two events of a stream."""
-    total: Seconds = 600.0
-    """For the whole exchange, earlier attempts included."""
-
-
-class Retries(ConfigModel):
-    """Further tries of a request whose target failed before anything was sent to the client."""
-
-    attempts: Count = 3
-    """The most tries of one request, over all targets."""
-    ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.1
-    """How many retries a provider gets at most, as a share of its requests; 0.1 is one for ten requests."""
-    per_second: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 3.0
-    """How many retries a second a provider gets in any case."""
-
-
-class Breaker(ConfigModel):
-    """When a target that fails is left alone, and for how long. A target without an alternative is still tried."""
-
-    failures: Count = 5
-    """After so many failures in a row the target pauses."""
-    ratio: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.5
-    """It also pauses if more than this share of the requests within `window` failed,"""
-    requests: Count = 20
-    """of at least so many requests."""
-    window: Seconds = 60.0
-    """The time in which requests are counted."""
-    pause: Seconds = 5.0
-    """How long the first pause is. Then one request tries the target; if it fails, the next pause is twice as long."""
-    longest_pause: Seconds = 60.0
-    """How long a pause is at most."""
 
 
 class Provider(ConfigModel):

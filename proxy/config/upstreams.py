@@ -13,8 +13,8 @@ from dragoman.adapters.registry import dialects
 
 from .document import Document, did_you_mean
 from .keyfile import BadKeyFile, read_key
-from .models import Timeouts
 from .problems import Severity
+from .traffic import Timeouts
 from .urls import is_loopback
 from .values import parse_seconds
 from .vocabulary import SETTINGS, describe_owners

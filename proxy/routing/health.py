@@ -25,7 +25,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Literal, TypeAlias
 
-from dragoman.proxy.config.models import Breaker
+from dragoman.proxy.config.traffic import Breaker
 
 __all__ = ["HealthRegistry", "TargetHealth", "Verdict"]
 

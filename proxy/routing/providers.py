@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.litellm import LITELLM
-from dragoman.proxy.config.models import Config, Provider, Timeouts
+from dragoman.proxy.config.models import Config, Provider
+from dragoman.proxy.config.traffic import Timeouts
 from dragoman.proxy.upstreams.call_slots import CallSlots
 from dragoman.proxy.upstreams.credentials import NO_CREDENTIALS, CredentialObserver, Credentials, FixedKey, KeyFile
 from dragoman.proxy.upstreams.interface import Upstream

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from dragoman.proxy.config.models import Retries
+from dragoman.proxy.config.traffic import Retries
 
 __all__ = ["RetryBudget"]
 

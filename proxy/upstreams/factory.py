@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from dragoman.proxy.config.models import Provider, Timeouts
+from dragoman.proxy.config.models import Provider
+from dragoman.proxy.config.traffic import Timeouts
 from dragoman.proxy.telemetry.log import Log
 
 from .credentials import Credentials

@@ -24,7 +24,8 @@ from yarl import URL
 from dragoman import __version__
 from dragoman.adapters.call import Call, Headers
 from dragoman.adapters.faults import Fault
-from dragoman.proxy.config.models import Provider, Timeouts
+from dragoman.proxy.config.models import Provider
+from dragoman.proxy.config.traffic import Timeouts
 from dragoman.proxy.http.tls import create_tls_context
 from dragoman.proxy.telemetry.sent_secrets import find_credentials, find_secret_headers
 

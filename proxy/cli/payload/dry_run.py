@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 import orjson
 
 from dragoman.adapters.call import Call
-from dragoman.proxy.config.models import Provider, Timeouts
+from dragoman.proxy.config.models import Provider
+from dragoman.proxy.config.traffic import Timeouts
 from dragoman.proxy.upstreams.credentials import Credentials, FixedKey
 from dragoman.proxy.upstreams.http import HttpUpstream
 from dragoman.proxy.upstreams.interface import Upstream

@@ -21,7 +21,8 @@ import orjson
 
 from dragoman.adapters.call import Call, Headers, JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.proxy.config.models import Provider, Timeouts
+from dragoman.proxy.config.models import Provider
+from dragoman.proxy.config.traffic import Timeouts
 from dragoman.proxy.telemetry.sent_secrets import find_secret_headers
 from dragoman.proxy.upstreams.http import HttpUpstreamResponse
 from dragoman.proxy.upstreams.supervision.process import Command, isolated_environment

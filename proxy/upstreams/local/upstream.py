@@ -8,7 +8,8 @@ from pathlib import Path
 
 from dragoman.local_engine import embedded
 from dragoman.local_engine.large_pages import request_large_pages
-from dragoman.proxy.config.models import Provider, Timeouts
+from dragoman.proxy.config.models import Provider
+from dragoman.proxy.config.traffic import Timeouts
 from dragoman.proxy.upstreams.supervision.process import Command, environment_without_secrets
 from dragoman.proxy.upstreams.supervision.supervisor import Supervisor
 from dragoman.proxy.upstreams.supervision.upstream import SupervisedUpstream

@@ -6,7 +6,8 @@ import aiohttp
 
 from dragoman.adapters.call import Call, Headers
 from dragoman.adapters.faults import Fault
-from dragoman.proxy.config.models import Provider, Timeouts
+from dragoman.proxy.config.models import Provider
+from dragoman.proxy.config.traffic import Timeouts
 from dragoman.proxy.upstreams.credentials import NO_CREDENTIALS
 from dragoman.proxy.upstreams.http import HttpUpstream, HttpUpstreamResponse
 

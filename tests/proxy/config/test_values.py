@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dragoman.adapters.registry import dialects
-from dragoman.proxy.config.models import Provider, Timeouts
+from dragoman.proxy.config.models import Provider
+from dragoman.proxy.config.traffic import Timeouts
 from dragoman.proxy.config.urls import BadUrl, check_base_url, is_loopback
 from dragoman.proxy.config.values import format_bytes, format_seconds, parse_bytes, parse_seconds
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from dragoman.proxy.config.models import Breaker
+from dragoman.proxy.config.traffic import Breaker
 from dragoman.proxy.routing.health import HealthRegistry, TargetHealth, Verdict
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.proxy.config.models import Retries
+from dragoman.proxy.config.traffic import Retries
 from dragoman.proxy.routing.retry_budget import RetryBudget
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dragoman.adapters.faults import Fault
-from dragoman.proxy.config.models import Provider, Timeouts
+from dragoman.proxy.config.models import Provider
+from dragoman.proxy.config.traffic import Timeouts
 from dragoman.proxy.upstreams.credentials import NO_CREDENTIALS
 from dragoman.proxy.upstreams.http import HttpUpstream
 
