@@ -69,7 +69,7 @@ def parse_arguments() -> argparse.Namespace:
 @contextmanager
 def run_proxy(upstream: int, python: str) -> Iterator[tuple[int, int]]:
     """Run dragoman over an upstream; yield its port and its process id."""
-    pool = {"connections": 20_000, "queue": 20_000}
+    pool = {"connections": 20_000}
     provider = {"dialect": "openai", "base_url": f"http://127.0.0.1:{upstream}/v1", "pool": pool}
     config = {
         "server": {"port": (port := free_port()), "drain": {"delay": "100ms", "timeout": "1s"}},

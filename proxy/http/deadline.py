@@ -106,7 +106,10 @@ class Deadline:
         resolved = self.resolve_cancellation(error) if isinstance(error, asyncio.CancelledError) else error
         if isinstance(resolved, Fault):
             return resolved
-        raise resolved
+        try:
+            raise resolved
+        finally:
+            del error, resolved  # this frame is in the error's traceback: a cycle would keep the request's body
 
     def __enter__(self) -> None: ...
 
@@ -115,7 +118,10 @@ class Deadline:
     ) -> None:
         """Raises Fault in place of a CancelledError that the deadline caused."""
         if isinstance(error, asyncio.CancelledError) and (resolved := self.resolve_cancellation(error)) is not error:
-            raise resolved from None
+            try:
+                raise resolved from None
+            finally:
+                del error, resolved, trace  # as above
 
     def stop(self) -> None:
         """Stop the timer. Nothing is cancelled from now on."""

@@ -83,7 +83,8 @@ async def _read(request: BaseRequest, limit: int, deadline: Deadline) -> bytes:
                 part = await content.readany()
                 parts.append(part)
                 size += len(part)
-    except RequestPayloadError:
+    except RequestPayloadError as error:
+        error.__traceback__ = None  # aiohttp keeps the error: its frames have the body, and would be a cycle
         raise Fault("invalid_request", "the body is not valid HTTP/1.1", code="bad_http") from None
     if size > limit:
         raise _too_large_fault(limit)

@@ -46,6 +46,12 @@ class ExchangeRecord:
         return round((time.perf_counter() - self.started) * 1000, 3)
 
     def record_fault(self, fault: Fault) -> None:
+        """Record the fault that ended the exchange. Its traceback and those of its causes go: their frames have the
+        request's body, and refer to this record, so only the garbage collector would free them."""
+        error: BaseException | None = fault
+        while error is not None:
+            error.__traceback__ = None
+            error = error.__cause__ or error.__context__
         self.fault, self.cause, self.outcome = fault, fault.__cause__, "fault"
 
     def release_fault(self) -> None:

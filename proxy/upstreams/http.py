@@ -178,6 +178,7 @@ class HttpUpstreamResponse:
         try:
             return await self._response.content.read(_MOST_READ)
         except CLIENT_ERRORS as error:
+            error.__traceback__ = None  # aiohttp keeps the error: with its frames it would be a cycle of references
             raise to_fault(error, self._name) from error
 
     def finish(self) -> None:
