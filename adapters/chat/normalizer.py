@@ -6,6 +6,8 @@ reason. In a stream the role comes once, and each call has its own index.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import NoneType
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
@@ -31,6 +33,18 @@ __all__ = ["ChatNormalizer"]
 _OF_CALLS = frozenset({"stop", "tool_calls", "function_call"})
 _TEXT_ONLY = {"content": None}.keys()
 _OF_THE_TEXT = ("index", "delta", "logprobs")
+_TEXT, _OBJECT, _LIST = (str, NoneType), (dict, NoneType), (list, NoneType)
+_SENT_BACK: Mapping[str, type | tuple[type, ...]] = {
+    "name": _TEXT,
+    "tool_call_id": NoneType,
+    "refusal": _TEXT,
+    "reasoning_content": _TEXT,
+    "reasoning_signature": _TEXT,
+    "audio": _OBJECT,
+    "annotations": _LIST,
+}
+"""The types of the keys of an assistant's message that requests know, besides those that are always normalized."""
+_ORDINARY = frozenset({"role", "content", "tool_calls"})
 _PIECE: Path = ("choices", 0, "delta")  # the path of all changes of a stream
 
 
@@ -60,6 +74,7 @@ class ChatNormalizer(ChoiceNormalizer):
         self.check_answer(choice, position)
         message = choice["message"]
         path: Path = ("choices", position, "message")
+        self._drop_odd_keys(message, path)
         self._fill_role(message, path)
         self._set_content(message, path)
         message.setdefault("content", None)
@@ -94,6 +109,7 @@ class ChatNormalizer(ChoiceNormalizer):
                 raise invalid_reply(f"choices[{index}] has a message that is no object")
             delta = choice["delta"] = message or {}
             self._changes.record_conversion(_PIECE, "a choice without delta gets its message, or an empty one", weight)
+        same &= self._drop_odd_keys(delta, _PIECE)
         same &= self._set_role(delta, state, _PIECE)
         same &= self._set_content(delta, _PIECE, state)
         if self._tags and split_delta(delta, state.tags, is_last=False):
@@ -148,6 +164,16 @@ class ChatNormalizer(ChoiceNormalizer):
         return same and not leftovers and not has_late_text
 
     # The same for a message and a delta
+
+    def _drop_odd_keys(self, holder: JsonObject, path: Path) -> bool:
+        """Drop keys that a client could not send back with the message. Returns True if nothing changed."""
+        if holder.keys() <= _ORDINARY:
+            return True
+        odd = [key for key, value in holder.items() if not isinstance(value, _SENT_BACK.get(key, object))]
+        for key in odd:
+            del holder[key]
+            self._changes.record_drop((*path, key), "a message of a request cannot have such a value")
+        return not odd
 
     def _set_role(self, holder: JsonObject, state: _Choice, path: Path) -> bool:
         if state.has_role:

@@ -16,6 +16,8 @@ a choice comes with its finish reason, the protocol decides whether the two are 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.paths import Path
 from dragoman.adapters.streams import Chunk
@@ -59,7 +61,7 @@ class EndingBuffer:
                     return out
         if all(choice["finish_reason"] is None for choice in body["choices"]):
             return [*out, Chunk(body, raw)]
-        ending = self._split(body) if self._choices.ends_apart else None
+        ending = self._split(body) if self._choices.ends_apart else self._split_others(body)
         if ending is not None:
             out.append(Chunk(body))
             body, raw = ending, None
@@ -141,6 +143,15 @@ class EndingBuffer:
             for choice in body["choices"]
             if choice["finish_reason"] is not None and self._choices.has_content(choice)
         ]
+        return self._split_others(body, endings)
+
+    def _split_others(self, body: JsonObject, apart: Sequence[JsonObject] = ()) -> JsonObject | None:
+        """Move choices that have ended into a second chunk, with those in `apart`, if others go on; None if none is
+        moved."""
+        endings, others = [*apart], [choice for choice in body["choices"] if choice["finish_reason"] is None]
+        if others:
+            endings += [choice for choice in body["choices"] if choice["finish_reason"] is not None]
+            body["choices"] = others
         if not endings:
             return None
         self._changes.record_conversion(_PLACE, _APART)

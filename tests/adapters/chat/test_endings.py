@@ -65,7 +65,7 @@ def test_the_text_keeps_its_log_probabilities_and_the_ending_its_native_word(con
     assert "logprobs" not in ending
 
 
-def test_only_the_choices_that_end_with_something_to_say_end_apart(context: MakeContext) -> None:
+def test_the_choices_that_end_come_apart_from_what_is_still_said(context: MakeContext) -> None:
     texts = ({"index": index, "delta": {"content": "a"}, "finish_reason": None} for index in range(3))
     last = [
         {"index": 0, "delta": {"content": "b"}, "finish_reason": "length"},
@@ -73,8 +73,8 @@ def test_only_the_choices_that_end_with_something_to_say_end_apart(context: Make
         {"index": 2, "delta": {"content": "b"}, "finish_reason": None},
     ]
     _, told, ended = choices(context(), chunk(*texts), chunk(*last))
-    assert [(one["delta"]["content"], one["finish_reason"]) for one in told] == [("b", None), ("", "stop"), ("b", None)]
-    assert [(one["index"], one["delta"], one["finish_reason"]) for one in ended] == [(0, {}, "length")]
+    assert [(one["index"], one["delta"]["content"]) for one in told] == [(0, "b"), (2, "b")]
+    assert [(one["index"], one["finish_reason"]) for one in ended] == [(0, "length"), (1, "stop")]
 
 
 @pytest.mark.parametrize("delta", [{}, {"content": ""}, {"content": None}, {"role": "assistant", "content": ""}])

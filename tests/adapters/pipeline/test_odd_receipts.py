@@ -121,6 +121,14 @@ def test_a_chunk_keeps_its_other_keys_while_its_calls_are_held() -> None:
     assert [event.get("x") for event in got.events] == [None, 1, None]
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("key", ["name", "audio", "refusal", "reasoning_content", "tool_call_id", "annotations"])
+def test_a_value_that_a_client_could_not_send_back_is_a_loss(key: str, streamed: bool) -> None:
+    said = {"content": "hi", key: False}
+    got = run_exchange("openai/chat", "openai/chat", (encode_chunks if streamed else make_reply)(said))
+    assert (got.message["content"], got.message.get(key), got.lost) == ("hi", None, {key})
+
+
 def test_keys_of_a_chunk_that_joins_a_held_finish_are_kept_or_a_loss() -> None:
     finishes = [{"index": index, "delta": {}, "finish_reason": "stop"} for index in (0, 1)]
     late = {"choices": [{"index": 0, "delta": {}}, finishes[1]], "full_text": "x", "system_fingerprint": "b"}
@@ -146,3 +154,19 @@ def test_missing_keys_of_an_item_of_a_whole_response_are_recorded() -> None:
     got = run_exchange("openai/responses", "openai/responses", orjson.dumps({"output": [{"type": "message"}]}))
     filled = {change.after[2:] for change in got.receipt.changes if change.after[:2] == ("output", 0)}
     assert filled == {("id",), ("role",), ("status",)}
+
+
+@pytest.mark.parametrize("protocol", ["chat", "completions"])
+def test_a_choice_goes_on_if_another_one_ends_in_the_same_chunk(protocol: str) -> None:
+    def make_choice(index: int, text: str, finish: str | None) -> JsonObject:
+        said = {"text": text} if protocol == "completions" else {"delta": {"content": text} if text else {}}
+        return {"index": index, **said, "finish_reason": finish}
+
+    first = {"choices": [make_choice(0, "", "stop"), make_choice(1, "a", None)]}
+    second = {"choices": [make_choice(0, "", None), make_choice(1, "b", "length")]}
+    got = run_exchange(f"openai/{protocol}", f"openai/{protocol}", encode_events(first, second), n=2)
+    choices = [choice for event in got.events for choice in event["choices"]]
+    texts = [choice["text"] if protocol == "completions" else choice["delta"].get("content") for choice in choices]
+    assert [text for text in texts if text] == ["a", "b"]
+    assert {(c["index"], c["finish_reason"]) for c in choices if c["finish_reason"]} == {(0, "stop"), (1, "length")}
+    assert got.lost == set()

@@ -16,9 +16,9 @@ from tools.fuzz.requests import RequestCase, draw_request
 from tools.fuzz.runner import Draw, run_cases, shrink
 
 DRAWS = {"requests": draw_request, "replies": draw_reply, "streams": draw_stream}
-SLICES = [("requests", range(at, at + 2_500)) for at in range(0, 10_000, 2_500)]
-LARGER = [*SLICES, ("replies", range(2_500))]
-"""More replies and streams are the work of `python -m tools.fuzz`: absurd ones still lose something in silence."""
+COUNTS = {"requests": 10_000, "replies": 20_000, "streams": 20_000}
+LARGER = [(kind, range(at, at + 2_500)) for kind, count in COUNTS.items() for at in range(0, count, 2_500)]
+"""The whole of the cases of this seed, in slices of about ten seconds."""
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": True}
 PLAIN = Pair("openai", "actual", "chat", "openai", "actual", "chat")
 
