@@ -83,8 +83,10 @@ async def engine_house(tiny: Path) -> AsyncIterator[BuildHouse]:
     running = []
 
     async def get(**settings: object) -> House:
+        retries = settings.pop("retries", {})
         provider = {"engine": "local", "model_dir": str(tiny), "device": "cpu", "threads": 1, **settings}
         parts = {
+            "retries": retries,
             "server": {"port": 0, "drain": {"delay": 0.001, "timeout": 0.1}},
             "providers": {"gpu": provider},
             "models": {"tiny": {"targets": [{"provider": "gpu"}]}},
@@ -239,7 +241,7 @@ async def running(engine: Supervisor, count: int) -> None:
 async def test_the_engine_refuses_in_the_clients_words(
     engine_house: BuildHouse, client_of: MakeClient, slow: Path, subtests: pytest.Subtests
 ) -> None:
-    house = await engine_house(model_dir=str(slow), slots=1, queue=0, context=512)
+    house = await engine_house(model_dir=str(slow), slots=1, queue=0, context=512, retries={"attempts": 1})
     engine = house.proxy.upstreams[0].engine
     for dialect in DIALECTS:
         client = client_of(house, dialect)

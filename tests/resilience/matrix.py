@@ -217,6 +217,8 @@ async def open_matrix(faults: Collection[Fault], usual: Usual) -> AsyncIterator[
         "timeouts": _IMPATIENT if silent == {True} else _PATIENT,
         "providers": {"p": provider},
         "models": {"*": {"targets": [{"provider": "p"}]}},
+        "retries": {"attempts": 1},  # each fault is looked at on its own
+        "breaker": {"failures": 10**9, "requests": 10**9},
     }
     running = await start(Config.model_validate(config), log_stream=log)
     connector = aiohttp.TCPConnector(limit=0, force_close=True)
