@@ -28,7 +28,7 @@ from tools.clients.routes import FACES, GATEWAYS, ROUTES
 from tools.clients.runner import build_variables, run_script
 
 PAGE = Path(__file__).parents[3] / "docs" / "clients.md"
-SHARED = re.compile(r'"\./(shared/[^"]+)"')
+SHARED = re.compile(r'"\./shared/([^"]+)"|^from (\w+) import \*', re.MULTILINE)
 CHECK = re.compile(r"""\b(?:check|report)\(\s*["']([^"']+)["']""")
 CAUSE = Reason("provider", "it has none", routes=("mindie",), checks=("embeddings",), text="no vec")
 
@@ -43,7 +43,8 @@ def test_every_client_has_a_script_with_known_checks(client: Client) -> None:
 
 
 def _read_shared(text: str) -> list[str]:
-    return [(SCRIPTS / name).read_text("utf-8") for name in SHARED.findall(text)]
+    names = [node or f"{python}.py" for node, python in SHARED.findall(text)]
+    return [(SCRIPTS / "shared" / name).read_text("utf-8") for name in names]
 
 
 def test_every_script_belongs_to_a_client() -> None:

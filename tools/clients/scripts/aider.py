@@ -32,4 +32,4 @@ def _():
 
 @check("errors")
 def _():
-    contains(ask(FAILING, "--no-stream"), "The moon is full")
+    contains(ask(FAILING, "--no-stream"), FAILURE)

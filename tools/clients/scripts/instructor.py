@@ -46,7 +46,7 @@ def _():
 def _():
     raises_text(
         lambda: client.chat.completions.create(model=MODEL, messages=user(FAILING), response_model=City, max_retries=0),
-        "The moon is full",
+        FAILURE,
     )
 
 

@@ -36,14 +36,12 @@ def _():
 
 @check("errors")
 def _():
-    raises_text(lambda: client.predict(endpoint=MODEL, inputs={"messages": user(FAILING)}), "The moon is full")
+    raises_text(lambda: client.predict(endpoint=MODEL, inputs={"messages": user(FAILING)}), FAILURE)
 
 
 @check("errors in streams")
 def _():
-    raises_text(
-        lambda: list(client.predict_stream(endpoint=MODEL, inputs={"messages": user(BROKEN)})), "failed on purpose"
-    )
+    raises_text(lambda: list(client.predict_stream(endpoint=MODEL, inputs={"messages": user(BROKEN)})), BREAKDOWN)
 
 
 @check("embeddings")

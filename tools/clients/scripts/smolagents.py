@@ -50,12 +50,12 @@ def _():
 @check("errors")
 def _():
     messages = [{"role": "user", "content": [{"type": "text", "text": FAILING}]}]
-    raises_text(lambda: model.generate(messages), "The moon is full")
+    raises_text(lambda: model.generate(messages), FAILURE)
 
 
 @check("errors in streams")
 def _():
     raises_text(
         lambda: list(model.generate_stream([{"role": "user", "content": [{"type": "text", "text": BROKEN}]}])),
-        "failed on purpose",
+        BREAKDOWN,
     )

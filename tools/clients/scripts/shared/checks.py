@@ -16,14 +16,17 @@ ROUTE = MODEL.removeprefix("over-")
 SENTENCE = "The dragoman bows to both courts: “grüß Gott, καλημέρα, 你好 👋🏽” – and the talks begin."
 TOOLS = 'What is the weather in Rome? fake:tools(name=get_weather, arguments={"city": "Rome"})'
 RESULT = "22 degrees in Rome"
-FAILING = "Hello fake:status-400(message=The moon is full)"
+FAILURE = "The moon is full"
+FAILING = f"Hello fake:status-400(message={FAILURE})"
+BREAKDOWN = "failed on purpose"
 BROKEN = "Hello fake:error-event"
 WEATHER_SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = {"name": "get_weather", "description": "Weather of a city", "parameters": WEATHER_SCHEMA}
 WEATHER_TOOL = {"type": "function", "function": WEATHER}
 
 __all__ = [
-    *("API_KEY", "BASE_URL", "BROKEN", "FAILING", "MODEL", "ORIGIN", "RESULT", "ROUTE", "SENTENCE", "TOOLS"),
+    *("API_KEY", "BASE_URL", "BREAKDOWN", "BROKEN", "FAILING", "FAILURE", "MODEL", "ORIGIN", "RESULT", "ROUTE"),
+    *("SENTENCE", "TOOLS"),
     *("WEATHER", "WEATHER_SCHEMA", "WEATHER_TOOL", "check", "contains", "equal", "raises_text", "report", "user"),
 ]
 
