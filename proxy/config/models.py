@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from dragoman.adapters.json_structure import VALUE_LIMIT
 
 from .choices import EmulationChoice, PolicyChoice
-from .traffic import Breaker, Count, Pool, Retries, Timeouts
+from .traffic import Breaker, Count, Pool, RateLimits, Retries, Timeouts
 from .values import (
     NO_BOOL,
     BaseUrl,
@@ -142,6 +142,8 @@ class Key(ConfigModel):
     """The models that the key may use: names, or patterns with `*`."""
     priority: Literal["normal", "low"] = "normal"
     """Whose requests are refused first when the proxy has too much to do."""
+    rate: RateLimits = RateLimits()
+    """How much the key may use."""
 
 
 class Tls(ConfigModel):
@@ -265,6 +267,8 @@ class Provider(ConfigModel):
     """Limits in addition to those of the dialect."""
     pool: Pool = Pool()
     """The connections to the provider."""
+    rate: RateLimits = RateLimits()
+    """How much the provider gets; for more the next target is tried."""
     timeouts: Timeouts | None = None
     """Timeouts for this provider, instead of those of the whole file."""
     policy: PolicyChoice = PolicyChoice()

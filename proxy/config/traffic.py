@@ -1,4 +1,5 @@
-"""What the configuration says about calls to providers: connections, timeouts, retries, and targets that fail."""
+"""What the configuration says about calls to providers: connections, timeouts, retries, rates, and targets that
+fail."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from .values import NO_BOOL, Seconds
 
-__all__ = ["Breaker", "Count", "Pool", "Retries", "Timeouts"]
+__all__ = ["Breaker", "Count", "Pool", "RateLimits", "Retries", "Timeouts"]
 
 Count = Annotated[int, Field(gt=0), NO_BOOL]
 
@@ -71,3 +72,16 @@ class Breaker(TrafficRules):
     """How long the first pause is. Then one request tries the target; if it fails, the next pause is twice as long."""
     longest_pause: Seconds = 60.0
     """How long a pause is at most."""
+
+
+class RateLimits(TrafficRules):
+    """How much a key may use, or a provider gets. What is unset is not limited."""
+
+    requests_per_minute: Count | None = None
+    """The most requests a minute. Beyond it: 429 with `retry-after`, or the next target."""
+    tokens_per_minute: Count | None = None
+    """The most tokens a minute, of prompts and answers together. They are counted when a request ends."""
+    concurrency: Count | None = None
+    """The most requests at one time."""
+    burst: Count | None = None
+    """How many requests or tokens may come at once. Default: as many as a minute allows."""

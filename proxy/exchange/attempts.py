@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Attempt
+from dragoman.proxy.routing.rate_limits import Limiter, count_tokens
 from dragoman.proxy.routing.retry_table import RetryRule, find_rule
 from dragoman.proxy.routing.targets import Candidate
 from dragoman.proxy.upstreams.errors import is_unserved
@@ -101,9 +102,14 @@ class _Tries:
             self._refused.append((candidate, refusal))
             self._failed = None if is_bridged else self._failed
             return False
-        if not self._start_try(candidate, attempt):
+        limiter = candidate.provider.limiter
+        if not self._start_try(candidate, attempt) or (limiter is not None and not await self._admit(limiter, attempt)):
             return False
-        fault = self._failed = await _try(ctx, candidate, attempt, self._downstream)
+        try:
+            fault = self._failed = await _try(ctx, candidate, attempt, self._downstream)
+        finally:
+            if limiter is not None:
+                limiter.settle(count_tokens(attempt.answer.usage))
         if fault is None:
             return True
         rule = find_rule(fault)
@@ -132,6 +138,16 @@ class _Tries:
         deadline.enter_phase("total", deadline.time_budget)
         await asyncio.sleep(wait)
         return await self._try_candidate(candidate, is_repeated=True)
+
+    async def _admit(self, limiter: Limiter, attempt: Attempt) -> bool:
+        """Whether the provider may get the attempt's calls."""
+        try:
+            await limiter.admit(len(attempt.calls))
+        except Fault as fault:
+            self._failed = fault
+            self._ctx.record.attempts -= 1  # none was made
+            return False
+        return True
 
     def _start_try(self, candidate: Candidate, attempt: Attempt) -> bool:
         """Begin a try. False if the exchange has no time left for it. Raises Fault if it had as many as it may."""

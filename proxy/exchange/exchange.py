@@ -26,6 +26,7 @@ from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import create_fault_response
 from dragoman.proxy.http.request_body import read_body
 from dragoman.proxy.http.stream_response import ClientDisconnected
+from dragoman.proxy.routing.rate_limits import Limiter, count_tokens
 from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.mask import Mask
@@ -45,7 +46,7 @@ class Exchange:
     """Created inside the task that serves the request. `headers` are those of every response to it, x-request-id among
     them."""
 
-    __slots__ = ("_ctx", "_downstream", "_state", "_store", "deadline")
+    __slots__ = ("_ctx", "_downstream", "_limiter", "_state", "_store", "deadline")
 
     def __init__(
         self,
@@ -68,6 +69,7 @@ class Exchange:
         pipeline = Pipeline(route, call, has_store=store is not None, report_defect=report_defect)
         self._ctx = RequestContext(request, headers, pipeline, record, self.deadline, server, log, mask)
         self._downstream: DownstreamResponse | None = None
+        self._limiter: Limiter | None = None
         self._state = state
         self._store = store
 
@@ -89,6 +91,8 @@ class Exchange:
             self.deadline.stop()
             if self._downstream is not None:
                 self._downstream.close()
+            if self._limiter is not None:
+                self._limiter.settle(count_tokens(record.usage))
             self._ctx.log.write_exchange(record.to_log_line())
             record.release_fault()
 
@@ -109,6 +113,9 @@ class Exchange:
         pipeline, record, headers = ctx.pipeline, ctx.record, ctx.request.headers
         caller = state.keys.authenticate(headers)
         record.key = caller.name
+        if caller.limiter is not None:
+            ctx.headers = {**ctx.headers, **await caller.limiter.admit()}
+            self._limiter = caller.limiter
         self.deadline.enter_phase("body", ctx.server.body_timeout)
         needs_type = not state.keys  # see http/browser_rules.py
         body = await read_body(ctx.request, ctx.server.body_limit, self.deadline, needs_type=needs_type)

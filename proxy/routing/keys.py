@@ -10,6 +10,9 @@ from hashlib import sha256
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Key
 from dragoman.proxy.config.names import matches
+from dragoman.proxy.config.traffic import RateLimits
+
+from .rate_limits import Limiter, LocalCounters, RateCounters
 
 __all__ = ["ANYONE", "CREDENTIALS", "Caller", "Keys"]
 
@@ -20,11 +23,12 @@ CREDENTIALS = frozenset({"authorization", "api-key", "x-api-key", "proxy-authori
 @dataclass(frozen=True, slots=True)
 class Caller:
     """The owner of a key: the key's name in the log, and the patterns of the models that it may use. Its requests are
-    refused first if it `can_wait`."""
+    refused first if it `can_wait`, and limited by `limiter`, None if they are not."""
 
     name: str | None
     models: tuple[str, ...] = ("*",)
     can_wait: bool = False
+    limiter: Limiter | None = None
 
     def can_use(self, model: str) -> bool:
         return "*" in self.models or any(matches(pattern, model) for pattern in self.models)
@@ -36,8 +40,9 @@ ANYONE = Caller(None)
 class Keys:
     """The configured keys. If there are none, every client may use every model."""
 
-    def __init__(self, keys: Sequence[Key]) -> None:
-        self._known = [(_digest(key.key.get_secret_value()), _create_caller(key)) for key in keys]
+    def __init__(self, keys: Sequence[Key], counters: RateCounters | None = None) -> None:
+        counters = counters or LocalCounters()
+        self._known = [(_digest(key.key.get_secret_value()), _create_caller(key, counters)) for key in keys]
 
     def __bool__(self) -> bool:
         return bool(self._known)
@@ -61,8 +66,10 @@ class Keys:
         return found
 
 
-def _create_caller(key: Key) -> Caller:
-    return Caller(key.name, tuple(key.models), can_wait=key.priority == "low")
+def _create_caller(key: Key, counters: RateCounters) -> Caller:
+    is_limited = key.rate != RateLimits()
+    limiter = Limiter(f"the key {key.name}", key.rate, counters) if is_limited else None
+    return Caller(key.name, tuple(key.models), key.priority == "low", limiter)
 
 
 def _read_keys(headers: Mapping[str, str]) -> set[str]:

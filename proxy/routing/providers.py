@@ -11,12 +11,13 @@ from typing import TypeAlias
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.litellm import LITELLM
 from dragoman.proxy.config.models import Config, Provider
-from dragoman.proxy.config.traffic import Timeouts
+from dragoman.proxy.config.traffic import RateLimits, Timeouts
 from dragoman.proxy.upstreams.call_slots import CallSlots
 from dragoman.proxy.upstreams.credentials import NO_CREDENTIALS, CredentialObserver, Credentials, FixedKey, KeyFile
 from dragoman.proxy.upstreams.interface import Upstream
 from dragoman.proxy.upstreams.oauth import TokenEndpoint, TokenSource
 
+from .rate_limits import LIMITED_HERE, Limiter, RateCounters
 from .retry_budget import RetryBudget
 
 __all__ = ["CreateUpstream", "ProviderState", "create_provider"]
@@ -42,6 +43,7 @@ class ProviderState:
     longest_wait: float
     """Seconds that a call may wait for a place."""
     retries: RetryBudget
+    limiter: Limiter | None
 
 
 def create_provider(
@@ -51,6 +53,7 @@ def create_provider(
     dialects: Mapping[str, Dialect],
     create_upstream: CreateUpstream,
     observer: CredentialObserver,
+    counters: RateCounters,
 ) -> ProviderState:
     """The provider's state, with its upstream. Raises OSError, or BadKeyFile, for files that cannot be used."""
     dialect = LITELLM if provider.engine == "litellm" else dialects[provider.dialect or _ENGINE_DIALECT]
@@ -63,7 +66,12 @@ def create_provider(
     assumes_protocols = not provider.protocols and not provider.engine
     slots = CallSlots(name, provider.pool.connections, provider.pool.queue)
     wait, retries = provider.pool.queue_timeout, RetryBudget(config.retries)
-    return ProviderState(name, dialect, called, assumes_protocols, profile, timeouts, upstream, slots, wait, retries)
+    limiter = None
+    if provider.rate != RateLimits():
+        limiter = Limiter(f"the provider {name}", provider.rate, counters, LIMITED_HERE)
+    return ProviderState(
+        name, dialect, called, assumes_protocols, profile, timeouts, upstream, slots, wait, retries, limiter
+    )
 
 
 def _create_credentials(name: str, dialect: Dialect, provider: Provider, observer: CredentialObserver) -> Credentials:

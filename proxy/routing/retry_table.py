@@ -13,6 +13,7 @@ from dragoman.adapters.faults import Fault, Kind
 from dragoman.proxy.upstreams.call_slots import BUSY
 
 from .health import Verdict
+from .rate_limits import LIMITED_HERE
 
 __all__ = ["LONGEST_WAIT", "RetryRule", "find_rule"]
 
@@ -52,6 +53,7 @@ _TABLE: dict[tuple[Kind, str | None], RetryRule] = {
     ("upstream_invalid_response", None): _FAILED_ONCE,
     ("upstream_auth_failed", None): _LOCKED_OUT,
     ("rate_limit", "insufficient_quota"): _LOCKED_OUT,
+    ("rate_limit", LIMITED_HERE): _NEXT,
     ("rate_limit", None): _LIMITED,
     ("request_timeout", None): _FAILED_ONCE,
     ("permission", None): _NEXT,

@@ -21,6 +21,7 @@ from dragoman.proxy.upstreams.interface import Upstream
 from .health import HealthRegistry
 from .keys import Caller, Keys
 from .providers import CreateUpstream, create_provider
+from .rate_limits import LocalCounters
 from .targets import Candidate, create_candidate
 
 __all__ = ["RouterState"]
@@ -56,14 +57,15 @@ class RouterState:
         observer: CredentialObserver = NO_OBSERVER,
     ) -> None:
         create_upstream = create_upstream or UpstreamFactory().create_upstream
-        self.keys = Keys(config.keys)
+        counters = LocalCounters()
+        self.keys = Keys(config.keys, counters)
         self._random = random or Random()
         self._healths = HealthRegistry(config.breaker, Random())
         self.most_attempts = config.retries.attempts
         self._since = int(time.time())
         self._default_model = config.server.default_model
         self._providers = {
-            name: create_provider(name, provider, config, dialects, create_upstream, observer)
+            name: create_provider(name, provider, config, dialects, create_upstream, observer, counters)
             for name, provider in config.providers.items()
         }
         self._models = {name: self._create_entry(config, name, model) for name, model in config.models.items()}

@@ -1,0 +1,154 @@
+"""Requests, tokens and concurrency: what is admitted, what is left, and when there is more."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.adapters.faults import Fault
+from dragoman.proxy.config.traffic import RateLimits
+from dragoman.proxy.routing.rate_limits import Limiter, LocalCounters, Rate, count_tokens
+from tests.proxy.first_target import FirstTarget
+from tests.proxy.running_proxy import Proxy, StartProxy
+from tests.proxy.scripted_upstream import StartUpstream, Wire
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def count_admitted(counters: LocalCounters, rate: Rate, tries: int) -> int:
+    return sum([(await counters.take("k", rate, 1)).is_allowed for _ in range(tries)])
+
+
+async def test_a_burst_and_then_the_rate() -> None:
+    clock = Clock()
+    counters, rate = LocalCounters(clock), Rate(60, 10)
+    assert await count_admitted(counters, rate, 50) == 10
+    clock.now += 3
+    assert await count_admitted(counters, rate, 50) == 3
+    clock.now += 3600
+    assert await count_admitted(counters, rate, 50) == 10
+
+
+async def test_what_is_left_and_when_more_comes() -> None:
+    clock = Clock()
+    counters, rate = LocalCounters(clock), Rate(60, 3)
+    assert [(await counters.take("k", rate, 1)).remaining for _ in range(3)] == [2, 1, 0]
+    decision = await counters.take("k", rate, 1)
+    assert (decision.is_allowed, decision.remaining, decision.reset, decision.retry_after) == (False, 0, 3.0, 1.0)
+    clock.now += 1
+    assert (await counters.take("k", rate, 1)).is_allowed
+
+
+@given(st.integers(1, 600), st.integers(1, 600), st.lists(st.floats(0, 5), max_size=60))
+def test_no_minute_has_more_than_the_rate_and_one_burst(limit: int, burst: int, pauses: list[float]) -> None:
+    clock = Clock()
+    counters, rate = LocalCounters(clock), Rate(limit, min(burst, limit))
+    admitted: list[float] = []
+
+    async def run() -> None:
+        for pause in pauses:
+            clock.now += pause
+            if (await counters.take("k", rate, 1)).is_allowed:
+                admitted.append(clock.now)
+
+    asyncio.run(run())
+    for start in admitted:
+        assert sum(start <= at < start + 60 for at in admitted) <= rate.burst + limit
+
+
+async def test_tokens_are_counted_at_the_end_and_may_go_into_debt() -> None:
+    clock = Clock()
+    limiter = Limiter("the key a", RateLimits(tokens_per_minute=600), LocalCounters(clock))
+    assert (await limiter.admit())["x-ratelimit-remaining-tokens"] == "599"
+    limiter.settle(1200)
+    with pytest.raises(Fault, match="the key a may use 600 tokens a minute; more will be free in 1m0s") as caught:
+        await limiter.admit()
+    assert (caught.value.code, caught.value.status) == ("rate_limit_exceeded", 429)
+    clock.now += 60.2
+    assert await limiter.admit()
+
+
+async def test_a_request_that_is_refused_for_its_tokens_does_not_count_as_one() -> None:
+    limiter = Limiter("k", RateLimits(requests_per_minute=2, tokens_per_minute=10), LocalCounters(Clock()))
+    await limiter.admit()
+    limiter.settle(50)
+    for _ in range(3):
+        with pytest.raises(Fault, match="tokens a minute"):
+            await limiter.admit()
+
+
+async def test_concurrency() -> None:
+    limiter = Limiter("the key a", RateLimits(concurrency=1), LocalCounters())
+    assert await limiter.admit() == {}
+    with pytest.raises(Fault, match="the key a may have 1 requests at one time"):
+        await limiter.admit()
+    limiter.settle(0)
+    await limiter.admit()
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        (None, 0),
+        ({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 9}, 9),
+        ({"input_tokens": 3, "output_tokens": 4}, 7),
+        ({"prompt_tokens": 5, "total_tokens": None}, 5),
+    ],
+)
+def test_tokens_of_a_usage(usage: dict[str, int | None] | None, tokens: int) -> None:
+    assert count_tokens(usage) == tokens
+
+
+KEYS = [
+    {"name": "small", "key": "small-key-0123456789", "rate": {"requests_per_minute": 2}},
+    {"name": "free", "key": "free-key-01234567890"},
+]
+
+
+async def ask_as(p: Proxy, key: str) -> tuple[int, dict[str, str]]:
+    answer = await p.ask(headers={"Authorization": f"Bearer {key}"})
+    return answer.status, {name.lower(): value for name, value in answer.headers.items()}
+
+
+async def test_a_key_over_its_limit_gets_429_and_all_answers_say_what_is_left(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
+    up = await upstream(wire.ok, "keep")
+    p = await proxy(up, keys=KEYS)
+    answers = [await ask_as(p, "small-key-0123456789") for _ in range(3)]
+    assert [status for status, _ in answers] == [200, 200, 429]
+    headers = answers[0][1]
+    assert (headers["x-ratelimit-limit-requests"], headers["x-ratelimit-remaining-requests"]) == ("2", "1")
+    assert headers["x-ratelimit-reset-requests"].endswith("s")
+    assert 1 <= int(answers[2][1]["retry-after"]) <= 30
+    assert (await ask_as(p, "free-key-01234567890"))[0] == 200
+    assert len(up.requests) == 3
+
+
+async def test_a_provider_over_its_limit_is_passed_by(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
+    first, second = await upstream(wire.ok, "keep"), await upstream(wire.ok, "keep")
+    limited = {"base_url": f"http://127.0.0.1:{first.port}/v1", "rate": {"requests_per_minute": 1}}
+    p = await proxy(limited, second, random=FirstTarget())
+    assert [(await p.ask()).status for _ in range(3)] == [200] * 3
+    assert (len(first.requests), len(second.requests)) == (1, 2)
+    assert [line["attempts"] for line in await p.exchanges(3)] == [1, 1, 1]
+
+
+async def test_if_no_other_provider_is_left_the_client_waits(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
+    up = await upstream(wire.ok, "keep")
+    p = await proxy({"base_url": f"http://127.0.0.1:{up.port}/v1", "rate": {"tokens_per_minute": 1}})
+    assert (await p.ask()).status == 200  # three tokens
+    answer = await p.ask()
+    assert (answer.status, answer.error["code"]) == (429, "provider_rate_limit")
+    assert int(answer.headers["retry-after"]) > 60
+    assert len(up.requests) == 1
