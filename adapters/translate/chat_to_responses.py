@@ -126,6 +126,8 @@ class ChatToResponses(StreamTranslatorBase):
         out: list[Output] = [] if self._has_begun else self._begin()
         for key in body.keys() - _CHUNK_KEYS:
             if body[key] is not None:
+                if self._rest.setdefault(key, body[key]) != body[key]:
+                    self._ctx.receipt.record_drop((key,), "a later chunk has another value")
                 self._rest[key] = body[key]
         for choice in body["choices"]:
             if choice["index"] == 0:

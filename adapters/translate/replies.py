@@ -175,7 +175,7 @@ def _to_responses_parts(message: JsonObject, logprobs: Any, path: Path, ctx: Con
 def _list_legacy_call(message: JsonObject, ctx: Context) -> list[JsonObject]:
     """The call in the deprecated key `function_call`, with a new id, as a list."""
     function = message.get("function_call")
-    return [{"id": ctx.new_id("call"), "function": function}] if function else []
+    return [{"id": ctx.new_id("call"), "function": {"name": "", "arguments": "", **function}}] if function else []
 
 
 def _to_responses_call(call: JsonObject, names: Mapping[str, OriginalTool], path: Path, ctx: Context) -> JsonObject:

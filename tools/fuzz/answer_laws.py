@@ -19,7 +19,7 @@ from dragoman.schemas import load
 
 from .laws import Observer
 from .pairs import Pair
-from .receipt_holes import find_holes, join_events, map_positions, trim_value
+from .receipt_holes import PIECES, find_holes, join_events, map_positions, trim_value
 from .said_texts import collect_texts, compare_texts, has_clear_indexes, join_choices
 from .stream_holes import find_stream_holes
 
@@ -128,8 +128,21 @@ def _find_holes(pair: Pair, before: JsonObject, after: JsonObject, changes: Sequ
     if is_same_protocol:
         return find_stream_holes(before, after, changes, _OF_THE_END | _POSITIONS)
     if "responses" in (pair.spoken, pair.called):
-        return ()  # each text comes several times, and need not be the same in an altered stream
+        given, got = _take_last_response(before), _take_last_response(after)
+        exempt = _find_exempt(pair) | PIECES  # texts are compared as such
+        return find_holes(given, got, changes, exempt=exempt) if given and got else ()
     return find_holes(before, after, changes, exempt=_find_exempt(pair))
+
+
+def _take_last_response(body: JsonObject) -> JsonObject | None:
+    """The response in the last event of a Responses stream, with what only earlier events say of it; None if it has no
+    output. A stream with choices is returned as it is."""
+    events: Sequence[JsonObject] = body["events"]
+    if any("choices" in event for event in events):
+        return body
+    said = [response for event in events if isinstance(response := event.get("response"), dict)]
+    merged = {key: value for response in said for key, value in response.items() if value}
+    return merged if said and said[-1].get("output") and events[-1].get("response") else None
 
 
 def _find_exempt(pair: Pair) -> frozenset[str]:

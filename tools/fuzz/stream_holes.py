@@ -48,8 +48,9 @@ def find_stream_holes(
 
 def _collect(events: Sequence[JsonObject], exempt: frozenset[str]) -> _Found:
     found: _Found = {}
+    has_choices = any("choices" in event for event in events)
     for event in events:
-        if not str(event.get("type") or "response.").startswith("response.") and "choices" not in event:
+        if not has_choices and not str(event.get("type") or "response.").startswith("response."):
             continue  # none of a response: the receipt says that these are left out
         for path, value in leaves(event):
             keys = [part for part in path if isinstance(part, str)]

@@ -170,3 +170,16 @@ def test_a_choice_goes_on_if_another_one_ends_in_the_same_chunk(protocol: str) -
     assert [text for text in texts if text] == ["a", "b"]
     assert {(c["index"], c["finish_reason"]) for c in choices if c["finish_reason"]} == {(0, "stop"), (1, "length")}
     assert got.lost == set()
+
+
+def test_a_key_of_a_chunk_that_a_later_one_replaces_is_a_loss_in_a_response() -> None:
+    choices = [{"index": 0, "delta": {"content": "hi"}}, {"index": 0, "delta": {}, "finish_reason": "stop"}]
+    events = [{"choices": [choice], "full_text": text} for choice, text in zip(choices, ("one", "two"), strict=True)]
+    got = run_exchange("openai/responses", "mindie/chat", encode_events(*events))
+    assert (got.response["full_text"], got.lost) == ("two", {"full_text"})
+
+
+def test_a_deprecated_call_without_arguments_becomes_an_item() -> None:
+    data = encode_chunks({"function_call": {"name": "f"}}, finish="function_call")
+    (item,) = run_exchange("openai/responses", "openai/chat", data).response["output"]
+    assert (item["type"], item["name"], item["arguments"]) == ("function_call", "f", "")
