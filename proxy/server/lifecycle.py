@@ -85,7 +85,8 @@ class RunningProxy:
         await self._wait(_TICK)  # for requests that are on their way
         await self._wait(self._drain.timeout, self._has_requests)
         gateway.stop_exchanges()
-        await _wait_while(self._has_requests, _GRACE)
+        await _wait_while(lambda: bool(gateway.running), _GRACE)
+        server.close_idle_connections()
         await _wait_while(lambda: bool(server.connections), _FLUSH)
         await server.shutdown(0.1)
         gateway.overload.stop()
