@@ -316,9 +316,15 @@ class TargetChoice(ConfigModel):
 
 class Model(ConfigModel):
     targets: Annotated[list[TargetChoice], Field(min_length=1)]
-    """The targets of requests, drawn by weight."""
+    """The targets of requests, in the order that `balance` says."""
     fallbacks: list[ModelName] = []
     """Models to try after the targets, in this order."""
+    fallbacks_for: dict[Literal["context_length", "content_filter"], list[ModelName]] = {}
+    """Models to try if the request is too long for the targets, or if their content filter refuses it."""
+    balance: Literal["weighted", "least-busy", "fastest", "sticky"] = "weighted"
+    """Which target comes first: weighted draws by weight; least-busy takes the one with the fewest running requests
+    for its weight; fastest prefers short times to the first byte; sticky sends requests with the same
+    `prompt_cache_key`, or else the same `user`, to the same target."""
     task: Literal["responses", "embeddings"] | None = None
     """What a body with `input` asks for at Databricks' address /serving-endpoints/NAME/invocations. Unset: responses
     if anything in the body belongs to Responses alone, else embeddings."""

@@ -32,6 +32,9 @@ def check_models(document: Document) -> None:
         _check_weights(document, name)
         for position, node in enumerate(document.items("models", name, "fallbacks")):
             _check_model_name(document, ("models", name, "fallbacks", position), node)
+        for reason in document.mapping("models", name, "fallbacks_for"):
+            for position, node in enumerate(document.items("models", name, "fallbacks_for", reason)):
+                _check_model_name(document, ("models", name, "fallbacks_for", reason, position), node)
     for cycle in _find_cycles(_fallback_edges(document, models)):
         _report_cycle(document, cycle)
     _check_model_name(document, ("server", "default_model"), document.find(("server", "default_model")))

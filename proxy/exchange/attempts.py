@@ -8,14 +8,16 @@ other one, and that is paid from its provider's `RetryBudget`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from random import uniform
 from typing import NamedTuple
 
+from dragoman.adapters.error_meanings import CONTEXT_LENGTH
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.pipeline import Attempt
+from dragoman.adapters.pipeline import Attempt, Outcome
+from dragoman.proxy.routing.health import Verdict
 from dragoman.proxy.routing.rate_limits import Limiter, count_tokens
 from dragoman.proxy.routing.retry_table import RetryRule, find_rule
 from dragoman.proxy.routing.targets import Candidate
@@ -32,15 +34,35 @@ _FAILURES = 500
 
 
 async def try_targets(
-    ctx: RequestContext, candidates: Iterable[Candidate], downstream: DownstreamResponse, most: int
+    ctx: RequestContext,
+    candidates: Iterable[Candidate],
+    list_after: Callable[[str], Iterable[Candidate]],
+    downstream: DownstreamResponse,
+    most: int,
 ) -> None:
     """Try targets until one has written to the client, `most` times at most, second tries of the same target included.
-    As soon as the response has begun, no other target is tried. A try may make several calls.
+    As soon as the response has begun, no other target is tried. A try may make several calls. `list_after` gives the
+    targets for a request that the first ones refuse for a reason of `fallbacks_for`.
 
     A target that turns out not to serve a protocol is tried again over a bridge, if it has one. Raises Fault: the last
     target's, or why no target could be tried; and ClientDisconnected.
     """
-    await _Tries(ctx, downstream, most).run(candidates)
+    tries = _Tries(ctx, downstream, most)
+    try:
+        await tries.run(candidates)
+    except Fault as fault:
+        reason = _find_reason(fault)
+        others = [] if reason is None or downstream.response is not None else [*list_after(reason)]
+        if not others:
+            raise
+        await tries.run(others)
+
+
+def _find_reason(fault: Fault) -> str | None:
+    """The key of `fallbacks_for` that a fault is about."""
+    if fault.code == CONTEXT_LENGTH:
+        return "context_length"
+    return "content_filter" if fault.kind == "content_filter" else None
 
 
 class _Repetition(NamedTuple):
@@ -222,14 +244,14 @@ async def _try(
     ctx: RequestContext, candidate: Candidate, attempt: Attempt, downstream: DownstreamResponse
 ) -> Fault | None:
     """None if the attempt wrote to the client, even if it ended with an error event; otherwise why it failed."""
-    health, outcome = candidate.health, attempt.outcome
-    health.begin()
+    outcome, began = attempt.outcome, ctx.record.elapsed_ms()
+    candidate.health.begin()
     try:
         downstream.begin(attempt)
         await Transfer(ctx, candidate, attempt, downstream).run()
     finally:
         outcome = attempt.outcome
-        _judge(ctx, candidate, outcome.fault, is_complete=outcome.state == "complete")
+        _judge(ctx, candidate, outcome, began)
     ctx.record.usage = attempt.answer.usage or ctx.record.usage
     if outcome.fault is not None and not attempt.answer.has_begun:
         return outcome.fault
@@ -237,10 +259,15 @@ async def _try(
     return None
 
 
-def _judge(ctx: RequestContext, candidate: Candidate, fault: Fault | None, *, is_complete: bool) -> None:
-    """Keep in mind what a try shows of its target, and log it if the target pauses from now on."""
-    verdict = find_rule(fault).verdict if fault is not None else "answered" if is_complete else "unknown"
+def _judge(ctx: RequestContext, candidate: Candidate, outcome: Outcome, began: float) -> None:
+    """Keep in mind what a try shows of its target, and log it if the target pauses from now on. `began` says when the
+    try did, in milliseconds of the exchange."""
+    fault = outcome.fault
+    verdict: Verdict = "answered" if outcome.state == "complete" else "unknown"
+    verdict = verdict if fault is None else find_rule(fault).verdict
     pause = candidate.health.end(verdict, None if fault is None else fault.retry_after)
+    if verdict == "answered":
+        candidate.health.measure(((ctx.record.first_token_ms or ctx.record.elapsed_ms()) - began) / 1000)
     if pause and fault is not None:
         found = {"request_id": ctx.record.request_id, "target": candidate.label, "seconds": round(pause, 1)}
         ctx.log.warning("target_pauses", **found, fault=fault.code or fault.kind)

@@ -14,7 +14,7 @@ from functools import partial
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
 
-from dragoman.adapters.call import Call
+from dragoman.adapters.call import Call, JsonObject
 from dragoman.adapters.extras import read_extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Pipeline
@@ -127,10 +127,12 @@ class Exchange:
         deployment = pipeline.deployment
         record.model = model = state.resolve_model(pipeline.request.get("model"), deployment)
         record.stream = pipeline.wants_stream
-        candidates = state.list_candidates(model, caller, read_extra_parameters(headers), deployment)
+        extra, session = read_extra_parameters(headers), _find_session(pipeline.request)
+        candidates = state.list_candidates(model, caller, extra, deployment, session)
         await self._continue_conversation(caller.name or "")
         self._downstream = create_downstream_response(ctx)
-        await try_targets(ctx, candidates, self._downstream, state.most_attempts)
+        list_after = partial(state.list_candidates_after, model=model, extra=extra, session=session)
+        await try_targets(ctx, candidates, list_after, self._downstream, state.most_attempts)
         response = self._downstream.response
         assert response is not None
         return response
@@ -166,6 +168,12 @@ class Exchange:
         if response is not None:
             ctx.record.status = response.status
         return response or Response(status=499)
+
+
+def _find_session(request: JsonObject) -> str | None:
+    """What requests of one session have in common."""
+    found = request.get("prompt_cache_key") or request.get("user")
+    return found if isinstance(found, str) else None
 
 
 async def _let_others_run(size: int) -> None:

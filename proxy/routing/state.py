@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from random import Random
 
 from dragoman.adapters.dialect import Dialect
@@ -18,6 +19,7 @@ from dragoman.proxy.upstreams.credentials import NO_OBSERVER, CredentialObserver
 from dragoman.proxy.upstreams.factory import UpstreamFactory
 from dragoman.proxy.upstreams.interface import Upstream
 
+from .balance import BALANCES, Order
 from .health import HealthRegistry
 from .keys import Caller, Keys
 from .providers import CreateUpstream, create_provider
@@ -39,6 +41,8 @@ class _ModelEntry:
 
     targets: tuple[Candidate, ...]
     fallbacks: tuple[str, ...]
+    fallbacks_for: Mapping[str, tuple[str, ...]]
+    order: Order
     task: str | None
 
 
@@ -119,20 +123,34 @@ class RouterState:
         return self._create_listing(name, pattern)
 
     def list_candidates(
-        self, model: str, caller: Caller, extra: ExtraParameters | None = None, deployment: str | None = None
+        self,
+        model: str,
+        caller: Caller,
+        extra: ExtraParameters | None = None,
+        deployment: str | None = None,
+        session: str | None = None,
     ) -> Iterator[Candidate]:
-        """The targets to try, in this order: the model's own, drawn by weight, then those of its fallbacks. If the
+        """The targets to try, in this order: the model's own as its `balance` says, then those of its fallbacks. If the
         client names a deployment, only the targets with this deployment.
 
-        `extra` is the client's policy on extra parameters. Raises Fault, at once, for a model that the caller may not
-        use.
+        `extra` is the client's policy on extra parameters, `session` what keeps sticky requests together. Raises Fault,
+        at once, for a model that the caller may not use.
         """
         pattern = match(self._models, model) if caller.can_use(model) else None
         if pattern is None:
             raise self._unknown_model(model, caller)
         if deployment is not None:
             return self._list_deployed(pattern, model, extra, deployment)
-        return self._list_with_fallbacks(pattern, model, extra, {pattern})
+        return self._list_with_fallbacks(pattern, model, extra, session, {pattern})
+
+    def list_candidates_after(
+        self, reason: str, model: str, extra: ExtraParameters | None = None, session: str | None = None
+    ) -> Iterator[Candidate]:
+        """The targets to try after a fault for this reason, a key of `fallbacks_for`: those of the models there, and of
+        their fallbacks."""
+        pattern = match(self._models, model)
+        names = () if pattern is None else self._models[pattern].fallbacks_for.get(reason, ())
+        return self._list_models(names, extra, session, {pattern or model})
 
     def _list_deployed(
         self, pattern: str, model: str, extra: ExtraParameters | None, deployment: str
@@ -140,29 +158,34 @@ class RouterState:
         targets = tuple(one for one in self._models[pattern].targets if one.choice.deployment == deployment)
         if not targets:
             raise _unknown_deployment(deployment)
-        return (one.adapt(upstream_name(pattern, one.choice, model), extra) for one in self._draw(targets))
+        order = self._models[pattern].order
+        return (
+            one.adapt(upstream_name(pattern, one.choice, model), extra) for one in self._order(targets, order, None)
+        )
 
     def _list_with_fallbacks(
-        self, pattern: str, model: str, extra: ExtraParameters | None, seen: set[str]
+        self, pattern: str, model: str, extra: ExtraParameters | None, session: str | None, seen: set[str]
     ) -> Iterator[Candidate]:
         entry = self._models[pattern]
-        for candidate in self._draw(entry.targets):
+        for candidate in self._order(entry.targets, entry.order, session):
             yield candidate.adapt(upstream_name(pattern, candidate.choice, model), extra)
-        for name in entry.fallbacks:
+        yield from self._list_models(entry.fallbacks, extra, session, seen)
+
+    def _list_models(
+        self, names: Iterable[str], extra: ExtraParameters | None, session: str | None, seen: set[str]
+    ) -> Iterator[Candidate]:
+        for name in names:
             following = match(self._models, name)
             if following is not None and following not in seen:
                 seen.add(following)
-                yield from self._list_with_fallbacks(following, name, extra, seen)
+                yield from self._list_with_fallbacks(following, name, extra, session, seen)
 
-    def _draw(self, targets: tuple[Candidate, ...]) -> Iterator[Candidate]:
-        """Draw the targets by weight, without replacement. Those with the weight 0 come after all others."""
-        left = list(targets)
-        while len(left) > 1:
-            weights = [candidate.choice.weight for candidate in left]
-            if not any(weights):
-                break
-            yield left.pop(self._random.choices(range(len(left)), weights)[0])
-        yield from left
+    def _order(self, targets: tuple[Candidate, ...], order: Order, session: str | None) -> Iterator[Candidate]:
+        """The targets in this order. Those with the weight 0 come after all others."""
+        if len(targets) < 2:
+            return iter(targets)
+        weighted = [one for one in targets if one.choice.weight]
+        return chain(order(weighted, self._random, session), [one for one in targets if not one.choice.weight])
 
     def _find_deployment(self, deployment: str) -> str:
         """The first model with a target that has this deployment. Raises Fault."""
@@ -176,7 +199,8 @@ class RouterState:
             create_candidate(self._providers[choice.provider], config, pattern, model, choice, self._healths)
             for choice in model.targets
         )
-        return _ModelEntry(targets, tuple(model.fallbacks), model.task)
+        after: dict[str, tuple[str, ...]] = {reason: tuple(names) for reason, names in model.fallbacks_for.items()}
+        return _ModelEntry(targets, tuple(model.fallbacks), after, BALANCES[model.balance], model.task)
 
     def _create_listing(self, name: str, pattern: str) -> ListedModel:
         entry = self._models[pattern]

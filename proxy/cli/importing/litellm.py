@@ -24,20 +24,21 @@ from .values import convert_duration, convert_text
 __all__ = ["import_config"]
 
 _SECTIONS = {"model_list", "router_settings", "litellm_settings", "general_settings"}
+_FALLBACKS = {"fallbacks", "context_window_fallbacks", "content_policy_fallbacks"}
+_BALANCE = {"routing_strategy"}
+_STRATEGIES = {"simple-shuffle": "weighted", "least-busy": "least-busy", "latency-based-routing": "fastest"}
 _CONVERTED = {
-    "router_settings": {"fallbacks", "model_group_alias", "timeout", "stream_timeout"},
-    "litellm_settings": {"fallbacks", "drop_params", "request_timeout"},
+    "router_settings": {*_FALLBACKS, "model_group_alias", "timeout", "stream_timeout", "num_retries", *_BALANCE},
+    "litellm_settings": {*_FALLBACKS, "drop_params", "request_timeout", "num_retries"},
     "general_settings": {"master_key"},
 }
 _REASONS = {
-    "num_retries": "dragoman makes at most 3 attempts for one request; the number cannot be set",
-    "routing_strategy": "dragoman draws targets by weight",
     "telemetry": "dragoman sends no telemetry",
     "set_verbose": "see `dragoman serve --log-level`",
     "cache": "dragoman has no cache of replies",
     "environment_variables": "set them in the environment, or in a file given with --env-file",
 }
-_DEFAULTS: Mapping[str, object] = {"routing_strategy": "simple-shuffle", "telemetry": False, "set_verbose": False}
+_DEFAULTS: Mapping[str, object] = {"telemetry": False, "set_verbose": False}
 
 
 def import_config(file: Path) -> tuple[str, list[Problem]]:
@@ -58,11 +59,28 @@ def import_config(file: Path) -> tuple[str, list[Problem]]:
     models = deployments.models()
     add_aliases(document, models)
     add_fallbacks(document, models)
+    _add_balance(document, models)
     config |= {"providers": deployments.providers(), "models": models, **_convert_settings(document)}
     _warn_of_other_settings(document)
     if not models:
         raise document.fatal_error(None, "no-models", "none of the models could be converted")
     return _serialize(file, config), sorted(document.problems, key=lambda problem: (problem.line, problem.column))
+
+
+def _add_balance(document: Document, models: dict[str, Any]) -> None:
+    """Set the order of targets of every model that has several."""
+    path = ("router_settings", "routing_strategy")
+    strategy = document.text(*path)
+    if strategy is None:
+        return
+    if strategy not in _STRATEGIES:
+        known = ", ".join(_STRATEGIES)
+        message = f"routing_strategy: dragoman has no equivalent of {strategy}; it has those of {known}"
+        document.add_problem(path, "not-carried", message, severity="warning", at_key=True)
+    elif (balance := _STRATEGIES[strategy]) != "weighted":
+        for model in models.values():
+            if len(model["targets"]) > 1:
+                model["balance"] = balance
 
 
 def _convert_settings(document: Document) -> dict[str, Any]:
@@ -73,6 +91,9 @@ def _convert_settings(document: Document) -> dict[str, Any]:
     total = convert_duration(document, ("router_settings", "timeout")) or convert_duration(
         document, ("litellm_settings", "request_timeout")
     )
+    retries = document.find(("router_settings", "num_retries")) or document.find(("litellm_settings", "num_retries"))
+    if retries is not None and isinstance(retries.value, int) and retries.value >= 0:
+        found["retries"] = {"attempts": retries.value + 1}
     first = convert_duration(document, ("router_settings", "stream_timeout"))
     timeouts = {name: value for name, value in (("total", total), ("first_token", first)) if value is not None}
     return {**found, "timeouts": timeouts} if timeouts else found

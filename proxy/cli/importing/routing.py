@@ -26,9 +26,18 @@ def add_aliases(document: Document, models: dict[str, Any]) -> None:
         models[alias] = {"targets": [dict(target) for target in models[known]["targets"]]}
 
 
+_REASONS = {"context_window_fallbacks": "context_length", "content_policy_fallbacks": "content_filter"}
+
+
 def add_fallbacks(document: Document, models: dict[str, Any]) -> None:
     """Add the fallbacks, except those that would close a circle."""
     for section in ("router_settings", "litellm_settings"):
+        for setting, reason in _REASONS.items():
+            for path, name, following in _list_fallbacks(document, (section, setting)):
+                if name not in models or match(models, following) is None:
+                    _add_warning(document, path, f"{name} or {following} is not a model of this file")
+                else:
+                    models[name].setdefault("fallbacks_for", {}).setdefault(reason, []).append(following)
         for path, name, following in _list_fallbacks(document, (section, "fallbacks")):
             if name not in models or match(models, following) is None:
                 _add_warning(document, path, f"{name} or {following} is not a model of this file")
