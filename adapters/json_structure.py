@@ -8,10 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-__all__ = ["VALUE_LIMIT", "count_mark", "exceeds_values", "get_outline", "has_long_number", "weigh_in_steps"]
+__all__ = [
+    "REPLY_COMMAS",
+    "REPLY_VALUES",
+    "VALUE_LIMIT",
+    "count_mark",
+    "exceeds_values",
+    "get_outline",
+    "has_long_number",
+    "weigh_in_steps",
+]
 
 VALUE_LIMIT = 60_000
 """The default limit on the values of a request. It admits 10,000 short messages, and 300,000 tokens as numbers."""
+
+REPLY_VALUES, REPLY_COMMAS = 1_000_000, 64
+"""The limit on the values of a provider's reply, and of an event, and how many commas count as one of them: it admits
+the log probabilities of 8,000 tokens, and every vector that fits into the limit on its bytes."""
 
 _COMMAS = 6  # that count as one value: arrays of numbers cost less than other values, but not nothing
 _ESCAPES = 32
@@ -22,13 +35,14 @@ _LONG_NUMBER = b"0" * 19  # the digits of 2**63
 _DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 
 
-def exceeds_values(text: bytes, most: int) -> bool:
-    """Whether JSON text has more than `most` values: objects, arrays, strings and keys. Six commas count as one too.
+def exceeds_values(text: bytes, most: int, commas: int = _COMMAS) -> bool:
+    """Whether JSON text has more than `most` values: objects, arrays, strings and keys. So many commas, six by default,
+    count as one too.
 
     A text with more than 32 backslashes for each of them has too many as well: an escaped character costs ten times as
     much as another.
     """
-    steps = weigh_in_steps(text, most)
+    steps = weigh_in_steps(text, most, commas)
     try:
         while True:
             next(steps)
@@ -36,7 +50,7 @@ def exceeds_values(text: bytes, most: int) -> bool:
         return bool(end.value)
 
 
-def weigh_in_steps(text: bytes, most: int) -> Generator[None, None, bool]:
+def weigh_in_steps(text: bytes, most: int, commas: int = _COMMAS) -> Generator[None, None, bool]:
     """As `exceeds_values`, with a pause after each pass over the text.
 
     Marks inside strings are left out of the count only if that decides, because most texts have few.
@@ -46,7 +60,7 @@ def weigh_in_steps(text: bytes, most: int) -> Generator[None, None, bool]:
     escapes = _ESCAPES * most
     if len(text) > escapes and count_mark(text, b"\\", escapes + 1) > escapes:
         return True
-    if not _exceeds(text, most):
+    if not _exceeds(text, most, commas):
         return False
     yield
     if b"\\" in text:
@@ -59,12 +73,12 @@ def weigh_in_steps(text: bytes, most: int) -> Generator[None, None, bool]:
     yield
     text = _remove_strings(text)
     yield
-    return _exceeds(text, most)
+    return _exceeds(text, most, commas)
 
 
-def _exceeds(text: bytes, most: int) -> bool:
+def _exceeds(text: bytes, most: int, commas: int) -> bool:
     left = most
-    for mark, weight in ((b"{", 1), (b"[", 1), (b'"', 2), (b",", _COMMAS)):
+    for mark, weight in ((b"{", 1), (b"[", 1), (b'"', 2), (b",", commas)):
         left -= count_mark(text, mark, weight * (left + 1)) // weight
         if left < 0:
             return True

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import islice
 from typing import Any
 
 import jsonschema_rs
@@ -154,6 +155,8 @@ class Validator:
         if not _has_long_values(body):
             return body
         short = _cut(body, _LONGEST)
+        if isinstance(body, dict):
+            short |= {name: _cut(body[name], _LONGEST) for name in self.known & body.keys() - short.keys()}
         return body if self.accepts(short) else short
 
     def check_with_extras(self, body: Any) -> bool:
@@ -242,9 +245,9 @@ def _has_long_values(value: Any) -> bool:
 
 
 def _cut(value: Any, items: int) -> Any:
-    """A copy of a JSON value without the ends of long arrays and of very long strings."""
+    """A copy of a JSON value without the ends of long arrays and of very long strings and objects."""
     if isinstance(value, dict):
-        return {name: _cut(one, items) for name, one in value.items()}
+        return {name: _cut(one, items) for name, one in islice(value.items(), _LONGEST)}
     if isinstance(value, list):
         return [_cut(one, items) for one in value[:items]]
     return value[:_LONGEST] if isinstance(value, str) else value

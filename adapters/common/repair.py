@@ -19,10 +19,10 @@ _ROUNDS = 3
 def repair(body: JsonObject, validator: Validator) -> Violation | None:
     """Repair `body` in place until the validator accepts it. Returns the violation that remains, or None."""
     for _ in range(_ROUNDS):
-        violations = list(validator.violations(body))
-        if not violations:
-            return None
-        for violation in violations:
+        first = validator.first_violation(body)  # found at once: most replies that cannot be repaired end here
+        if first is None or not _repair_violation(body, first):
+            return first
+        for violation in list(validator.violations(body)):
             if not _repair_violation(body, violation):
                 return violation
     return validator.first_violation(body)

@@ -19,6 +19,7 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.json_structure import REPLY_COMMAS, REPLY_VALUES, exceeds_values
 from dragoman.adapters.jsontext import is_too_deep
 from dragoman.adapters.native_errors import read_error_object, read_stray_text
 from dragoman.adapters.paths import Path
@@ -109,6 +110,8 @@ class StreamReaderBase(ABC):
             items = []
         try:
             self._process_items(items, outputs)
+        except TooLong as error:
+            return outputs + self._fail_as_too_long(error)
         except Exception as error:
             raise PartlyRead(outputs, error) from error
         if not self.has_ended:
@@ -130,6 +133,8 @@ class StreamReaderBase(ABC):
 
     def _parse(self, data: bytes, name: bytes | None) -> tuple[Any, bytes | None]:
         """The value of an item's data, NOT_JSON if it has none, and the bytes that may be forwarded as they are."""
+        if len(data) > REPLY_VALUES and exceeds_values(data, REPLY_VALUES // 2, REPLY_COMMAS):
+            raise TooLong(f"a server-sent event has more than {REPLY_VALUES // 2} values")
         try:
             body = orjson.loads(data)
         except orjson.JSONDecodeError:

@@ -114,7 +114,9 @@ class Pipeline:
         """As `receive`, with pauses, so that a caller can do other work between the passes over a large body."""
         if body.startswith(BOM):
             self.receipt.record_drop((), "a byte order mark preceded the body", "form")
-        self.receive_object((yield from read_in_steps(body, value_limit)), task)
+        parsed = yield from read_in_steps(body, value_limit)
+        yield
+        self.receive_object(parsed, task)
 
     def receive_object(self, body: JsonObject, task: Callable[[str], str | None] = _no_task) -> JsonObject:
         """As `receive`, for a body that is parsed already."""

@@ -19,6 +19,7 @@ from dragoman.adapters.emulation.rewritten_call import RewrittenCall
 from dragoman.adapters.error_texts import extract_text
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.json_repair import parse_leniently
+from dragoman.adapters.json_structure import REPLY_COMMAS, REPLY_VALUES, exceeds_values
 from dragoman.adapters.streams import Output, PartlyRead, StreamReader, StreamTranslator
 from dragoman.adapters.validation import load_validator
 
@@ -215,6 +216,8 @@ class ReplyReader:
         )
 
     def _read_body(self, raw: bytes) -> JsonObject:
+        if exceeds_values(raw, REPLY_VALUES, REPLY_COMMAS):
+            raise self._invalid(f"its reply has more than {REPLY_VALUES} values", "upstream_response_too_large")
         body = _parse_object(raw, self._ctx.receipt)
         reply = Reply(self.status, body or {}, self.headers, raw)
         if self._is_error:
