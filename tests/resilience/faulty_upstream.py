@@ -95,7 +95,7 @@ def _list_macros(body: bytes, stream: bool) -> dict[str, bytes]:
 
 
 class FaultyUpstream:
-    """Plays the fault whose model a request names; what follows a dot in the name does not matter."""
+    """Plays the fault whose model is the second part of the model's name, between dots."""
 
     def __init__(self, faults: Iterable[Fault], usual: Usual) -> None:
         self._faults = {fault.model: fault for fault in faults}
@@ -116,7 +116,7 @@ class FaultyUpstream:
             path = head.split(b" ")[1].decode()
             protocol = next(name for name, end in PATHS.items() if path == f"/v1/{end}")
             self.asked.append(request["model"])
-            fault = self._faults[request["model"].partition(".")[0]]
+            fault = self._faults[request["model"].split(".")[1]]
             await self._play(fault, self._macros[protocol, bool(request.get("stream"))], reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError):
             pass

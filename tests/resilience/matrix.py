@@ -50,6 +50,7 @@ _REQUESTS: dict[str, JsonObject] = {
     "embeddings": {"input": ["hello"]},
 }
 _LEAKS = (b"smuggled", b"SSH-2.0", b"127.0.0.1", b"<!doctype", b"sk-upstream")
+_PROVIDERS = 64  # so many cases run at once
 _PATIENT = {"connect": 30.0, "first_token": 30.0, "inter_token": 30.0, "total": 60.0}
 _IMPATIENT = {"connect": 30.0, "first_token": 1.0, "inter_token": 1.0, "total": 1.5}  # for upstreams that fall silent
 
@@ -118,7 +119,9 @@ class Matrix:
         self._house, self._log, self._session = house, log, session
         self._numbers = itertools.count(1)
         self._texts = {protocol: read_texts(protocol, [json.loads(usual[protocol, False])]) for protocol in PATHS}
-        self._busy = asyncio.Semaphore(64)
+        self._free: asyncio.Queue[int] = asyncio.Queue()
+        for number in range(_PROVIDERS):
+            self._free.put_nowait(number)
 
     async def run(self, case: Case) -> str:
         client = Client(
@@ -129,11 +132,19 @@ class Matrix:
             self._house,
             protocol=case.protocol,
         )
-        request = {"model": case.model, **_REQUESTS[case.protocol], **({"stream": True} if case.stream else {})}
+        provider = await self._free.get()  # one case at a time: the fault of one breaks no connection of another
+        request = {
+            "model": f"p{provider}.{case.model}",
+            **_REQUESTS[case.protocol],
+            **({"stream": True} if case.stream else {}),
+        }
         mark = f"case-{next(self._numbers)}"
-        async with self._busy:
+        try:
             answer = await client.send(json.dumps(request).encode(), headers={"x-request-id": mark})
-        return self._judge(case, client, answer, await self._log.find(mark))
+            line = await self._log.find(mark)
+        finally:
+            self._free.put_nowait(provider)
+        return self._judge(case, client, answer, line)
 
     def _judge(self, case: Case, client: Client, answer: Answer, line: JsonObject) -> str:
         assert not [leak for leak in _LEAKS if leak in answer.raw], answer.raw[:400]
@@ -215,8 +226,8 @@ async def open_matrix(faults: Collection[Fault], usual: Usual) -> AsyncIterator[
         "server": {"port": 0, "drain": {"delay": 0.001}},
         "store": {"kind": "none"},
         "timeouts": _IMPATIENT if silent == {True} else _PATIENT,
-        "providers": {"p": provider},
-        "models": {"*": {"targets": [{"provider": "p"}]}},
+        "providers": {f"p{number}": provider for number in range(_PROVIDERS)},
+        "models": {f"p{number}.*": {"targets": [{"provider": f"p{number}"}]} for number in range(_PROVIDERS)},
         "retries": {"attempts": 1},  # each fault is looked at on its own
         "breaker": {"failures": 10**9, "requests": 10**9},
     }
