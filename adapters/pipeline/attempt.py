@@ -305,8 +305,7 @@ class Attempt:
             self._state = "streaming"
             ended = self._fail_with(error.error)
             return ended._replace(data=error.data + ended.data)
-        fault = self._guard.as_upstream_fault(error)
-        fault.__traceback__ = None  # its frames refer to it, and the outcome does: a cycle of references
+        fault = self._guard.as_upstream_fault(error).with_traceback(None)  # its frames refer to it: a cycle
         conversation = self._conversation if self._state == "open" else None
         if conversation is not None and conversation.forget_provider_id(fault):
             try:
