@@ -254,6 +254,7 @@ async def _try(
         _judge(ctx, candidate, outcome, began)
     ctx.record.usage = attempt.answer.usage or ctx.record.usage
     if outcome.fault is not None and not attempt.answer.has_begun:
+        outcome.fault.__traceback__ = None  # its frames refer to the attempt, and that to the fault
         return outcome.fault
     await downstream.end()
     return None
