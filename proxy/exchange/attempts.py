@@ -153,6 +153,7 @@ class _Tries:
     async def _repeat(self, candidate: Candidate, wait: float, *, is_free: bool = False) -> bool:
         """Try a target once more. Raises Fault if it may not be."""
         deadline = self._ctx.deadline
+        self._most += is_free  # the connection was closed before: the request has not been tried at all
         if self._ctx.record.attempts >= self._most or not (is_free or candidate.provider.retries.take()):
             raise self._exhausted()
         if deadline.time_budget <= wait and self._failed is not None:

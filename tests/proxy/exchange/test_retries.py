@@ -93,7 +93,7 @@ async def test_a_connection_of_the_pool_that_was_closed_is_replaced_in_any_case(
     proxy: StartProxy, upstream: StartUpstream, wire: Wire
 ) -> None:
     up = await upstream(wire.ok, "keep")
-    p = await proxy(up, retries={"ratio": 0, "per_second": 0})
+    p = await proxy(up, retries={"attempts": 1, "ratio": 0, "per_second": 0})
     assert (await p.ask(store=True)).status == 200
     up.script = Turns(["reset"], [wire.ok, "keep"])
     assert (await p.ask(store=True)).status == 200
