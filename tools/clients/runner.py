@@ -67,12 +67,17 @@ async def run_script(client: Client, origin: str, route: str, cache: Path) -> li
 
 
 def _build_command(client: Client, cache: Path) -> list[str]:
-    """Python runs the script where it is. Node finds packages only next to a script, so it gets a copy."""
     if client.language == "python":
         return [find_interpreter(cache, client), "-P", str(client.script)]
-    folder = cache / client.name
-    shutil.copytree(SCRIPTS / "shared", folder / "shared", dirs_exist_ok=True)
-    return [find_interpreter(cache, client), str(shutil.copy(client.script, folder))]
+    return [find_interpreter(cache, client), str(cache / client.name / client.script.name)]
+
+
+def _copy_script(client: Client, cache: Path) -> None:
+    """Copy a script next to its packages, the only place where Node finds them. Python runs scripts where they are."""
+    if client.language == "node":
+        folder = cache / client.name
+        shutil.copytree(SCRIPTS / "shared", folder / "shared", dirs_exist_ok=True)
+        shutil.copy(client.script, folder)
 
 
 async def _read_verdicts(process: asyncio.subprocess.Process, most: float) -> list[Verdict]:
@@ -104,6 +109,8 @@ async def run_clients(
 ) -> AsyncIterator[tuple[Run, list[Verdict]]]:
     """Run scripts, `jobs` at a time, and yield the verdicts of each as soon as it ends."""
     free = asyncio.Semaphore(jobs)
+    for client in {client.name: client for client, _, _ in runs}.values():
+        _copy_script(client, cache)  # before any run, because a run must not read what another one is writing
 
     async def run_one(run: Run) -> tuple[Run, list[Verdict]]:
         client, gateway, route = run

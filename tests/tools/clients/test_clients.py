@@ -153,3 +153,26 @@ async def test_scripts_report_their_checks(
 
 def test_causes_are_read() -> None:
     assert REASONS
+
+
+async def test_scripts_for_node_are_written_before_any_run_and_by_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = CLIENTS["openai-node"]
+    (tmp_path / client.name).mkdir()
+
+    async def list_files(client: Client, origin: str, route: str, cache: Path) -> list[Verdict]:
+        before = _list_names(cache)
+        runner._build_command(client, cache)
+        assert _list_names(cache) == before
+        return [Verdict(name, True) for name in before]
+
+    monkeypatch.setattr(runner, "run_script", list_files)
+    runs = [(client, "dragoman", route) for route in ROUTES]
+    found = [verdicts async for _, verdicts in runner.run_clients(runs, {"dragoman": ""}, tmp_path, 2)]
+    assert len(found) == len(ROUTES)
+    assert all({"openai-node.mjs", "checks.mjs"} <= {one.check for one in verdicts} for verdicts in found)
+
+
+def _list_names(folder: Path) -> set[str]:
+    return {file.name for file in folder.rglob("*")}

@@ -4,10 +4,11 @@ import { callTool, checkAgent, runProgram, writeConfig } from "./shared/programs
 const settings = {
   privacy: { usageStatisticsEnabled: false },
   general: { enableAutoUpdate: false },
-  tools: { shell: { enableInteractiveShell: false } }, // a pseudo-terminal sometimes loses what a short command prints
+  tools: { shell: { enableInteractiveShell: false } }, // a pseudo-terminal loses output more often
 };
 await writeConfig(".qwen/settings.json", JSON.stringify(settings));
 const direct = { HTTP_PROXY: undefined, HTTPS_PROXY: undefined, http_proxy: undefined, https_proxy: undefined }; // it has no NO_PROXY
 const account = { OPENAI_BASE_URL: BASE_URL, OPENAI_API_KEY: API_KEY, OPENAI_MODEL: MODEL };
 const run = (prompt) => runProgram(["qwen", "--yolo", "--auth-type", "openai", "-p", prompt], { env: { ...direct, ...account } });
-await checkAgent(run, callTool("run_shell_command", { command: "cat note.txt", is_background: false }));
+const command = "cat note.txt && sleep 1"; // its shell sometimes loses what a shorter command prints
+await checkAgent(run, callTool("run_shell_command", { command, is_background: false }));
