@@ -24,7 +24,7 @@ from dragoman.proxy.conversations.owner_store import OwnerStore
 from dragoman.proxy.conversations.stores.interface import ResponseStore
 from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import create_fault_response
-from dragoman.proxy.http.request_body import read_body
+from dragoman.proxy.http.request_body import read_body, read_client_deadline
 from dragoman.proxy.http.stream_response import ClientDisconnected
 from dragoman.proxy.routing.rate_limits import Limiter, count_tokens
 from dragoman.proxy.routing.state import RouterState
@@ -116,6 +116,8 @@ class Exchange:
         if caller.limiter is not None:
             ctx.headers = {**ctx.headers, **await caller.limiter.admit()}
             self._limiter = caller.limiter
+        if (seconds := read_client_deadline(headers)) is not None:
+            self.deadline.limit_exchange(seconds)
         self.deadline.enter_phase("body", ctx.server.body_timeout)
         needs_type = not state.keys  # see http/browser_rules.py
         body = await read_body(ctx.request, ctx.server.body_limit, self.deadline, needs_type=needs_type)

@@ -51,6 +51,7 @@ class Deadline:
     _phase, _seconds, _total = "total", 0.0, 0.0
     _started: float | None = None
     _longest = 0.0
+    _limit, _client_seconds = float("inf"), 0.0
     _handle: asyncio.TimerHandle | None = None
     _fault: Fault | None = None
 
@@ -71,7 +72,13 @@ class Deadline:
         self._total, self._end = self._longest, self._started + self._longest
         if now + seconds < self._end:
             self._total, self._end = seconds, now + seconds
+        if self._limit < self._end:
+            self._total, self._end = self._client_seconds, self._limit
         return now < self._end
+
+    def limit_exchange(self, seconds: float) -> None:
+        """All tries end within this time from now on, because the client waits no longer."""
+        self._limit, self._client_seconds = self._loop.time() + seconds, seconds
 
     @property
     def time_budget(self) -> float:

@@ -16,12 +16,13 @@ from dragoman.adapters.faults import Fault
 from .aiohttp_server import RequestPayloadError, send_continue
 from .deadline import Deadline
 
-__all__ = ["check_host", "choose_request_id", "get_path", "read_body"]
+__all__ = ["check_host", "choose_request_id", "get_path", "read_body", "read_client_deadline"]
 
 _random = random.Random()  # an id has to be unique, not secret
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?")
 _JSON = "application/json"
+_NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,9})?")
 _CHARSET = re.compile(r'charset\s*=\s*"?([^";\s]+)', re.IGNORECASE)
 
 
@@ -35,6 +36,18 @@ def _make_uuid() -> str:
     """A random UUID: some servers refuse any other id."""
     bits = _random.getrandbits
     return f"{bits(32):08x}-{bits(16):04x}-4{bits(12):03x}-{bits(14) | 0x8000:x}-{bits(48):012x}"
+
+
+def read_client_deadline(headers: Mapping[str, str]) -> float | None:
+    """For how many seconds the client waits: `x-request-timeout` in seconds, or Envoy's header in milliseconds. Raises
+    Fault for a value that is no positive number."""
+    for name, unit in (("x-request-timeout", 1.0), ("x-envoy-expected-rq-timeout-ms", 0.001)):
+        text = headers.get(name)
+        if text is not None:
+            if not _NUMBER.fullmatch(text) or not float(text):
+                raise Fault("invalid_request", f"the header {name} must be a positive number", code="invalid_header")
+            return float(text) * unit
+    return None
 
 
 def get_path(request: BaseRequest) -> str:

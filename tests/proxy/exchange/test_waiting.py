@@ -130,3 +130,23 @@ async def test_interim_responses_one_by_one_are_given_up_too(proxy: StartProxy, 
         script += [b"HTTP/1.1 100 Continue\r\n\r\n", 0.002]
     answer = await (await proxy(await upstream(*script, "hang"))).ask()
     assert (answer.status, answer.error["code"]) == (502, "upstream_protocol_error")
+
+
+@pytest.mark.parametrize("header", [{"x-request-timeout": "0.2"}, {"x-envoy-expected-rq-timeout-ms": "200"}])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_client_that_says_how_long_it_waits_is_answered_by_then(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, header: dict[str, str], stream: bool
+) -> None:
+    silent, other = await upstream("hang"), await upstream(wire.ok)
+    p = await proxy(silent, other, random=FirstTarget())
+    answer = await p.ask(stream=stream, headers=header)
+    assert (answer.status, answer.error["code"]) == (504, "upstream_timeout")
+    assert "did not end within 0.2" in answer.error["message"]
+    assert other.connections == 0  # no time is left for it
+    await asyncio.wait_for(silent.closed.wait(), 1)
+
+
+@pytest.mark.parametrize("value", ["soon", "-1", "0", "nan", "1e5", ""])
+async def test_a_deadline_that_is_no_time_is_refused(proxy: StartProxy, upstream: StartUpstream, value: str) -> None:
+    answer = await (await proxy(await upstream("hang"))).ask(headers={"x-request-timeout": value})
+    assert (answer.status, answer.error["code"]) == (400, "invalid_header")
