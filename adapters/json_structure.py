@@ -29,6 +29,7 @@ the log probabilities of 8,000 tokens, and every vector that fits into the limit
 _COMMAS = 6  # that count as one value: arrays of numbers cost less than other values, but not nothing
 _ESCAPES = 32
 _SHORTEST = 2  # bytes of a value, at least: `[[],[]]` has seven, and three and a quarter values
+_SMALL = 16 * 1024
 _RARE = 32  # occurrences that are found one by one
 _SLICE = 256 * 1024
 _LONG_NUMBER = b"0" * 19  # the digits of 2**63
@@ -87,6 +88,8 @@ def _exceeds(text: bytes, most: int, commas: int) -> bool:
 
 def count_mark(text: bytes, mark: bytes, most: int) -> int:
     """How often a byte occurs in the text, at most `most`. `replace` finds rare bytes much faster than `count`."""
+    if len(text) <= _SMALL:
+        return min(len(text) - len(text.replace(mark, b"")), most)
     at = text.find(mark)
     for found in range(min(_RARE, most)):
         if at < 0:

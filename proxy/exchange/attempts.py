@@ -142,7 +142,8 @@ class _Tries:
             bridged = _find_bridged(ctx, candidate)
             return bridged is not None and await self._try_candidate(bridged, is_bridged=True)
         can_help = rule.verdict == "limited" or candidate.health.is_available
-        can_help |= rule.again == "at_once" and not self._is_paused  # others may have made it pause, all at one moment
+        was_closed = fault.code == "upstream_disconnected" and not fault.may_have_begun  # before it was used
+        can_help |= rule.again == "at_once" and (was_closed or not self._is_paused)
         if is_repeated or not can_help or not _can_repeat(attempt, fault, rule):
             return False
         if rule.again == "at_once":

@@ -121,9 +121,10 @@ class Exchange:
         self.deadline.enter_phase("body", ctx.server.body_timeout)
         needs_type = not state.keys  # see http/browser_rules.py
         body = await read_body(ctx.request, ctx.server.body_limit, self.deadline, needs_type=needs_type)
-        for _ in pipeline.receive_in_steps(body, state.find_task, ctx.server.value_limit):
-            await _let_others_run(len(body))
-        await _let_others_run(len(body))
+        if len(body) <= _LARGE:
+            pipeline.receive(body, state.find_task, ctx.server.value_limit)
+        else:
+            await self._receive_large(body)
         del body
         record.protocol = pipeline.route.protocol
         deployment = pipeline.deployment
@@ -138,6 +139,13 @@ class Exchange:
         response = self._downstream.response
         assert response is not None
         return response
+
+    async def _receive_large(self, body: bytes) -> None:
+        """Read the request, and let other exchanges run between the passes over its body."""
+        ctx = self._ctx
+        for _ in ctx.pipeline.receive_in_steps(body, self._state.find_task, ctx.server.value_limit):
+            await _let_others_run(len(body))
+        await _let_others_run(len(body))
 
     async def _continue_conversation(self, owner: str) -> None:
         ctx = self._ctx
@@ -181,8 +189,7 @@ def _find_session(request: JsonObject) -> str | None:
 async def _let_others_run(size: int) -> None:
     """Pause between two passes over a body of that many bytes. In one turn of the loop, another exchange cannot both
     receive a request and answer it."""
-    if size > _LARGE:
-        await asyncio.sleep(0.001 if size > _VERY_LARGE else 0)
+    await asyncio.sleep(0.001 if size > _VERY_LARGE else 0)
 
 
 def _report_defect(log: Log, request_id: str, provider: str, error: Exception) -> None:

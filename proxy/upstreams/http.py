@@ -93,7 +93,8 @@ class HttpUpstream:
             response.close()
             text = f"{self._name}: its HTTP proxy refused the request (407)"
             raise Fault("upstream_unreachable", text, code=PROXY_REFUSED)
-        return HttpUpstreamResponse(self._name, response, self._lingering, self._find_sent(credentials))
+        sent = self._find_sent(credentials)
+        return HttpUpstreamResponse(self._name, response, self._lingering, sent, is_stream=stream)
 
     async def close(self) -> None:
         for task in self._lingering:
@@ -155,13 +156,20 @@ class HttpUpstream:
 
 
 class HttpUpstreamResponse:
-    """The reply of an HTTP upstream."""
+    """The reply of an HTTP upstream. What is read of a stream at once is bounded."""
 
-    __slots__ = ("_lingering", "_name", "_response", "headers", "sent_secrets", "status")
+    __slots__ = ("_is_stream", "_lingering", "_name", "_response", "headers", "sent_secrets", "status")
 
     def __init__(
-        self, name: str, response: HttpResponse, lingering: set[asyncio.Task[None]], sent_secrets: tuple[bytes, ...]
+        self,
+        name: str,
+        response: HttpResponse,
+        lingering: set[asyncio.Task[None]],
+        sent_secrets: tuple[bytes, ...],
+        *,
+        is_stream: bool = True,
     ) -> None:
+        self._is_stream = is_stream
         self._lingering = lingering
         self._name = name
         self._response = response
@@ -175,8 +183,9 @@ class HttpUpstreamResponse:
 
     async def read_chunk(self) -> bytes:
         """The next bytes, empty at the end. Raises Fault."""
+        content = self._response.content
         try:
-            return await self._response.content.read(_MOST_READ)
+            return await (content.read(_MOST_READ) if self._is_stream else content.readany())
         except CLIENT_ERRORS as error:
             error.__traceback__ = None  # aiohttp keeps the error: with its frames it would be a cycle of references
             raise to_fault(error, self._name) from error
