@@ -50,6 +50,8 @@ _TABLE: dict[tuple[Kind, str | None], RetryRule] = {
     ("upstream_unavailable", None): _FAILED_ONCE,
     ("upstream_error", None): _FAILED_ONCE,
     ("upstream_invalid_response", "upstream_mismatch"): _NEXT,  # the model's mistake, not the provider's
+    ("upstream_invalid_response", "upstream_redirect"): _FAILED,
+    ("upstream_invalid_response", "upstream_response_too_large"): _FAILED,
     ("upstream_invalid_response", None): _FAILED_ONCE,
     ("upstream_auth_failed", None): _LOCKED_OUT,
     ("rate_limit", "insufficient_quota"): _LOCKED_OUT,

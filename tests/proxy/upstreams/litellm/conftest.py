@@ -224,7 +224,8 @@ def configured(provider: JsonObject, target: JsonObject | None = None, **rest: J
     targets = [{"provider": "any", "model": "claude", **(target or {})}]
     server = {"port": 0, "drain": {"delay": 0.001, "timeout": 5}}
     models = {"m": {"targets": targets}}
-    return Config.model_validate({"server": server, "providers": {"any": given}, "models": models, **rest})
+    once = {"retries": {"attempts": 1}}  # what litellm repeats by itself would be seen
+    return Config.model_validate({"server": server, "providers": {"any": given}, "models": models, **once, **rest})
 
 
 @pytest.fixture

@@ -200,7 +200,8 @@ async def test_timeouts(
 
 async def test_the_next_target_takes_over(proxy: StartProxy, fake: Messages) -> None:
     fake.says(failed("overloaded_error", "no"), status=529)
-    made = await proxy(models={"m": {"targets": [{"provider": "any", "model": "claude"}] * 2}})
+    models = {"m": {"targets": [{"provider": "any", "model": "claude"}] * 2}}
+    made = await proxy(models=models, retries={"attempts": 2})
     async with client_of(made) as client:
         with pytest.raises(openai.InternalServerError):
             await client.chat.completions.create(**ASKED)

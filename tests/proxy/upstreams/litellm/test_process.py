@@ -89,7 +89,8 @@ async def test_all_providers_share_one_process_which_ends_with_the_proxy(
     second = {"engine": "litellm", "vendor": "anthropic", "api_key": KEY, "base_url": fake.url}
     first = {**second, "api_key": "sk-ant-first-0123456789"}
     targets = [{"provider": "first", "model": "claude"}, {"provider": "second", "model": "claude", "weight": 0}]
-    proxy = await lone_proxy(providers={"first": first, "second": second}, models={"m": {"targets": targets}})
+    models = {"m": {"targets": targets}}
+    proxy = await lone_proxy(providers={"first": first, "second": second}, models=models, retries={"attempts": 2})
     fake.says(b"{}", status=529)
     await ask(proxy)
     assert [headers["x-api-key"] for _, headers, _ in fake.requests] == [first["api_key"], KEY]
