@@ -169,7 +169,10 @@ class ToolCallAssembler:
         if call.last_list == self._lists and not is_known:
             return True
         other_id = call.has_other_id(piece.id)
-        if piece.name == call.name and not text:
+        is_between = (
+            bool(piece.text) and call.arguments.length and not call.is_whole
+        )  # white space of JSON that goes on
+        if piece.name == call.name and not text and not is_between:
             return other_id and not call.changes_id
         if call.is_whole:
             is_repeated = call.name == piece.name and call.repeats(text)

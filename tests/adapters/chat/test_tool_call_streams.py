@@ -46,6 +46,15 @@ CASES: dict[str, tuple[str, list[str], list[tuple[str | None, str, str]]]] = {
         ],
         [(None, "read", "{}"), (None, "read", "{}")],
     ),
+    "a piece of white space, and an id of its own for each piece": (
+        "tokens of models that put a space behind each colon",
+        [
+            '[{"id":"a","function":{"name":"read","arguments":"{\\"x\\":"}}]',
+            '[{"id":"b","function":{"name":"read","arguments":" "}}]',
+            '[{"id":"c","function":{"name":"read","arguments":"1}"}}]',
+        ],
+        [("a", "read", '{"x": 1}')],
+    ),
     "the id after the arguments have begun": (
         "the same, later",
         [
