@@ -18,7 +18,7 @@ from dragoman.adapters.error_meanings import CONTEXT_LENGTH
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Attempt, Outcome
 from dragoman.proxy.routing.health import Verdict
-from dragoman.proxy.routing.rate_limits import Limiter, count_tokens
+from dragoman.proxy.routing.rate_limits import count_tokens
 from dragoman.proxy.routing.retry_table import RetryRule, find_rule
 from dragoman.proxy.routing.targets import Candidate
 from dragoman.proxy.upstreams.errors import is_unserved
@@ -92,7 +92,8 @@ class _Tries:
         for candidate in self._defer_paused(served_last):
             if await self._try_candidate(candidate):
                 return
-        for candidate, wait in self._postponed:
+        while self._postponed:
+            candidate, wait = self._postponed.pop(0)
             if await self._repeat(candidate, wait):
                 return
         if self._failed is None:
@@ -124,14 +125,9 @@ class _Tries:
             self._refused.append((candidate, refusal))
             self._failed = None if is_bridged else self._failed
             return False
-        limiter = candidate.provider.limiter
-        if not self._start_try(candidate, attempt) or (limiter is not None and not await self._admit(limiter, attempt)):
+        if not self._start_try(candidate, attempt):
             return False
-        try:
-            fault = self._failed = await _try(ctx, candidate, attempt, self._downstream)
-        finally:
-            if limiter is not None:
-                limiter.settle(count_tokens(attempt.answer.usage))
+        fault = self._failed = await _try_within_limits(ctx, candidate, attempt, self._downstream)
         if fault is None:
             return True
         rule = find_rule(fault)
@@ -162,16 +158,6 @@ class _Tries:
         deadline.enter_phase("total", deadline.time_budget)
         await asyncio.sleep(wait)
         return await self._try_candidate(candidate, is_repeated=True)
-
-    async def _admit(self, limiter: Limiter, attempt: Attempt) -> bool:
-        """Whether the provider may get the attempt's calls."""
-        try:
-            await limiter.admit(len(attempt.calls))
-        except Fault as fault:
-            self._failed = fault
-            self._ctx.record.attempts -= 1  # none was made
-            return False
-        return True
 
     def _start_try(self, candidate: Candidate, attempt: Attempt) -> bool:
         """Begin a try. False if the exchange has no time left for it. Raises Fault if it had as many as it may."""
@@ -242,11 +228,28 @@ def explain_refusals(refused: Sequence[tuple[Candidate, Fault]]) -> Fault:
     return replace(fault, message=f"{fault.message} (target {candidate.label}; {others} the request too)")
 
 
+async def _try_within_limits(
+    ctx: RequestContext, candidate: Candidate, attempt: Attempt, downstream: DownstreamResponse
+) -> Fault | None:
+    """As `_try`; a fault if the configuration allows the provider no more calls for now."""
+    limiter = candidate.provider.limiter
+    if limiter is None:
+        return await _try(ctx, candidate, attempt, downstream)
+    try:
+        await limiter.admit(len(attempt.calls))
+    except Fault as fault:
+        return fault
+    try:
+        return await _try(ctx, candidate, attempt, downstream)
+    finally:
+        limiter.settle(count_tokens(attempt.answer.usage))
+
+
 async def _try(
     ctx: RequestContext, candidate: Candidate, attempt: Attempt, downstream: DownstreamResponse
 ) -> Fault | None:
     """None if the attempt wrote to the client, even if it ended with an error event; otherwise why it failed."""
-    outcome, began = attempt.outcome, ctx.record.elapsed_ms()
+    began = ctx.record.elapsed_ms()
     candidate.health.begin()
     try:
         downstream.begin(attempt)

@@ -14,6 +14,7 @@ back. While the event loop is late, /ready answers 503, so that a load balancer 
 from __future__ import annotations
 
 import asyncio
+import resource
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -24,13 +25,12 @@ __all__ = ["OverloadGuard", "Pressure", "measure_memory", "read_memory_limit"]
 
 Pressure: TypeAlias = Literal["none", "high", "full"]
 
-OVERLOADED = "overloaded"
 _TICK = 0.25  # seconds
 _LATE = 0.25  # seconds by which a tick may come late
 _LONG = 5.0  # seconds of late ticks that count
 _HIGH = 0.8
 _RETRY_AFTER = 1.0
-_PAGE = 4096
+_PAGE = resource.getpagesize()
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -74,7 +74,7 @@ class OverloadGuard:
     def create_fault(self, in_flight: int) -> Fault:
         """The refusal of a request."""
         text = f"the proxy has too much to do: {in_flight} requests are being served (server.limits)"
-        return Fault("overloaded", text, code=OVERLOADED, retry_after=_RETRY_AFTER)
+        return Fault("overloaded", text, code="overloaded", retry_after=_RETRY_AFTER)
 
     def _schedule(self) -> None:
         loop = asyncio.get_running_loop()

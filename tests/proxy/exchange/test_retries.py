@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
+from dragoman.adapters import dialects
 from dragoman.contract.json_types import JsonObject
 from tests.proxy.first_target import FirstTarget
 from tests.proxy.running_proxy import Proxy, StartProxy
@@ -149,3 +150,19 @@ async def test_retries_end_with_the_budget(proxy: StartProxy, upstream: StartUps
     answers = [await p.ask() for _ in range(20)]
     assert 20 < len(up.requests) <= 23
     assert answers[-1].headers["x-should-retry"] == "false"
+
+
+async def test_a_second_try_is_not_made_again_after_a_fallback_for_its_reason(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
+    failing = await start_failing(upstream, wire)
+    error = b'{"error": {"message": "flagged", "code": "content_filter"}}'
+    filtering, other = await upstream(wire.http(error, status="400 X"), "keep"), await start_failing(upstream, wire)
+    models = {
+        "m": {"targets": [{"provider": "p0"}, {"provider": "p1"}], "fallbacks_for": {"content_filter": ["other"]}},
+        "other": {"targets": [{"provider": "p2"}]},
+    }
+    p = await proxy(failing, filtering, other, models=models, speak=dialects, random=FirstTarget())
+    await p.ask()
+    assert len(failing.requests) <= 2
+    assert len(filtering.requests) == 1
