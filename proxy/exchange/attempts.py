@@ -48,14 +48,16 @@ async def try_targets(
     target's, or why no target could be tried; and ClientDisconnected.
     """
     tries = _Tries(ctx, downstream, most)
+    others: list[Candidate] = []
     try:
-        await tries.run(candidates)
-    except Fault as fault:
-        reason = _find_reason(fault)
-        others = [] if reason is None or downstream.response is not None else [*list_after(reason)]
-        if not others:
+        is_answered = await tries.try_each(candidates)
+    except Fault:
+        if not (others := tries.list_others(list_after)):
             raise
-        await tries.run(others)
+        is_answered = False
+    others = others or tries.list_others(list_after)
+    if not is_answered and not await tries.try_each(others):
+        await tries.finish()
 
 
 def _find_reason(fault: Fault) -> str | None:
@@ -75,7 +77,7 @@ class _Repetition(NamedTuple):
 class _Tries:
     """The tries of one exchange."""
 
-    __slots__ = ("_ctx", "_downstream", "_failed", "_is_paused", "_most", "_postponed", "_refused")
+    __slots__ = ("_ctx", "_downstream", "_failed", "_is_paused", "_most", "_postponed", "_reason", "_refused")
 
     def __init__(self, ctx: RequestContext, downstream: DownstreamResponse, most: int) -> None:
         self._ctx = ctx
@@ -83,15 +85,26 @@ class _Tries:
         self._most = most
         self._refused: list[tuple[Candidate, Fault]] = []
         self._failed: Fault | None = None
+        self._reason: str | None = None  # of `fallbacks_for`
         self._is_paused = False  # only targets that pause are left
         self._postponed: list[_Repetition] = []
 
-    async def run(self, candidates: Iterable[Candidate]) -> None:
-        """Try them. Raises Fault, ClientDisconnected."""
+    async def try_each(self, candidates: Iterable[Candidate]) -> bool:
+        """Try them until one has written to the client: True. Raises Fault, ClientDisconnected."""
         served_last = _defer_unserved(candidates, self._ctx.pipeline.route.protocol)
         for candidate in self._defer_paused(served_last):
             if await self._try_candidate(candidate):
-                return
+                return True
+        return False
+
+    def list_others(self, list_after: Callable[[str], Iterable[Candidate]]) -> list[Candidate]:
+        """The targets for the reason that one of the tried ones gave; none once the response has begun."""
+        if self._reason is None or self._downstream.response is not None:
+            return []
+        return [*list_after(self._reason)]
+
+    async def finish(self) -> None:
+        """Make the second tries that were postponed. Raises Fault if none of them succeeds, ClientDisconnected."""
         while self._postponed:
             candidate, wait = self._postponed.pop(0)
             if await self._repeat(candidate, wait):
@@ -130,6 +143,7 @@ class _Tries:
         fault = self._failed = await _try_within_limits(ctx, candidate, attempt, self._downstream)
         if fault is None:
             return True
+        self._reason = _find_reason(fault) or self._reason
         rule = find_rule(fault)
         learned = candidate.provider.assumes_protocols and is_unserved(fault)
         if self._downstream.response is not None or not (rule.next_target or learned):
