@@ -14,6 +14,7 @@ from .emulation.interface import Emulation
 from .faults import Fault
 from .listing import Information
 from .providers import AddressForm, BaseAddress, EnvironmentProvider, Vendor
+from .rate_headers import RateHeaders
 from .streams import StreamReader, StreamWriter
 
 __all__ = ["Called", "Dialect", "Served", "prefix"]
@@ -63,7 +64,7 @@ class Dialect:
     query must have to a valid value. `stored_protocols` are those whose replies are stored: a client gets each one
     below the path that made it. `deployment_header` is the request header with which clients pick one of a model's
     targets. `information` maps names to the dialect's addresses that describe models. `forwarded` names the provider's
-    response headers that clients rely on.
+    response headers that clients rely on. `rate_headers` tell clients what their limits leave them.
 
     **Toward providers.** `auth` names the ways to present a key, the first being the default: header name -> template.
     `base_address` says what calls append to a provider's address, `address_forms` which other forms of address there
@@ -89,6 +90,7 @@ class Dialect:
     deployment_header: str | None = None
     information: Mapping[str, Information] = field(default_factory=dict)
     forwarded: tuple[str, ...] = ()
+    rate_headers: RateHeaders = field(default_factory=dict)
     base_address: BaseAddress | None = None
     address_forms: Mapping[str, AddressForm] = field(default_factory=dict)
     settings: frozenset[str] = frozenset()

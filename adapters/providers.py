@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from .rate_headers import RateHeaders
+
 __all__ = ["AddressForm", "BaseAddress", "EnvironmentProvider", "Vendor"]
 
 
@@ -46,6 +48,7 @@ class AddressForm:
     `title` is its name for people. `auth` is its default way to present a key. `settings` maps the keys that it
     requires in the provider's configuration to a hint for a user who left one out. `paths` maps protocols to the
     patterns of paths that its clients use. `own` matches the end of a base address that only this form can have.
+    `rate_headers` replace those of the dialect for its clients.
     """
 
     title: str
@@ -54,6 +57,7 @@ class AddressForm:
     settings: Mapping[str, str] = field(default_factory=dict)
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     own: re.Pattern[str] | None = None
+    rate_headers: RateHeaders | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from urllib.parse import unquote
 from .call import Call
 from .dialect import Dialect, Served
 from .faults import Fault
+from .providers import AddressForm
+from .rate_headers import RateHeaders
 from .suggestions import did_you_mean, find_nearest
 
 __all__ = ["Route", "RouteTable"]
@@ -26,13 +28,15 @@ _SIMILARITY = 0.85
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A protocol of a dialect at a path. `shared` holds the routes of all protocols if the path serves several."""
+    """A protocol of a dialect at a path. `shared` holds the routes of all protocols if the path serves several, `form`
+    is the form of address that has the path, None for the usual one."""
 
     dialect: Dialect
     protocol: str
     served: Served
     profile: str
     shared: Mapping[str, Route] = field(default_factory=dict, compare=False, repr=False)
+    form: AddressForm | None = field(default=None, compare=False, repr=False)
 
     def resolve(self, call: Call, task: Callable[[str], str | None]) -> Route:
         """Return the route of the protocol that the call asks for. Raises Fault if the path does not serve it.
@@ -53,6 +57,12 @@ class Route:
     def keeps_responses(self) -> bool:
         """Whether replies are stored, so that clients can get each one below the path."""
         return self.protocol in self.dialect.stored_protocols
+
+    @property
+    def rate_headers(self) -> RateHeaders:
+        """The headers that tell clients of the path what their limits leave them."""
+        own = None if self.form is None else self.form.rate_headers
+        return self.dialect.rate_headers if own is None else own
 
     def strip_prefix(self, path: str) -> str:
         """Return the path without the prefix that names the dialect."""
@@ -115,7 +125,10 @@ class RouteTable:
     def _add_route(self, route: Route, routes: Mapping[str, Route]) -> None:
         patterns = route.dialect.served_paths(route.protocol)
         self._add_group(route, patterns)
+        forms = route.dialect.address_forms.values()
+        form_of = {pattern: form for form in forms for pattern in form.paths.get(route.protocol, ())}
         for pattern in patterns:
+            route = replace(route, form=form_of.get(pattern))
             if "{" in pattern:
                 shared = routes if route.dialect.choose_protocol is not None else {}
                 self._patterns.append((pattern.split("/"), replace(route, shared=shared)))

@@ -6,6 +6,7 @@ import re
 
 from dragoman.adapters.dialect import Dialect, prefix
 from dragoman.adapters.providers import BaseAddress, EnvironmentProvider, Vendor
+from dragoman.adapters.rate_headers import AZURE_RATE_HEADERS
 
 from . import chat, chat_served, embeddings
 from .calls import DEFAULT_API_VERSION, DEPLOYMENT
@@ -31,6 +32,7 @@ DIALECT = Dialect(
     deployment_header=DEPLOYMENT,
     information=INFORMATION,
     forwarded=("x-ms-error-code",),
+    rate_headers=AZURE_RATE_HEADERS,
     base_address=BaseAddress(
         "/chat/completions",
         re.compile(r"/chat(/completions)?$|/embeddings$"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dragoman.adapters.dialect import Dialect, prefix
+from dragoman.adapters.rate_headers import OPENAI_RATE_HEADERS
 
 from . import chat, completions, embeddings, responses
 from .azure_addresses import FORMS, call_azure_addresses, serve_azure_addresses
@@ -27,6 +28,7 @@ DIALECT = Dialect(
     },
     stored_protocols=frozenset({"responses"}),
     information=INFORMATION,
+    rate_headers=OPENAI_RATE_HEADERS,
     base_address=BASE_ADDRESS,
     address_forms=FORMS,
     settings=frozenset({"address"}),

@@ -19,6 +19,7 @@ from dragoman.adapters.api_version import check_api_version
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.dialect import Called, Served
 from dragoman.adapters.providers import AddressForm, BaseAddress
+from dragoman.adapters.rate_headers import AZURE_RATE_HEADERS
 
 __all__ = ["FORM", "FORMS", "call_azure_addresses", "serve_azure_addresses"]
 
@@ -37,6 +38,7 @@ FORMS: Mapping[str, AddressForm] = {
             "embeddings": ("/openai/deployments/{name}/embeddings",),
             "responses": ("/openai/responses",),
         },
+        rate_headers=AZURE_RATE_HEADERS,
     )
 }
 

@@ -249,10 +249,8 @@ async def _try_within_limits(
     limiter = candidate.provider.limiter
     if limiter is None:
         return await _try(ctx, candidate, attempt, downstream)
-    try:
-        await limiter.admit(len(attempt.calls))
-    except Fault as fault:
-        return fault
+    if (refusal := (await limiter.admit(len(attempt.calls))).refusal) is not None:
+        return refusal
     try:
         return await _try(ctx, candidate, attempt, downstream)
     finally:

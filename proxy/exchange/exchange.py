@@ -18,6 +18,7 @@ from dragoman.adapters.call import Call, JsonObject
 from dragoman.adapters.extras import read_extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Pipeline
+from dragoman.adapters.rate_headers import write_headers
 from dragoman.adapters.routes import Route
 from dragoman.proxy.config.models import Server
 from dragoman.proxy.conversations.owner_store import OwnerStore
@@ -114,8 +115,7 @@ class Exchange:
         caller = state.keys.authenticate(headers)
         record.key = caller.name
         if caller.limiter is not None:
-            ctx.headers = {**ctx.headers, **await caller.limiter.admit()}
-            self._limiter = caller.limiter
+            await self._admit(caller.limiter)
         if (seconds := read_client_deadline(headers)) is not None:
             self.deadline.limit_exchange(seconds)
         self.deadline.enter_phase("body", ctx.server.body_timeout)
@@ -139,6 +139,17 @@ class Exchange:
         response = self._downstream.response
         assert response is not None
         return response
+
+    async def _admit(self, limiter: Limiter) -> None:
+        """Count the request. Every response says what its key has left. Raises Fault."""
+        admission = await limiter.admit()
+        self._ctx.headers = {
+            **self._ctx.headers,
+            **write_headers(self._ctx.pipeline.route.rate_headers, admission.left),
+        }
+        if admission.refusal is not None:
+            raise admission.refusal
+        self._limiter = limiter
 
     async def _receive_large(self, body: bytes) -> None:
         """Read the request, and let other exchanges run between the passes over its body."""

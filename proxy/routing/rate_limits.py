@@ -16,9 +16,19 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.rate_headers import RateLeft, format_duration
 from dragoman.proxy.config.traffic import RateLimits
 
-__all__ = ["LIMITED_HERE", "Limiter", "LocalCounters", "Rate", "RateCounters", "RateDecision", "count_tokens"]
+__all__ = [
+    "LIMITED_HERE",
+    "Admission",
+    "Limiter",
+    "LocalCounters",
+    "Rate",
+    "RateCounters",
+    "RateDecision",
+    "count_tokens",
+]
 
 LIMITED_HERE = "provider_rate_limit"
 """The code of faults of calls that were never made, because the configuration allows its provider no more."""
@@ -44,14 +54,23 @@ class RateDecision(NamedTuple):
     retry_after: float
 
 
+class Admission(NamedTuple):
+    """What a request finds of the limits that apply to it, and why it is refused; None if it is admitted."""
+
+    left: tuple[RateLeft, ...]
+    refusal: Fault | None
+
+
 class RateCounters(Protocol):
-    """Counts units by name. Processes that share their limits share what implements this."""
+    """Counts units by name. Processes that share their limits share what implements this: a counter of several machines
+    may wait in `take`, and send what `add` gets later. One that cannot reach the others decides by itself; it raises
+    nothing."""
 
     async def take(self, name: str, rate: Rate, amount: float) -> RateDecision:
-        """Take units if there are so many."""
+        """Take units if there are so many. Taking 0 shows what is left."""
 
     def add(self, name: str, rate: Rate, amount: float) -> None:
-        """Count units that were used already."""
+        """Count units that were used already, or give back some that were not."""
 
 
 class LocalCounters(RateCounters):
@@ -98,37 +117,52 @@ class Limiter:
             if limit is not None
         }
 
-    async def admit(self, count: int = 1) -> dict[str, str]:
-        """Admit so many requests at once. Returns the headers that tell the client what is left, as OpenAI names them.
-        Raises Fault."""
+    async def admit(self, count: int = 1) -> Admission:
+        """Admit so many requests at once, or refuse them. `settle` them if they are admitted."""
         if self._most is not None and self._running >= self._most:
             text = f"{self._owner} may have {self._most} requests at one time"
-            raise Fault("rate_limit", text, code=self._code, retry_after=1.0)
-        headers: dict[str, str] = {}
-        for unit, rate in self._rates.items():
-            amount = count if unit == "requests" else 1
-            decision = await self._counters.take(f"{self._owner} {unit}", rate, amount)
-            if not decision.is_allowed:
-                if unit == "tokens" and "requests" in self._rates:
-                    self._counters.add(f"{self._owner} requests", self._rates["requests"], -count)
-                raise self._refuse(unit, rate, decision)
-            headers[f"x-ratelimit-limit-{unit}"] = str(rate.per_minute)
-            headers[f"x-ratelimit-remaining-{unit}"] = str(decision.remaining)
-            headers[f"x-ratelimit-reset-{unit}"] = _format_duration(decision.reset)
-        self._running += 1
-        return headers
+            return await self._refuse(Fault("rate_limit", text, code=self._code, retry_after=1.0))
+        self._running += 1  # before anything is waited for
+        admission = None
+        try:
+            admission = await self._take(count)
+        finally:
+            if admission is None or admission.refusal is not None:
+                self._running -= 1
+        return admission
 
     def settle(self, tokens: int) -> None:
         """The request has ended, and used so many tokens."""
         self._running -= 1
         rate = self._rates.get("tokens")
         if rate is not None and tokens > 1:
-            self._counters.add(f"{self._owner} tokens", rate, tokens - 1)  # one was taken at the beginning
+            self._counters.add(self._name("tokens"), rate, tokens - 1)  # one was taken at the beginning
 
-    def _refuse(self, unit: str, rate: Rate, decision: RateDecision) -> Fault:
-        wait = max(decision.retry_after, 0.001)
-        text = f"{self._owner} may use {rate.per_minute} {unit} a minute; more will be free in {_format_duration(wait)}"
+    async def _take(self, count: int) -> Admission:
+        left = []
+        for unit, rate in self._rates.items():
+            amount = count if unit == "requests" else 1
+            decision = await self._counters.take(self._name(unit), rate, amount)
+            if not decision.is_allowed:
+                if unit == "tokens" and "requests" in self._rates:
+                    self._counters.add(self._name("requests"), self._rates["requests"], -count)
+                return await self._refuse(self._explain(unit, rate, decision.retry_after))
+            left.append(_describe(unit, rate, decision))
+        return Admission(tuple(left), None)
+
+    async def _refuse(self, refusal: Fault) -> Admission:
+        found = [
+            (unit, rate, await self._counters.take(self._name(unit), rate, 0)) for unit, rate in self._rates.items()
+        ]
+        return Admission(tuple([_describe(*one) for one in found]), refusal)
+
+    def _explain(self, unit: str, rate: Rate, retry_after: float) -> Fault:
+        wait = max(retry_after, 0.001)
+        text = f"{self._owner} may use {rate.per_minute} {unit} a minute; more will be free in {format_duration(wait)}"
         return Fault("rate_limit", text, code=self._code, retry_after=wait)
+
+    def _name(self, unit: str) -> str:
+        return f"{self._owner} {unit}"
 
 
 def count_tokens(usage: Mapping[str, Any] | None) -> int:
@@ -140,9 +174,5 @@ def count_tokens(usage: Mapping[str, Any] | None) -> int:
     return total if isinstance(total, int) else sum(part for part in parts if isinstance(part, int))
 
 
-def _format_duration(seconds: float) -> str:
-    """A duration as OpenAI writes it: 20ms, 1.5s, 1m30s."""
-    if seconds < 1:
-        return f"{math.ceil(seconds * 1000)}ms"
-    minutes, rest = divmod(seconds, 60)
-    return f"{minutes:.0f}m{rest:.0f}s" if minutes else f"{rest:.3g}s"
+def _describe(unit: str, rate: Rate, decision: RateDecision) -> RateLeft:
+    return RateLeft(unit, rate.per_minute, decision.remaining, decision.reset, time.time())

@@ -23,7 +23,7 @@ from .balance import BALANCES, Order
 from .health import HealthRegistry
 from .keys import Caller, Keys
 from .providers import CreateUpstream, create_provider
-from .rate_limits import LocalCounters
+from .rate_limits import LocalCounters, RateCounters
 from .targets import Candidate, create_candidate
 
 __all__ = ["RouterState"]
@@ -49,7 +49,8 @@ class _ModelEntry:
 class RouterState:
     """Models, providers and keys. Created inside a running event loop; `close` it after its last exchange.
 
-    `observer` is called when credentials change. Raises OSError, or BadKeyFile, for files that cannot be used.
+    `observer` is called when credentials change. `counters` count what is limited, by default in this process. Raises
+    OSError, or BadKeyFile, for files that cannot be used.
     """
 
     def __init__(
@@ -59,9 +60,10 @@ class RouterState:
         random: Random | None = None,
         create_upstream: CreateUpstream | None = None,
         observer: CredentialObserver = NO_OBSERVER,
+        counters: RateCounters | None = None,
     ) -> None:
         create_upstream = create_upstream or UpstreamFactory().create_upstream
-        counters = LocalCounters()
+        counters = counters or LocalCounters()
         self.keys = Keys(config.keys, counters)
         self._random = random or Random()
         self._healths = HealthRegistry(config.breaker, Random())

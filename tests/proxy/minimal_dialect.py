@@ -12,6 +12,7 @@ from dragoman.adapters.common.stream_writer import StreamWriterBase
 from dragoman.adapters.dialect import Called, Dialect, Served, prefix
 from dragoman.adapters.error_replies import make_reply
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.rate_headers import OPENAI_RATE_HEADERS
 from dragoman.adapters.sse import Event, Item
 from dragoman.adapters.streams import Chunk, Output
 
@@ -111,4 +112,5 @@ def make_dialect(name: str = "openai", aborts: bool = False) -> Dialect:
         called={"chat": called},
         paths={"chat": prefix(name, "/v1/chat/completions")},
         forwarded=("x-ratelimit-left",),
+        rate_headers=OPENAI_RATE_HEADERS,
     )

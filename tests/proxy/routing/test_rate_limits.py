@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.adapters.faults import Fault
+from dragoman.adapters import dialects
 from dragoman.proxy.config.traffic import RateLimits
-from dragoman.proxy.routing.rate_limits import Limiter, LocalCounters, Rate, count_tokens
+from dragoman.proxy.routing.rate_limits import Limiter, LocalCounters, Rate, RateDecision, count_tokens
 from tests.proxy.first_target import FirstTarget
 from tests.proxy.running_proxy import Proxy, StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Wire
@@ -67,13 +68,16 @@ def test_no_minute_has_more_than_the_rate_and_one_burst(limit: int, burst: int, 
 async def test_tokens_are_counted_at_the_end_and_may_go_into_debt() -> None:
     clock = Clock()
     limiter = Limiter("the key a", RateLimits(tokens_per_minute=600), LocalCounters(clock))
-    assert (await limiter.admit())["x-ratelimit-remaining-tokens"] == "599"
+    (left,), refusal = await limiter.admit()
+    assert (left[:3], refusal) == (("tokens", 600, 599), None)
     limiter.settle(1200)
-    with pytest.raises(Fault, match="the key a may use 600 tokens a minute; more will be free in 1m0s") as caught:
-        await limiter.admit()
-    assert (caught.value.code, caught.value.status) == ("rate_limit_exceeded", 429)
+    (left,), refusal = await limiter.admit()
+    assert refusal is not None
+    assert refusal.message == "the key a may use 600 tokens a minute; more will be free in 1m1s"
+    assert (refusal.code, refusal.status) == ("rate_limit_exceeded", 429)
+    assert (left[:3], left.reset) == (("tokens", 600, 0), 120.0)
     clock.now += 60.2
-    assert await limiter.admit()
+    assert (await limiter.admit()).refusal is None
 
 
 async def test_a_request_that_is_refused_for_its_tokens_does_not_count_as_one() -> None:
@@ -81,17 +85,48 @@ async def test_a_request_that_is_refused_for_its_tokens_does_not_count_as_one() 
     await limiter.admit()
     limiter.settle(50)
     for _ in range(3):
-        with pytest.raises(Fault, match="tokens a minute"):
-            await limiter.admit()
+        left, refusal = await limiter.admit()
+        assert refusal is not None
+        assert "tokens a minute" in refusal.message
+        assert [one[:3] for one in left] == [("requests", 2, 1), ("tokens", 10, 0)]
 
 
 async def test_concurrency() -> None:
     limiter = Limiter("the key a", RateLimits(concurrency=1), LocalCounters())
-    assert await limiter.admit() == {}
-    with pytest.raises(Fault, match="the key a may have 1 requests at one time"):
-        await limiter.admit()
+    assert await limiter.admit() == ((), None)
+    refusal = (await limiter.admit()).refusal
+    assert refusal is not None
+    assert refusal.message == "the key a may have 1 requests at one time"
     limiter.settle(0)
-    await limiter.admit()
+    assert await limiter.admit() == ((), None)
+
+
+class RemoteCounters(LocalCounters):
+    """Counts elsewhere: every answer takes a while."""
+
+    async def take(self, name: str, rate: Rate, amount: float) -> RateDecision:
+        await asyncio.sleep(0.001)
+        return await super().take(name, rate, amount)
+
+
+async def test_counters_of_another_process_admit_no_more_than_the_limits() -> None:
+    """Several limiters share them, and requests that wait for them count as running."""
+    counters = RemoteCounters()
+    limiters = [Limiter("the key a", RateLimits(requests_per_minute=5), counters) for _ in range(2)]
+    found = await asyncio.gather(*(limiter.admit() for limiter in limiters * 5))
+    assert [one.refusal for one in found].count(None) == 5
+    limiter = Limiter("the key b", RateLimits(requests_per_minute=100, concurrency=3), counters)
+    found = await asyncio.gather(*(limiter.admit() for _ in range(10)))
+    assert [one.refusal for one in found].count(None) == 3
+
+
+async def test_a_request_that_leaves_while_it_is_counted_does_not_run() -> None:
+    limiter = Limiter("the key a", RateLimits(requests_per_minute=100, concurrency=1), RemoteCounters())
+    leaving = asyncio.create_task(limiter.admit())
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.wait([leaving])
+    assert (await limiter.admit()).refusal is None
 
 
 @pytest.mark.parametrize(
@@ -131,6 +166,50 @@ async def test_a_key_over_its_limit_gets_429_and_all_answers_say_what_is_left(
     assert 1 <= int(answers[2][1]["retry-after"]) <= 30
     assert (await ask_as(p, "free-key-01234567890"))[0] == 200
     assert len(up.requests) == 3
+
+
+PATHS = {
+    "openai": ("/v1/chat/completions", {}),
+    "azure-openai": ("/openai/deployments/m/chat/completions?api-version=2024-10-21", {}),
+    "azure": ("/models/chat/completions?api-version=2024-05-01-preview", {}),
+    "databricks": ("/serving-endpoints/m/invocations", {"max_tokens": 5}),
+    "mindie": ("/mindie/v1/chat/completions", {"max_tokens": 5}),
+}
+DURATION, SECONDS = r"(\d+m)?[\d.]+m?s", r"\d+"
+RESETS = {"openai": DURATION, "azure-openai": SECONDS, "azure": SECONDS}
+"""The dialects that have such headers, and how they write the time until all are there again."""
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("client", PATHS)
+async def test_what_is_left_is_written_as_the_clients_dialect_does(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, client: str, stream: bool
+) -> None:
+    up = await upstream(wire.stream if stream else wire.ok, "keep")
+    rate = {"requests_per_minute": 2, "tokens_per_minute": 1000}
+    keys = [{"name": "small", "key": "small-key-0123456789", "rate": rate}]
+    p = await proxy(up, speak=dialects, keys=keys)
+    path, more = PATHS[client]
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": stream, **more}
+    found = []
+    for status in (200, 200, 503 if client == "mindie" else 429):  # MindIE documents no 429
+        bearer = {"Authorization": "Bearer small-key-0123456789"}
+        async with p.session.post(f"{p.running.url}{path}", json=body, headers=bearer) as response:
+            assert response.status == status, await response.text()
+            found.append({name.lower(): text for name, text in response.headers.items() if "rate" in name.lower()})
+            waits = response.headers.get("retry-after")
+    assert waits is not None
+    assert 1 <= int(waits) <= 30
+    if client not in RESETS:
+        assert found == [{}, {}, {}]
+        return
+    for headers, left in zip(found, ("1", "0", "0"), strict=True):
+        assert (headers["x-ratelimit-limit-requests"], headers["x-ratelimit-remaining-requests"]) == ("2", left)
+        assert re.fullmatch(RESETS[client], headers["x-ratelimit-reset-requests"])
+        assert headers["x-ratelimit-limit-tokens"] == "1000"
+        assert 900 < int(headers["x-ratelimit-remaining-tokens"]) < 1000
+        assert re.fullmatch(RESETS[client], headers["x-ratelimit-reset-tokens"])
+        assert headers.get("x-ratelimit-renewalperiod-tokens") == (None if client == "openai" else "60")
 
 
 async def test_a_provider_over_its_limit_is_passed_by(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
