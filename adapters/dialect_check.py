@@ -25,6 +25,7 @@ SIDES: Mapping[str, tuple[str, ...]] = {
     "responses": (*_WHOLE, "event"),
     "completions": (*_WHOLE, "event"),
     "embeddings": _WHOLE,
+    "messages": (*_WHOLE, "event"),
 }
 """Protocol -> the kinds of message that a dialect must have a schema for."""
 

@@ -112,7 +112,7 @@ def _declared(rule: object, place: str = "#") -> Iterator[tuple[str, Schema]]:
 def cases() -> list[Case]:
     """Every case of the boundary tables."""
     found = []
-    tables = ("", ".responses", ".completions", ".embeddings")
+    tables = ("", ".responses", ".completions", ".embeddings", ".messages")
     for name in (f"boundaries{protocol}.json" for protocol in tables):
         table = json.loads((FIXTURES / name).read_text("utf-8"))
         for row in table["rows"]:

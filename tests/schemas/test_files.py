@@ -22,11 +22,13 @@ BASES: dict[str, Schema] = {
     "responses": {"model": "m", "input": "x"},
     "embeddings": {"model": "m", "input": ["x"]},
     "completions": {"model": "m", "prompt": "x"},
+    "messages": {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "x"}]},
+    "count_tokens": {"model": "m", "messages": [{"role": "user", "content": "x"}]},
 }
 KNOWN_NOTES = {
     "x-source", "x-neutral", "x-advisory", "x-extension", "x-message", "x-nearest", "x-refused", "x-max-characters",
     "x-recursive", "x-dialect", "x-max-bytes", "x-max-nodes", "x-max-depth", "x-batch",
-    "x-extra-parameter",
+    "x-extra-parameter", "x-versions",
 }  # fmt: skip
 EXTENSIONS = {
     "top_k", "min_p", "repetition_penalty", "stop_token_ids", "ignore_eos", "skip_special_tokens",
@@ -54,6 +56,7 @@ CLOSED = {
     "responses": RESPONSES_EXTENSIONS,
     "completions": COMPLETIONS_EXTENSIONS,
     "embeddings": EMBEDDINGS_EXTENSIONS,
+    "messages": set(),
 }
 
 every_schema = pytest.mark.parametrize(("name", "profile"), PAIRS)
@@ -221,7 +224,8 @@ def test_extensions_are_a_closed_list(declared: FindProperties) -> None:
 
 def test_the_hub_knows_every_parameter_of_every_dialect() -> None:
     for name, profile in REQUESTS:
-        hub = load(f"hub/{_protocol(name)}.request")["properties"].keys()
+        protocol = _protocol(name).replace("count_tokens", "messages")
+        hub = load(f"hub/{protocol}.request")["properties"].keys()
         assert load(name, profile)["properties"].keys() <= hub, (name, profile)
 
 
