@@ -131,7 +131,7 @@ class Context(NamedTuple):
     `call` is the client's. `request` is the request in hub form; it is empty for `read_request`. `needs_first_choice`
     is true if the reply is translated into a protocol whose replies hold one choice: choice 0. `accepted_by` is the
     validator that accepted the body of `call`: a target with the same schema does not validate it again. It is None if
-    the provider speaks another protocol than the client.
+    the provider speaks another protocol than the client. `request_id` is the id of the exchange, empty without one.
     """
 
     profile: str
@@ -143,3 +143,4 @@ class Context(NamedTuple):
     new_id: Callable[[str], str] = new_id
     needs_first_choice: bool = False
     accepted_by: object = None
+    request_id: str = ""

@@ -23,6 +23,8 @@ _WHOLE = ("request", "reply", "error")
 SIDES: Mapping[str, tuple[str, ...]] = {
     "chat": (*_WHOLE, "event"),
     "responses": (*_WHOLE, "event"),
+    "messages": (*_WHOLE, "event"),
+    "count_tokens": _WHOLE,
     "completions": (*_WHOLE, "event"),
     "embeddings": _WHOLE,
     "messages": (*_WHOLE, "event"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
 
-from .call import Call
+from .call import Call, Headers
 from .dialect import Dialect, Served
 from .faults import Fault
 from .providers import AddressForm
@@ -21,6 +21,8 @@ _OPERATIONS = frozenset({"compact", "input_tokens"})
 
 _SHARED_SEGMENTS = frozenset({"api", ".well-known"})
 """First segments of paths that several APIs share; only the second segment identifies the dialect."""
+
+_NO_HEADERS: Headers = {}
 
 _SIMILARITY = 0.85
 """A path less similar to every known one is no typing error, but another API, such as Azure's /images/embeddings."""
@@ -78,6 +80,7 @@ class RouteTable:
         self._patterns: list[tuple[list[str], Route]] = []
         self._stored: dict[str, Route] = {}
         self._by_beginning: dict[str, Route] = {}
+        self._by_marker: dict[str, Route] = {}
         self._groups: dict[str, list[tuple[str, ...]]] = {}  # dialect -> groups of patterns that serve the same
         for name, dialect in dialects.items():
             routes: dict[str, Route] = {}
@@ -87,6 +90,8 @@ class RouteTable:
                 self._add_route(routes[protocol], routes)
             for information in dialect.information.values():
                 self._add_group(next(iter(routes.values())), information.paths)
+            if dialect.marker is not None:
+                self._by_marker[dialect.marker] = next(iter(routes.values()))
 
     def match(self, path: str) -> Route | None:
         """Return the route of a path that serves requests; None if there is none."""
@@ -108,16 +113,20 @@ class RouteTable:
                     return route, unquote(response_id), part
         return None
 
-    def closest_route(self, path: str) -> Route:
-        """Return the route of the client's likely dialect: one that begins as the path does, else the first."""
+    def closest_route(self, path: str, headers: Headers = _NO_HEADERS) -> Route:
+        """Return the route of the client's likely dialect: the one that the headers mark, else one that begins as the
+        path does, else the first."""
+        for marker, route in self._by_marker.items():
+            if marker in headers:
+                return route
         return self._by_beginning.get(_beginning(path)) or next(iter(self._by_beginning.values()))
 
-    def unknown_path(self, path: str) -> Fault:
+    def unknown_path(self, path: str, headers: Headers = _NO_HEADERS) -> Fault:
         """Return the fault for a path that is not served: it proposes a similar path, or lists the dialect's."""
         known = [pattern for groups in self._groups.values() for group in groups for pattern in group]
         hint = did_you_mean(path, known, likeness=_SIMILARITY)
         if not hint:
-            dialect = self.closest_route(path).dialect.name
+            dialect = self.closest_route(path, headers).dialect.name
             served = ", ".join(_closest_pattern(path, group) for group in self._groups[dialect])
             hint = f": dragoman has no such API; to {dialect} clients it serves {served}"
         return Fault("not_found", f"nothing is served at this address{hint}", code="unknown_url")

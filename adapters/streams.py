@@ -134,8 +134,8 @@ class StreamWriter(Protocol):
     dropped: int
     aborts: bool
     """True if the connection must be aborted now instead of being closed cleanly."""
-    comments: bool
-    """True if the dialect's clients skip comments between the events."""
+    ping: bytes
+    """What the dialect's clients skip between the events, to be sent when a stream is silent; empty if nothing is."""
 
     def write(self, output: Output) -> bytes:
         """Return the server-sent events of one output in the client's dialect."""

@@ -7,7 +7,10 @@ from abc import ABC, abstractmethod
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output, count_events
 
-__all__ = ["StreamWriterBase"]
+__all__ = ["COMMENT", "StreamWriterBase"]
+
+COMMENT = b": ping\n\n"
+"""A comment of a server-sent event stream."""
 
 
 class StreamWriterBase(ABC):
@@ -16,8 +19,8 @@ class StreamWriterBase(ABC):
 
     content_type = "text/event-stream"
 
-    def __init__(self, *, comments: bool = False) -> None:
-        self.comments = comments
+    def __init__(self, *, ping: bytes = b"") -> None:
+        self.ping = ping
         self.dropped = 0
         self.aborts = False
         self._closed = False

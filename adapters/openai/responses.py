@@ -5,6 +5,7 @@ from __future__ import annotations
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.common.parameters import copy_request, fill_stream_flag
 from dragoman.adapters.common.reply_rules import ReplyRules
+from dragoman.adapters.common.stream_writer import COMMENT
 from dragoman.adapters.dialect import Called, Served
 from dragoman.adapters.fit import fit
 from dragoman.adapters.request_properties import HUB_RESPONSES
@@ -53,7 +54,7 @@ def read_stream(ctx: Context) -> ResponsesStreamReader:
 
 
 def write_stream(ctx: Context) -> ResponsesStreamWriter:
-    return ResponsesStreamWriter(lambda fault: write_fault(fault, ctx).body, comments=True)
+    return ResponsesStreamWriter(lambda fault: write_fault(fault, ctx).body, ping=COMMENT)
 
 
 SERVED = Served(read_request, write_reply, write_stream, write_fault)

@@ -21,16 +21,16 @@ def create_call_context(
     chosen = target.canonical if bridge is not None or is_kept else target.target
     first = bridge is not None and bridge.needs_first_choice
     validator = client.accepted_by if bridge is None else None
-    _, call, _, _, request, clock, new_id, _, _ = client
-    return Context(chosen.profile, call, receipt, chosen, request, clock, new_id, first, validator)
+    _, call, _, _, request, clock, new_id, _, _, request_id = client
+    return Context(chosen.profile, call, receipt, chosen, request, clock, new_id, first, validator, request_id)
 
 
 def create_answer_context(client: Context, ctx: Context) -> Context:
     """What the client's dialect may look at: the client's context, with the receipt and the target of the call's."""
     if ctx.profile == client.profile and ctx.request is client.request:
         return ctx
-    profile, call, request, clock, new_id = client.profile, client.call, client.request, client.clock, client.new_id
-    return Context(profile, call, ctx.receipt, ctx.target, request, clock, new_id)
+    profile, call, _, _, request, clock, new_id, _, _, request_id = client
+    return Context(profile, call, ctx.receipt, ctx.target, request, clock, new_id, request_id=request_id)
 
 
 def translate_call(bridge: Bridge, protocol: str, ctx: Context, needs: EmulationNeeds | None) -> JsonObject:

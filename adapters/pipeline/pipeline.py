@@ -62,11 +62,13 @@ class Pipeline:
         clock: Callable[[], float] = time.time,
         new_id: Callable[[str], str] = new_id,
         report_defect: DefectReporter = ignore_defect,
+        request_id: str = "",
     ) -> None:
-        """`has_store`: the caller can save and recall responses. `clock` gives seconds since 1970."""
+        """`has_store`: the caller can save and recall responses. `clock` gives seconds since 1970. `request_id` is the
+        id of the exchange, if it has one."""
         self.route = route
         self._receipt = Receipt()
-        self._ctx = Context(route.profile, call, self._receipt, _NO_TARGET, {}, clock, new_id)
+        self._ctx = Context(route.profile, call, self._receipt, _NO_TARGET, {}, clock, new_id, request_id=request_id)
         self._has_store = has_store
         self._conversation: Conversation | None = None
         self._report = report_defect
@@ -127,8 +129,7 @@ class Pipeline:
         hub = route.served.read_request(call, client)
         receipt.mark_canonical()
         validator = request_validator(route.dialect.name, route.protocol, route.profile)
-        clock, new_id = client.clock, client.new_id
-        self._ctx = Context(route.profile, call, receipt, _NO_TARGET, hub, clock, new_id, accepted_by=validator)
+        self._ctx = client._replace(profile=route.profile, call=call, request=hub, accepted_by=validator)
         return hub
 
     def start_conversation(self) -> Recall | None:
@@ -173,6 +174,6 @@ class Pipeline:
         return self.route.served.write_stream(self._ctx)
 
 
-def render_fault(route: Route, fault: Fault, call: Call | None = None) -> Reply:
+def render_fault(route: Route, fault: Fault, call: Call | None = None, request_id: str = "") -> Reply:
     """The fault in the client's dialect, for a request that has no pipeline."""
-    return Pipeline(route, call or Call("POST", "", {})).render_fault(fault)
+    return Pipeline(route, call or Call("POST", "", {}), request_id=request_id).render_fault(fault)

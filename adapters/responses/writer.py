@@ -48,9 +48,9 @@ class ResponsesStreamWriter(StreamWriterBase):
     """
 
     def __init__(
-        self, error_body: Callable[[Fault], JsonObject], render: Render | None = None, *, comments: bool = False
+        self, error_body: Callable[[Fault], JsonObject], render: Render | None = None, *, ping: bytes = b""
     ) -> None:
-        super().__init__(comments=comments)
+        super().__init__(ping=ping)
         self.failed: JsonObject | None = None
         self._error_body = error_body
         self._render = render

@@ -34,7 +34,7 @@ from .values import (
     Vendor,
     Version,
 )
-from .vocabulary import AddressName, DialectName, ProfileName
+from .vocabulary import AddressName, DialectName, ProfileName, ProtocolName
 
 __all__ = [
     "Config",
@@ -241,7 +241,7 @@ class Provider(ConfigModel):
     profile: ProfileName | None = None
     """Which variant of the dialect the provider speaks: as documented, or as its servers do.
     Default: {called profile}."""
-    protocols: list[Literal["chat", "responses", "completions", "embeddings"]] | None = None
+    protocols: list[ProtocolName] | None = None
     """The protocols that the provider is used for. Default: those that are documented for the model, else
     {default protocols}; engines chat. If a provider turns out not to serve a protocol of the default, dragoman uses
     another one or the next target for ten minutes, and logs it. What is named here is not doubted."""

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from dragoman.adapters.registry import dialects
 
-__all__ = ["SETTINGS", "AddressName", "DialectName", "ProfileName", "describe_owners", "describe_placeholders"]
+__all__ = [
+    "SETTINGS",
+    "AddressName",
+    "DialectName",
+    "ProfileName",
+    "ProtocolName",
+    "describe_owners",
+    "describe_placeholders",
+]
 
 SETTINGS = tuple(
     dict.fromkeys(
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
     DialectName: TypeAlias = str
     ProfileName: TypeAlias = str
     AddressName: TypeAlias = str
+    ProtocolName: TypeAlias = str
 else:
     # `typing` caches unions and considers Literals in another order equal, so `DialectName | None` could be another
     # module's union, in that module's order. The second argument makes these types unequal to all others.
@@ -32,6 +41,9 @@ else:
     ]
     AddressName = Annotated[
         Literal[tuple(form for dialect in dialects.values() for form in dialect.address_forms)], __name__
+    ]
+    ProtocolName = Annotated[
+        Literal[tuple(dict.fromkeys(name for dialect in dialects.values() for name in dialect.called))], __name__
     ]
 
 

@@ -10,7 +10,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import STREAM_HEADERS, Attempt
 from dragoman.proxy.http.aiohttp_server import SingleWriteResponse
 from dragoman.proxy.http.json_response import create_reply_response
-from dragoman.proxy.http.stream_response import EventStreamResponse, send_large
+from dragoman.proxy.http.stream_response import EventStreamResponse, Pings, send_large
 
 from .context import RequestContext
 
@@ -86,9 +86,9 @@ class StreamedResponse(DownstreamResponse):
         self._ctx = ctx
         self._attempt: Attempt | None = None
         server, writer = ctx.server, ctx.pipeline.open_stream()
-        ping = server.keep_alive if writer.comments else None
+        pings = Pings(server.keep_alive, writer.ping) if writer.ping and server.keep_alive is not None else None
         self._stream = EventStreamResponse(
-            ctx.request, ctx.deadline, self._headers, server.hold_headers, server.write_stall, ping
+            ctx.request, ctx.deadline, self._headers, server.hold_headers, server.write_stall, pings
         )
 
     @property

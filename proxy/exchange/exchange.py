@@ -67,7 +67,9 @@ class Exchange:
         call = Call(request.method, route.strip_prefix(path), {}, query, request.headers)
         record = ExchangeRecord(request_id, route.dialect.name, route.protocol)
         report_defect = partial(_report_defect, log, request_id)  # a bound method would be a cycle of references
-        pipeline = Pipeline(route, call, has_store=store is not None, report_defect=report_defect)
+        pipeline = Pipeline(
+            route, call, has_store=store is not None, report_defect=report_defect, request_id=request_id
+        )
         self._ctx = RequestContext(request, headers, pipeline, record, self.deadline, server, log, mask)
         self._downstream: DownstreamResponse | None = None
         self._limiter: Limiter | None = None

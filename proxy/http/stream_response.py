@@ -4,14 +4,15 @@ Response headers are held until the first bytes, so an early failure still gets 
 with the first bytes, or alone after `hold` seconds. Then the response is committed: it can only go on, or end with an
 error event.
 
-If the client's dialect allows comments, a stream that is silent for `ping` seconds gets a comment, so that no load
-balancer closes the connection.
+If the client's dialect has pings, a stream that is silent for some time gets one, so that no load balancer closes the
+connection.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
 
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import StreamResponse
@@ -21,9 +22,8 @@ from dragoman.adapters.faults import Fault
 from .aiohttp_server import SingleWriteResponse
 from .deadline import Deadline
 
-__all__ = ["ClientDisconnected", "EventStreamResponse", "send_large"]
+__all__ = ["ClientDisconnected", "EventStreamResponse", "Pings", "send_large"]
 
-_PING = b": ping\n\n"
 _SLICE = 32 * 1024  # bytes that are written without waiting for the client
 
 
@@ -56,10 +56,16 @@ async def _send(sending: Awaitable[None], deadline: Deadline) -> None:
         raise ClientDisconnected from None
 
 
+class Pings(NamedTuple):
+    """What is sent after so many seconds without a write."""
+
+    after: float
+    data: bytes
+
+
 class EventStreamResponse:
     """A stream to the client. `get_headers` is called when the headers are sent. `stall` is how many seconds a client
-    may take for 32 kB, `ping` after how many seconds without a write a comment is sent; None sends no
-    comments."""
+    may take for 32 kB; without `pings` a silent stream stays silent."""
 
     __slots__ = (
         "_committing",
@@ -68,9 +74,9 @@ class EventStreamResponse:
         "_hold_timer",
         "_last_write",
         "_loop",
-        "_ping",
         "_ping_timer",
         "_pinging",
+        "_pings",
         "_request",
         "_stall",
         "bytes_written",
@@ -84,7 +90,7 @@ class EventStreamResponse:
         get_headers: Callable[[], Mapping[str, str]],
         hold: float,
         stall: float,
-        ping: float | None = None,
+        pings: Pings | None = None,
     ) -> None:
         self._request = request
         self._deadline = deadline
@@ -93,7 +99,7 @@ class EventStreamResponse:
         self._committing: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._hold_timer = self._loop.call_later(hold, self._start_commit)
-        self._ping = ping
+        self._pings = pings
         self._last_write = 0.0
         self._ping_timer: asyncio.TimerHandle | None = None
         self._pinging: asyncio.Task[None] | None = None
@@ -125,9 +131,9 @@ class EventStreamResponse:
         except ConnectionError:
             raise ClientDisconnected from None
         self.bytes_written += len(data)
-        if self._ping is not None:
+        if (pings := self._pings) is not None:
             self._last_write = self._loop.time()
-            self._ping_timer = self._ping_timer or self._loop.call_later(self._ping, self._ping_if_silent, self._ping)
+            self._ping_timer = self._ping_timer or self._loop.call_later(pings.after, self._ping_if_silent, pings)
 
     async def _write_slices(self, response: StreamResponse, data: bytes) -> None:
         for start in range(0, len(data), _SLICE):
@@ -156,19 +162,19 @@ class EventStreamResponse:
         self._committing = self._loop.create_task(self._commit())
         self._committing.add_done_callback(lambda task: task.cancelled() or task.exception())
 
-    def _ping_if_silent(self, ping: float) -> None:
-        """Send a comment, which may follow any write, because every write ends an event. A failure is ignored: the next
+    def _ping_if_silent(self, pings: Pings) -> None:
+        """Send a ping, which may follow any write, because every write ends an event. A failure is ignored: the next
         write fails too."""
-        due = self._last_write + ping - self._loop.time()
+        due = self._last_write + pings.after - self._loop.time()
         if due <= 0:
-            due = ping
+            due = pings.after
             if self._pinging is None or self._pinging.done():
-                self._pinging = self._loop.create_task(self._get_response().write(_PING))
+                self._pinging = self._loop.create_task(self._get_response().write(pings.data))
                 self._pinging.add_done_callback(lambda task: task.cancelled() or task.exception())
-        self._ping_timer = self._loop.call_later(due, self._ping_if_silent, ping)
+        self._ping_timer = self._loop.call_later(due, self._ping_if_silent, pings)
 
     def _stop_pings(self) -> None:
-        self._ping = None
+        self._pings = None
         if self._ping_timer is not None:
             self._ping_timer.cancel()
         if self._pinging is not None:

@@ -71,11 +71,11 @@ class Gateway:
                 return self._answer_other_method(request, headers, "POST")
             if (found := self._routes.match_stored_response(path)) is not None:
                 return await self._handle_stored(request, headers, *found)
-            if (query := self._model_routes.match(path)) is not None:
+            if (query := self._model_routes.match(path, request.headers)) is not None:
                 return self._list_models(request, headers, path, query)
             if path in ("/live", "/ready"):
                 return self._answer_health(request, headers, path)
-            raise self._routes.unknown_path(path)
+            raise self._routes.unknown_path(path, request.headers)
         except Fault as fault:
             return self._refuse(request, headers, fault)
 
@@ -86,9 +86,9 @@ class Gateway:
 
     def _refuse(self, request: BaseRequest, headers: Mapping[str, str], fault: Fault) -> Response:
         """Answer a request that has no exchange, in the dialect of the closest route."""
-        route = self._routes.closest_route(get_path(request))
-        reply = render_fault(route, fault, Call(request.method, "", {}))
-        response = create_fault_response(reply, request, headers, self._mask)
+        route = self._routes.closest_route(get_path(request), request.headers)
+        reply = render_fault(route, fault, Call(request.method, "", {}), headers["x-request-id"])
+        response = create_fault_response(reply, request, _name_request(headers, route.dialect), self._mask)
         seen = {"request_id": headers["x-request-id"], "method": request.method}
         self.log.info("refused", **seen, status=reply.status, fault=fault.code)
         return response
@@ -110,6 +110,7 @@ class Gateway:
     ) -> StreamResponse:
         if (pressure := self.overload.judge(len(self.running))) != "none":
             self._shed(request, pressure)
+        headers = _name_request(headers, route.dialect)
         exchange = Exchange(request, headers, path, route, self.state, self.store, self._server, self.log, self._mask)
         self.running.add(exchange)
         try:
@@ -127,7 +128,7 @@ class Gateway:
     ) -> StreamResponse:
         methods = METHODS.get(part)
         if methods is None:
-            raise self._routes.unknown_path(get_path(request))
+            raise self._routes.unknown_path(get_path(request), request.headers)
         if request.method not in methods:
             return self._answer_other_method(request, headers, ", ".join(methods))
         record = ExchangeRecord(headers["x-request-id"], route.dialect.name, route.protocol)
@@ -148,7 +149,7 @@ class Gateway:
         body = self._mask(serialize(list_models(query, call, caller, self.state)))
         seen = {"request_id": headers["x-request-id"], "dialect": query.dialect.name, "key": caller.name}
         self.log.info("model_list", **seen, bytes=len(body))
-        return create_response(200, body, headers)
+        return create_response(200, body, _name_request(headers, query.dialect))
 
     def _answer_other_method(self, request: BaseRequest, headers: Mapping[str, str], allowed: str) -> Response:
         allow = f"{allowed}, OPTIONS"
@@ -163,3 +164,9 @@ class Gateway:
             return self._answer_other_method(request, headers, "GET, HEAD")
         status = "ok" if path == "/live" else "draining" if self.draining else "late" if self.overload.is_late else "ok"
         return create_response(200 if status == "ok" else 503, serialize({"status": status}), headers)
+
+
+def _name_request(headers: Mapping[str, str], dialect: Dialect) -> Mapping[str, str]:
+    """The headers, with the request's id where clients of the dialect look for it."""
+    name = dialect.request_id_header
+    return headers if name is None else {**headers, name: headers["x-request-id"]}

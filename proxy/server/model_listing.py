@@ -7,11 +7,11 @@ knows the names that match it. A request for one name that matches a pattern is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from dragoman.adapters.call import Call, JsonObject
+from dragoman.adapters.call import Call, Headers, JsonObject
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.listing import Information, ListedModel
 from dragoman.proxy.routing.keys import Caller
@@ -32,25 +32,36 @@ class ModelQuery:
 
 
 class ModelRoutes:
-    """The addresses of model lists and model descriptions, for all dialects."""
+    """The addresses of model lists and model descriptions, for all dialects. Two dialects may have the same address if
+    one of them has a marker."""
 
     def __init__(self, dialects: Mapping[str, Dialect]) -> None:
-        self._exact: dict[str, ModelQuery] = {}
-        self._named: dict[str, ModelQuery] = {}
-        for dialect in dialects.values():
+        self._exact: dict[str, list[ModelQuery]] = {}
+        self._named: dict[str, list[ModelQuery]] = {}
+        for dialect in sorted(dialects.values(), key=lambda dialect: dialect.marker is None):
             for information in dialect.information.values():
                 for pattern in information.paths:
                     known = self._named if pattern.endswith(_NAME) else self._exact
-                    known[pattern.removesuffix(_NAME)] = ModelQuery(dialect, information)
+                    known.setdefault(pattern.removesuffix(_NAME), []).append(ModelQuery(dialect, information))
 
-    def match(self, path: str) -> ModelQuery | None:
+    def match(self, path: str, headers: Headers) -> ModelQuery | None:
         """The query that belongs to the path, or None."""
         if (exact := self._exact.get(path)) is not None:
-            return exact
-        for start, query in self._named.items():
+            return _choose(exact, headers)
+        for start, queries in self._named.items():
             if path.startswith(start) and len(path) > len(start):
+                query = _choose(queries, headers)
                 return ModelQuery(query.dialect, query.information, unquote(path[len(start) :]))
         return None
+
+
+def _choose(queries: Sequence[ModelQuery], headers: Headers) -> ModelQuery:
+    """The query of the dialect whose marker the client sent, else of one without a marker, else the only one."""
+    for query in queries:
+        marker = query.dialect.marker
+        if marker is None or marker in headers:
+            return query
+    return queries[-1]
 
 
 def list_models(query: ModelQuery, call: Call, caller: Caller, state: RouterState) -> JsonObject:

@@ -100,3 +100,12 @@ def test_a_protocol_that_is_not_served_is_named() -> None:
         Fault, match="asks for embeddings, which this address does not serve; it serves chat, responses"
     ):
         route.resolve(Call("POST", "/serving-endpoints/vectors/invocations", {"input": [{}]}), TASKS.get)
+
+
+def test_a_marker_in_the_headers_decides_which_dialect_answers_for_an_address() -> None:
+    marked = replace(dialects["databricks"], marker="x-marker")
+    routes = RouteTable({"openai": dialects["openai"], "databricks": marked}, {})
+    assert routes.closest_route("/v1/models").dialect.name == "openai"
+    assert routes.closest_route("/v1/models", {"x-marker": "1"}).dialect.name == "databricks"
+    assert "to databricks clients it serves" in routes.unknown_path("/v1/files", {"x-marker": "1"}).message
+    assert "to openai clients it serves" in routes.unknown_path("/v1/files").message
