@@ -64,10 +64,10 @@ class Dialect:
     query must have to a valid value. `stored_protocols` are those whose replies are stored: a client gets each one
     below the path that made it. `deployment_header` is the request header with which clients pick one of a model's
     targets. `information` maps names to the dialect's addresses that describe models. `forwarded` names the provider's
-    response headers that clients rely on. `rate_headers` tell clients what their limits leave them.
-    `marker` is a request header that all clients of the dialect send and no
-    others do: it decides where another dialect has the same address. `request_id_header` is the response header in
-    which clients look for the id of their request, in addition to x-request-id.
+    response headers that clients rely on. `rate_headers` tell clients what their limits leave them. `marker` is a
+    request header that all clients of the dialect send and no others do: it decides where another dialect has the same
+    address. `request_id_header` is the response header in which clients look for the id of their request, in addition
+    to x-request-id.
 
     **Toward providers.** `auth` names the ways to present a key, the first being the default: header name -> template.
     `base_address` says what calls append to a provider's address, `address_forms` which other forms of address there

@@ -27,7 +27,6 @@ SIDES: Mapping[str, tuple[str, ...]] = {
     "count_tokens": _WHOLE,
     "completions": (*_WHOLE, "event"),
     "embeddings": _WHOLE,
-    "messages": (*_WHOLE, "event"),
 }
 """Protocol -> the kinds of message that a dialect must have a schema for."""
 
