@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-__all__ = ["TextBuffer", "count_characters", "decode_fragment"]
+__all__ = ["CharacterCount", "TextBuffer", "count_characters", "decode_fragment"]
 
 _MOST_PARTS = 512
 
@@ -44,6 +44,33 @@ class TextBuffer:
             parts = [part if isinstance(part, str) else decode_fragment(part) for part in self._parts]
             self._joined.append("".join(parts))
             self._parts = []
+
+
+class CharacterCount:
+    """Counts the characters of texts and of raw JSON fragments, only when their number is needed."""
+
+    __slots__ = ("_counted", "_fragments")
+
+    def __init__(self) -> None:
+        self._counted = 0
+        self._fragments: list[bytes] = []
+
+    def add(self, text: str) -> None:
+        """Add a text."""
+        self._counted += len(text)
+
+    def add_fragments(self, fragments: list[bytes]) -> None:
+        """Add raw JSON fragments."""
+        self._fragments += fragments
+        if len(self._fragments) > _MOST_PARTS:
+            self.total()
+
+    def total(self) -> int:
+        """Return the number of characters so far."""
+        if self._fragments:
+            self._counted += count_characters(self._fragments)
+            self._fragments = []
+        return self._counted
 
 
 def count_characters(fragments: list[bytes]) -> int:

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.text_buffer import TextBuffer
 
 __all__ = [
     "SEPARATOR",
@@ -167,9 +168,18 @@ class ReasoningBlocks:
 
     def __init__(self) -> None:
         self._blocks: list[JsonObject] = []
-        self._texts: list[str] = []  # of the open block
+        self._texts = TextBuffer()  # of the open block
         self._has_text = False
         self._sent = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a text is open, so that more of it needs no separator."""
+        return bool(self._texts)
+
+    def add_fragments(self, fragments: list[bytes]) -> None:
+        """Add raw JSON fragments to the open text."""
+        self._texts.add_fragments(fragments)
 
     def add(self, delta: JsonObject, blocks: list[JsonObject]) -> None:
         """Put the blocks of one chunk, which continue the open one, into its delta, in place."""
@@ -180,7 +190,7 @@ class ReasoningBlocks:
                 self._blocks.append(block)
             if text := block.get("text"):
                 content += SEPARATOR + text if self._has_text and not self._texts else text
-                self._texts.append(text)
+                self._texts.add(text)
                 self._has_text = True
             if signature := block.get("signature"):
                 delta["reasoning_signature"] = signature
@@ -192,8 +202,8 @@ class ReasoningBlocks:
     def end_text(self, signature: str | None = None) -> None:
         """End the open block."""
         if self._texts or signature:
-            self._blocks.append(make_text_block("".join(self._texts), signature))
-            self._texts = []
+            self._blocks.append(make_text_block(self._texts.text(), signature))
+            self._texts = TextBuffer()
 
     def finish(self, delta: JsonObject) -> bool:
         """Put the last block into the last delta, in place, if earlier ones were listed. Returns True if it did."""

@@ -11,10 +11,14 @@ from typing import Any
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.streams import Chunk
+from dragoman.adapters.text_buffer import decode_fragment
 
 from .arguments import Arguments
 
 __all__ = ["CallOrder", "ToolCallSerializer"]
+
+_PLAIN = frozenset({"index", "function"})
+_ARGUMENTS = frozenset({"arguments"})
 
 
 class ToolCallSerializer:
@@ -54,6 +58,17 @@ class CallOrder:
     def is_open(self) -> bool:
         """Whether a call has begun whose arguments are not whole."""
         return self._current is not None and not self._arguments.is_closed
+
+    def continues(self, pieces: list[JsonObject]) -> bool:
+        """Whether these pieces only add to the arguments of the current call, and no other call waits for its end."""
+        (piece, *others) = pieces
+        if others or self._held or piece.get("index", 0) != self._current:
+            return False
+        return piece.keys() <= _PLAIN and piece["function"].keys() <= _ARGUMENTS
+
+    def add_fragments(self, fragments: list[bytes]) -> None:
+        """Add raw JSON fragments to the arguments of the current call."""
+        self._arguments.add(decode_fragment(b"".join(fragments)))
 
     def release(self, pieces: list[JsonObject], last: bool) -> list[JsonObject]:
         """The pieces that may be sent now, of these and of the held ones; all of them if `last` is true."""

@@ -18,7 +18,7 @@ from dragoman.adapters.call import JsonObject
 from dragoman.adapters.edits import replace
 from dragoman.adapters.paths import Path, lookup
 from dragoman.adapters.streams import Chunk, DeltaRun
-from dragoman.adapters.text_buffer import count_characters
+from dragoman.adapters.text_buffer import CharacterCount
 
 __all__ = ["ChunkTemplate"]
 
@@ -32,9 +32,6 @@ _INSIDE = re.compile(
 It matches several texts joined by spaces only if it matches each of them, because no escape contains a space."""
 
 
-_MOST_UNCOUNTED = 512
-
-
 class ChunkTemplate:
     """The bytes before and after the text of a chunk, and the chunk in hub form."""
 
@@ -42,11 +39,10 @@ class ChunkTemplate:
         "_after",
         "_before",
         "_body",
-        "_count",
         "_cut",
         "_from",
         "_head",
-        "_matched",
+        "_length",
         "_place",
         "_same",
         "_tail",
@@ -59,8 +55,7 @@ class ChunkTemplate:
         self._body = body
         self._same = same
         self._place = place
-        self._count = 0  # characters of single texts that matched
-        self._matched: list[bytes] = []  # the texts of runs, not counted yet: short streams never need their number
+        self._length = CharacterCount()  # of the texts that matched: short streams never need it
 
     @classmethod
     def learn(cls, body: JsonObject, raw: bytes, same: bool, place: tuple[str, ...]) -> ChunkTemplate | None:
@@ -96,7 +91,7 @@ class ChunkTemplate:
             text = orjson.loads(raw[self._from : self._cut or None])
         except orjson.JSONDecodeError:
             return None
-        self._count += len(text)
+        self._length.add(text)
         body = self._body.copy()
         replace(body, self._place, text)
         return Chunk(body, raw if self._same else None)
@@ -119,13 +114,8 @@ class ChunkTemplate:
 
     def take_count(self) -> tuple[int, int]:
         """The index of the choice, and how many characters of it matched since this was last asked."""
-        self._count_matched()
-        count, self._count = self._count, 0
+        count, self._length = self._length.total(), CharacterCount()
         return self._body["choices"][0]["index"], count
-
-    def _count_matched(self) -> None:
-        self._count += count_characters(self._matched)
-        self._matched = []
 
     def _match_texts(self, blocks: list[bytes]) -> list[bytes]:
         """The texts of the leading blocks that match; each block is the JSON of one event."""
@@ -142,9 +132,7 @@ class ChunkTemplate:
         """The run of these texts, and `end`; None if `data`, the events, is not UTF-8."""
         if not _is_utf8(data):
             return None
-        self._matched += texts
-        if len(self._matched) > _MOST_UNCOUNTED:
-            self._count_matched()
+        self._length.add_fragments(texts)
         return DeltaRun(self._body, self._place, texts, data if self._same else None), end
 
 

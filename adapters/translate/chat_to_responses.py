@@ -13,14 +13,13 @@ to the open item, or opens the item that it needs:
     known tool call                                                                         is written
     finish reason       what is open is closed
 
-A call is not closed before its arguments are whole: until then, or until the finish, the pieces of other calls are held
-(`CallOrder`), and so is everything else. Arguments that go on after the call is closed are dropped, and recorded. An
-annotation is held until there is text: providers may send one before the text that it belongs to.
+`chat_stream` decides when a call is whole, and what is held until then. Arguments that go on after the call is closed
+are dropped, and recorded. An annotation is held until there is text: providers may send one before the text that it
+belongs to.
 
-A signature ends the reasoning that it belongs to: further reasoning opens a new item. Sealed reasoning is an item of
-its own, without a part. An item gets the next free `output_index` when it opens, so text after a call becomes a new
-message after it. Empty texts open nothing. The End produces the last event, with the usage that came with the finish
-or after it. Only choice 0 is translated; the reader guarantees that a complete stream has one.
+Sealed reasoning is an item of its own, without a part. An item gets the next free `output_index` when it opens, so text
+after a call becomes a new message after it. Empty texts open nothing. The End produces the last event, with the usage
+that came with the finish or after it.
 """
 
 from __future__ import annotations
@@ -29,11 +28,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.reasoning import SEPARATOR, is_sealed, read_blocks
-from dragoman.adapters.chat.tool_call_serializer import CallOrder
 from dragoman.adapters.common.annotations import filter_annotations
 from dragoman.adapters.common.carried_keys import copy_carried_keys
-from dragoman.adapters.common.stream_translator import StreamTranslatorBase
 from dragoman.adapters.responses.events import (
     ARGUMENTS,
     INPUT,
@@ -49,39 +45,29 @@ from dragoman.adapters.responses.response_object import to_responses_usage
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 
 from .annotations import NO_ANNOTATION, to_responses_annotation
+from .chat_stream import CALL_PATH, LATE_ARGUMENTS, ChatStreamTranslator
 from .open_items import OpenBuiltInCall, OpenCall, OpenContent
-from .replies import (
-    CALL_KEYS,
-    CHOICE_KEYS,
-    MESSAGE_KEYS,
-    MORE_CHOICES,
-    NO_AUDIO,
-    NO_TEXT,
-    SECOND_CALL,
-    complete_response,
-)
+from .replies import CALL_KEYS, NO_TEXT, complete_response
 from .tools import OriginalTool
 from .unused_keys import record_unused_keys
 
 __all__ = ["ChatToResponses"]
 
-_CHUNK_KEYS = frozenset({"id", "object", "created", "model", "choices"})
-_CHOICE_KEYS = frozenset(CHOICE_KEYS)
-_CALLS = frozenset({"role", "tool_calls", "function_call"})
-_CALL_PATH = ("choices", 0, "delta", "tool_calls")
 _ANNOTATIONS = ("choices", 0, "delta", "annotations")
 _TEXT_PATH = ("choices", 0, "delta", "content")
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _NO_NAMES: Mapping[str, OriginalTool] = {}
 
 
-class ChatToResponses(StreamTranslatorBase):
+class ChatToResponses(ChatStreamTranslator[OpenContent]):
     """Hub chat outputs in, hub Responses outputs out.
 
     `base` is the response object in progress, complete except for its output. `summary`: reasoning becomes summaries.
     `names` maps names of functions to the tools that they replace. If such a tool takes free text, its call is written
     when it is complete.
     """
+
+    protocol = "Responses"
 
     def __init__(
         self,
@@ -91,23 +77,15 @@ class ChatToResponses(StreamTranslatorBase):
         summary: bool = False,
         names: Mapping[str, OriginalTool] = _NO_NAMES,
     ) -> None:
-        super().__init__()
+        super().__init__(ctx)
         self._base = base
-        self._ctx = ctx
         self._reasoning_kind = SUMMARY_TEXT if summary else REASONING_TEXT
         self._names = names
-        self._has_begun = False
-        self._has_reasoned = False
         self._content: OpenContent | None = None
-        self._run_body: JsonObject | None = None  # runs with this body continue the open text
         self._call: OpenCall | OpenBuiltInCall | None = None
         self._positions: dict[int, OpenCall | OpenBuiltInCall] = {}  # the calls, by their indexes in chat
-        self._order = CallOrder()
-        self._waiting: list[JsonObject] = []  # choices with something that comes after the open call
         self._annotations: list[JsonObject] = []  # those that no text has come for
         self._output: list[JsonObject] = []
-        self._finish: str | None = None
-        self._rest: JsonObject = {}  # what the chunks say outside of the choices
 
     def _translate_run(self, run: DeltaRun) -> list[Output]:
         """Translate a run to one run if it continues the open text, else chunk by chunk."""
@@ -121,72 +99,25 @@ class ChatToResponses(StreamTranslatorBase):
         choice = run.body["choices"][0]
         return content.has_text and run.place == _TEXT_PATH and not choice["index"] and not choice.get("logprobs")
 
-    def _translate_chunk(self, body: JsonObject) -> list[Output]:
-        self._run_body = None
-        out: list[Output] = [] if self._has_begun else self._begin()
-        for key in body.keys() - _CHUNK_KEYS:
-            if body[key] is not None:
-                if self._rest.setdefault(key, body[key]) != body[key]:
-                    self._ctx.receipt.record_drop((key,), "a later chunk has another value")
-                self._rest[key] = body[key]
-        for choice in body["choices"]:
-            if choice["index"] == 0:
-                self._translate_choice(choice, out)
-            else:
-                self._ctx.receipt.record_drop(("choices", choice["index"]), MORE_CHOICES)
-        return out
-
-    def _begin(self) -> list[Output]:
-        self._has_begun = True
+    def _begin(self, body: JsonObject | None) -> list[Output]:
         return [Chunk(lifecycle_event(word, self._base)) for word in ("created", "in_progress")]
 
-    def _translate_choice(self, choice: JsonObject, out: list[Output]) -> None:
-        delta = choice["delta"]
-        if not choice.keys() <= _CHOICE_KEYS:
-            record_unused_keys(choice, CHOICE_KEYS, ("choices", 0), self._ctx, "Responses")
-        if self._order.is_open and (choice.get("logprobs") or any(delta[key] for key in delta.keys() - _CALLS)):
-            self._waiting.append(choice)
-        else:
-            self._write_content(choice, out)
-        if choice.get("finish_reason"):
-            self._finish = choice["finish_reason"]
-        pieces = delta.get("tool_calls") or _list_legacy_call(delta)
-        if delta.get("function_call") and delta.get("tool_calls"):
-            self._ctx.receipt.record_drop(("choices", 0, "delta", "function_call"), SECOND_CALL)
-        if pieces or self._finish:
-            self._write_calls(pieces, out)
-        if self._finish:
-            self._close_open(out, last=True)
+    def _write_thought(self, reasoning: OpenContent, text: str, out: list[Output]) -> None:
+        reasoning.write(self._reasoning_kind, text, [], out)
 
-    def _write_content(self, choice: JsonObject, out: list[Output]) -> None:
-        delta = choice["delta"]
-        only_text = len(delta) == 1 and "content" in delta
-        if not only_text:
-            self._write_reasoning(delta, out)
-        text = delta.get("content")
+    def _sign(self, reasoning: OpenContent, signature: str, out: list[Output]) -> None:
+        reasoning.open_part(self._reasoning_kind, out)
+        reasoning.signature = signature
+
+    def _write_sealed(self, data: str, out: list[Output]) -> None:
+        self._open_new_reasoning(out).signature = data
+
+    def _write_text(self, choice: JsonObject, out: list[Output]) -> None:
+        text = choice["delta"].get("content")
         if choice.get("logprobs"):
             self._write_tokens(text or "", choice["logprobs"].get("content") or [], out)
         elif text:
-            self._write_text(text, [], out)
-        if not only_text:
-            self._write_rest(delta, out)
-
-    def _write_reasoning(self, delta: JsonObject, out: list[Output]) -> None:
-        if text := delta.get("reasoning_content"):
-            before = self._content
-            reasoning = self._open_reasoning(out)
-            if self._has_reasoned and reasoning is not before:
-                text = text.removeprefix(SEPARATOR)  # the text of another block
-            self._has_reasoned = True
-            if text:
-                reasoning.write(self._reasoning_kind, text, [], out)
-        if delta.get("reasoning_signature"):
-            reasoning = self._open_reasoning(out)
-            reasoning.open_part(self._reasoning_kind, out)
-            reasoning.signature = delta["reasoning_signature"]
-        for block in read_blocks(delta.get("reasoning_details")):
-            if is_sealed(block):
-                self._open_new_reasoning(out).signature = block["data"]
+            self._write_output(text, [], out)
 
     def _write_tokens(self, text: str, tokens: list[JsonObject], out: list[Output]) -> None:
         writes_on = self._content is not None and self._content.has_text
@@ -194,18 +125,15 @@ class ChatToResponses(StreamTranslatorBase):
             found = add_token_bytes(tokens)
             if found != tokens:
                 self._ctx.receipt.record_conversion(("choices", 0, "logprobs"), TOKEN_BYTES)
-            self._write_text(text, found, out)
+            self._write_output(text, found, out)
 
-    def _write_rest(self, delta: JsonObject, out: list[Output]) -> None:
-        record_unused_keys(delta, MESSAGE_KEYS, ("choices", 0, "delta"), self._ctx, "Responses")
-        if delta.get("refusal"):
-            self._open_message(out).write(REFUSAL, delta["refusal"], [], out)
-        if delta.get("audio"):
-            self._ctx.receipt.record_drop(("choices", 0, "delta", "audio"), NO_AUDIO)
-        if delta.get("annotations"):
-            self._write_annotations(delta["annotations"], out)
+    def _write_refusal(self, text: str, out: list[Output]) -> None:
+        self._open_message(out).write(REFUSAL, text, [], out)
 
-    def _write_annotations(self, given: Any, out: list[Output]) -> None:
+    def _write_annotations(self, delta: JsonObject, out: list[Output]) -> None:
+        given = delta.get("annotations")
+        if not given:
+            return
         whole = filter_annotations(given)
         if whole != given:
             self._ctx.receipt.record_drop(_ANNOTATIONS, NO_ANNOTATION)
@@ -213,7 +141,7 @@ class ChatToResponses(StreamTranslatorBase):
         if self._content is not None and self._content.has_text:
             self._release_annotations(self._content, out)
 
-    def _write_text(self, text: str, logprobs: list[Any], out: list[Output]) -> None:
+    def _write_output(self, text: str, logprobs: list[Any], out: list[Output]) -> None:
         message = self._open_message(out)
         message.write(OUTPUT_TEXT, text, logprobs, out)
         if self._annotations:
@@ -226,18 +154,10 @@ class ChatToResponses(StreamTranslatorBase):
             message.annotate(to_responses_annotation(annotation, _ANNOTATIONS, self._ctx, before), out)
         self._annotations = []
 
-    def _write_calls(self, pieces: list[JsonObject], out: list[Output]) -> None:
-        for piece in self._order.release(pieces, last=self._finish is not None):
-            self._write_call(piece, out)
-        if self._waiting and (self._finish or not self._order.is_open):
-            waiting, self._waiting = self._waiting, []
-            for choice in waiting:
-                self._write_content(choice, out)
-
     def _write_call(self, piece: JsonObject, out: list[Output]) -> None:
         custom = piece.get("custom")
         said: JsonObject = custom or piece.get("function") or {}
-        record_unused_keys(piece, CALL_KEYS, _CALL_PATH, self._ctx, "Responses")
+        record_unused_keys(piece, CALL_KEYS, CALL_PATH, self._ctx, "Responses")
         call = self._positions.get(piece.get("index", 0))
         if call is None:
             call = self._open_call(piece, said, custom is not None, out)
@@ -248,12 +168,12 @@ class ChatToResponses(StreamTranslatorBase):
         if call is self._call:
             call.set_keys(carried)
         else:
-            record_unused_keys(carried, (), _CALL_PATH, self._ctx, "a call that has ended")
+            record_unused_keys(carried, (), CALL_PATH, self._ctx, "a call that has ended")
         text = said.get("input") if custom else said.get("arguments")
         if text and call is self._call:
             call.write(text, out)
         elif text and text.strip():
-            self._ctx.receipt.record_drop(_CALL_PATH, "text after the whole arguments of a call")
+            self._ctx.receipt.record_drop(CALL_PATH, LATE_ARGUMENTS)
 
     def _open_call(
         self, piece: JsonObject, said: JsonObject, custom: bool, out: list[Output]
@@ -311,7 +231,7 @@ class ChatToResponses(StreamTranslatorBase):
         self._content = self._call = None
 
     def _translate_end(self, end: End) -> list[Output]:
-        out: list[Output] = [] if self._has_begun else self._begin()
+        out: list[Output] = [] if self._has_begun else self._make_beginning(None)
         self._close_open(out, last=True)
         if self._annotations:
             self._ctx.receipt.record_drop(("choices", 0), NO_TEXT)
@@ -326,9 +246,3 @@ class ChatToResponses(StreamTranslatorBase):
             "usage": to_responses_usage(self._rest.get("usage")),
         }
         return [*out, Chunk(lifecycle_event(status, response)), end]
-
-
-def _list_legacy_call(delta: JsonObject) -> list[Any]:
-    """The call in the deprecated key `function_call`, which has neither index nor id, as a list of pieces."""
-    call = delta.get("function_call")
-    return [{"index": -1, "function": call}] if isinstance(call, dict) else []
