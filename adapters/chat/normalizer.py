@@ -57,6 +57,7 @@ class ChatNormalizer(ChoiceNormalizer):
     id_prefix = "chatcmpl"
     text = ("delta", "content")
     ends_apart = True
+    settled = "hub/chat.settled_reply"
 
     def __init__(self, rules: ReplyRules, ctx: Context, changes: ChangeRecorder) -> None:
         super().__init__(rules, ctx, changes)

@@ -27,8 +27,9 @@ class ChoiceNormalizer(ABC):
     """The normalizer of one reply or of one stream.
 
     A subclass sets `protocol`; `reply_object` and `chunk_object`, the `object` of replies and chunks; `id_prefix`, the
-    prefix of generated ids; `text`, the path of a piece's text inside its choice; and `ends_apart`, whether a finish
-    reason that comes with text is sent in a chunk of its own.
+    prefix of generated ids; `text`, the path of a piece's text inside its choice; `ends_apart`, whether a finish reason
+    that comes with text is sent in a chunk of its own; and `settled`, the schema of whole replies that need no
+    normalizing, if there is one.
     """
 
     protocol: ClassVar[str]
@@ -37,6 +38,7 @@ class ChoiceNormalizer(ABC):
     id_prefix: ClassVar[str]
     text: ClassVar[tuple[str, ...]]
     ends_apart: ClassVar[bool]
+    settled: ClassVar[str | None] = None
 
     def __init__(self, rules: ReplyRules, ctx: Context, changes: ChangeRecorder) -> None:
         self._rules = rules
