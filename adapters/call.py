@@ -132,6 +132,7 @@ class Context(NamedTuple):
     is true if the reply is translated into a protocol whose replies hold one choice: choice 0. `accepted_by` is the
     validator that accepted the body of `call`: a target with the same schema does not validate it again. It is None if
     the provider speaks another protocol than the client. `request_id` is the id of the exchange, empty without one.
+    `middle` is the request of the protocol between the client's and the provider's, if it is translated twice.
     """
 
     profile: str
@@ -144,3 +145,4 @@ class Context(NamedTuple):
     needs_first_choice: bool = False
     accepted_by: object = None
     request_id: str = ""
+    middle: JsonObject = {}  # noqa: RUF012 - as above

@@ -15,6 +15,7 @@ __all__ = [
     "EFFORTS",
     "HUB_CHAT",
     "HUB_COMPLETIONS",
+    "HUB_MESSAGES",
     "HUB_RESPONSES",
     "TOKEN_LIMITS",
     "drop_positions",
@@ -26,21 +27,27 @@ __all__ = [
 
 HUB_CHAT = "hub/chat.request"
 HUB_COMPLETIONS = "hub/completions.request"
+HUB_MESSAGES = "hub/messages.request"
 HUB_RESPONSES = "hub/responses.request"
 
 TOKEN_LIMITS: Mapping[str, tuple[str, ...]] = {
     HUB_CHAT: ("max_completion_tokens", "max_tokens"),
     HUB_COMPLETIONS: ("max_tokens",),
+    HUB_MESSAGES: ("max_tokens",),
     HUB_RESPONSES: ("max_output_tokens",),
 }
 """The names of the limit on generated tokens, by the hub's schema. If a request has several, the first counts."""
 
-EFFORTS: Mapping[str, Path] = {HUB_CHAT: ("reasoning_effort",), HUB_RESPONSES: ("reasoning", "effort")}
+EFFORTS: Mapping[str, Path] = {
+    HUB_CHAT: ("reasoning_effort",),
+    HUB_RESPONSES: ("reasoning", "effort"),
+    HUB_MESSAGES: ("output_config", "effort"),
+}
 """Where a request has its reasoning effort, by the hub's schema."""
 
 
 def find_effort(body: JsonObject) -> str | None:
-    """The reasoning effort that a request of chat or Responses asks for."""
+    """The reasoning effort that a request of chat, Responses or Messages asks for."""
     effort = next((found for path in EFFORTS.values() if (found := lookup(body, path))), None)
     return effort if isinstance(effort, str) else None
 

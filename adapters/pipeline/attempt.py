@@ -217,7 +217,7 @@ class Attempt:
         plan, rewritten = self._plan, None
         try:
             if plan.bridge is not None:
-                ctx = ctx._replace(request=translate_call(plan.bridge, self._route.protocol, ctx, self._needs))
+                ctx = translate_call(plan.bridge, self._route.protocol, ctx, self._needs)
             if self._needs is not None or ctx.target.opt_ins.usage is not None:
                 rewritten = rewrite_call(ctx, self._needs, plan.protocol, self._target.canonical)
             return self._write_rewritten(ctx if rewritten is None else rewritten.ctx, position, rewritten)

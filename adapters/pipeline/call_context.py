@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.call import Context
 from dragoman.adapters.changes import Receipt
-from dragoman.adapters.translate.bridge import Bridge
+from dragoman.adapters.translate.bridge_interface import Bridge
 
 from .emulation_needs import EmulationNeeds
 from .guard import translate_request
@@ -21,7 +21,7 @@ def create_call_context(
     chosen = target.canonical if bridge is not None or is_kept else target.target
     first = bridge is not None and bridge.needs_first_choice
     validator = client.accepted_by if bridge is None else None
-    _, call, _, _, request, clock, new_id, _, _, request_id = client
+    _, call, _, _, request, clock, new_id, _, _, request_id, _ = client
     return Context(chosen.profile, call, receipt, chosen, request, clock, new_id, first, validator, request_id)
 
 
@@ -29,11 +29,12 @@ def create_answer_context(client: Context, ctx: Context) -> Context:
     """What the client's dialect may look at: the client's context, with the receipt and the target of the call's."""
     if ctx.profile == client.profile and ctx.request is client.request:
         return ctx
-    profile, call, _, _, request, clock, new_id, _, _, request_id = client
+    profile, call, _, _, request, clock, new_id, _, _, request_id, _ = client
     return Context(profile, call, ctx.receipt, ctx.target, request, clock, new_id, request_id=request_id)
 
 
-def translate_call(bridge: Bridge, protocol: str, ctx: Context, needs: EmulationNeeds | None) -> JsonObject:
-    """The request of a context, translated; `protocol` is the client's. What is emulated behind the bridge is
+def translate_call(bridge: Bridge, protocol: str, ctx: Context, needs: EmulationNeeds | None) -> Context:
+    """The context with its request translated; `protocol` is the client's. What is emulated behind the bridge is
     translated although the target lacks it. Raises Fault, or the Exception of a defect."""
-    return translate_request(bridge, protocol, ctx if needs is None else needs.lift_lacks(ctx))
+    made = translate_request(bridge, protocol, ctx if needs is None else needs.lift_lacks(ctx))
+    return made._replace(target=ctx.target)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.translate.bridge import Bridge
+from dragoman.adapters.translate.bridge_interface import Bridge
 from dragoman.adapters.validation import load_validator
 
 __all__ = [
@@ -41,11 +41,11 @@ def explain_error(error: Exception, schema: str, body: JsonObject) -> Exception:
     return error if violation is None else violation.to_fault()
 
 
-def translate_request(bridge: Bridge, protocol: str, ctx: Context) -> JsonObject:
-    """The request of the context, translated. `protocol` is the client's. Raises Fault, or the Exception of a
+def translate_request(bridge: Bridge, protocol: str, ctx: Context) -> Context:
+    """The context with its request translated. `protocol` is the client's. Raises Fault, or the Exception of a
     defect."""
     try:
-        return bridge.request(ctx.request, ctx)
+        return bridge.request(ctx)
     except Exception as error:
         raise explain_error(error, f"hub/{protocol}.request", ctx.request) from error
 

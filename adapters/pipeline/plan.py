@@ -12,7 +12,8 @@ from dragoman.adapters.call import Target
 from dragoman.adapters.dialect import Called, Dialect
 from dragoman.adapters.emulation.interface import Emulation
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.translate.bridge import BRIDGES, Bridge
+from dragoman.adapters.translate.bridge import BRIDGES
+from dragoman.adapters.translate.bridge_interface import Bridge
 
 __all__ = ["ProtocolPlan", "TargetPlan", "find_bridge", "plan_target", "to_canonical"]
 

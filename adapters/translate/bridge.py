@@ -1,43 +1,24 @@
-"""Bridges translate between a client that speaks one protocol and a provider that speaks another."""
+"""The table of bridges between a client that speaks one protocol and a provider that speaks another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.emulation.interface import Emulation
 from dragoman.adapters.responses.response_object import new_response
 from dragoman.adapters.streams import StreamTranslator
 
+from .bridge_interface import Bridge, translate_with
 from .chat_to_completions import ChatToCompletions
 from .chat_to_responses import ChatToResponses
 from .prompt_batching import BATCHING
 from .prompts import prompt_to_chat_request, to_text_reply
 from .replies import to_chat_reply, to_responses_reply
-from .requests import to_chat_request, to_responses_request
+from .requests import to_chat_request, to_full_chat_request, to_responses_request
 from .responses_to_chat import ResponsesToChat
 from .tools import map_tool_names
 
 __all__ = ["BRIDGES", "Bridge"]
-
-
-@dataclass(frozen=True, slots=True)
-class Bridge:
-    """The translation to one other protocol, all in hub form.
-
-    `called` is the protocol that the provider speaks. `request` translates the client's request, `reply` a whole reply,
-    and `stream` makes a translator of streams; the last two also get the client's request. All get the context of the
-    call, and may raise Fault. `batching` is set if one request may need several calls: it splits the client's request,
-    and joins replies in the client's protocol. `needs_first_choice`: the client's protocol has only one choice.
-    """
-
-    called: str
-    request: Callable[[JsonObject, Context], JsonObject]
-    reply: Callable[[JsonObject, JsonObject, Context], JsonObject]
-    stream: Callable[[JsonObject, Context], StreamTranslator]
-    batching: Emulation | None = None
-    needs_first_choice: bool = False
 
 
 def _to_responses_reply(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
@@ -62,11 +43,22 @@ def _make_chat_to_completions(request: JsonObject, ctx: Context) -> StreamTransl
     return ChatToCompletions(ctx)
 
 
+_RESPONSES_TO_CHAT = Bridge(
+    "chat",
+    translate_with(to_chat_request),
+    _to_responses_reply,
+    _make_chat_to_responses,
+    needs_first_choice=True,
+    full_request=translate_with(to_full_chat_request),
+)
+_CHAT_TO_RESPONSES = Bridge("responses", translate_with(to_responses_request), _to_chat_reply, _make_responses_to_chat)
+_COMPLETIONS_TO_CHAT = Bridge(
+    "chat", translate_with(prompt_to_chat_request), to_text_reply, _make_chat_to_completions, BATCHING
+)
+
 BRIDGES: Mapping[str, tuple[Bridge, ...]] = {
-    "responses": (
-        Bridge("chat", to_chat_request, _to_responses_reply, _make_chat_to_responses, needs_first_choice=True),
-    ),
-    "chat": (Bridge("responses", to_responses_request, _to_chat_reply, _make_responses_to_chat),),
-    "completions": (Bridge("chat", prompt_to_chat_request, to_text_reply, _make_chat_to_completions, BATCHING),),
+    "responses": (_RESPONSES_TO_CHAT,),
+    "chat": (_CHAT_TO_RESPONSES,),
+    "completions": (_COMPLETIONS_TO_CHAT,),
 }
 """For each protocol of a client, the bridges to other protocols, in order of preference."""

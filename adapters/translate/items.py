@@ -18,7 +18,7 @@ from .parts import list_part_places, to_responses_parts
 from .reasoning import list_reasoning
 from .unused_keys import record_unused_keys
 
-__all__ = ["to_items"]
+__all__ = ["add_call_ids", "to_items"]
 
 _PROTOCOL = "Responses"
 _INSTRUCTING = ("system", "developer")
@@ -47,7 +47,7 @@ def to_items(messages: list[JsonObject], ctx: Context) -> tuple[str | None, list
     items: list[JsonObject] = []
     places: Places = [(("messages",), ("input",))]
     free = _list_free_text_calls(messages)
-    for i, message in enumerate(_add_call_ids(messages, ctx)):
+    for i, message in enumerate(add_call_ids(messages, ctx)):
         path: Path = ("messages", i)
         record_unused_keys(message, _USED.get(str(message.get("role")), _SAID), path, ctx, _PROTOCOL)
         if i == 0 and message.get("role") in _INSTRUCTING:
@@ -70,7 +70,7 @@ def to_items(messages: list[JsonObject], ctx: Context) -> tuple[str | None, list
     return instructions, items
 
 
-def _add_call_ids(messages: list[JsonObject], ctx: Context) -> Iterator[JsonObject]:
+def add_call_ids(messages: list[JsonObject], ctx: Context) -> Iterator[JsonObject]:
     """The messages; each deprecated `function_call` and its result get an id. Raises Fault if a result has no call."""
     call_id: str | None = None
     for i, message in enumerate(messages):

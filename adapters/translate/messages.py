@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.messages import extract_text, order_tool_results
+from dragoman.adapters.chat.messages import order_tool_results
 from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, Places, format_path, nest_places
@@ -27,7 +27,6 @@ __all__ = ["to_messages"]
 _CALLS = {"function_call", "custom_tool_call", *BUILT_IN_CALLS}
 _OUTPUTS = {"function_call_output", "custom_tool_call_output", *BUILT_IN_RESULTS}
 _LISTINGS = {"mcp_list_tools"}  # the tools that a provider's own server offered
-_SEE_NEXT_MESSAGE = "The result is shown in the next message."
 _CARRIED = {"custom_tool_call": "input", **{kind: tool.action for kind, tool in BUILT_IN_CALLS.items()}}
 _SEPARATOR = "\n\n"  # between two messages of one turn
 
@@ -153,23 +152,21 @@ class _Conversation:
             content: Any = to_chat_parts(output, (*path, "output"), self._ctx)
         else:
             content = output if isinstance(output, str) else orjson.dumps(output).decode()
-        shown = [part for part in content if part["type"] != "text"] if isinstance(content, list) else []
-        text = (extract_text(content) or _SEE_NEXT_MESSAGE) if shown else content
         places: Places = [(("call_id",), ("tool_call_id",)), (("output",), ("content",))]
-        self._push({"role": "tool", "tool_call_id": call_id, "content": text}, path, places)
-        if shown:
-            self._ctx.receipt.record_conversion(
-                (*path, "output"), "a tool result is only text in chat: its images and files follow in a user message"
-            )
-            self._push({"role": "user", "content": shown}, path, [(("output",), ("content",))])
+        if isinstance(output, list):
+            places = nest_places(_place_all_parts(output), ("output",), ("content",)) + places
+        self._push({"role": "tool", "tool_call_id": call_id, "content": content}, path, places)
 
 
 def _place_parts(item: JsonObject, content: Any) -> Places:
     """Pair the paths inside the parts of a message item with those inside the parts of the message."""
     places: Places = [(("content",), ("content",))]
-    for i, part in enumerate(item["content"] if isinstance(content, list) else ()):
-        places += nest_places(list_chat_places(part), ("content", i), ("content", i))
-    return places
+    parts = item["content"] if isinstance(content, list) else []
+    return places + nest_places(_place_all_parts(parts), ("content",), ("content",))
+
+
+def _place_all_parts(parts: list[JsonObject]) -> Places:
+    return [place for i, part in enumerate(parts) for place in nest_places(list_chat_places(part), (i,), (i,))]
 
 
 def _place_assistant_parts(item: JsonObject) -> Places:

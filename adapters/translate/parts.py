@@ -12,7 +12,7 @@ from .unused_keys import record_unused_keys
 
 __all__ = ["list_chat_places", "list_part_places", "to_chat_parts", "to_responses_parts"]
 
-_FILE_KEYS = ("file_id", "file_data", "filename")
+_FILE_KEYS = ("file_id", "file_data", "filename", "file_url")
 _TEXTS = ("input_text", "output_text", "text")
 _CHAT_USES = {
     **dict.fromkeys(_TEXTS, ("text",)),
@@ -68,7 +68,7 @@ def _to_chat_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
         if part.get("detail"):
             image["detail"] = part["detail"]
         return {"type": "image_url", "image_url": image}
-    if kind == "input_file" and not part.get("file_url"):
+    if kind == "input_file":
         return {"type": "file", "file": {key: part[key] for key in _FILE_KEYS if part.get(key) is not None}}
     if kind == "refusal":
         return {"type": "text", "text": str(part.get("refusal", ""))}

@@ -34,8 +34,10 @@ __all__ = [
     "NO_TEXT",
     "SECOND_CALL",
     "complete_response",
+    "list_legacy_call",
     "read_envelope",
     "read_failure",
+    "take_first_choice",
     "to_chat_reply",
     "to_chat_usage",
     "to_output",
@@ -74,7 +76,7 @@ _FINISH = {reason: finish for finish, reason in _INCOMPLETE.items()}
 
 def to_responses_reply(reply: JsonObject, request: JsonObject, response_id: str, ctx: Context) -> JsonObject:
     """Translate a chat reply to a response to `request`, the Responses request in hub form."""
-    position, choice = _take_first_choice(reply["choices"], ctx)
+    position, choice = take_first_choice(reply["choices"], ctx)
     finish = choice["finish_reason"]
     status = "incomplete" if finish in _INCOMPLETE else "completed"
     output = to_output(choice, map_tool_names(request), ctx, position)
@@ -107,7 +109,7 @@ def complete_response(base: JsonObject, reply: JsonObject, ctx: Context) -> Json
     return {**base, **carried}
 
 
-def _take_first_choice(choices: list[JsonObject], ctx: Context) -> tuple[int, JsonObject]:
+def take_first_choice(choices: list[JsonObject], ctx: Context) -> tuple[int, JsonObject]:
     """Choice 0, which the reader guarantees, and its position. The others are recorded as dropped."""
     first = next(position for position, choice in enumerate(choices) if choice["index"] == 0)
     for position in range(len(choices)):
@@ -138,7 +140,7 @@ def to_output(
     if message.get("audio"):
         ctx.receipt.record_drop((*path, "audio"), NO_AUDIO)
     _record_unused_extent(choice, path, ctx)
-    calls = message.get("tool_calls") or _list_legacy_call(message, ctx)
+    calls = message.get("tool_calls") or list_legacy_call(message, ctx)
     return items + [_to_responses_call(call, names, (*path, "tool_calls", k), ctx) for k, call in enumerate(calls)]
 
 
@@ -172,7 +174,7 @@ def _to_responses_parts(message: JsonObject, logprobs: Any, path: Path, ctx: Con
     return parts
 
 
-def _list_legacy_call(message: JsonObject, ctx: Context) -> list[JsonObject]:
+def list_legacy_call(message: JsonObject, ctx: Context) -> list[JsonObject]:
     """The call in the deprecated key `function_call`, with a new id, as a list."""
     function = message.get("function_call")
     return [{"id": ctx.new_id("call"), "function": {"name": "", "arguments": "", **function}}] if function else []

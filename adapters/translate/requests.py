@@ -8,23 +8,23 @@ for extra parameters.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.parameters import copy_request, wants_usage
-from dragoman.adapters.extras import drop_inner_extras, resolve_extra
+from dragoman.adapters.extras import drop_inner_extras
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.fit import drop_or_reject
-from dragoman.adapters.paths import Path, Places, nest_places
+from dragoman.adapters.paths import Places, nest_places
 from dragoman.adapters.request_properties import HUB_CHAT, HUB_RESPONSES
 from dragoman.schemas import Schema, load
 
 from .items import to_items
 from .messages import to_messages
+from .parameters import find_holder, move_member, nest, rename, resolve_rest, take_common
+from .plain_chat import to_plain_chat
 from .tools import list_tools, to_chat_tool_choice, to_chat_tools, to_responses_tool_choice, to_responses_tools
 from .unused_keys import record_unused_keys
 
-__all__ = ["to_chat_request", "to_responses_request"]
+__all__ = ["to_chat_request", "to_full_chat_request", "to_responses_request"]
 
 _SAME = (
     "model",
@@ -54,19 +54,25 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
 
     `input` must already hold the items of the conversation that `previous_response_id` continues.
     """
+    return to_plain_chat(to_full_chat_request(request, ctx), ctx)
+
+
+def to_full_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
+    """As `to_chat_request`, for another translation: what providers of chat do not accept is still there. Raises
+    Fault."""
     left = copy_request(request, ctx, HUB_RESPONSES)
     drop_inner_extras(left, ctx, HUB_RESPONSES)
     tools = list_tools(left)
-    made = _take_common(left, _SAME + _extensions_of_chat())
+    made = take_common(left, _SAME + _extensions_of_chat())
     instructions = left.pop("instructions", None)
     made["messages"] = to_messages(left.pop("input", None) or [], ctx)
     if instructions:
         ctx.receipt.record_conversion(("instructions",), "instructions become the first message", after=("messages", 0))
         _shift_messages(len(made["messages"]), ctx)
         made["messages"] = [{"role": "system", "content": instructions}, *made["messages"]]
-    _rename(left, made, ("max_output_tokens",), "max_completion_tokens", ctx)
-    _move(left, made, ("reasoning", "effort"), "reasoning_effort", ctx)
-    _move(left, made, ("text", "verbosity"), "verbosity", ctx)
+    rename(left, made, "max_output_tokens", "max_completion_tokens", ctx)
+    move_member(left, made, ("reasoning", "effort"), "reasoning_effort", ctx)
+    move_member(left, made, ("text", "verbosity"), "verbosity", ctx)
     _set_chat_format(left, made, ctx)
     _set_chat_logprobs(left, made, ctx)
     choice = left.pop("tool_choice", None)
@@ -83,7 +89,7 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
             ctx.receipt.record_drop(("parallel_tool_calls",), "the request has no tools left to call", "form")
     if left.pop("store", None) is not None:
         ctx.receipt.record_drop(("store",), "dragoman stores responses itself", "form")
-    _resolve_rest(left, made, HUB_RESPONSES, "chat", ctx)
+    resolve_rest(left, made, HUB_RESPONSES, "chat", ctx, _HOLDERS)
     if not made["messages"]:
         text = "input is empty, and the model's provider needs at least one message"
         raise Fault("invalid_request", text, ("input",), code="empty_input")
@@ -98,7 +104,7 @@ def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
     """Translate a chat request to Responses. Raises Fault, with the path as the client wrote it."""
     left = copy_request(request, ctx, HUB_CHAT)
     drop_inner_extras(left, ctx, HUB_CHAT)
-    made = _take_common(left, _SAME)
+    made = take_common(left, _SAME)
     instructions, made["input"] = to_items(left.pop("messages"), ctx)
     if not made["input"]:
         text = "messages say nothing, and the model's provider needs at least one item"
@@ -106,15 +112,15 @@ def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
     if instructions is not None:
         made["instructions"] = instructions
     if "max_completion_tokens" in left:
-        _rename(left, made, ("max_completion_tokens",), "max_output_tokens", ctx)
+        rename(left, made, "max_completion_tokens", "max_output_tokens", ctx)
     if left.get("max_tokens") is not None and "max_output_tokens" not in made:
-        _rename(left, made, ("max_tokens",), "max_output_tokens", ctx)
+        rename(left, made, "max_tokens", "max_output_tokens", ctx)
     made["store"] = left.pop("store", None)
     if made["store"] is None:
         ctx.receipt.record_fill(("store",), "chat does not store replies by default, Responses does")
         made["store"] = False
-    _nest(left, made, "reasoning_effort", ("reasoning", "effort"), ctx)
-    _nest(left, made, "verbosity", ("text", "verbosity"), ctx)
+    nest(left, made, "reasoning_effort", ("reasoning", "effort"), ctx)
+    nest(left, made, "verbosity", ("text", "verbosity"), ctx)
     _set_responses_format(left, made, ctx)
     _set_responses_logprobs(left, made, ctx)
     if tools := left.pop("tools", None):
@@ -123,12 +129,8 @@ def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
         made["tool_choice"] = to_responses_tool_choice(choice, ctx)
     if left.pop("stream_options", None) is not None:
         ctx.receipt.record_drop(("stream_options",), "a Responses stream always ends with the usage", "form")
-    _resolve_rest(left, made, HUB_CHAT, "Responses", ctx)
+    resolve_rest(left, made, HUB_CHAT, "Responses", ctx)
     return made
-
-
-def _take_common(left: JsonObject, names: tuple[str, ...]) -> JsonObject:
-    return {key: left.pop(key) for key in names if left.get(key) is not None}
 
 
 @cache
@@ -136,39 +138,6 @@ def _extensions_of_chat() -> tuple[str, ...]:
     """The parameters that providers of chat add to OpenAI's, as `top_k`; Responses clients send them too."""
     hub: dict[str, Schema] = load(HUB_CHAT)["properties"]
     return tuple(name for name, rule in hub.items() if rule.get("x-extension") and "x-dialect" not in rule)
-
-
-def _rename(left: JsonObject, made: JsonObject, before: Path, after: str, ctx: Context) -> None:
-    value = left.pop(str(before[0]), None)
-    if value is not None:
-        made[after] = value
-        ctx.receipt.record_rename(before, (after,), "the other protocol's name for it")
-
-
-def _move(left: JsonObject, made: JsonObject, before: tuple[str, str], after: str, ctx: Context) -> None:
-    """Make a member of an object a parameter of its own."""
-    holder = left.get(before[0])
-    if isinstance(holder, dict) and holder.get(before[1]) is not None:
-        left[before[0]] = {key: value for key, value in holder.items() if key != before[1]}
-        made[after] = holder[before[1]]
-        ctx.receipt.record_rename(before, (after,), "the other protocol's place for it")
-
-
-def _nest(left: JsonObject, made: JsonObject, before: str, after: tuple[str, str], ctx: Context) -> None:
-    """Make a parameter a member of an object."""
-    value = left.pop(before, None)
-    if value is not None:
-        _find_holder(made, after[0], before, ctx)[after[1]] = value
-        ctx.receipt.record_rename((before,), after, "the other protocol's place for it")
-
-
-def _find_holder(made: JsonObject, name: str, before: str, ctx: Context) -> JsonObject:
-    """The object that is to hold the parameter `before`. If it is new, its path becomes that of the parameter."""
-    if name not in made:
-        made[name] = {}
-        ctx.receipt.map_paths([((before,), (name,))])
-    holder: JsonObject = made[name]
-    return holder
 
 
 def _set_chat_format(left: JsonObject, made: JsonObject, ctx: Context) -> None:
@@ -193,7 +162,7 @@ def _set_responses_format(left: JsonObject, made: JsonObject, ctx: Context) -> N
         return
     record_unused_keys(form, ("type", "json_schema"), ("response_format",), ctx, "Responses")
     flat = {"type": form["type"], **(form.get("json_schema") or {})}
-    _find_holder(made, "text", "response_format", ctx)["format"] = flat
+    find_holder(made, "text", "response_format", ctx)["format"] = flat
     ctx.receipt.record_conversion(("response_format",), "the other protocol's place for it", after=("text", "format"))
     schema: Places = [((key,), (key,)) for key in form.get("json_schema") or ()]
     places = [*nest_places(schema, ("json_schema",), ()), ((), ())]
@@ -240,20 +209,3 @@ def _shift_messages(count: int, ctx: Context) -> None:
     """Map the paths of `count` messages, and of the instructions that go before them."""
     first: Places = [(("instructions",), ("messages", 0)), (("instructions",), ("messages", 0, "content"))]
     ctx.receipt.map_paths([*first, *((("messages", i), ("messages", i + 1)) for i in range(count))])
-
-
-def _resolve_rest(left: JsonObject, made: JsonObject, hub: str, protocol: str, ctx: Context) -> None:
-    """Drop or refuse the parameters that have no place in the other protocol, but for those that the target is
-    configured to take. Raises Fault."""
-    known, why = load(hub)["properties"], f"{protocol} has no place for it"
-    for name in list(left):
-        value: Any = left[name]
-        if name in _HOLDERS and isinstance(value, dict):
-            for member in list(value):
-                drop_or_reject(left, (name, member), ctx, why, hub)
-        elif name in ctx.target.takes:
-            made[name] = value
-        elif name in known:
-            drop_or_reject(left, (name,), ctx, why, hub)
-        else:
-            resolve_extra(left, (name,), ctx, hub=hub)

@@ -13,7 +13,7 @@ Responses has tools that chat providers lack. They are converted as follows:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -30,10 +30,12 @@ __all__ = [
     "ADDITIONAL_TOOLS",
     "OriginalTool",
     "decode_free_text",
+    "drop_hosted_tools",
     "encode_free_text",
     "flatten_name",
     "list_tools",
     "map_tool_names",
+    "offer_only",
     "to_chat_tool_choice",
     "to_chat_tools",
     "to_responses_tool_choice",
@@ -140,7 +142,7 @@ def to_chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Contex
         elif not own:
             hosted.append((path, tool.get("type")))
         made += own
-    _drop_hosted(hosted, made, choice, ctx)
+    drop_hosted_tools(hosted, made, choice, ctx)
     ctx.receipt.record_conversion(("tools",), "tools are converted to chat's form")
     ctx.receipt.map_paths(places)
     return made
@@ -172,16 +174,21 @@ def to_chat_tool_choice(choice: Any, tools: list[JsonObject], ctx: Context) -> t
 
 
 def _restrict_tools(choice: JsonObject, tools: list[JsonObject], ctx: Context) -> tuple[list[JsonObject], Any]:
-    """Offer only the allowed tools: most chat servers do not support `allowed_tools`. Raises Fault if none is left."""
     types = {*_CLIENT_TOOLS, *BUILT_IN_TOOLS}
     names = {_read_chosen_name(one) for one in choice.get("tools") or () if one.get("type") in types}
-    allowed = [k for k, tool in enumerate(tools) if tool["function"]["name"] in names]
+    return offer_only(names, tools, choice, ctx), choice.get("mode", "auto")
+
+
+def offer_only(names: Collection[str], tools: list[JsonObject], choice: Any, ctx: Context) -> list[JsonObject]:
+    """The allowed ones of the tools of chat: most servers do not support `allowed_tools`. Raises Fault if none is
+    left."""
+    allowed = [k for k, tool in enumerate(tools) if tool[tool["type"]]["name"] in names]
     if not allowed:
         text = "tool_choice allows only tools that the model's provider does not have or the request does not offer"
         raise Fault("unsupported_parameter", text, ("tool_choice",), choice, code="unsupported_parameter")
     ctx.receipt.record_conversion(("tool_choice",), "only the allowed tools are offered")
     ctx.receipt.map_paths([(("tools", k), ("tools", place)) for place, k in enumerate(allowed)])
-    return [tools[k] for k in allowed], choice.get("mode", "auto")
+    return [tools[k] for k in allowed]
 
 
 def _read_chosen_name(choice: JsonObject) -> str:
@@ -298,7 +305,7 @@ def _flatten_format(tool: JsonObject, path: Path, ctx: Context) -> JsonObject:
     return {"format": {"type": "grammar", **form["grammar"]}}
 
 
-def _drop_hosted(hosted: list[tuple[Path, Any]], made: list[JsonObject], choice: Any, ctx: Context) -> None:
+def drop_hosted_tools(hosted: list[tuple[Path, Any]], made: list[JsonObject], choice: Any, ctx: Context) -> None:
     """Drop tools that the provider would run, if the model has others or may answer without tools. Raises Fault if not.
 
     Without other tools, this needs a free choice and the policy `unsupported: drop`.

@@ -26,7 +26,7 @@ def write(dialect: str, protocol: str, request: JsonObject, profile: str = "actu
 
 def translate(dialect: str, request: JsonObject) -> None:
     ctx = Context("actual", Call("POST", "/", request), Receipt(), Target("m"), request)
-    made = BRIDGES["responses"][0].request(request, ctx)
+    made = BRIDGES["responses"][0].request(ctx._replace(request=request)).request
     dialects[dialect].called["chat"].write_request(made, ctx._replace(request=made))
 
 

@@ -30,7 +30,7 @@ def send(dialect: str, body: JsonObject, model: str = "m", **settings: Any) -> t
 def send_response(dialect: str, body: JsonObject, model: str = "m", **settings: Any) -> tuple[JsonObject, Receipt]:
     request = {"model": "public", "input": "hello", **body}
     ctx = make_context(Target(model, **settings), request)
-    chat = BRIDGES["responses"][0].request(request, ctx)
+    chat = BRIDGES["responses"][0].request(ctx._replace(request=request)).request
     return dialects[dialect].called["chat"].write_request(chat, ctx._replace(request=chat)).body, ctx.receipt
 
 

@@ -22,6 +22,10 @@ from dragoman.contract.json_types import JsonObject, JsonValue
 BRIDGE = BRIDGES["completions"][0]
 
 
+def translate(request: JsonObject, ctx: Context) -> JsonObject:
+    return BRIDGE.request(ctx._replace(request=request)).request
+
+
 def context(request: JsonObject | None = None, **policy: JsonValue) -> Context:
     policy = {"emulate_completions": True, **policy}
     return Context("actual", Call("POST", "/", {}), Receipt(), Target("up", policy=Policy(**policy)), request or {})
@@ -34,7 +38,7 @@ def asked(**fields: JsonValue) -> JsonObject:
 @pytest.mark.parametrize(("prompt", "path"), [("hello", ("prompt",)), (["hello"], ("prompt", 0))])
 def test_the_prompt_is_what_a_user_says(prompt: JsonValue, path: tuple[str | int, ...]) -> None:
     ctx = context()
-    body = BRIDGE.request(asked(prompt=prompt, stop=["a"], n=2, top_k=4, seed=1, best_of=2), ctx)
+    body = translate(asked(prompt=prompt, stop=["a"], n=2, top_k=4, seed=1, best_of=2), ctx)
     said = [{"role": "user", "content": "hello"}]
     assert body == {"model": "m", "messages": said, "stop": ["a"], "n": 2, "top_k": 4, "seed": 1}
     assert load_validator("hub/chat.request").accepts(body)
@@ -44,7 +48,7 @@ def test_the_prompt_is_what_a_user_says(prompt: JsonValue, path: tuple[str | int
 
 def test_it_has_to_be_switched_on() -> None:
     with pytest.raises(Fault) as caught:
-        BRIDGE.request(asked(), context(emulate_completions=False))
+        translate(asked(), context(emulate_completions=False))
     assert caught.value.code == "unsupported_protocol"
 
 
@@ -53,7 +57,7 @@ def test_it_has_to_be_switched_on() -> None:
 ])  # fmt: skip
 def test_a_prompt_of_text_and_no_other(value: JsonValue, word: str) -> None:
     with pytest.raises(Fault) as caught:
-        BRIDGE.request(asked(prompt=value), context(unsupported="drop"))
+        translate(asked(prompt=value), context(unsupported="drop"))
     assert caught.value.param == "prompt"
     assert word in caught.value.message
 
@@ -64,22 +68,22 @@ def test_a_prompt_of_text_and_no_other(value: JsonValue, word: str) -> None:
 ])  # fmt: skip
 def test_what_chat_lacks_follows_the_policy(field: str, value: JsonValue, neutral: JsonValue) -> None:
     with pytest.raises(Fault) as caught:
-        BRIDGE.request(asked(**{field: value}), context())
+        translate(asked(**{field: value}), context())
     assert (caught.value.kind, caught.value.param) == ("unsupported_parameter", field)
     dropping = context(unsupported="drop")
-    assert field not in BRIDGE.request(asked(**{field: value}), dropping)
+    assert field not in translate(asked(**{field: value}), dropping)
     assert [change.before for change in dropping.receipt.losses] == [(field,), ("prompt",)]
     silent = context()
-    assert field not in BRIDGE.request(asked(**{field: neutral}), silent)
+    assert field not in translate(asked(**{field: neutral}), silent)
     assert [change.before for change in silent.receipt.losses] == [("prompt",)]
 
 
 def test_keys_that_nobody_knows_are_not_carried_across() -> None:
     ctx = context()
-    assert "made_up" not in BRIDGE.request(asked(made_up=1), ctx)
+    assert "made_up" not in translate(asked(made_up=1), ctx)
     assert ("made_up",) in [change.before for change in ctx.receipt.losses]
     with pytest.raises(Fault):
-        BRIDGE.request(asked(made_up=1), context(extra_parameters="error"))
+        translate(asked(made_up=1), context(extra_parameters="error"))
 
 
 MESSAGE = {"role": "assistant", "content": "hi", "refusal": None}

@@ -37,7 +37,7 @@ def test_each_prompt_is_a_request_of_its_own() -> None:
     assert [part.request for part in parts] == [{"model": "m", "prompt": text, "n": 2} for text in "ab"]
     assert ctx.request["stream"] is True, "the client's own request stays"
     for i, part in enumerate(parts):
-        body = BRIDGE.request(part.request, part)
+        body = BRIDGE.request(part).request
         assert body["messages"] == [{"role": "user", "content": "ab"[i]}]
         assert part.receipt.unmap(("messages", 0, "content")) == ("prompt", i)
         assert [change.before for change in part.receipt.losses] == [("prompt", i)]
