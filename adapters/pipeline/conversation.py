@@ -68,6 +68,11 @@ class Conversation:
         self._relies_on_provider = False
         self._has_forgotten = False
 
+    @property
+    def is_stateful(self) -> bool:
+        """Whether the response is saved, or continues earlier ones."""
+        return self.keeps or self._previous_id is not None or bool(self._referred)
+
     def recall(self) -> Recall | None:
         """What the request needs from the store; None if it needs nothing. Raises Fault if there is no store."""
         wanted = tuple(

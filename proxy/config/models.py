@@ -325,6 +325,9 @@ class Model(ConfigModel):
     """Which target comes first: weighted draws by weight; least-busy takes the one with the fewest running requests
     for its weight; fastest prefers short times to the first byte; sticky sends requests with the same
     `prompt_cache_key`, or else the same `user`, to the same target."""
+    hedge_after: Seconds | None = None
+    """If a target has shown nothing for this long, the next one is asked too; the first that begins to answer is used,
+    and the other call is cancelled, but it may be billed. Counts as a retry. Unset: never."""
     task: Literal["responses", "embeddings"] | None = None
     """What a body with `input` asks for at Databricks' address /serving-endpoints/NAME/invocations. Unset: responses
     if anything in the body belongs to Responses alone, else embeddings."""

@@ -10,22 +10,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from operator import attrgetter
 from random import uniform
 from typing import NamedTuple
 
 from dragoman.adapters.error_meanings import CONTEXT_LENGTH
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.pipeline import Attempt, Outcome
-from dragoman.proxy.routing.health import Verdict
-from dragoman.proxy.routing.rate_limits import count_tokens
-from dragoman.proxy.routing.retry_table import RetryRule, find_rule
+from dragoman.adapters.pipeline import Attempt
+from dragoman.proxy.routing.retry_table import find_rule
 from dragoman.proxy.routing.targets import Candidate
 from dragoman.proxy.upstreams.errors import is_unserved
 
 from .context import RequestContext
 from .downstream import DownstreamResponse
-from .transfer import JITTER, Transfer
+from .hedge import Race, can_hedge, has_effects
+from .single_try import run_try
+from .transfer import JITTER
 
 __all__ = ["explain_refusals", "try_targets"]
 
@@ -77,12 +78,13 @@ class _Repetition(NamedTuple):
 class _Tries:
     """The tries of one exchange."""
 
-    __slots__ = ("_ctx", "_downstream", "_failed", "_is_paused", "_most", "_postponed", "_reason", "_refused")
+    __slots__ = ("_ctx", "_downstream", "_failed", "_is_paused", "_left", "_most", "_postponed", "_reason", "_refused")
 
     def __init__(self, ctx: RequestContext, downstream: DownstreamResponse, most: int) -> None:
         self._ctx = ctx
         self._downstream = downstream
         self._most = most
+        self._left: Iterator[Candidate] = iter(())
         self._refused: list[tuple[Candidate, Fault]] = []
         self._failed: Fault | None = None
         self._reason: str | None = None  # of `fallbacks_for`
@@ -91,8 +93,8 @@ class _Tries:
 
     async def try_each(self, candidates: Iterable[Candidate]) -> bool:
         """Try them until one has written to the client: True. Raises Fault, ClientDisconnected."""
-        served_last = _defer_unserved(candidates, self._ctx.pipeline.route.protocol)
-        for candidate in self._defer_paused(served_last):
+        self._left = self._defer_paused(_defer_unserved(candidates, self._ctx.pipeline.route.protocol))
+        while (candidate := next(self._left, None)) is not None:
             if await self._try_candidate(candidate):
                 return True
         return False
@@ -140,7 +142,7 @@ class _Tries:
             return False
         if not self._start_try(candidate, attempt):
             return False
-        fault = self._failed = await _try_within_limits(ctx, candidate, attempt, self._downstream)
+        fault = self._failed = await self._run(candidate, attempt)
         if fault is None:
             return True
         self._reason = _find_reason(fault) or self._reason
@@ -154,12 +156,39 @@ class _Tries:
         can_help = rule.verdict == "limited" or candidate.health.is_available
         was_closed = fault.code == "upstream_disconnected" and not fault.may_have_begun  # before it was used
         can_help |= rule.again == "at_once" and (was_closed or not self._is_paused)
-        if is_repeated or not can_help or not _can_repeat(attempt, fault, rule):
+        if is_repeated or not can_help or not self._can_repeat(candidate, attempt, fault):
             return False
         if rule.again == "at_once":
             return await self._repeat(candidate, uniform(*JITTER), is_free=not fault.may_have_begun)
         self._postponed.append(_Repetition(candidate, max(uniform(*JITTER), fault.retry_after or 0)))
         return False
+
+    async def _run(self, candidate: Candidate, attempt: Attempt) -> Fault | None:
+        """Make one try, or the first one and its hedge."""
+        ctx, after = self._ctx, candidate.hedge_after
+        if after is None or ctx.record.attempts > 1 or not can_hedge(ctx, candidate, attempt):
+            return await run_try(ctx, candidate, attempt, self._downstream)
+        race = Race(ctx, self._downstream, run_try)
+        return await race.run(candidate, attempt, after, self._find_hedge)
+
+    def _find_hedge(self, first: Candidate) -> tuple[Candidate, Attempt] | None:
+        """Begin a try of the model's next target at the same time; None if there is none that may be asked now."""
+        if self._downstream.response is not None or self._ctx.record.attempts >= self._most:
+            return None
+        for candidate in self._left:
+            if candidate.pattern != first.pattern or not candidate.provider.slots.is_free:
+                self._left = chain((candidate,), self._left)
+                return None
+            try:
+                attempt = self._ctx.pipeline.prepare(candidate.plan)
+            except Fault as refusal:
+                self._refused.append((candidate, refusal))
+                continue
+            if can_hedge(self._ctx, candidate, attempt) and candidate.provider.retries.take():
+                return (candidate, attempt) if self._start_try(candidate, attempt) else None
+            self._left = chain((candidate,), self._left)
+            return None
+        return None
 
     async def _repeat(self, candidate: Candidate, wait: float, *, is_free: bool = False) -> bool:
         """Try a target once more. Raises Fault if it may not be."""
@@ -172,6 +201,13 @@ class _Tries:
         deadline.enter_phase("total", deadline.time_budget)
         await asyncio.sleep(wait)
         return await self._try_candidate(candidate, is_repeated=True)
+
+    def _can_repeat(self, candidate: Candidate, attempt: Attempt, fault: Fault) -> bool:
+        """Whether the same request may go to the same target again. Several calls were repeated one by one. What the
+        provider would store, or do in the background, must not be there twice."""
+        if find_rule(fault).again is None or len(attempt.calls) != 1:
+            return False
+        return not (fault.may_have_begun and has_effects(self._ctx, candidate, attempt))
 
     def _start_try(self, candidate: Candidate, attempt: Attempt) -> bool:
         """Begin a try. False if the exchange has no time left for it. Raises Fault if it had as many as it may."""
@@ -207,15 +243,6 @@ def _defer_unserved(candidates: Iterable[Candidate], protocol: str) -> Iterator[
     yield from later
 
 
-def _can_repeat(attempt: Attempt, fault: Fault, rule: RetryRule) -> bool:
-    """Whether the same request may go to the same target again. Several calls were repeated one by one. What the
-    provider would store, or do in the background, must not be there twice."""
-    if rule.again is None or len(attempt.calls) != 1:
-        return False
-    body = attempt.calls[0].call.body
-    return not (fault.may_have_begun and (body.get("store") is True or body.get("background") is True))
-
-
 def _find_bridged(ctx: RequestContext, candidate: Candidate) -> Candidate | None:
     """The candidate without the protocol that its provider has turned out not to serve; None if it cannot serve the
     client without it."""
@@ -240,52 +267,3 @@ def explain_refusals(refused: Sequence[tuple[Candidate, Fault]]) -> Fault:
         return fault
     others = "the other target refuses" if count == 1 else f"the {count} other targets refuse"
     return replace(fault, message=f"{fault.message} (target {candidate.label}; {others} the request too)")
-
-
-async def _try_within_limits(
-    ctx: RequestContext, candidate: Candidate, attempt: Attempt, downstream: DownstreamResponse
-) -> Fault | None:
-    """As `_try`; a fault if the configuration allows the provider no more calls for now."""
-    limiter = candidate.provider.limiter
-    if limiter is None:
-        return await _try(ctx, candidate, attempt, downstream)
-    if (refusal := (await limiter.admit(len(attempt.calls))).refusal) is not None:
-        return refusal
-    try:
-        return await _try(ctx, candidate, attempt, downstream)
-    finally:
-        limiter.settle(count_tokens(attempt.answer.usage))
-
-
-async def _try(
-    ctx: RequestContext, candidate: Candidate, attempt: Attempt, downstream: DownstreamResponse
-) -> Fault | None:
-    """None if the attempt wrote to the client, even if it ended with an error event; otherwise why it failed."""
-    began = ctx.record.elapsed_ms()
-    candidate.health.begin()
-    try:
-        downstream.begin(attempt)
-        await Transfer(ctx, candidate, attempt, downstream).run()
-    finally:
-        outcome = attempt.outcome
-        _judge(ctx, candidate, outcome, began)
-    ctx.record.usage = attempt.answer.usage or ctx.record.usage
-    if outcome.fault is not None and not attempt.answer.has_begun:
-        outcome.fault.__traceback__ = None  # its frames refer to the attempt, and that to the fault
-        return outcome.fault
-    await downstream.end()
-    return None
-
-
-def _judge(ctx: RequestContext, candidate: Candidate, outcome: Outcome, began: float) -> None:
-    """Keep in mind what a try shows of its target, and log it if the target pauses from now on. `began` says when the
-    try did, in milliseconds of the exchange."""
-    fault = outcome.fault
-    verdict: Verdict = "answered" if outcome.state == "complete" else "unknown"
-    verdict = verdict if fault is None else find_rule(fault).verdict
-    pause = candidate.health.end(verdict, None if fault is None else fault.retry_after)
-    if verdict == "answered":
-        candidate.health.measure(((ctx.record.first_token_ms or ctx.record.elapsed_ms()) - began) / 1000)
-    if pause and fault is not None:
-        found = {"request_id": ctx.record.request_id, "target": candidate.label, "seconds": round(pause, 1)}
-        ctx.log.warning("target_pauses", **found, fault=fault.code or fault.kind)

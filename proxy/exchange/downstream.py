@@ -27,6 +27,9 @@ class DownstreamResponse(Protocol):
     def begin(self, attempt: Attempt) -> None:
         """Expect the bytes of this attempt."""
 
+    def continue_with(self, ctx: RequestContext) -> None:
+        """Go on with another context of the same request: with its deadline, headers and record."""
+
     async def write(self, data: bytes) -> None:
         """Write bytes to the client. Raises ClientDisconnected."""
 
@@ -59,6 +62,9 @@ class WholeResponse(DownstreamResponse):
 
     def begin(self, attempt: Attempt) -> None:
         self._attempt = attempt
+
+    def continue_with(self, ctx: RequestContext) -> None:
+        self._ctx = ctx
 
     async def write(self, data: bytes) -> None:
         ctx, attempt = self._ctx, self._attempt
@@ -97,6 +103,10 @@ class StreamedResponse(DownstreamResponse):
 
     def begin(self, attempt: Attempt) -> None:
         self._attempt = attempt
+
+    def continue_with(self, ctx: RequestContext) -> None:
+        self._ctx = ctx
+        self._stream.deadline = ctx.deadline
 
     async def write(self, data: bytes) -> None:
         ctx = self._ctx

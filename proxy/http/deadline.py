@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dragoman.adapters.faults import Fault, Kind
 
@@ -45,7 +45,7 @@ PHASES: dict[str, Phase] = {
 
 
 class Deadline:
-    """Created inside the task that it may cancel. `stop` it when the exchange ends."""
+    """May cancel the task, by default the current one. `stop` it when the exchange ends."""
 
     _deadline = _armed = _end = float("inf")
     _phase, _seconds, _total = "total", 0.0, 0.0
@@ -55,10 +55,10 @@ class Deadline:
     _handle: asyncio.TimerHandle | None = None
     _fault: Fault | None = None
 
-    def __init__(self) -> None:
-        task = asyncio.current_task()
+    def __init__(self, task: asyncio.Task[Any] | None = None) -> None:
+        task = task or asyncio.current_task()
         assert task is not None
-        self._task = task
+        self._task: asyncio.Task[Any] | None = task
         self._loop = task.get_loop()
         self._base = task.cancelling()
 
@@ -80,6 +80,13 @@ class Deadline:
         """All tries end within this time from now on, because the client waits no longer."""
         self._limit, self._client_seconds = self._loop.time() + seconds, seconds
 
+    def fork(self, task: asyncio.Task[Any]) -> Deadline:
+        """A deadline for another task that works for the same exchange: its tries end when those of this one do."""
+        made = Deadline(task)
+        made._started, made._longest, made._limit = self._started, self._longest, self._limit
+        made._client_seconds, made._total, made._end = self._client_seconds, self._total, self._end
+        return made
+
     @property
     def time_budget(self) -> float:
         """How long the current try may still last."""
@@ -97,13 +104,13 @@ class Deadline:
 
     def interrupt(self, fault: Fault) -> None:
         """Make whatever the exchange waits for raise this fault."""
-        if self._fault is None and not self._task.done():
+        if self._fault is None and self._task is not None and not self._task.done():
             self._fault = fault
             self._task.cancel()
 
     def resolve_cancellation(self, error: asyncio.CancelledError) -> BaseException:
         """What to raise for a cancellation: the deadline's fault, or the same error if the client left."""
-        if self._fault is None or asyncio.current_task() is not self._task:
+        if self._fault is None or self._task is None or asyncio.current_task() is not self._task:
             return error
         fault, self._fault = self._fault, None
         return error if self._task.uncancel() > self._base else fault
@@ -131,10 +138,10 @@ class Deadline:
                 del error, resolved, trace  # as above
 
     def stop(self) -> None:
-        """Stop the timer. Nothing is cancelled from now on."""
+        """Stop the timer, and forget the task. Nothing is cancelled from now on."""
         if self._handle is not None:
             self._handle.cancel()
-        self._handle, self._armed = None, float("inf")
+        self._handle, self._armed, self._task = None, float("inf"), None
 
     def _arm(self) -> None:
         if self._handle is not None:

@@ -69,7 +69,6 @@ class EventStreamResponse:
 
     __slots__ = (
         "_committing",
-        "_deadline",
         "_get_headers",
         "_hold_timer",
         "_last_write",
@@ -80,6 +79,7 @@ class EventStreamResponse:
         "_request",
         "_stall",
         "bytes_written",
+        "deadline",
         "response",
     )
 
@@ -93,7 +93,7 @@ class EventStreamResponse:
         pings: Pings | None = None,
     ) -> None:
         self._request = request
-        self._deadline = deadline
+        self.deadline = deadline
         self._get_headers = get_headers
         self._stall = stall
         self._committing: asyncio.Task[None] | None = None
@@ -113,7 +113,7 @@ class EventStreamResponse:
     async def write(self, data: bytes) -> None:
         """Send bytes, with the headers before the first ones. Waits while the client reads more slowly. Raises
         ClientDisconnected."""
-        self._deadline.enter_phase("write", self._stall)
+        self.deadline.enter_phase("write", self._stall)
         try:
             if self._committing is not None:  # this task sends the headers, even if it has not begun yet
                 await self._committing
@@ -127,7 +127,7 @@ class EventStreamResponse:
             else:
                 await self._write_slices(self.response, data)
         except asyncio.CancelledError as error:
-            raise ClientDisconnected(self._deadline.as_fault(error)) from None
+            raise ClientDisconnected(self.deadline.as_fault(error)) from None
         except ConnectionError:
             raise ClientDisconnected from None
         self.bytes_written += len(data)
@@ -137,7 +137,7 @@ class EventStreamResponse:
 
     async def _write_slices(self, response: StreamResponse, data: bytes) -> None:
         for start in range(0, len(data), _SLICE):
-            self._deadline.enter_phase("write", self._stall)
+            self.deadline.enter_phase("write", self._stall)
             await response.write(data[start : start + _SLICE])
 
     async def end(self, *, broken: bool) -> None:
@@ -147,8 +147,8 @@ class EventStreamResponse:
         if broken and transport is not None:
             transport.close()
             return
-        self._deadline.enter_phase("write", self._stall)
-        await _send(self._get_response().write_eof(), self._deadline)
+        self.deadline.enter_phase("write", self._stall)
+        await _send(self._get_response().write_eof(), self.deadline)
 
     def close(self) -> None:
         """Stop the timers, and forget the function, which usually belongs to the owner: a cycle of references."""

@@ -37,6 +37,10 @@ class Candidate:
     choice: TargetChoice
     unserved: UnservedProtocols
     health: TargetHealth
+    pattern: str
+    """The configured name of the model whose target it is."""
+    hedge_after: float | None
+    """Seconds after which the model's next target is asked too, None for never."""
     _healths: HealthRegistry
     _adapted: dict[tuple[str, ExtraParameters | None], Candidate] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -120,7 +124,7 @@ def create_candidate(
     is_default = provider.assumes_protocols
     plan = plan_target(provider.name, provider.dialect, provider.protocols, target, is_default=is_default)
     health = healths.find(provider.name, target.model)
-    return Candidate(provider, plan, choice, UnservedProtocols(), health, healths)
+    return Candidate(provider, plan, choice, UnservedProtocols(), health, pattern, model.hedge_after, healths)
 
 
 def _list_limits(limits: Limits) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from copy import copy
 from typing import Any, Literal
 
 from dragoman.adapters.changes import Receipt
@@ -12,7 +13,7 @@ __all__ = ["ExchangeRecord", "Outcome"]
 
 Outcome = Literal["ok", "fault", "client_left"]
 
-_OPTIONAL = ("key", "model", "target", "status", "upstream_status", "first_token_ms")
+_OPTIONAL = ("key", "model", "target", "hedge", "status", "upstream_status", "first_token_ms")
 _USAGE = frozenset({"prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "total_tokens"})
 _MAX_CAUSE = 300  # characters
 
@@ -26,6 +27,7 @@ class ExchangeRecord:
     attempts: int = 0
     status: int | None = None
     upstream_status: int | None = None
+    hedge: str | None = None
     stream: bool = False
     first_token_ms: float | None = None
     events: int = 0
@@ -44,6 +46,17 @@ class ExchangeRecord:
 
     def elapsed_ms(self) -> float:
         return round((time.perf_counter() - self.started) * 1000, 3)
+
+    def fork(self, target: str, receipt: Receipt) -> ExchangeRecord:
+        """A record of one try, which runs at the same time as another one. `join` it if it counts."""
+        made = copy(self)
+        made.target, made.receipt, made.attempts, made.upstream_status = target, receipt, 0, None
+        return made
+
+    def join(self, other: ExchangeRecord) -> None:
+        """Take what happened in a try with a record of its own."""
+        attempts = self.attempts + other.attempts
+        vars(self).update(vars(other), attempts=attempts)
 
     def record_fault(self, fault: Fault) -> None:
         """Record the fault that ended the exchange. Its traceback and those of its causes go: their frames have the

@@ -39,9 +39,14 @@ class CallSlots:
     def waiting(self) -> int:
         return len(self._waiting)
 
+    @property
+    def is_free(self) -> bool:
+        """Whether `take` gets a place."""
+        return self._free > 0 and not self._waiting
+
     def take(self) -> bool:
         """Take a free place. False if there is none: then wait for one."""
-        if not self._free or self._waiting:
+        if not self.is_free:
             return False
         self._free -= 1
         return True

@@ -35,8 +35,8 @@ async def leave(pair: Pair, data: bytes, read: int = 0) -> None:
     await asyncio.sleep(0.05)
 
 
-def leave_in(text: str, read: int = 0) -> Callable[[Pair], Awaitable[None]]:
-    data = BODY.replace(b"fake:stall", text.encode())
+def leave_in(text: str, read: int = 0, model: str = "m") -> Callable[[Pair], Awaitable[None]]:
+    data = BODY.replace(b"fake:stall", text.encode()).replace(b'"m"', b'"%s"' % model.encode())
     return lambda pair: leave(pair, b"%sContent-Length: %d\r\n\r\n%s" % (POST, len(data), data), read)
 
 
@@ -89,6 +89,10 @@ WAYS = {
     "the upstream refuses": ask("fake:status-400"),
     "the upstream fails": ask("fake:status-500"),
     "the upstream is overloaded": ask("fake:rate-limit"),
+    "both targets of a hedged model are silent": ask("fake:hang", model="hedged"),
+    "the client leaves a hedged model": leave_in("fake:hang", model="hedged"),
+    "a hedged model answers": ask("hello", model="hedged"),
+    "the second target of a hedged model answers": ask("fake:slow-first(delay=0.1)", model="hedged", stream=True),
     "a value is invalid": ask("hello", temperature=9),
     "there is no such model": ask("hello", model="other"),
     "there is no such address": ask("hello", "/v1/other"),
@@ -120,7 +124,10 @@ async def hasty() -> AsyncIterator[Pair]:
     timeouts: JsonObject = {"first_token": 0.3, "inter_token": 0.3, "total": 0.5}
     log = io.BytesIO()
     async with FakeProvider("openai") as fake:
-        config = configure(fake.base_url, timeouts=timeouts, server={"body_timeout": 0.2, "body_limit": 12_000})
+        targets = [{"provider": "p", "model": name} for name in ("up", "other")]
+        models: JsonObject = {"m": {"targets": targets[:1]}, "hedged": {"targets": targets, "hedge_after": 0.03}}
+        server = {"body_timeout": 0.2, "body_limit": 12_000}
+        config = configure(fake.base_url, timeouts=timeouts, models=models, server=server)
         proxy = await start(config, log_stream=log)
         yield Pair(proxy, fake, log)
         await proxy.stop()

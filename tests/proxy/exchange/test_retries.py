@@ -165,3 +165,16 @@ async def test_a_fallback_for_a_reason_comes_before_second_tries(
     p = await proxy(failing, filtering, other, models=models, speak=dialects, random=FirstTarget())
     assert (await p.ask()).status == 200
     assert [len(up.requests) for up in (failing, filtering, other)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("store", "tries"), [(None, 1), (True, 1), (False, 2)])
+async def test_a_response_that_its_provider_keeps_by_default_is_not_sent_again(
+    proxy: StartProxy, upstream: StartUpstream, store: bool | None, tries: int
+) -> None:
+    up = await upstream("reset")
+    provider = {"base_url": f"http://127.0.0.1:{up.port}/v1", "protocols": ["responses"]}
+    p = await proxy(provider, speak=dialects, store={"kind": "none"})
+    body = {"model": "m", "input": "hi", **({} if store is None else {"store": store})}
+    async with p.session.post(f"{p.running.url}/v1/responses", json=body) as response:
+        assert response.status == 502
+    assert len(up.requests) == tries
