@@ -41,7 +41,7 @@ from .message_usage import convert_usage, to_messages_tier, to_messages_usage
 from .replies import CALL_KEYS, NO_TEXT
 from .stop_reasons import ENDING_KEYS, read_stop_reason
 from .tools import encode_free_text
-from .unused_keys import record_unused_keys
+from .unused_keys import carry_reply_keys, record_unused_keys
 
 __all__ = ["ChatToMessages"]
 
@@ -57,7 +57,9 @@ BLOCKS = "a choice becomes content blocks"
 FREE_TEXT = "the free text of a call becomes its input"
 """Reasons of changes of form."""
 
-_TRANSLATED = frozenset({"usage", "service_tier"})
+_HUBS = ("hub/chat.reply", "hub/messages.reply")
+_TRANSLATED = frozenset({"id", "object", "created", "model", "choices", "usage", "service_tier"})
+_ID = "msg_"
 _THINKING = {"type": "thinking", "thinking": "", "signature": ""}
 _NO_PLACE = "Messages has no place for it"
 _WHOLE_BLOCK = "in a stream a citation belongs to the whole block of text that is open"
@@ -92,7 +94,8 @@ class ChatToMessages(ChatStreamTranslator[OpenBlock]):
         self._length = CharacterCount()  # of the content
         self._start = 0  # where the open block of text begins in the content
         self._citations: list[PlacedCitation] = []  # those that no text has come for
-        self._refused = False
+        self._known: Collection[str] = ()  # keys of chunks that are translated, or were in the first chunk
+        self._refusal = ""
 
     def _translate_run(self, run: DeltaRun) -> list[Output]:
         """Translate a run to one run if it continues the open block, else chunk by chunk."""
@@ -117,9 +120,10 @@ class ChatToMessages(ChatStreamTranslator[OpenBlock]):
     def _begin(self, body: JsonObject | None) -> list[Output]:
         self._ctx.receipt.record_conversion(("choices",), BLOCKS, after=("content",))
         first = body or {}
+        self._known = first.keys() | _TRANSLATED
         usage = to_messages_usage(first.get("usage"))
         message: JsonObject = {
-            "id": self._ctx.new_id("msg"),
+            "id": first["id"] if str(first.get("id")).startswith(_ID) else self._ctx.new_id("msg"),
             "type": "message",
             "role": "assistant",
             "model": first.get("model") or self._ctx.target.model,
@@ -128,7 +132,8 @@ class ChatToMessages(ChatStreamTranslator[OpenBlock]):
             "stop_sequence": None,
             "usage": usage | to_messages_tier(first.get("service_tier")),
         }
-        return [Chunk({"type": "message_start", "message": message})]
+        carried = carry_reply_keys(first, message, _HUBS, _TRANSLATED, self._ctx)
+        return [Chunk({"type": "message_start", "message": {**carried, **message}})]
 
     # Texts
 
@@ -165,7 +170,7 @@ class ChatToMessages(ChatStreamTranslator[OpenBlock]):
         return isinstance(placed, list) and any(_covers(one, start, start + len(delta["content"])) for one in placed)
 
     def _write_refusal(self, text: str, out: list[Output]) -> None:
-        self._refused = True
+        self._refusal += text
         self._open_text(out).write(text, out)
 
     def _write_annotations(self, delta: JsonObject, out: list[Output]) -> None:
@@ -267,9 +272,11 @@ class ChatToMessages(ChatStreamTranslator[OpenBlock]):
         self._close_open(out, last=True)
         if self._citations:
             self._ctx.receipt.record_drop(("choices", 0), NO_TEXT)
-        record_unused_keys(self._rest, _TRANSLATED, (), self._ctx, self.protocol)
-        reason = read_stop_reason(self._ending, self._stops, refused=self._refused)
-        delta = {"stop_reason": reason.reason, "stop_sequence": reason.sequence}
+        record_unused_keys(self._rest, self._known, (), self._ctx, self.protocol)
+        reason = read_stop_reason(self._ending, self._stops, refused=bool(self._refusal))
+        delta: JsonObject = {"stop_reason": reason.reason, "stop_sequence": reason.sequence}
+        if self._refusal and reason.reason == "refusal":
+            delta["stop_details"] = {"type": "refusal", "category": None, "explanation": self._refusal}
         usage = convert_usage(self._rest.get("usage"), self._rest.get("service_tier"), self._ctx)
         out.append(Chunk({"type": "message_delta", "delta": delta, "usage": usage}))
         return [*out, Chunk({"type": "message_stop"}), end]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
+import orjson
 from anthropic.lib.streaming._messages import accumulate_event
 from anthropic.types import RawMessageStreamEvent
 from pydantic import TypeAdapter
@@ -13,13 +14,15 @@ from pydantic import TypeAdapter
 from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.streams import Chunk, End, Output, StreamTranslator, expand
+from dragoman.adapters.streams import Chunk, DeltaRun, End, Output, StreamTranslator, expand
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject, JsonValue
 
 __all__ = [
+    "ENVELOPE",
     "accumulate_message",
     "check_events",
+    "coalesce",
     "list_bodies",
     "make_chunk",
     "make_context",
@@ -32,7 +35,6 @@ __all__ = [
 ENVELOPE = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 REQUEST: JsonObject = {"model": "m", "messages": [], "stream": True, "stream_options": {"include_usage": True}}
 EVENT: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
-ENDS = [End(), Fault("upstream_invalid_response", "It broke.", code="upstream_truncated")]
 
 
 def make_context(request: JsonObject = REQUEST) -> Context:
@@ -116,3 +118,26 @@ def summarize_message(message: JsonObject) -> JsonObject:
     cited = [one for block in blocks for one in block.get("citations") or ()]
     ending = {key: message.get(key) for key in ("stop_reason", "stop_sequence")}
     return {"said": [one for one in said if one], "cited": cited, **ending}
+
+
+def coalesce(outputs: Iterable[Output]) -> list[Output]:
+    """Adjacent deltas of one text as runs; the runs of a block share a body."""
+    made: list[Output] = []
+    bodies: dict[str, JsonObject] = {}
+    for place, group in groupby(outputs, key=_find_text):
+        if place is None:
+            made += group
+            continue
+        chunks = [one for one in group if isinstance(one, Chunk)]
+        body = bodies.setdefault(str(place), chunks[0].body)
+        texts = [orjson.dumps(one.body["delta"][place[1]])[1:-1] for one in chunks]
+        made.append(DeltaRun(body, ("delta", place[1]), texts))
+    return made
+
+
+def _find_text(output: Output) -> tuple[int, str] | None:
+    """The index of the block and the key of the text of a delta."""
+    if not isinstance(output, Chunk) or output.body["type"] != "content_block_delta":
+        return None
+    key = next((key for key in ("text", "thinking", "partial_json") if key in output.body["delta"]), None)
+    return None if key is None else (output.body["index"], key)

@@ -141,6 +141,14 @@ def test_a_refusal_is_text_and_the_reason_of_the_end() -> None:
     made = message(make_chunk({"refusal": "I"}), make_chunk({"refusal": " won't."}), stop())
     assert made["content"] == [{"type": "text", "text": "I won't."}]
     assert made["stop_reason"] == "refusal"
+    assert made["stop_details"] == {"type": "refusal", "category": None, "explanation": "I won't."}
+
+
+def test_keys_of_a_vendor_in_the_first_chunk_are_keys_of_the_message() -> None:
+    first, late = make_chunk({"content": "x"}), make_chunk({"content": "y"})
+    first.body["vendor_key"] = late.body["vendor_key"] = late.body["late_key"] = {"a": 1}
+    assert message(first, late, stop())["vendor_key"] == {"a": 1}
+    assert losses(first, late, stop()) == ["Messages has no place for it"]
 
 
 def test_reasoning_and_its_signature_are_one_block_before_the_text() -> None:
@@ -338,7 +346,7 @@ def test_what_messages_has_no_place_for_is_a_recorded_loss() -> None:
     tokens = [{"token": "Hi", "logprob": -0.1, "bytes": None, "top_logprobs": []}]
     odd = make_chunk({"content": "Hi", "own_key": 1}, logprobs={"content": tokens, "refusal": None})
     odd.body["system_fingerprint"] = "fp"
-    assert sorted(losses(odd, stop())) == [*["Messages has no place for it"] * 3]
+    assert losses(odd, stop()) == ["the client's protocol has no place for it", *["Messages has no place for it"] * 2]
 
 
 def test_a_fault_ends_the_stream_where_it_is() -> None:
