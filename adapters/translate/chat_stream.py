@@ -12,23 +12,33 @@ the texts in chat. Only choice 0 is translated; the reader guarantees that a com
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.reasoning import SEPARATOR, is_sealed, read_blocks
 from dragoman.adapters.chat.tool_call_serializer import CallOrder
 from dragoman.adapters.common.stream_translator import StreamTranslatorBase
-from dragoman.adapters.streams import Output
+from dragoman.adapters.paths import Path
+from dragoman.adapters.streams import DeltaRun, Output
 
 from .replies import CHOICE_KEYS, MESSAGE_KEYS, MORE_CHOICES, NO_AUDIO, SECOND_CALL
 from .unused_keys import record_unused_keys
 
-__all__ = ["CALL_PATH", "LATE_ARGUMENTS", "ChatStreamTranslator"]
+__all__ = ["CALL_PATH", "LATE_ARGUMENTS", "ChatStreamTranslator", "RunKind"]
 
 CALL_PATH = ("choices", 0, "delta", "tool_calls")
 LATE_ARGUMENTS = "text after the whole arguments of a call"
 
+RunKind: TypeAlias = Literal["text", "reasoning", "arguments"]
+"""What the texts of a run are."""
+
 _DELTA = ("choices", 0, "delta")
+_RUN_KINDS: Mapping[Path, RunKind] = {
+    (*_DELTA, "content"): "text",
+    (*_DELTA, "reasoning_content"): "reasoning",
+    (*CALL_PATH, 0, "function", "arguments"): "arguments",
+}
 _CHUNK_KEYS = frozenset({"id", "object", "created", "model", "choices"})
 _CALLS = frozenset({"role", "tool_calls", "function_call"})
 
@@ -51,7 +61,8 @@ class ChatStreamTranslator(StreamTranslatorBase, Generic[Reasoning]):
         self._ctx = ctx
         self._has_begun = False
         self._reasoning: Reasoning | None = None  # the last one that has a text
-        self._run_body: JsonObject | None = None  # runs with this body continue what is open
+        self._run_body: JsonObject | None = None  # runs with this body continue what is open: `_run_kind`
+        self._run_kind: RunKind = "text"
         self._order = CallOrder()
         self._waiting: list[JsonObject] = []  # choices with something that comes after the open call
         self._finish: str | None = None
@@ -96,6 +107,33 @@ class ChatStreamTranslator(StreamTranslatorBase, Generic[Reasoning]):
     @abstractmethod
     def _close_open(self, out: list[Output], *, last: bool = False) -> None:
         """Close what is open; `last`: nothing follows."""
+
+    @abstractmethod
+    def _takes_run(self, kind: RunKind) -> bool:
+        """Whether a run continues what is open."""
+
+    @abstractmethod
+    def _write_run(self, run: DeltaRun) -> list[Output]:
+        """Write a run that continues what is open. Empty texts are left out."""
+
+    # Runs
+
+    def _translate_run(self, run: DeltaRun) -> list[Output]:
+        """Translate a run to one run if it continues what is open, else chunk by chunk."""
+        if run.body is not self._run_body and not self._begin_run(run):
+            return super()._translate_run(run)
+        if self._run_kind == "arguments":
+            self._order.add_fragments(run.texts)
+        return self._write_run(run)
+
+    def _begin_run(self, run: DeltaRun) -> bool:
+        kind, choice = _RUN_KINDS.get(run.place), run.body["choices"][0]
+        if kind is None or choice["index"] or choice.get("logprobs") or not self._takes_run(kind):
+            return False
+        if kind == "arguments" and (self._waiting or not self._order.continues(choice["delta"]["tool_calls"])):
+            return False
+        self._run_body, self._run_kind = run.body, kind
+        return True
 
     # Taking a chunk apart
 

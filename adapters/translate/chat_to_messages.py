@@ -25,7 +25,7 @@ The End produces `message_delta`, with the reason of the end and the usage that 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
@@ -34,7 +34,7 @@ from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 from dragoman.adapters.text_buffer import CharacterCount
 
-from .chat_stream import CALL_PATH, LATE_ARGUMENTS, ChatStreamTranslator
+from .chat_stream import CALL_PATH, LATE_ARGUMENTS, ChatStreamTranslator, RunKind
 from .message_citations import PlacedCitation, list_placed_citations
 from .message_events import TEXT, THINKING, TOOL_INPUT, DeltaKind, OpenBlock
 from .message_usage import convert_usage, to_messages_tier, to_messages_usage
@@ -46,12 +46,7 @@ from .unused_keys import carry_reply_keys, record_unused_keys
 __all__ = ["ChatToMessages"]
 
 _DELTA = ("choices", 0, "delta")
-_KINDS = {
-    (*_DELTA, "content"): TEXT,
-    (*_DELTA, "reasoning_content"): THINKING,
-    (*CALL_PATH, 0, "function", "arguments"): TOOL_INPUT,
-}
-"""The places of the texts of runs in chat -> what they are in Messages."""
+_KINDS: Mapping[RunKind, DeltaKind] = {"text": TEXT, "reasoning": THINKING, "arguments": TOOL_INPUT}
 
 BLOCKS = "a choice becomes content blocks"
 FREE_TEXT = "the free text of a call becomes its input"
@@ -97,25 +92,16 @@ class ChatToMessages(ChatStreamTranslator[OpenBlock]):
         self._known: Collection[str] = ()  # keys of chunks that are translated, or were in the first chunk
         self._refusal = ""
 
-    def _translate_run(self, run: DeltaRun) -> list[Output]:
-        """Translate a run to one run if it continues the open block, else chunk by chunk."""
+    def _takes_run(self, kind: RunKind) -> bool:
         block = self._block
-        if block is None or not (run.body is self._run_body or self._is_more_of(block, run)):
-            return super()._translate_run(run)
-        self._run_body = run.body
-        if block.kind is TEXT:
-            self._length.add_fragments(run.texts)
-        elif block.kind is TOOL_INPUT:
-            self._order.add_fragments(run.texts)
-        return block.write_run(run)
+        return block is not None and block.kind is _KINDS[kind] and not block.is_done and not self._citations
 
-    def _is_more_of(self, block: OpenBlock, run: DeltaRun) -> bool:
-        choice = run.body["choices"][0]
-        if _KINDS.get(run.place) is not block.kind or block.is_done or choice["index"] or choice.get("logprobs"):
-            return False
-        if block.kind is TOOL_INPUT:
-            return not self._waiting and self._order.continues(choice["delta"]["tool_calls"])
-        return not self._citations
+    def _write_run(self, run: DeltaRun) -> list[Output]:
+        if self._block is None:
+            return []
+        if self._run_kind == "text":
+            self._length.add_fragments(run.texts)
+        return self._block.write_run(run)
 
     def _begin(self, body: JsonObject | None) -> list[Output]:
         self._ctx.receipt.record_conversion(("choices",), BLOCKS, after=("content",))

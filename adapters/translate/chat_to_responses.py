@@ -45,7 +45,7 @@ from dragoman.adapters.responses.response_object import to_responses_usage
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 
 from .annotations import NO_ANNOTATION, to_responses_annotation
-from .chat_stream import CALL_PATH, LATE_ARGUMENTS, ChatStreamTranslator
+from .chat_stream import CALL_PATH, LATE_ARGUMENTS, ChatStreamTranslator, RunKind
 from .open_items import OpenBuiltInCall, OpenCall, OpenContent
 from .replies import CALL_KEYS, NO_TEXT, complete_response
 from .tools import OriginalTool
@@ -54,7 +54,6 @@ from .unused_keys import record_unused_keys
 __all__ = ["ChatToResponses"]
 
 _ANNOTATIONS = ("choices", 0, "delta", "annotations")
-_TEXT_PATH = ("choices", 0, "delta", "content")
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _NO_NAMES: Mapping[str, OriginalTool] = {}
 
@@ -87,17 +86,15 @@ class ChatToResponses(ChatStreamTranslator[OpenContent]):
         self._annotations: list[JsonObject] = []  # those that no text has come for
         self._output: list[JsonObject] = []
 
-    def _translate_run(self, run: DeltaRun) -> list[Output]:
-        """Translate a run to one run if it continues the open text, else chunk by chunk."""
-        content = self._content
-        if content is None or not (run.body is self._run_body or self._is_more_of(content, run)):
-            return super()._translate_run(run)
-        self._run_body = run.body
-        return content.write_run(run)
+    def _takes_run(self, kind: RunKind) -> bool:
+        if kind == "arguments":
+            return isinstance(self._call, OpenCall)
+        content, wanted = self._content, OUTPUT_TEXT if kind == "text" else self._reasoning_kind
+        return content is not None and content.kind is wanted and content.signature is None
 
-    def _is_more_of(self, content: OpenContent, run: DeltaRun) -> bool:
-        choice = run.body["choices"][0]
-        return content.has_text and run.place == _TEXT_PATH and not choice["index"] and not choice.get("logprobs")
+    def _write_run(self, run: DeltaRun) -> list[Output]:
+        item = self._content or self._call
+        return [] if item is None or isinstance(item, OpenBuiltInCall) else item.write_run(run)
 
     def _begin(self, body: JsonObject | None) -> list[Output]:
         return [Chunk(lifecycle_event(word, self._base)) for word in ("created", "in_progress")]

@@ -22,7 +22,7 @@ from dragoman.adapters.responses.events import (
     text_done,
 )
 from dragoman.adapters.streams import Chunk, DeltaRun, Output
-from dragoman.adapters.text_buffer import TextBuffer
+from dragoman.adapters.text_buffer import TextBuffer, decode_fragment
 
 from .built_in_calls import to_built_in_call
 from .tools import decode_free_text
@@ -67,6 +67,11 @@ class OpenContent:
     def is_whole(self) -> bool:
         """Whether nothing is missing: texts have no end of their own."""
         return True
+
+    @property
+    def kind(self) -> TextKind | None:
+        """The kind of the open part; None if none is open."""
+        return self._kind
 
     @property
     def has_text(self) -> bool:
@@ -136,7 +141,7 @@ class OpenCall:
     free text, which is written when they are complete.
     """
 
-    __slots__ = ("_buffer", "_holds_free_text", "_id", "_item", "_kind", "chat_name", "index")
+    __slots__ = ("_buffer", "_delta", "_holds_free_text", "_id", "_item", "_kind", "chat_name", "index")
 
     def __init__(
         self,
@@ -155,6 +160,7 @@ class OpenCall:
         self.chat_name = chat_name
         self.index = index
         self._buffer = Arguments()
+        self._delta = text_delta(kind, self._id, index, 0, "")
         out.append(Chunk(item_added(index, {**item, kind.key: "", "status": "in_progress"})))
 
     @property
@@ -172,6 +178,12 @@ class OpenCall:
         if not self._holds_free_text:
             self._write_delta(text, out)
 
+    def write_run(self, run: DeltaRun) -> list[Output]:
+        """Write a run of pieces of the arguments. Empty ones are left out."""
+        texts = [text for text in run.texts if text]
+        self._buffer.add(decode_fragment(b"".join(texts)))
+        return [DeltaRun(self._delta, _DELTA, texts)] if texts and not self._holds_free_text else []
+
     def close(self, status: str, out: list[Output]) -> JsonObject:
         """Append the events that close the call. Returns the whole item."""
         text = self._buffer.text()
@@ -184,7 +196,7 @@ class OpenCall:
         return item
 
     def _write_delta(self, text: str, out: list[Output]) -> None:
-        out.append(Chunk(text_delta(self._kind, self._id, self.index, 0, text)))
+        out.append(Chunk({**self._delta, "delta": text}))
 
 
 class OpenBuiltInCall:

@@ -21,7 +21,7 @@ from dragoman.adapters.responses.accumulator import Accumulator
 from dragoman.adapters.responses.response_object import new_response
 from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.sse import Event, Framer
-from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.adapters.streams import Chunk, DeltaRun, End, Output, expand
 from dragoman.adapters.translate.chat_to_responses import ChatToResponses
 from dragoman.adapters.translate.tools import OriginalTool
 from dragoman.adapters.validation import load_validator
@@ -506,3 +506,29 @@ def test_a_signature_ends_the_reasoning_that_it_belongs_to() -> None:
     )
     thoughts = [(item["content"][0]["text"], item["encrypted_content"]) for item in found[:-1]]
     assert thoughts == [("a", "S1"), ("b", "S2")]
+
+
+PIECE = {"tool_calls": [{"index": 0, "function": {"arguments": ""}}]}
+RUNS: dict[str, tuple[Chunk, JsonObject, tuple[str | int, ...], list[bytes]]] = {
+    "text": (chunk({"content": "H"}), {"content": ""}, ("content",), [b"i", b""]),
+    "reasoning": (chunk({"reasoning_content": "H"}), {"reasoning_content": ""}, ("reasoning_content",), [rb"\n"]),
+    "arguments": (
+        piece(0, "{", id="a", name="f"),
+        PIECE,
+        ("tool_calls", 0, "function", "arguments"),
+        [rb"\"a\":", b"", b"1}"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_a_run_stays_a_run_and_says_the_same_as_its_chunks(kind: str) -> None:
+    first, delta, path, texts = RUNS[kind]
+    run = DeltaRun(chunk(delta).body, ("choices", 0, "delta", *path), texts)
+    fast, slow = (ChatToResponses(BASE, make_context()) for _ in range(2))
+    made = [[made for one in (first, run, run) for made in fast.feed(one)]]
+    assert [type(one) for one in made[0][-2:]] == [DeltaRun, DeltaRun]
+    made.append([made for one in expand([first, run, run]) for made in slow.feed(one)])
+    for outputs, translator in zip(made, (fast, slow), strict=True):
+        outputs += [*translator.feed(stop("tool_calls")), *translator.feed(End())]
+    assert expand(made[0]) == made[1]

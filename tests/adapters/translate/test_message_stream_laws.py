@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from dragoman.adapters import dialects
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.responses.response_object import new_response
 from dragoman.adapters.streams import Chunk, End, Output, expand
 from dragoman.adapters.translate.chat_to_messages import ChatToMessages
+from dragoman.adapters.translate.chat_to_responses import ChatToResponses
 from dragoman.adapters.translate.messages_to_chat import MessagesToChat
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject
@@ -102,6 +104,10 @@ def read_chat(parts: list[bytes], dialect: str = "openai") -> list[Output]:
 
 def to_messages(outputs: list[Output]) -> list[Output]:
     return translate(ChatToMessages({}, make_context()), outputs)
+
+
+def to_responses(outputs: list[Output]) -> list[Output]:
+    return translate(ChatToResponses(new_response({"model": "m"}, "resp_1", "m", 1), make_context()), outputs)
 
 
 def join_deltas(bodies: list[JsonObject], key: str) -> str:
@@ -234,11 +240,11 @@ def test_there_and_back_a_message_is_the_same_except_for_its_groups_of_text(even
 @settings(max_examples=200, deadline=None)
 @given(events=message_streams())
 def test_runs_become_runs_that_say_the_same_as_their_events(events: list[Output]) -> None:
-    """Through one translator, and through both."""
-    runs = coalesce(events)
-    chat = to_chat(runs)
-    assert expand(chat) == to_chat(events)
-    assert expand(to_messages(chat)) == to_messages(to_chat(events))
+    """Through one translator, and through two."""
+    runs, singles = to_chat(coalesce(events)), to_chat(events)
+    assert expand(runs) == singles
+    assert expand(to_messages(runs)) == to_messages(singles)
+    assert expand(to_responses(runs)) == to_responses(singles)
 
 
 @settings(max_examples=200, deadline=None)
