@@ -14,7 +14,7 @@ from .jsontext import may_be_deeper
 from .paths import Path, format_path, lookup
 from .validation import Validator, load_validator, walk_levels
 
-__all__ = ["check_responses_schemas", "check_user_schemas"]
+__all__ = ["check_messages_schemas", "check_responses_schemas", "check_user_schemas"]
 
 _PARAMETERS, _FORMAT = "invalid_function_parameters", "invalid_json_schema"
 
@@ -44,6 +44,17 @@ def check_responses_schemas(body: JsonObject) -> None:
             _check_tools(item, ("input", i))
     _check(body, (), ("text", "format", "schema"), _FORMAT)
     _check(body, (), ("text", "format", "json_schema", "schema"), _FORMAT)
+
+
+def check_messages_schemas(body: JsonObject) -> None:
+    """Check the JSON Schemas of a Messages request, as `check_user_schemas` does. Raises Fault."""
+    if _may_exceed_limits(body.get("tools")):
+        for i, tool in _list_objects(body, "tools"):
+            _check(tool, ("tools", i), ("input_schema",), _PARAMETERS)
+            for k, inner in _list_objects(tool, "tools"):
+                _check(inner, ("tools", i, "tools", k), ("input_schema",), _PARAMETERS)
+    _check(body, (), ("output_config", "format", "schema"), _FORMAT)
+    _check(body, (), ("output_format", "schema"), _FORMAT)
 
 
 def _check_tools(holder: JsonObject, above: Path) -> None:

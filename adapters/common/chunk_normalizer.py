@@ -134,7 +134,7 @@ class ChunkNormalizer:
         if not self._templates_left or self._is_one_off or len(body["choices"]) != 1:
             return
         if self._choices.is_only_text(body["choices"][0]):
-            self.template = ChunkTemplate.learn(body, raw, same, self._choices.text)
+            self.template = ChunkTemplate.learn(body, raw, same, ("choices", 0, *self._choices.text))
             self._templates_left -= 1
 
     def hold_event(self, body: JsonObject) -> None:

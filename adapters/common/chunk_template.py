@@ -4,8 +4,9 @@ Most chunks of a stream differ only in their text. If one JSON string replaces a
 changes. So a chunk matches the template if it begins and ends with the same bytes as the first one, with one JSON
 string in between. When the template is made, a trial text proves that this string is the text of the choice.
 
-A run is a sequence of matching chunks, each one a `data: ` block. It is split at the bytes between two texts. A regular
-expression proves that each part is the inside of one JSON string. The parts are decoded only if their text is needed.
+A run is a sequence of matching chunks, each one an event with the same lines before its data. It is split at the bytes
+between two texts. A regular expression proves that each part is the inside of one JSON string. The parts are decoded
+only if their text is needed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dragoman.adapters.text_buffer import CharacterCount
 __all__ = ["ChunkTemplate"]
 
 _TRIAL = "\x00 trial"
-_HEAD, _TAIL = b"data: ", b"\n\n"  # of an event
+_HEAD, _TAIL = b"data: ", b"\n\n"  # of an event without a name
 _INSIDE = re.compile(
     rb'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u(?:[0-9a-ce-fA-CE-F][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}))*+'
 )
@@ -38,6 +39,7 @@ class ChunkTemplate:
     __slots__ = (
         "_after",
         "_before",
+        "_begin",
         "_body",
         "_cut",
         "_from",
@@ -48,9 +50,9 @@ class ChunkTemplate:
         "_tail",
     )
 
-    def __init__(self, before: bytes, after: bytes, body: JsonObject, same: bool, place: Path) -> None:
-        self._before, self._after = before, after
-        self._head, self._tail = _HEAD + before, after + _TAIL
+    def __init__(self, before: bytes, after: bytes, body: JsonObject, same: bool, place: Path, begin: bytes) -> None:
+        self._before, self._after, self._begin = before, after, begin
+        self._head, self._tail = begin + before, after + _TAIL
         self._from, self._cut = len(before) - 1, 1 - len(after)  # the quotes are the string's
         self._body = body
         self._same = same
@@ -58,13 +60,12 @@ class ChunkTemplate:
         self._length = CharacterCount()  # of the texts that matched: short streams never need it
 
     @classmethod
-    def learn(cls, body: JsonObject, raw: bytes, same: bool, place: tuple[str, ...]) -> ChunkTemplate | None:
+    def learn(cls, body: JsonObject, raw: bytes, same: bool, path: Path, begin: bytes = _HEAD) -> ChunkTemplate | None:
         """Make the template of a chunk of text; None if the chunk has no text, or its text cannot be replaced.
 
         `body` is the chunk in hub form, `raw` the JSON that it was read from; `same`: normalizing changed nothing.
-        `place` is the path of the text inside its choice; the object at its end has no other key.
+        `path` leads to the text in both. `begin` are the lines of its event before the JSON.
         """
-        path: Path = ("choices", 0, *place)
         said = lookup(body, path)
         if type(said) is not str:
             return None
@@ -81,7 +82,7 @@ class ChunkTemplate:
         except orjson.JSONDecodeError:  # the text was found outside a string, as `": "` between a key and its value
             return None
         replace(wanted, path, _TRIAL)
-        return cls(before, after, body, same, path) if tried == wanted else None
+        return cls(before, after, body, same, path, begin) if tried == wanted else None
 
     def match(self, raw: bytes) -> Chunk | None:
         """The chunk in the data of one event; None if the bytes do not match."""
@@ -103,7 +104,7 @@ class ChunkTemplate:
             return None
         if data.endswith(tail) and _INSIDE.fullmatch(data, at + len(head), len(data) - len(tail)):
             return self._make_run(data[at:], [data[at + len(head) : -len(tail)]], len(data))
-        *blocks, last = data[at + len(_HEAD) :].split(_TAIL + _HEAD)
+        *blocks, last = data[at + len(self._begin) :].split(_TAIL + self._begin)
         if last.endswith(_TAIL):
             blocks.append(last[: -len(_TAIL)])
         texts = self._match_texts(blocks)

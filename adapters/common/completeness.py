@@ -7,6 +7,7 @@ No other module decides it. Theory of operation. An answer is complete if it sta
     chat, completions   a finish reason on every choice            `check_finish_reason`   `ChoiceCompleteness`
     responses           a status that is no longer under way       `check_status`          `ResponseCompleteness`: one
                                                                                            of the four terminal events
+    messages            a stop reason                              `check_stop_reason`     `MessageCompleteness`
 
 If the answer is translated into a protocol with one choice (`Context.needs_first_choice`), it must also have choice 0.
 Nothing else proves completeness: `[DONE]` or a clean end of the bytes may follow half an answer, and may be missing
@@ -37,10 +38,12 @@ from .finish_words import has_finished
 __all__ = [
     "ChoiceCompleteness",
     "Completeness",
+    "MessageCompleteness",
     "ResponseCompleteness",
     "check_finish_reason",
     "check_first_choice",
     "check_status",
+    "check_stop_reason",
     "end_cut_stream",
     "to_stream_outputs",
 ]
@@ -126,6 +129,25 @@ class ResponseCompleteness(Completeness):
         self._has_terminal = True
 
 
+class MessageCompleteness(Completeness):
+    """Completeness of a Messages stream: a stop reason has come. `message_stop` proves nothing without one."""
+
+    __slots__ = ("_has_reason",)
+
+    missing = "the message was complete: no stop reason came"
+
+    def __init__(self) -> None:
+        self._has_reason = False
+
+    @property
+    def is_complete(self) -> bool:
+        return self._has_reason
+
+    def finish(self) -> None:
+        """Record that a stop reason has come."""
+        self._has_reason = True
+
+
 def check_finish_reason(choice: JsonObject) -> Any:
     """Return the provider's own finish reason of a choice in a whole reply. Raises Fault if there is none."""
     native = choice.get("finish_reason")
@@ -148,6 +170,12 @@ def check_status(response: JsonObject) -> None:
     status = response.get("status")
     if status in _UNDER_WAY and not response.get("error"):
         raise _truncated(f"the provider's answer is still {status}: it may be incomplete")
+
+
+def check_stop_reason(message: JsonObject) -> None:
+    """Check that a whole message has a stop reason. Raises Fault if it has none."""
+    if not has_finished(message.get("stop_reason")):
+        raise _truncated("the provider's answer has no stop reason: it may be incomplete")
 
 
 def end_cut_stream() -> End:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import lru_cache
 
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output, count_events
 
-__all__ = ["COMMENT", "StreamWriterBase"]
+__all__ = ["COMMENT", "StreamWriterBase", "encode_event_head"]
 
 COMMENT = b": ping\n\n"
 """A comment of a server-sent event stream."""
@@ -48,3 +49,9 @@ class StreamWriterBase(ABC):
 
     @abstractmethod
     def _encode_fault(self, fault: Fault) -> bytes: ...
+
+
+@lru_cache(maxsize=256)
+def encode_event_head(name: str) -> bytes:
+    """The lines before the data of a named event. White space is removed from the name."""
+    return f"event: {''.join(name.split())}\ndata: ".encode()

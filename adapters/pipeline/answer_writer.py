@@ -9,6 +9,7 @@ import orjson
 
 from dragoman.adapters.call import Context, Headers, JsonObject
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.messages.events import MESSAGE_DELTA
 from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.routes import Route
 from dragoman.adapters.streams import Chunk, DeltaRun, Output, StreamWriter
@@ -113,7 +114,7 @@ class AnswerWriter:
             return self.write_run(output)
         if isinstance(output, Chunk):
             self.events += 1
-            self.usage = _find_usage(output.body) or self.usage
+            self.usage = _find_usage(output.body, self.usage)
             try:
                 return self._stream.write(output)
             except Exception as error:
@@ -121,8 +122,11 @@ class AnswerWriter:
         return self._stream.write(output)
 
 
-def _find_usage(event: JsonObject) -> JsonObject | None:
-    """The usage in a chunk, or in the response of a Responses event."""
-    response = event.get("response")
-    usage: JsonObject | None = (response if isinstance(response, dict) else event).get("usage")
-    return usage
+def _find_usage(event: JsonObject, before: JsonObject | None) -> JsonObject | None:
+    """The usage so far: that of a chunk, or of the response or the message in an event. `before` is the usage of
+    earlier events, which the last events of a Messages stream need not repeat."""
+    holder = event.get("response", event.get("message"))
+    usage: JsonObject | None = (holder if isinstance(holder, dict) else event).get("usage")
+    if usage and before and event.get("type") == MESSAGE_DELTA:
+        return {**before, **{key: value for key, value in usage.items() if value is not None}}
+    return usage or before

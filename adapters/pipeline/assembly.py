@@ -8,6 +8,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.assembly import assemble_chat
 from dragoman.adapters.completions.assembly import assemble_text
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.messages.accumulator import assemble_message
 from dragoman.adapters.streams import Chunk, Output, PartlyRead, StreamReader, expand
 
 from .plan import ProtocolPlan, to_canonical
@@ -76,4 +77,5 @@ _JOIN: Mapping[str, Callable[[Sequence[JsonObject]], JsonObject]] = {
     "chat": assemble_chat,
     "completions": assemble_text,
     "responses": _take_response,
+    "messages": assemble_message,
 }

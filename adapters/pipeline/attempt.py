@@ -34,7 +34,7 @@ from .outcome import COMPLETE, NOTHING, OPEN, Outcome, Output, PlannedCall
 from .plan import ProtocolPlan, TargetPlan
 from .refusals import find_refusals
 from .reply_reader import ReplyReader
-from .restream import stream_reply
+from .restream import USAGE_ON_REQUEST, stream_reply
 from .transitions import TRANSITIONS, Action, Input, State
 
 __all__ = ["Attempt"]
@@ -276,7 +276,7 @@ class Attempt:
 
     def _stream_reply(self, reply: JsonObject) -> list[StreamOutput]:
         protocol = self._route.protocol
-        if protocol != "responses" and reply.get("usage") and not wants_usage(self._client.request):
+        if protocol in USAGE_ON_REQUEST and reply.get("usage") and not wants_usage(self._client.request):
             self.receipt.record_drop(("usage",), UNASKED_USAGE, "form")
         try:
             return [*stream_reply(protocol, reply, self._client.request)]

@@ -9,10 +9,14 @@ from dragoman.adapters.chat.restream import restream
 from dragoman.adapters.common.completeness import to_stream_outputs
 from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.completions.restream import restream_text
+from dragoman.adapters.messages.restream import restream_message
 from dragoman.adapters.responses.restream import restream_response
 from dragoman.adapters.streams import Output
 
-__all__ = ["stream_reply"]
+__all__ = ["USAGE_ON_REQUEST", "stream_reply"]
+
+USAGE_ON_REQUEST = frozenset({"chat", "completions"})
+"""The protocols whose streams have usage only if the client asks for it."""
 
 
 def stream_reply(protocol: str, reply: JsonObject, request: JsonObject) -> list[Output]:
@@ -24,4 +28,5 @@ _RESTREAM: Mapping[str, Callable[[JsonObject, JsonObject], list[JsonObject]]] = 
     "chat": lambda reply, request: restream(reply, wants_usage(request)),
     "completions": lambda reply, request: restream_text(reply, wants_usage(request)),
     "responses": lambda reply, request: restream_response(reply),
+    "messages": lambda reply, request: restream_message(reply),
 }

@@ -1,4 +1,4 @@
-"""What one choice of a reply is held to, for chat, completions and Responses.
+"""What one choice of a reply is held to, for chat, completions, Responses and Messages.
 
 A reply may be valid and still not be what was asked for: fewer choices, text instead of JSON, an answer where a tool
 had to be called. Each protocol's check collects what it needs of a reply, whole or in pieces, as a `ChoiceRecord`; the
@@ -33,7 +33,7 @@ from dragoman.adapters.text_buffer import TextBuffer
 
 from .schema_judge import find_violation
 
-__all__ = ["ChoiceRecord", "Mismatch", "ReplyCheck", "Wishes", "list_objects"]
+__all__ = ["ChoiceRecord", "Mismatch", "ReplyCheck", "Wishes", "list_objects", "read_stop"]
 
 _CUT_SHORT = frozenset({"length", "content_filter"})
 
@@ -52,7 +52,7 @@ class Wishes:
     """What a request asks of each choice. `path`s lead to the parameters.
 
     `tool` is the name of the tool that must be called, empty for any, None if none must be. `schema` is the JSON Schema
-    of the format, None if any JSON will do.
+    of the format, None if any JSON will do. `one_call_path` and `stop_path` lead to the protocol's parameters.
     """
 
     logprobs: Path | None = None
@@ -62,6 +62,8 @@ class Wishes:
     format: Path | None = None
     schema: Any = None
     stop: tuple[str, ...] = ()
+    one_call_path: Path = ("parallel_tool_calls",)
+    stop_path: Path = ("stop",)
 
     @property
     def need_text(self) -> bool:
@@ -136,9 +138,9 @@ class ReplyCheck(ABC):
         if wishes.no_tool and choice.calls:
             yield Mismatch(("tool_choice",), "no tool was to be called, and the model calls one")
         if wishes.one_call and len(choice.calls) > 1:
-            yield Mismatch(("parallel_tool_calls",), f"the model makes {len(choice.calls)} calls at once")
+            yield Mismatch(wishes.one_call_path, f"the model makes {len(choice.calls)} calls at once")
         if wishes.stop and any(stop in choice.text.text() for stop in wishes.stop):
-            yield Mismatch(("stop",), "the text contains a stop string")
+            yield Mismatch(wishes.stop_path, "the text contains a stop string")
         if choice.finish in _CUT_SHORT or choice.is_refusal:
             return
         if wishes.tool is not None and wishes.tool not in (*choice.calls, "" if choice.calls else None):
@@ -167,3 +169,9 @@ class ReplyCheck(ABC):
 def list_objects(value: Any) -> list[JsonObject]:
     """The objects in a list; none for any other value."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def read_stop(stop: Any) -> tuple[str, ...]:
+    """The stop strings of a request, given as one or as a list."""
+    strings = [stop] if isinstance(stop, str) else stop if isinstance(stop, list) else []
+    return tuple(one for one in strings if isinstance(one, str) and one)

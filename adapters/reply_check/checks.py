@@ -7,11 +7,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.request_properties import HUB_CHAT, HUB_COMPLETIONS, HUB_RESPONSES, TOKEN_LIMITS
+from dragoman.adapters.request_properties import (
+    HUB_CHAT,
+    HUB_COMPLETIONS,
+    HUB_MESSAGES,
+    HUB_RESPONSES,
+    TOKEN_LIMITS,
+)
 from dragoman.adapters.responses.built_in_tools import BUILT_IN_CALLS
 from dragoman.adapters.streams import DeltaRun
 
-from .check import ChoiceRecord, Mismatch, ReplyCheck, Wishes, list_objects
+from .check import ChoiceRecord, Mismatch, ReplyCheck, Wishes, list_objects, read_stop
+from .messages_check import MessagesCheck
 
 __all__ = ["CHECKED", "create_reply_check"]
 
@@ -106,7 +113,7 @@ class ChatCheck(ChoiceCheck):
             one_call=request.get("parallel_tool_calls") is False,
             format=("response_format",) if kind in _JSON_FORMATS else None,
             schema=described.get("schema") if isinstance(described, dict) else None,
-            stop=_read_stop(request.get("stop")),
+            stop=read_stop(request.get("stop")),
         )
 
     def add_piece(self, record: ChoiceRecord, choice: JsonObject) -> None:
@@ -128,7 +135,7 @@ class CompletionsCheck(ChoiceCheck):
         """Read them from the request."""
         wants_logprobs = request.get("logprobs") is not None and request.get("logprobs") is not False
         echoes = request.get("echo") is True  # the prompt may contain a stop string
-        stop = () if echoes else _read_stop(request.get("stop"))
+        stop = () if echoes else read_stop(request.get("stop"))
         return Wishes(logprobs=("logprobs",) if wants_logprobs else None, stop=stop)
 
     def add_piece(self, record: ChoiceRecord, choice: JsonObject) -> None:
@@ -220,6 +227,7 @@ _CHECKS: Mapping[str, type[ReplyCheck]] = {
     "chat": ChatCheck,
     "completions": CompletionsCheck,
     "responses": ResponsesCheck,
+    "messages": MessagesCheck,
 }
 _OF_TOTALS = frozenset({"n"}.union(*TOKEN_LIMITS.values()))
 _OF_CHAT = frozenset({"logprobs", "tool_choice", "parallel_tool_calls", "response_format", "stop"})
@@ -227,6 +235,9 @@ CHECKED: Mapping[str, frozenset[str]] = {
     "chat": _OF_CHAT.union({"n"}, TOKEN_LIMITS[HUB_CHAT]),
     "completions": frozenset({"n", "logprobs", "stop", *TOKEN_LIMITS[HUB_COMPLETIONS]}),
     "responses": frozenset({"include", "tool_choice", "parallel_tool_calls", "text", *TOKEN_LIMITS[HUB_RESPONSES]}),
+    "messages": frozenset(
+        {"tool_choice", "output_config", "output_format", "stop_sequences", *TOKEN_LIMITS[HUB_MESSAGES]}
+    ),
 }
 """The parameters that a reply is held to."""
 
@@ -266,8 +277,3 @@ def _read_name(holder: JsonObject) -> str | None:
             holder = inner
     name = holder.get("name")
     return name if isinstance(name, str) and name else None
-
-
-def _read_stop(stop: Any) -> tuple[str, ...]:
-    strings = [stop] if isinstance(stop, str) else stop if isinstance(stop, list) else []
-    return tuple(one for one in strings if isinstance(one, str) and one)

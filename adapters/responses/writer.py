@@ -13,13 +13,12 @@ If a dialect's events differ from the hub's, `render` converts or omits each. A 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TypeAlias
 
 import orjson
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.common.stream_writer import StreamWriterBase
+from dragoman.adapters.common.stream_writer import StreamWriterBase, encode_event_head
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.retry_after import find_wait
 from dragoman.adapters.streams import Chunk, DeltaRun
@@ -77,7 +76,7 @@ class ResponsesStreamWriter(StreamWriterBase):
 
     def _begin_run(self, run: DeltaRun) -> None:
         before, after = (part.replace(b"%", b"%%") for part in run.frame())
-        self._delta = _encode_head(run.body["type"]) + before + b"%b" + after[:-1] + b',"sequence_number":%d}\n\n'
+        self._delta = encode_event_head(run.body["type"]) + before + b"%b" + after[:-1] + b',"sequence_number":%d}\n\n'
         self._buffer = self._accumulator.buffer(run.body)
         self._run_body = run.body
 
@@ -103,13 +102,7 @@ class ResponsesStreamWriter(StreamWriterBase):
             raw = None
         data = raw or orjson.dumps({**rendered, "sequence_number": self._number})
         self._number += 1
-        return _encode_head(rendered["type"]) + data + b"\n\n"
-
-
-@lru_cache(maxsize=256)
-def _encode_head(name: str) -> bytes:
-    """The lines before the data of an event. White space is removed from the name."""
-    return f"event: {''.join(name.split())}\ndata: ".encode()
+        return encode_event_head(rendered["type"]) + data + b"\n\n"
 
 
 def _name_failure(fault: Fault) -> str:
