@@ -84,6 +84,7 @@ class Target:
     `facts` are what is documented about the model. `refuses` are the parameters that it refuses, without those that the
     target takes, and `most_output` is the most tokens that it generates. Both are empty if the service is not known to
     hold requests to them and the policy would refuse a request for it: the service may ignore what the model refuses.
+    `alters_requests` is true if the target has rules about single fields, besides the limit on tokens.
     """
 
     model: str
@@ -107,6 +108,7 @@ class Target:
     facts: ModelFacts = field(init=False, repr=False, compare=False)
     refuses: Mapping[str, Refusal] = field(init=False, repr=False, compare=False)
     most_output: int | None = field(init=False, repr=False, compare=False)
+    alters_requests: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         facts = find_facts(self.model, self.dialect, self.host)
@@ -120,6 +122,8 @@ class Target:
         object.__setattr__(self, "facts", facts)
         object.__setattr__(self, "refuses", refuses)
         object.__setattr__(self, "most_output", facts.output if is_limited else None)
+        alters = self.lacks or self.takes or self.limits or refuses or facts.efforts
+        object.__setattr__(self, "alters_requests", bool(alters))
 
 
 _NO_TARGET = Target("")

@@ -109,6 +109,10 @@ class Validator:
                 return self.accepts(body)
         return "model" not in body or self._accepts_name(body["model"])
 
+    def accepts_model(self, name: str) -> bool:
+        """Whether a body stays valid if its `model` becomes this name. False also if that cannot be told."""
+        return self._accepts_name is not None and self._accepts_name(name)
+
     @cached_property
     def _accepts_name(self) -> Callable[[Any], bool] | None:
         rule = self.schema.get("properties", {}).get("model")

@@ -48,7 +48,13 @@ def chat_called(
         return ChatStreamReader(rules, ctx)
 
     options["rewrite"] = rewrite
+    if rewrite_rest is None:
+        options["leaves"] = _has_plain_messages
     options.setdefault("path", "/chat/completions")
     options.setdefault("token_limit", TokenLimitRule(default=None))
     write_request = request_writer(f"{rules.dialect}/chat.request", HUB_CHAT, **options)
     return Called(write_request, read_reply, read_stream, rules.read_fault)
+
+
+def _has_plain_messages(request: JsonObject) -> bool:
+    return are_plain(request["messages"])

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from dragoman.adapters.call import Context, JsonObject, MaxTokensName
 from dragoman.adapters.edits import remove
 
-__all__ = ["TokenLimitRule", "rename_token_limit"]
+__all__ = ["TokenLimitRule", "keeps_token_limit", "rename_token_limit"]
 
 _OTHER: Mapping[str, MaxTokensName] = {
     "max_tokens": "max_completion_tokens",
@@ -38,6 +38,16 @@ class TokenLimitRule:
     by_address: Mapping[str | None, MaxTokensName] = field(default_factory=dict)
     by_model: bool = False
     keeps_name: bool = False
+
+
+def keeps_token_limit(body: JsonObject, ctx: Context, rule: TokenLimitRule) -> bool:
+    """Whether the limit of a chat request keeps its name and is not above what the target's model generates."""
+    names = _OTHER.keys() & body.keys()
+    if len(names) != 1:
+        return not names
+    (name,) = names
+    most, limit = ctx.target.most_output, body[name]
+    return _choose_name(name, ctx, rule) == name and (most is None or limit is None or limit <= most)
 
 
 def rename_token_limit(body: JsonObject, ctx: Context, rule: TokenLimitRule) -> str | None:
