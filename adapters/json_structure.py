@@ -43,6 +43,8 @@ def exceeds_values(text: bytes, most: int, commas: int = _COMMAS) -> bool:
     A text with more than 32 backslashes for each of them has too many as well: an escaped character costs ten times as
     much as another.
     """
+    if len(text) <= _SHORTEST * most:
+        return False
     steps = weigh_in_steps(text, most, commas)
     try:
         while True:

@@ -62,6 +62,7 @@ SYNTAX_CODES = frozenset(
 """The codes of faults for a text that is not valid JSON, or that this module refuses."""
 
 BOM = b"\xef\xbb\xbf"
+_SMALL = 16 * 1024  # bytes; to find a rare byte among them takes less than a microsecond
 _LARGE = 128 * 1024  # bytes; to look at fewer takes less than a millisecond
 _SPACES = b" \t\r\n"
 _SHOWN = 40
@@ -139,6 +140,8 @@ def read_any(raw: bytes) -> Any:
 
 def may_be_deeper(text: bytes, levels: int) -> bool:
     """Whether JSON text has enough brackets for more than so many levels."""
+    if len(text) <= _SMALL:
+        return 2 * len(text) - len(text.replace(b"{", b"")) - len(text.replace(b"[", b"")) > levels
     return count_mark(text, b"{", levels + 1) + count_mark(text, b"[", levels + 1) > levels
 
 

@@ -11,6 +11,8 @@ it is (`body_form`); until they do, they are collected too. Everything may be co
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from dragoman.adapters.call import Context, Headers, JsonObject, Reply
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.common.reply_validation import find_error
@@ -102,7 +104,7 @@ class ReplyReader:
             raise self._invalid("it redirects, which is not followed", "upstream_redirect")
         if (encoding := headers.get("content-encoding")) is not None:
             self._decompressor = self._create_decompressor(encoding)
-        self._media_type = media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        self._media_type = media_type = _read_media_type(headers.get("content-type", ""))
         self._is_labelled = media_type in _EVENT_TYPES or (wants_stream and not media_type)
         if not self._is_labelled and int(headers.get("content-length") or 0) > REPLY_LIMIT:
             raise self._too_large()
@@ -264,6 +266,12 @@ class ReplyReader:
 
     def _invalid(self, text: str, code: str) -> Fault:
         return Fault("upstream_invalid_response", f"{self._provider}: {text}", code=code)
+
+
+@lru_cache(maxsize=64)
+def _read_media_type(header: str) -> str:
+    """The media type of a header, without its parameters."""
+    return header.partition(";")[0].strip().lower()
 
 
 def _parse_object(raw: bytes, receipt: Receipt) -> JsonObject | None:

@@ -86,15 +86,14 @@ class ExchangeRecord:
             "bytes": self.bytes,
             "duration_ms": self.elapsed_ms(),
         }
-        for name in _OPTIONAL:
-            if (value := getattr(self, name)) is not None:
-                line[name] = value
+        found = vars(self)
+        line.update([(name, found[name]) for name in _OPTIONAL if found.get(name) is not None])
         if self.receipt is not None and self.receipt.changes:
             line["changes"] = [change.public() for change in self.receipt.changes]
         if self.receipt is not None and self.receipt.violations:
             line["violations"] = self.receipt.violations
         if self.usage:
-            line["usage"] = {name: count for name, count in self.usage.items() if name in _USAGE and count is not None}
+            line["usage"] = _select_counts(self.usage)
         if (fault := self.fault) is not None:
             line |= {"fault": fault.code or fault.kind, "fault_kind": fault.kind, "message": fault.message}
             if fault.others:
@@ -102,3 +101,10 @@ class ExchangeRecord:
         if self.cause is not None:
             line["cause"] = f"{type(self.cause).__name__}: {self.cause}"[:_MAX_CAUSE]
         return line
+
+
+def _select_counts(usage: dict[str, Any]) -> dict[str, Any]:
+    """The totals of a usage, without details."""
+    if usage.keys() <= _USAGE and None not in usage.values():
+        return usage
+    return {name: count for name, count in usage.items() if name in _USAGE and count is not None}
