@@ -110,7 +110,7 @@ class Validator:
         return "model" not in body or self._accepts_name(body["model"])
 
     def accepts_model(self, name: str) -> bool:
-        """Whether a body stays valid if its `model` becomes this name. False also if that cannot be told."""
+        """Whether a body stays valid if its `model` becomes this name. False also if the schema leaves that open."""
         return self._accepts_name is not None and self._accepts_name(name)
 
     @cached_property
