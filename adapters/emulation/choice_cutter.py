@@ -57,7 +57,7 @@ class ChoiceCutter:
 
     def _end(self) -> JsonObject:
         self.was_cut = self.has_ended = True
-        return self._shape.make_piece(self._index, finish="stop")
+        return {**self._shape.make_piece(self._index), **self._shape.make_ending(self._scanner.stop)}
 
     def _make_held(self, text: str) -> list[JsonObject]:
         if not text:

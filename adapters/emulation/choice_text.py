@@ -14,13 +14,15 @@ class ChoiceText(NamedTuple):
     """Where a protocol has the text of a choice.
 
     `whole` is the key of the object that holds it in a reply, `piece` in a chunk; both are empty if the choice itself
-    does. `key` is the text's key, `calls` are the keys of what can only follow it.
+    does. `key` is the text's key, `calls` are the keys of what can only follow it. `stop` is the key of a choice that
+    names the stop string that ended it, empty if there is none.
     """
 
     whole: str
     piece: str
     key: str
     calls: tuple[str, ...] = ()
+    stop: str = ""
 
     @property
     def place(self) -> Path:
@@ -39,11 +41,15 @@ class ChoiceText(NamedTuple):
         kept = {key: value for key, value in choice[holder].items() if with_calls or key not in self.calls}
         return {**choice, holder: {**kept, self.key: text}}
 
-    def make_piece(self, index: int, text: str = "", finish: str | None = None) -> JsonObject:
-        """Return a choice of a chunk with this text or this finish reason."""
+    def make_piece(self, index: int, text: str = "") -> JsonObject:
+        """Return a choice of a chunk with this text."""
         if not self.piece:
-            return {"index": index, "text": text, "logprobs": None, "finish_reason": finish}
-        return {"index": index, self.piece: {self.key: text} if text else {}, "finish_reason": finish}
+            return {"index": index, "text": text, "logprobs": None, "finish_reason": None}
+        return {"index": index, self.piece: {self.key: text} if text else {}, "finish_reason": None}
+
+    def make_ending(self, stop: str | None) -> JsonObject:
+        """Return the keys of a choice that a stop string has ended."""
+        return {"finish_reason": "stop", **({self.stop: stop} if self.stop else {})}
 
     def says_more(self, choice: JsonObject) -> bool:
         """Whether the choice of a chunk has anything besides text and role."""
@@ -58,7 +64,7 @@ class ChoiceText(NamedTuple):
         return any(choice[holder].get(key) for key in self.calls) if holder else False
 
 
-CHAT = ChoiceText("message", "delta", "content", ("tool_calls", "function_call"))
+CHAT = ChoiceText("message", "delta", "content", ("tool_calls", "function_call"), "stop_sequence")
 COMPLETIONS = ChoiceText("", "", "text")
 
 

@@ -11,24 +11,30 @@ __all__ = ["StopScanner"]
 
 
 class StopScanner:
-    """Scans one text. `keeps_stop`: the stop string is a part of the text that is passed on."""
+    """Scans one text. `keeps_stop`: the stop string is a part of the text that is passed on. `stop` is the first stop
+    string, once it was found."""
 
-    __slots__ = ("_held", "_keeps_stop", "_longest", "_stops", "has_stopped")
+    __slots__ = ("_held", "_keeps_stop", "_longest", "_stops", "stop")
 
     def __init__(self, stops: tuple[str, ...], *, keeps_stop: bool = False) -> None:
         self._stops = stops
         self._longest = max(map(len, stops))
         self._keeps_stop = keeps_stop
         self._held = ""
-        self.has_stopped = False
+        self.stop: str | None = None
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether a stop string was found."""
+        return self.stop is not None
 
     def feed(self, text: str) -> str:
         """Return the text that can be passed on. After a stop string, `has_stopped` is true and nothing follows."""
         text = self._held + text
         found = self._find_stop(text)
         if found is not None:
-            self.has_stopped, self._held = True, ""
             start, end = found
+            self.stop, self._held = text[start:end], ""
             return text[: end if self._keeps_stop else start]
         at = len(text) - self._count_held(text)
         self._held = text[at:]

@@ -58,7 +58,7 @@ def _cut_choice(choice: JsonObject, shape: ChoiceText, scanner: StopScanner) -> 
     text = scanner.feed(shape.read(choice, shape.whole))
     if not scanner.has_stopped:
         return choice
-    cut = shape.replace({**choice, "finish_reason": "stop"}, shape.whole, text, with_calls=False)
+    cut = shape.replace({**choice, **shape.make_ending(scanner.stop)}, shape.whole, text, with_calls=False)
     cut.pop("native_finish_reason", None)
     if cut.get("logprobs"):
         count, _ = count_tokens(cut["logprobs"], len(text))

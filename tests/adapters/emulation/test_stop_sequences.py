@@ -50,7 +50,8 @@ def test_the_field_is_taken_out_and_the_receipt_says_so() -> None:
 def test_a_text_ends_before_the_stop_string() -> None:
     said = cut(answer(content="one # two", refusal=None))
     assert said == {"index": 0, "message": {"role": "assistant", "content": "one ", "refusal": None}} | {
-        "finish_reason": "stop"
+        "finish_reason": "stop",
+        "stop_sequence": "#",
     }
 
 

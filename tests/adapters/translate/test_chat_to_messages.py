@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.adapters import dialects
+from dragoman.adapters.emulation.stop_sequences import STOP_SEQUENCES
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import DeltaRun, End, Output, expand
 from dragoman.adapters.translate.chat_to_messages import ChatToMessages
@@ -135,6 +136,15 @@ def test_a_stop_sequence_that_the_provider_names(key: str) -> None:
 def test_another_word_of_the_provider_is_no_stop_sequence() -> None:
     made = message(make_chunk({"content": "x"}), stop(stop_reason="</s>"), stop_sequences=["END"])
     assert (made["stop_reason"], made["stop_sequence"]) == ("end_turn", None)
+
+
+def test_a_stop_sequence_at_which_dragoman_cuts_the_text() -> None:
+    ctx = make_context({"model": "m", "messages": [], "stop": ["END", "#"]})
+    assert STOP_SEQUENCES.merge is not None
+    cut = STOP_SEQUENCES.merge(ctx, 1).feed(0, [make_chunk({"content": "one EN"}), make_chunk({"content": "D two"})])
+    made = accumulate_message(check_events(translate(ChatToMessages({}, ctx), cut)))
+    assert made["content"] == [{"type": "text", "text": "one "}]
+    assert (made["stop_reason"], made["stop_sequence"]) == ("stop_sequence", "END")
 
 
 def test_a_refusal_is_text_and_the_reason_of_the_end() -> None:
