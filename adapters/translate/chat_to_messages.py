@@ -31,13 +31,22 @@ from typing import Any
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.citations import CITATIONS
 from dragoman.adapters.common.carried_keys import copy_carried_keys
+from dragoman.adapters.messages.events import (
+    INPUT,
+    TEXT,
+    THINKING,
+    message_delta,
+    message_start,
+    message_stop,
+    new_message,
+)
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 from dragoman.adapters.text_buffer import CharacterCount
 
 from .chat_stream import CALL_PATH, LATE_ARGUMENTS, ChatStreamTranslator, RunKind
 from .message_citations import PlacedCitation, list_placed_citations
-from .message_events import TEXT, THINKING, TOOL_INPUT, DeltaKind, OpenBlock
 from .message_usage import convert_usage, to_messages_tier, to_messages_usage
+from .open_blocks import OpenBlock
 from .replies import CALL_KEYS, NO_TEXT
 from .stop_reasons import ENDING_KEYS, read_stop_reason
 from .tools import encode_free_text
@@ -46,7 +55,7 @@ from .unused_keys import carry_reply_keys, record_unused_keys
 __all__ = ["ChatToMessages"]
 
 _DELTA = ("choices", 0, "delta")
-_KINDS: Mapping[RunKind, DeltaKind] = {"text": TEXT, "reasoning": THINKING, "arguments": TOOL_INPUT}
+_KINDS: Mapping[RunKind, str] = {"text": TEXT, "reasoning": THINKING, "arguments": INPUT}
 
 BLOCKS = "a choice becomes content blocks"
 FREE_TEXT = "the free text of a call becomes its input"
@@ -94,7 +103,7 @@ class ChatToMessages(ChatStreamTranslator[OpenBlock]):
 
     def _takes_run(self, kind: RunKind) -> bool:
         block = self._block
-        return block is not None and block.kind is _KINDS[kind] and not block.is_done and not self._citations
+        return block is not None and block.kind == _KINDS[kind] and not block.is_done and not self._citations
 
     def _write_run(self, run: DeltaRun) -> list[Output]:
         if self._block is None:
@@ -107,19 +116,12 @@ class ChatToMessages(ChatStreamTranslator[OpenBlock]):
         self._ctx.receipt.record_conversion(("choices",), BLOCKS, after=("content",))
         first = body or {}
         self._known = first.keys() | _TRANSLATED
-        usage = to_messages_usage(first.get("usage"))
-        message: JsonObject = {
-            "id": first["id"] if str(first.get("id")).startswith(_ID) else self._ctx.new_id("msg"),
-            "type": "message",
-            "role": "assistant",
-            "model": first.get("model") or self._ctx.target.model,
-            "content": [],
-            "stop_reason": None,
-            "stop_sequence": None,
-            "usage": usage | to_messages_tier(first.get("service_tier")),
-        }
+        given = str(first.get("id"))
+        message_id = given if given.startswith(_ID) else self._ctx.new_id("msg")
+        message = new_message(message_id, first.get("model") or self._ctx.target.model)
+        message["usage"] = to_messages_usage(first.get("usage")) | to_messages_tier(first.get("service_tier"))
         carried = carry_reply_keys(first, message, _HUBS, _TRANSLATED, self._ctx)
-        return [Chunk({"type": "message_start", "message": {**carried, **message}})]
+        return [Chunk(message_start({**carried, **message}))]
 
     # Texts
 
@@ -161,7 +163,7 @@ class ChatToMessages(ChatStreamTranslator[OpenBlock]):
 
     def _write_annotations(self, delta: JsonObject, out: list[Output]) -> None:
         citations = list_placed_citations(delta, _DELTA, self._ctx)
-        if citations and self._block is not None and self._block.kind is TEXT and self._block.has_text:
+        if citations and self._block is not None and self._block.kind == TEXT and self._block.has_text:
             self._cite(citations, out)
         else:
             self._citations += citations
@@ -223,21 +225,21 @@ class ChatToMessages(ChatStreamTranslator[OpenBlock]):
 
     def _open_call(self, call: _OpenCall, out: list[Output]) -> OpenBlock:
         if call.block is None:
-            call.block = self._block = OpenBlock(call.head, TOOL_INPUT, self._count, out)
+            call.block = self._block = OpenBlock(call.head, INPUT, self._count, out)
             self._count += 1
         return call.block
 
     # Blocks
 
-    def _continue_block(self, kind: DeltaKind, out: list[Output]) -> OpenBlock | None:
+    def _continue_block(self, kind: str, out: list[Output]) -> OpenBlock | None:
         """The open block, if it takes more deltas of this kind; else it is closed."""
         block = self._block
-        if block is not None and block.kind is kind and not block.is_done:
+        if block is not None and block.kind == kind and not block.is_done:
             return block
         self._close_open(out)
         return None
 
-    def _open_block(self, block: JsonObject, kind: DeltaKind, out: list[Output]) -> OpenBlock:
+    def _open_block(self, block: JsonObject, kind: str, out: list[Output]) -> OpenBlock:
         self._close_open(out)
         opened = self._block = OpenBlock(block, kind, self._count, out)
         self._count += 1
@@ -260,12 +262,12 @@ class ChatToMessages(ChatStreamTranslator[OpenBlock]):
             self._ctx.receipt.record_drop(("choices", 0), NO_TEXT)
         record_unused_keys(self._rest, self._known, (), self._ctx, self.protocol)
         reason = read_stop_reason(self._ending, self._stops, refused=bool(self._refusal))
-        delta: JsonObject = {"stop_reason": reason.reason, "stop_sequence": reason.sequence}
+        more: JsonObject = {}
         if self._refusal and reason.reason == "refusal":
-            delta["stop_details"] = {"type": "refusal", "category": None, "explanation": self._refusal}
+            more["stop_details"] = {"type": "refusal", "category": None, "explanation": self._refusal}
         usage = convert_usage(self._rest.get("usage"), self._rest.get("service_tier"), self._ctx)
-        out.append(Chunk({"type": "message_delta", "delta": delta, "usage": usage}))
-        return [*out, Chunk({"type": "message_stop"}), end]
+        out.append(Chunk(message_delta(reason.reason, reason.sequence, usage, **more)))
+        return [*out, Chunk(message_stop()), end]
 
 
 def _covers(placed: Any, start: int, end: int) -> bool:

@@ -32,6 +32,21 @@ from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.common.stream_changes import StreamChanges
 from dragoman.adapters.common.stream_translator import StreamTranslatorBase
 from dragoman.adapters.common.usage import UNASKED_USAGE
+from dragoman.adapters.messages.events import (
+    BLOCK_START,
+    BLOCK_STOP,
+    CITATIONS,
+    DELTA,
+    INPUT,
+    MESSAGE_DELTA,
+    MESSAGE_START,
+    MESSAGE_STOP,
+    SIGNATURE,
+    TEXT,
+    TEXTS,
+    THINKING,
+    message_stop,
+)
 from dragoman.adapters.paths import Path
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 from dragoman.adapters.text_buffer import CharacterCount
@@ -192,7 +207,7 @@ class MessagesToChat(StreamTranslatorBase):
     def _translate_end(self, end: End) -> list[Output]:
         out: list[Output] = []
         if not self._has_finished:
-            out += self._translate_chunk({"type": "message_stop"})
+            out += self._translate_chunk(message_stop())
         return [*out, end]
 
     # Blocks
@@ -297,12 +312,12 @@ _Handler: TypeAlias = Callable[[MessagesToChat, JsonObject, list[Output]], None]
 _Writer: TypeAlias = Callable[[MessagesToChat, _Block, JsonObject, list[Output]], None]
 
 _HANDLERS: dict[str, _Handler] = {
-    "message_start": MessagesToChat._handle_start,
-    "content_block_start": MessagesToChat._handle_block_start,
-    "content_block_delta": MessagesToChat._handle_delta,
-    "content_block_stop": MessagesToChat._handle_block_stop,
-    "message_delta": MessagesToChat._handle_message_delta,
-    "message_stop": MessagesToChat._handle_stop,
+    MESSAGE_START: MessagesToChat._handle_start,
+    BLOCK_START: MessagesToChat._handle_block_start,
+    DELTA: MessagesToChat._handle_delta,
+    BLOCK_STOP: MessagesToChat._handle_block_stop,
+    MESSAGE_DELTA: MessagesToChat._handle_message_delta,
+    MESSAGE_STOP: MessagesToChat._handle_stop,
 }
 _OPENERS: dict[str, _Writer] = {
     "text": MessagesToChat._open_text,
@@ -311,18 +326,18 @@ _OPENERS: dict[str, _Writer] = {
     "tool_use": MessagesToChat._open_call,
 }
 _WRITERS: dict[str, _Writer] = {
-    "text_delta": MessagesToChat._write_text,
-    "thinking_delta": MessagesToChat._write_thinking,
-    "signature_delta": MessagesToChat._write_signature,
-    "input_json_delta": MessagesToChat._write_input,
-    "citations_delta": MessagesToChat._write_citation,
+    TEXT: MessagesToChat._write_text,
+    THINKING: MessagesToChat._write_thinking,
+    SIGNATURE: MessagesToChat._write_signature,
+    INPUT: MessagesToChat._write_input,
+    CITATIONS: MessagesToChat._write_citation,
 }
 
 _DELTA: Path = ("choices", 0, "delta")
 _TEXT_PLACES: dict[str, Path] = {
-    "text": ("delta", "text"),
-    "thinking": ("delta", "thinking"),
-    "tool_use": ("delta", "partial_json"),
+    "text": ("delta", TEXTS[TEXT]),
+    "thinking": ("delta", TEXTS[THINKING]),
+    "tool_use": ("delta", TEXTS[INPUT]),
 }
 _RUN_PLACES: dict[str, Path] = {
     "text": (*_DELTA, "content"),
