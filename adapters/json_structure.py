@@ -1,12 +1,12 @@
 """Looks at JSON text without parsing it: how many values it has, and what is outside its strings.
 
 Parsing takes up to 200 ns and 64 bytes for each object, array and string, so 32 MB of empty arrays would block the
-event loop for seconds and fill gigabytes. Here every pass is one C call over the bytes, or stops at its limit.
+event loop for seconds and fill gigabytes. Here every pass is a few C calls over the bytes, or stops at its limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Iterator
 
 __all__ = [
     "REPLY_COMMAS",
@@ -16,7 +16,6 @@ __all__ = [
     "exceeds_values",
     "get_outline",
     "has_long_number",
-    "weigh_in_steps",
 ]
 
 VALUE_LIMIT = 60_000
@@ -32,6 +31,7 @@ _SHORTEST = 2  # bytes of a value, at least: `[[],[]]` has seven, and three and 
 _SMALL = 16 * 1024
 _RARE = 32  # occurrences that are found one by one
 _SLICE = 256 * 1024
+_MARKS = (b"{", b"[", b'"', b",")
 _LONG_NUMBER = b"0" * 19  # the digits of 2**63
 _DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 
@@ -41,22 +41,7 @@ def exceeds_values(text: bytes, most: int, commas: int = _COMMAS) -> bool:
     count as one too.
 
     A text with more than 32 backslashes for each of them has too many as well: an escaped character costs ten times as
-    much as another.
-    """
-    if len(text) <= _SHORTEST * most:
-        return False
-    steps = weigh_in_steps(text, most, commas)
-    try:
-        while True:
-            next(steps)
-    except StopIteration as end:
-        return bool(end.value)
-
-
-def weigh_in_steps(text: bytes, most: int, commas: int = _COMMAS) -> Generator[None, None, bool]:
-    """As `exceeds_values`, with a pause after each pass over the text.
-
-    Marks inside strings are left out of the count only if that decides, because most texts have few.
+    much as another. Marks inside strings are left out of the count only if that decides, because most texts have few.
     """
     if len(text) <= _SHORTEST * most:
         return False
@@ -65,23 +50,17 @@ def weigh_in_steps(text: bytes, most: int, commas: int = _COMMAS) -> Generator[N
         return True
     if not _exceeds(text, most, commas):
         return False
-    yield
-    if b"\\" in text:
-        text = text.replace(b"\\\\", b"")
-        yield
-        text = text.replace(b'\\"', b"")
-        yield
-    if count_mark(text, b'"', 2 * most + 2) > 2 * most + 1:
-        return True
-    yield
-    text = _remove_strings(text)
-    yield
-    return _exceeds(text, most, commas)
+    counts = [0] * len(_MARKS)
+    for part in _outline_slices(text):
+        counts = [count + len(part) - len(part.replace(mark, b"")) for count, mark in zip(counts, _MARKS, strict=True)]
+        if sum(count // weight for count, weight in zip(counts, (1, 1, 2, commas), strict=True)) > most:
+            return True
+    return False
 
 
 def _exceeds(text: bytes, most: int, commas: int) -> bool:
     left = most
-    for mark, weight in ((b"{", 1), (b"[", 1), (b'"', 2), (b",", commas)):
+    for mark, weight in zip(_MARKS, (1, 1, 2, commas), strict=True):
         left -= count_mark(text, mark, weight * (left + 1)) // weight
         if left < 0:
             return True
@@ -109,11 +88,23 @@ def count_mark(text: bytes, mark: bytes, most: int) -> int:
 def get_outline(text: bytes) -> bytes:
     """The text with each string reduced to its quotes. If it is not valid JSON, this holds for what precedes the
     error."""
-    return _remove_strings(text.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in text else text)
+    return b"".join(_outline_slices(text))
 
 
-def _remove_strings(text: bytes) -> bytes:
-    return b'""'.join(text.split(b'"')[::2])
+def _outline_slices(text: bytes) -> Iterator[bytes]:
+    """The outline in slices: one call into C over a large text would keep other threads waiting."""
+    start, inside = 0, 0
+    while start < len(text):
+        part = text[start : start + _SLICE]
+        if start + len(part) < len(text):
+            part = part.rstrip(b"\\") or part  # a pair of them stays together: the size of a slice is even
+        start += len(part)
+        if b"\\" in part:
+            part = part.replace(b"\\\\", b"").replace(b'\\"', b"")
+        pieces = part.split(b'"')
+        outside = b'""'.join(pieces[inside::2])
+        yield b'""' + outside if inside and len(pieces) > 1 else outside
+        inside ^= (len(pieces) - 1) % 2
 
 
 def has_long_number(outline: bytes) -> bool:

@@ -4,7 +4,7 @@ orjson parses them. It accepts duplicate keys, integers beyond 64 bits and 1024 
 
 - depth: a walk over the values, skipped if the text has too few brackets to be deep;
 - the rest: if orjson writes the parsed value as the same text but for spaces, it has neither. So do most clients. A
-  text that escapes other characters has as many colons outside its strings as the written one, and no long number.
+  text that escapes other characters, or is large, has as many colons outside its strings as keys, and no long number.
   The standard library parses only what is left once more, with hooks that see every key and every integer.
 
 The work is bounded: a text with too many values is refused before it is parsed, and the place of an error is looked
@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +32,7 @@ import orjson
 from .call import JsonObject
 from .duplicates import describe_place, duplicate_key_fault
 from .faults import Fault
-from .json_structure import VALUE_LIMIT, count_mark, exceeds_values, get_outline, has_long_number, weigh_in_steps
+from .json_structure import VALUE_LIMIT, count_mark, exceeds_values, get_outline, has_long_number
 from .paths import Path, format_path
 
 __all__ = [
@@ -43,7 +42,6 @@ __all__ = [
     "is_too_deep",
     "may_be_deeper",
     "read_any",
-    "read_in_steps",
     "read_object",
 ]
 
@@ -63,7 +61,7 @@ SYNTAX_CODES = frozenset(
 
 BOM = b"\xef\xbb\xbf"
 _SMALL = 16 * 1024  # bytes; to find a rare byte among them takes less than a microsecond
-_LARGE = 128 * 1024  # bytes; to look at fewer takes less than a millisecond
+_LARGE = 4 * 1024 * 1024  # bytes of a text that is not written to be compared: that would take a long call into C
 _SPACES = b" \t\r\n"
 _SHOWN = 40
 _SEARCHED = 10_000  # values of a text in which the place of an error is looked for
@@ -71,7 +69,6 @@ _SEARCHED_SIZE = 1_000_000  # its bytes
 _INT64 = -(2**63)
 _UINT64 = 2**64 - 1
 _FEWEST_DIGITS = 19
-_CHECKED_AT_ONCE = 10_000
 _INTEGER = re.compile(rb'[\[\]{}":\s]*+(-?\d{%d,}+)(?![.eE])' % _FEWEST_DIGITS)
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _DEPTH_WORDS = re.compile("depth|recursion", re.IGNORECASE)
@@ -85,47 +82,22 @@ def read_object(raw: bytes, most: int = VALUE_LIMIT) -> JsonObject:
     Raises Fault `too_large`, or `invalid_request` with one of SYNTAX_CODES, or `invalid_type` for no object.
     Lines, columns (in characters) and bytes in its message count from 1, 1 and 0; `path` is set if the fault has one.
     """
-    steps = read_in_steps(raw, most)
-    try:
-        while True:
-            next(steps)
-    except StopIteration as end:
-        value: JsonObject = end.value
-        return value
-
-
-def read_in_steps(raw: bytes, most: int = VALUE_LIMIT) -> Generator[None, None, JsonObject]:
-    """As `read_object`, with a pause after each pass over a large text, so that a caller can do other work in between.
-
-    Raises Fault.
-    """
     text = raw.removeprefix(BOM)
-    skipped, is_large = len(raw) - len(text), len(raw) > _LARGE
-    if len(text) > most and (yield from weigh_in_steps(text, most)):
+    skipped = len(raw) - len(text)
+    if len(text) > most and exceeds_values(text, most):
         raise _too_deep() if _begins_deep(text) else _too_many_values(most)
-    if is_large:
-        yield
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        if is_large:
-            yield
         raise _explain(error, text, skipped) from None
-    if is_large:
-        yield
     if type(value) is not dict:
         raise _fault("invalid_type", f"The body is not valid: expected object, got {_json_type(value)}")
     if is_too_deep(value, text):
         raise _too_deep()
-    if is_large:
-        yield
-    written = orjson.dumps(value)
-    if written != text:
-        if is_large:
-            yield
-        if written.translate(None, _SPACES) != text.translate(None, _SPACES):
-            yield from _check_spelling(text, written, skipped)
-    return value
+    if len(text) > _LARGE or _is_spelled_differently(text, orjson.dumps(value)):
+        _check_spelling(text, value, skipped)
+    found: JsonObject = value
+    return found
 
 
 def read_any(raw: bytes) -> Any:
@@ -167,22 +139,33 @@ class _BadNumber:
     digits: str
 
 
-def _check_spelling(text: bytes, written: bytes, skipped: int) -> Generator[None, None, None]:
-    """Check a text that orjson writes differently. Raises Fault for a duplicate key or a number out of range."""
-    yield
+def _is_spelled_differently(text: bytes, written: bytes) -> bool:
+    return written != text and written.translate(None, _SPACES) != text.translate(None, _SPACES)
+
+
+def _check_spelling(text: bytes, value: JsonObject, skipped: int) -> None:
+    """Check a text that orjson writes differently, or that is large. Raises Fault for a duplicate key or a number out
+    of range."""
     outline = get_outline(text)
-    yield
-    has_duplicates = outline.count(b":") != get_outline(written).count(b":")
-    yield
+    has_duplicates = outline.count(b":") != _count_keys(value)
     if not has_duplicates and not has_long_number(outline):
         return
-    yield
     if _is_searchable(text):
         _check_exactly(text.decode(), skipped)
     elif has_duplicates:
         raise _fault("duplicate_key", "An object in the body has the same key more than once; leave one out")
-    elif (yield from _has_big_integer(outline)):
+    elif _has_big_integer(outline):
         raise _fault("number_out_of_range", "A number in the body is out of range: it does not fit in 64 bits")
+
+
+def _count_keys(value: JsonObject) -> int:
+    count = 0
+    level: list[Any] = [value]
+    while level:
+        count += sum(len(one) for one in level if type(one) is dict)
+        children = (child for one in level for child in (one.values() if type(one) is dict else one))
+        level = [child for child in children if type(child) is dict or type(child) is list]
+    return count
 
 
 def _is_searchable(text: bytes) -> bool:
@@ -190,15 +173,11 @@ def _is_searchable(text: bytes) -> bool:
     return len(text) <= _SEARCHED_SIZE and not exceeds_values(text, _SEARCHED)
 
 
-def _has_big_integer(outline: bytes) -> Generator[None, None, bool]:
+def _has_big_integer(outline: bytes) -> bool:
     """Whether an outline has an integer that does not fit in 64 bits. Between two commas is at most one number."""
     parts = [part for part in outline.split(b",") if len(part) >= _FEWEST_DIGITS]
-    for start in range(0, len(parts), _CHECKED_AT_ONCE):
-        yield
-        for number in map(_INTEGER.match, parts[start : start + _CHECKED_AT_ONCE]):
-            if number is not None and not (len(number[1]) <= 20 and _INT64 <= int(number[1]) <= _UINT64):
-                return True
-    return False
+    numbers = (number[1] for number in map(_INTEGER.match, parts) if number is not None)
+    return any(len(digits) > 20 or not _INT64 <= int(digits) <= _UINT64 for digits in numbers)
 
 
 def _check_exactly(text: str, skipped: int) -> None:

@@ -67,8 +67,7 @@ class Attempt:
         conversation: Conversation | None,
         guard: UnexpectedErrorGuard,
     ) -> None:
-        """`client` is the context of the client's side, its request in canonical form. Raises Fault if the target
-        cannot serve the request; its path is the client's."""
+        """`client` is the context of the client's side. Raises Fault if the target cannot serve its protocol."""
         self._route = route
         self._client = client
         self._target = target
@@ -136,6 +135,10 @@ class Attempt:
     def is_reading(self, call: int) -> bool:
         """True while more of the reply to this call is wanted."""
         return not self._readers[call].has_ended and self._state in ("open", "streaming")
+
+    def is_collecting(self, call: int) -> bool:
+        """True if bytes of the reply to this call are only kept until it ends."""
+        return self._readers[call].is_collecting
 
     def start_reply(self, call: int, status: int, headers: Headers) -> Output:
         """Take the head of a reply. Header names are looked up in lower case."""
@@ -385,9 +388,6 @@ class Attempt:
             return Output(data)
         return Output(data, self._conversation.create_record(failed))
 
-    def _ignore(self, _: object) -> Output:
-        return NOTHING
-
 
 _ACTIONS: Mapping[Action, Callable[[Attempt, Any], Output]] = {
     "write": Attempt._write,
@@ -396,5 +396,5 @@ _ACTIONS: Mapping[Action, Callable[[Attempt, Any], Output]] = {
     "repeat_call": Attempt._repeat_call,
     "report": Attempt._report,
     "write_fault": Attempt._write_fault,
-    "ignore": Attempt._ignore,
+    "ignore": lambda _, __: NOTHING,
 }

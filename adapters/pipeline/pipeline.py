@@ -17,13 +17,13 @@ client. Nothing here waits, touches the network, or knows what time it is but by
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply, Target, new_id
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.json_structure import VALUE_LIMIT
-from dragoman.adapters.jsontext import BOM, read_in_steps
+from dragoman.adapters.jsontext import BOM, read_object
 from dragoman.adapters.responses.stored import StoredResponse
 from dragoman.adapters.routes import Route
 from dragoman.adapters.streams import StreamWriter
@@ -111,19 +111,9 @@ class Pipeline:
 
         Returns the canonical request. Raises Fault, its path the client's.
         """
-        for _ in self.receive_in_steps(body, task, value_limit):
-            pass
-        return self.request
-
-    def receive_in_steps(
-        self, body: bytes, task: Callable[[str], str | None] = _no_task, value_limit: int = VALUE_LIMIT
-    ) -> Iterator[None]:
-        """As `receive`, with pauses, so that a caller can do other work between the passes over a large body."""
         if body.startswith(BOM):
             self.receipt.record_drop((), "a byte order mark preceded the body", "form")
-        parsed = yield from read_in_steps(body, value_limit)
-        yield
-        self.receive_object(parsed, task)
+        return self.receive_object(read_object(body, value_limit), task)
 
     def receive_object(self, body: JsonObject, task: Callable[[str], str | None] = _no_task) -> JsonObject:
         """As `receive`, for a body that is parsed already."""

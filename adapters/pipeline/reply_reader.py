@@ -87,6 +87,11 @@ class ReplyReader:
         return self._assembler is not None and self._assembler.is_complete
 
     @property
+    def is_collecting(self) -> bool:
+        """True if bytes are only kept until the reply ends."""
+        return self._stream is None and self._assembler is None
+
+    @property
     def may_stream(self) -> bool:
         """False if a stream is held: the call asks for a whole reply."""
         return self._rewritten is None or self._ctx.request.get("stream") is True

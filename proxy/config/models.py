@@ -74,6 +74,9 @@ class ServerLimits(ConfigModel):
     in_flight: Count = 5_000
     """The most requests that are served at one time; new ones get 503. Keys with `priority: low` get it when four
     fifths are reached."""
+    large_requests: Count = 256
+    """The most requests of more than 64 KiB that may wait to be read, because they are read one after the other; new
+    ones get 503."""
     memory: Bytes | None = None
     """The memory of the process above which new requests get 503. Default: nine tenths of the container's limit, if
     there is one."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from operator import attrgetter
 from random import uniform
@@ -133,7 +134,7 @@ class _Tries:
         """True if the target has written to the client, False if another may be tried. Raises Fault if none may."""
         ctx = self._ctx
         try:
-            attempt = ctx.pipeline.prepare(candidate.plan)
+            attempt = await ctx.work(partial(ctx.pipeline.prepare, candidate.plan))
         except Fault as refusal:
             if refusal.owner != "client":
                 raise
@@ -171,7 +172,7 @@ class _Tries:
         race = Race(ctx, self._downstream, run_try)
         return await race.run(candidate, attempt, after, self._find_hedge)
 
-    def _find_hedge(self, first: Candidate) -> tuple[Candidate, Attempt] | None:
+    async def _find_hedge(self, first: Candidate) -> tuple[Candidate, Attempt] | None:
         """Begin a try of the model's next target at the same time; None if there is none that may be asked now."""
         if self._downstream.response is not None or self._ctx.record.attempts >= self._most:
             return None
@@ -180,7 +181,7 @@ class _Tries:
                 self._left = chain((candidate,), self._left)
                 return None
             try:
-                attempt = self._ctx.pipeline.prepare(candidate.plan)
+                attempt = await self._ctx.work(partial(self._ctx.pipeline.prepare, candidate.plan))
             except Fault as refusal:
                 self._refused.append((candidate, refusal))
                 continue

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from aiohttp.web_request import BaseRequest
 
@@ -16,13 +17,18 @@ from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.telemetry.record import ExchangeRecord
 from dragoman.proxy.telemetry.sent_secrets import SentSecrets
 
+from .large_bodies import BodyWorker
+
 __all__ = ["RequestContext"]
+
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
 class RequestContext:
     """A client's request and the pipeline that serves it. `headers` are those of every response to it. If responses are
-    stored, `store` is set as soon as the key is known. `sent_secrets` are the credentials of the calls made so far."""
+    stored, `store` is set as soon as the key is known. `is_large` says that `worker` works on the request.
+    `sent_secrets` are the credentials of the calls made so far."""
 
     request: BaseRequest
     headers: Mapping[str, str]
@@ -32,5 +38,11 @@ class RequestContext:
     server: Server
     log: Log
     mask: Mask
+    worker: BodyWorker
+    is_large: bool = False
     store: OwnerStore | None = None
     sent_secrets: SentSecrets = field(default_factory=SentSecrets)
+
+    async def work(self, work: Callable[[], _T]) -> _T:
+        """Do work on the request: what it returns or raises. Others go on meanwhile if the request is large."""
+        return await self.worker.run(work) if self.is_large else work()

@@ -36,11 +36,9 @@ from dragoman.proxy.telemetry.record import ExchangeRecord
 from .attempts import try_targets
 from .context import RequestContext
 from .downstream import DownstreamResponse, create_downstream_response
+from .large_bodies import BodyWorker, is_large
 
 __all__ = ["Exchange"]
-
-_LARGE, _VERY_LARGE = 256 * 1024, 4 * 1024 * 1024
-"""Bytes of a body from which other exchanges run between the passes over it: once, or for a millisecond."""
 
 
 class Exchange:
@@ -60,6 +58,7 @@ class Exchange:
         server: Server,
         log: Log,
         mask: Mask,
+        worker: BodyWorker,
     ) -> None:
         self.deadline = Deadline()
         request_id = headers["x-request-id"]
@@ -70,7 +69,7 @@ class Exchange:
         pipeline = Pipeline(
             route, call, has_store=store is not None, report_defect=report_defect, request_id=request_id
         )
-        self._ctx = RequestContext(request, headers, pipeline, record, self.deadline, server, log, mask)
+        self._ctx = RequestContext(request, headers, pipeline, record, self.deadline, server, log, mask, worker)
         self._downstream: DownstreamResponse | None = None
         self._limiter: Limiter | None = None
         self._state = state
@@ -123,10 +122,10 @@ class Exchange:
         self.deadline.enter_phase("body", ctx.server.body_timeout)
         needs_type = not state.keys  # see http/browser_rules.py
         body = await read_body(ctx.request, ctx.server.body_limit, self.deadline, needs_type=needs_type)
-        if len(body) <= _LARGE:
-            pipeline.receive(body, state.find_task, ctx.server.value_limit)
-        else:
+        if is_large(body):
             await self._receive_large(body)
+        else:
+            pipeline.receive(body, state.find_task, ctx.server.value_limit)
         del body
         record.protocol = pipeline.route.protocol
         deployment = pipeline.deployment
@@ -154,11 +153,12 @@ class Exchange:
         self._limiter = limiter
 
     async def _receive_large(self, body: bytes) -> None:
-        """Read the request, and let other exchanges run between the passes over its body."""
+        """Read the request while other exchanges go on. Raises Fault."""
         ctx = self._ctx
-        for _ in ctx.pipeline.receive_in_steps(body, self._state.find_task, ctx.server.value_limit):
-            await _let_others_run(len(body))
-        await _let_others_run(len(body))
+        ctx.worker.admit()
+        ctx.is_large = True
+        self.deadline.enter_phase("large_body", ctx.server.body_timeout)
+        await ctx.work(partial(ctx.pipeline.receive, body, self._state.find_task, ctx.server.value_limit))
 
     async def _continue_conversation(self, owner: str) -> None:
         ctx = self._ctx
@@ -166,7 +166,8 @@ class Exchange:
             ctx.store = OwnerStore(self._store, owner, self.deadline)
         recall = ctx.pipeline.start_conversation()
         if recall is not None and ctx.store is not None:
-            ctx.pipeline.supply(*await ctx.store.recall(recall))
+            found = await ctx.store.recall(recall)
+            await ctx.work(partial(ctx.pipeline.supply, *found))
 
     async def _refuse(self, fault: Fault) -> StreamResponse:
         ctx, downstream = self._ctx, self._downstream
@@ -197,12 +198,6 @@ def _find_session(request: JsonObject) -> str | None:
     """What requests of one session have in common."""
     found = request.get("prompt_cache_key") or request.get("user")
     return found if isinstance(found, str) else None
-
-
-async def _let_others_run(size: int) -> None:
-    """Pause between two passes over a body of that many bytes. In one turn of the loop, another exchange cannot both
-    receive a request and answer it."""
-    await asyncio.sleep(0.001 if size > _VERY_LARGE else 0)
 
 
 def _report_defect(log: Log, request_id: str, provider: str, error: Exception) -> None:

@@ -36,7 +36,7 @@ _CLIENT_TOOLS = ("function", "custom", None)
 """The types of tools that clients run. All others run at the provider."""
 
 RunTry: TypeAlias = Callable[[RequestContext, Candidate, Attempt, DownstreamResponse], Awaitable[Fault | None]]
-FindHedge: TypeAlias = Callable[[Candidate], tuple[Candidate, Attempt] | None]
+FindHedge: TypeAlias = Callable[[Candidate], Awaitable[tuple[Candidate, Attempt] | None]]
 
 
 def has_effects(ctx: RequestContext, candidate: Candidate, attempt: Attempt) -> bool:
@@ -78,8 +78,10 @@ class Race:
         self._start(candidate, attempt)
         try:
             await self._wait(after)
-            if self._winner is None and self._list_running() and (second := find_hedge(candidate)) is not None:
-                self._start(*second)
+            if self._winner is None and self._list_running():
+                second = await find_hedge(candidate)
+                if second is not None and self._winner is None:
+                    self._start(*second)
             while self._list_running():
                 await self._wait(None)
             return self._get_outcome(self._winner or self._contenders[0])

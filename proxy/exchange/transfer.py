@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from random import uniform
 
 from dragoman.adapters.faults import Fault
@@ -20,6 +21,7 @@ from dragoman.proxy.upstreams.interface import UpstreamResponse
 
 from .context import RequestContext
 from .downstream import DownstreamResponse
+from .large_bodies import LARGE
 
 __all__ = ["JITTER", "MAX_PARALLEL_CALLS", "Transfer"]
 
@@ -43,6 +45,7 @@ class Transfer:
         "_candidate",
         "_ctx",
         "_downstream",
+        "_ending",
         "_forwarded",
         "_is_awaiting_stream",
         "_is_single",
@@ -60,6 +63,7 @@ class Transfer:
         self._write: Callable[[bytes], Awaitable[None]] = downstream.write
         headers = ctx.request.headers
         self._is_awaiting_stream = self._is_single = False
+        self._ending = asyncio.Lock()
         self._forwarded = {"x-request-id": ctx.record.request_id}
         if _TRACE in headers:
             self._forwarded |= {name: headers[name] for name in (_TRACE, _TRACE_STATE) if name in headers}
@@ -146,6 +150,7 @@ class Transfer:
         """Feed one reply to the attempt until the attempt has read all that it needs."""
         attempt, deadline = self._attempt, self._ctx.deadline
         inter_token = self._candidate.provider.timeouts.inter_token
+        held = 0  # bytes since the last output
         output = attempt.start_reply(call, response.status, response.headers)
         further = output.calls if output is NOTHING else await self._handle(output)
         while attempt.is_reading(call):
@@ -155,16 +160,35 @@ class Transfer:
                 data = await response.read_chunk()
             except (Fault, asyncio.CancelledError) as error:
                 return await self._handle(attempt.close(call, deadline.as_fault(error)))
-            output = attempt.feed(call, data) if data else attempt.close(call)
-            if output is not NOTHING:
+            if data and held <= LARGE:
+                output = attempt.feed(call, data)
+            else:
+                output = await (self._feed_much(call, data) if data else self._close(call, held))
+            if output is NOTHING:
+                held += len(data)
+            else:
+                held = 0
                 further = await self._handle(output)
             while output.more:
                 await asyncio.sleep(0)  # what a few bytes decompress to must not keep others waiting
-                output = attempt.resume(call)
+                output, held = attempt.resume(call), LARGE + 1
                 further = await self._handle(output)
             if not attempt.answer.has_begun and response.is_at_end and attempt.is_reading(call):
-                return await self._handle(attempt.close(call))
+                return await self._handle(await self._close(call, held))
         return further
+
+    async def _feed_much(self, call: int, data: bytes) -> Output:
+        """Feed bytes after many without an output: if they may complete an event, other exchanges go on meanwhile."""
+        attempt = self._attempt
+        if self._is_single and (b"\n" in data or b"\r" in data) and not attempt.is_collecting(call):
+            return await self._ctx.worker.run(partial(attempt.feed, call, data))
+        return attempt.feed(call, data)
+
+    async def _close(self, call: int, held: int) -> Output:
+        """End a reply, of which so many bytes are collected. The replies of several calls end one after the other."""
+        close = partial(self._attempt.close, call)
+        async with self._ending:
+            return await self._ctx.worker.run(close) if held > LARGE else close()
 
     async def _handle(self, output: Output) -> tuple[PlannedCall, ...]:
         """Save and write what the output contains, and return its further calls."""

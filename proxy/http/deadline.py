@@ -33,6 +33,7 @@ class Phase(NamedTuple):
 
 PHASES: dict[str, Phase] = {
     "body": Phase("request_timeout", "request_timeout", "the request body did not arrive within {:g} s"),
+    "large_body": Phase("overloaded", "overloaded", "large requests took so long that this one waited for {:g} s"),
     "queue": Phase("upstream_unavailable", "upstream_busy", "no connection to the upstream was free for {:g} s"),
     "first_byte": Phase("upstream_timeout", "upstream_timeout", "the upstream sent no reply within {:g} s"),
     "answer": Phase("upstream_timeout", "upstream_timeout", "the upstream did not answer within {:g} s"),

@@ -6,8 +6,9 @@ import asyncio
 import random
 import re
 from collections.abc import Mapping
+from io import BytesIO
 
-from aiohttp import HttpVersion11
+from aiohttp import HttpVersion11, StreamReader
 from aiohttp.web_request import BaseRequest
 
 from dragoman.adapters.decompression import BadEncoding, DecompressedTooLarge, Decompressor, create_decompressor
@@ -91,17 +92,24 @@ async def _read(request: BaseRequest, limit: int, deadline: Deadline) -> bytes:
     try:
         with deadline:
             body = await content.readany()
-            parts, size = [body], len(body)
-            while size <= limit and not content.at_eof():
-                part = await content.readany()
-                parts.append(part)
-                size += len(part)
+            if len(body) <= limit and not content.at_eof():
+                body = await _read_rest(content, body, limit)
     except RequestPayloadError as error:
         error.__traceback__ = None  # aiohttp keeps the error: its frames have the body, and would be a cycle
         raise Fault("invalid_request", "the body is not valid HTTP/1.1", code="bad_http") from None
-    if size > limit:
+    if len(body) > limit:
         raise _too_large_fault(limit)
-    return body if len(parts) == 1 else b"".join(parts)
+    return body
+
+
+async def _read_rest(content: StreamReader, begun: bytes, limit: int) -> bytes:
+    """Read on, at most until the body is larger than the limit. Unlike `join`, it copies no large body at
+    once."""
+    parts = BytesIO()
+    size = parts.write(begun)
+    while size <= limit and not content.at_eof():
+        size += parts.write(await content.readany())
+    return parts.getvalue()
 
 
 async def _decompress(decompressor: Decompressor, body: bytes) -> bytes:

@@ -15,6 +15,7 @@ from dragoman.adapters.routes import Route, RouteTable
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.conversations.stores.interface import ResponseStore
 from dragoman.proxy.exchange.exchange import Exchange
+from dragoman.proxy.exchange.large_bodies import BodyWorker
 from dragoman.proxy.http.browser_rules import BrowserRules
 from dragoman.proxy.http.json_response import create_fault_response, create_response, serialize
 from dragoman.proxy.http.request_body import check_host, choose_request_id, get_path
@@ -50,6 +51,7 @@ class Gateway:
         self.draining = False
         self.running: set[Exchange | StoredResponseHandler] = set()
         self.overload = OverloadGuard(config.server.limits)
+        self.worker = BodyWorker(config.server.limits.large_requests)
         self._server = config.server
         self._browser_rules = BrowserRules(config.server, has_keys=bool(config.keys))
         self._routes = RouteTable(dialects, config.server.profiles)
@@ -111,7 +113,9 @@ class Gateway:
         if (pressure := self.overload.judge(len(self.running))) != "none":
             self._shed(request, pressure)
         headers = _name_request(headers, route.dialect)
-        exchange = Exchange(request, headers, path, route, self.state, self.store, self._server, self.log, self._mask)
+        exchange = Exchange(
+            request, headers, path, route, self.state, self.store, self._server, self.log, self._mask, self.worker
+        )
         self.running.add(exchange)
         try:
             return await exchange.run()

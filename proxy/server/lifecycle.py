@@ -90,6 +90,7 @@ class RunningProxy:
         await _wait_while(lambda: bool(server.connections), _FLUSH)
         await server.shutdown(0.1)
         gateway.overload.stop()
+        gateway.worker.close()
         await gateway.state.close()
         if gateway.store is not None:
             await gateway.store.close()

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.adapters import json_structure
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.json_structure import exceeds_values, get_outline, has_long_number
 from dragoman.adapters.jsontext import read_object
@@ -127,3 +128,19 @@ def test_errors_of_large_bodies_are_found(value: str, code: str | None, spaced: 
     with pytest.raises(Fault) as caught:
         read_object(raw)
     assert (caught.value.code, caught.value.path) == (code, ())
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 7, 100])
+def test_an_outline_is_the_same_in_slices(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [
+        rb'{"a\"b":["\\","\\\\",3,"{[,"],"c":"\\\\\\\\\""}',
+        rb'["\\\\\\\\\\\\","a"]',
+        b'"""',
+        b'{"":""}',
+        b"[1,2]",
+        b"",
+    ]
+    whole = [get_outline(text) for text in texts]
+    assert whole[0] == b'{"":["","",3,""],"":""}'
+    monkeypatch.setattr(json_structure, "_SLICE", 2 * step)
+    assert [get_outline(text) for text in texts] == whole

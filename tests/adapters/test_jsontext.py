@@ -253,3 +253,23 @@ def test_a_compact_body_needs_no_second_look(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_compact_body_with_a_flaw_gets_one(raw: bytes) -> None:
     with pytest.raises(Fault):
         read_object(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "code"),
+    [
+        (b'{"a":1,"a":1}', "duplicate_key"),
+        (b'{"a":[{"\\u0062":1,"b":[]}]}', "duplicate_key"),
+        (b'{"a":[[123456789012345678901]]}', "number_out_of_range"),
+        (b'{ "a\\\\":[{"b":":{","c":0},"\\"a:",[[]],1.5, 18446744073709551615],"d":{}}', None),
+    ],
+)
+def test_a_large_text_is_not_written_to_be_checked(
+    raw: bytes, code: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.adapters.jsontext._LARGE", 0)
+    monkeypatch.setattr("dragoman.adapters.jsontext._is_spelled_differently", None)
+    if code is None:
+        assert read_object(raw) == json.loads(raw)
+    else:
+        assert refused(raw).code == code

@@ -94,6 +94,10 @@ WAYS = {
     "a hedged model answers": ask("hello", model="hedged"),
     "the second target of a hedged model answers": ask("fake:slow-first(delay=0.1)", model="hedged", stream=True),
     "a value is invalid": ask("hello", temperature=9),
+    "a value of a large body is invalid": ask("hello", stop=[[]] * 2_500),
+    "a large body is no JSON": lambda pair: send_raw(
+        pair, b"%sConnection: close\r\nContent-Length: 11000\r\n\r\n%b1" % (POST, b"[]," * 3_666 + b"1")
+    ),
     "there is no such model": ask("hello", model="other"),
     "there is no such address": ask("hello", "/v1/other"),
     "the answer is a usual one": ask("hello"),
