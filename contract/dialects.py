@@ -26,6 +26,7 @@ __all__ = [
     "DialectDataError",
     "ErrorForms",
     "ExtrasRule",
+    "VersionRule",
     "build_path",
     "list_dialects_with",
     "load_dialect",
@@ -69,7 +70,8 @@ class ErrorForms:
 
     `statuses` has the status for a body that violates the schema (`invalid`), for a body that is no JSON object
     (`malformed`) and for an unknown model. `codes` and `types` map a status, `5xx` or `else` to the service's code and
-    type; `malformed` is its code for invalid JSON. `forms` are templates of replies; the first that matches the status
+    type; `malformed` is its code for invalid JSON. `sentences` maps a keyword of JSON Schema to the service's message
+    for a value that violates it. `forms` are templates of replies; the first that matches the status
     and the profile is used. `located` is the message of an error that has a path. `names_parameters` is false if the
     service names a parameter only in the message. `unknown_path` has the code for an unknown path, or says that the
     reply is empty. `version` is the form of an error about the query. `event` is the form of an error in a stream;
@@ -86,9 +88,21 @@ class ErrorForms:
     types: Mapping[str, str] = field(default_factory=dict)
     malformed: str = ""
     names_parameters: bool = True
+    sentences: Mapping[str, str] = field(default_factory=dict)
     unknown_path: Mapping[str, JsonValue] = field(default_factory=dict)
     version: Templates | None = None
     event: JsonValue = None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRule:
+    """The header that names the version of the API. `values` maps a version to a JSON Schema of what it demands of a
+    request beyond the schema of its protocol; `missing` and `unknown` are the messages that refuse a request."""
+
+    header: str
+    values: Mapping[str, JsonObject]
+    missing: str
+    unknown: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +112,8 @@ class Dialect:
     `paths` are relative to the base URL, which is an origin and `root`; cases request the first path of each protocol.
     `{model}` is a placeholder for the model; such a path serves several protocols. `models` is the reply at the path
     `models`. `key` maps a header to the form of the credential that clients send; `accepted_keys` are the forms that
-    the fake accepts, empty if it checks no key. `query` is the query of every request. `schema_profile` is the default
+    the fake accepts, empty if it checks no key. `query` and `headers` are the query and the headers of every request,
+    `version` is the header that names the version of the API. `schema_profile` is the default
     profile of the schemas that replies are validated against. `tags` are other names of the dialect in cases. `finish`
     maps its own finish reasons to OpenAI's. `replies` maps a protocol to the form of its replies, and `profiles` maps
     a profile to what differs there. `behaviours` lists the behaviours that only some dialects have. `harmless` maps a
@@ -116,6 +131,8 @@ class Dialect:
     key: Mapping[str, str] = field(default_factory=lambda: {"Authorization": "Bearer {key}"})
     accepted_keys: Mapping[str, str] | None = None
     query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    version: VersionRule | None = None
     schema_profile: str = "actual"
     tags: tuple[str, ...] = ()
     finish: Mapping[str, str] = field(default_factory=dict)
@@ -149,7 +166,8 @@ def load_dialect(name: str) -> Dialect:
         place = "/".join(map(str, error.instance_path)) or "the file"
         raise DialectDataError(f"adapters/{name}/{_FILE}: {place}: {error.message}")
     errors, extras = ErrorForms(**data.pop("errors")), ExtrasRule(**data.pop("extras", {}))
-    return Dialect(name, errors=errors, extras=extras, **data)
+    version = VersionRule(**data.pop("version")) if "version" in data else None
+    return Dialect(name, errors=errors, extras=extras, version=version, **data)
 
 
 def list_dialects_with(behaviour: str) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ __all__ = [
 
 CORRECT_BEHAVIOURS = frozenset(
     {"as-asked", "text", "tools", "call", "parallel-tools", "reasoning", "length", "content-filter", "refusal", "json"}
+    | {"redacted-thinking", "citations", "server-tool", "pause-turn", "context-full", "cached-usage"}
 )
 """Behaviours that are no faults."""
 
@@ -45,8 +46,16 @@ _HARMLESS_EVERYWHERE = {
 }
 """Maps a behaviour that is allowed in every dialect to the reason."""
 
+
+def _list_unaltered(dialect: str) -> dict[str, str]:
+    """Map each behaviour that concerns a form of chat which the dialect's protocols do not have to that reason."""
+    protocol = next(iter(load_dialect(dialect).paths))
+    unaltered = (name for name, behaviour in BEHAVIOURS.items() if behaviour.is_noop(protocol))
+    return dict.fromkeys(unaltered, f"{protocol} has no such form")
+
+
 HARMLESS: Mapping[str, Mapping[str, str]] = {
-    name: {**_HARMLESS_EVERYWHERE, **load_dialect(name).harmless} for name in DIALECTS
+    name: {**_HARMLESS_EVERYWHERE, **_list_unaltered(name), **load_dialect(name).harmless} for name in DIALECTS
 }
 """Maps a dialect to the behaviours that are allowed in it, each with the reason."""
 

@@ -18,7 +18,11 @@ __all__ = ["DONE", "TERMINALS", "Outcome", "StreamEvent", "UpstreamRequest"]
 
 _MOST_EVENT_BYTES = 64 * 1024 * 1024
 DONE = "[DONE]"
-TERMINALS = ("response.completed", "response.incomplete", "response.failed")
+TERMINALS: Mapping[str, tuple[str, ...]] = {
+    "responses": ("response.completed", "response.incomplete", "response.failed"),
+    "messages": ("message_stop", "error"),
+}
+"""The types of the last event, by protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +107,9 @@ class Outcome:
 
     @cached_property
     def has_ended(self) -> bool:
-        """Whether the end of a stream has arrived: `[DONE]`, or the last event of a response."""
-        return any(event.data == DONE or _is_terminal(event.body) for event in self.events) if self.is_sse else False
+        """Whether the end of a stream has arrived: `[DONE]`, or the last event of the protocol."""
+        ends = TERMINALS.get(self.protocol, ())
+        return any(event.data == DONE or _has_type(event.body, ends) for event in self.events) if self.is_sse else False
 
     @cached_property
     def content(self) -> ReplyContent:
@@ -112,8 +117,8 @@ class Outcome:
         return read_reply_content(self.protocol, self.objects, stream=self.is_sse)
 
 
-def _is_terminal(body: JsonValue) -> bool:
-    return isinstance(body, dict) and body.get("type") in TERMINALS
+def _has_type(body: JsonValue, types: Sequence[str]) -> bool:
+    return isinstance(body, dict) and body.get("type") in types
 
 
 def _parse_event(item: Event) -> StreamEvent:

@@ -3,6 +3,7 @@ streamed."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -147,6 +148,48 @@ def _read_output_item(choice: ChoiceContent, position: int, item: JsonObject) ->
             choice.calls[position] = ToolCall(id_ if isinstance(id_, str) else None, [name], arguments)
 
 
+def _read_message_reply(content: ReplyContent, body: JsonObject, stream: bool) -> None:
+    """A message, or one event of a stream of it; the usage of a later event completes that of the first one."""
+    if not stream:
+        _start_message(content, body)
+        for position, block in enumerate(_dicts(body.get("content"))):
+            _start_block(content.choice(0), position, block)
+        return
+    choice, index = content.choice(0), body.get("index")
+    key = index if isinstance(index, int) else 0
+    match body:
+        case {"type": "message_start", "message": dict(message)}:
+            _start_message(content, message)
+        case {"type": "content_block_start", "content_block": dict(block)}:
+            _start_block(choice, key, block, started="")
+        case {"type": "content_block_delta", "delta": dict(delta)}:
+            choice.text += _text(delta.get("text"))
+            choice.reasoning += _text(delta.get("thinking"))
+            if key in choice.calls:
+                choice.calls[key].arguments += _text(delta.get("partial_json"))
+        case {"type": "message_delta", "delta": dict(delta)}:
+            _start_message(content, {**delta, "usage": body.get("usage")})
+
+
+def _start_message(content: ReplyContent, message: JsonObject) -> None:
+    choice, finish, usage = content.choice(0), message.get("stop_reason"), message.get("usage")
+    if isinstance(finish, str):
+        choice.finishes.append(finish)
+    if isinstance(usage, dict):
+        known = {key: value for key, value in usage.items() if value is not None}
+        content.usages.append({**(content.usages[-1] if content.usages else {}), **known})
+
+
+def _start_block(choice: ChoiceContent, position: int, block: JsonObject, started: str = "{}") -> None:
+    """A block as it starts, or a whole one. `started` is the text of a call's input while it is empty."""
+    choice.text += _text(block.get("text"))
+    choice.reasoning += _text(block.get("thinking"))
+    if block.get("type") == "tool_use":
+        arguments = json.dumps(block["input"]) if block.get("input") else started
+        id_ = block.get("id")
+        choice.calls[position] = ToolCall(id_ if isinstance(id_, str) else None, [_text(block.get("name"))], arguments)
+
+
 def _read_usage(content: ReplyContent, body: JsonObject) -> None:
     if isinstance(body.get("usage"), dict):
         content.usages.append(body["usage"])
@@ -166,5 +209,6 @@ def _dicts(value: JsonValue) -> Iterable[JsonObject]:
 _READERS: Mapping[str, Callable[[ReplyContent, JsonObject, bool], None]] = {
     "chat": _read_chat,
     "completions": _read_completion,
+    "messages": _read_message_reply,
     "responses": _read_response,
 }

@@ -88,7 +88,8 @@ def _build_headers(text: JsonObject, target: Target, *, with_body: bool) -> dict
     if target.key:
         forms = load_dialect(target.dialect).key
         given |= {name: form.format(key=target.key) for name, form in forms.items()}
-    return _drop_nulls({**given, **target.headers, **text.get("headers", {})})
+    own = load_dialect(target.dialect).headers
+    return _drop_nulls({**given, **own, **target.headers, **text.get("headers", {})})
 
 
 def _drop_nulls(values: Mapping[str, str | None]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Checks of the content that the model wrote: the same for chat, Responses and completions, whole or streamed."""
+"""Checks of the content that the model wrote: the same for every protocol, whole or streamed."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ _REASONING_COUNTS = (
     "completion_tokens_details.reasoning_tokens",
     "output_tokens_details.reasoning_tokens",
 )
+_WITHOUT_TOTAL = ("messages",)
+"""The protocols whose usage has no total."""
 _TOKEN_COUNTS = (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens"))
 
 
@@ -46,7 +48,7 @@ def _check_finish_reason(outcome: Outcome, allowed: list[str]) -> Problems:
 
 def _check_has_text(outcome: Outcome, _: JsonValue) -> Problems:
     choices = outcome.content.choices.values()
-    cut = ("length", "max_output_tokens")
+    cut = ("length", "max_output_tokens", "max_tokens")
     empty = [
         choice for choice in choices if not choice.text.strip() and choice.finishes[-1:] not in ([word] for word in cut)
     ]
@@ -75,6 +77,8 @@ def _check_usage_is(outcome: Outcome, wanted: list[int]) -> Problems:
     usage = outcome.content.usages[-1] if outcome.content.usages else {}
     names = next((names for names in _TOKEN_COUNTS if names[0] in usage), _TOKEN_COUNTS[0])
     found = [usage.get(name) for name in (*names, "total_tokens")]
+    if outcome.protocol in _WITHOUT_TOTAL:
+        found[2] = sum(count for count in found if isinstance(count, int))
     return [] if found == wanted else [f"the tokens are {found}, expected {wanted}"]
 
 
@@ -110,12 +114,14 @@ def _check_usage(outcome: Outcome, _: JsonValue) -> Problems:
     usage = outcome.content.usages[-1]
     for names in _TOKEN_COUNTS:
         if names[0] in usage:
-            return _check_total(usage, names)
+            return _check_total(usage, names, outcome.protocol)
     return [f"the usage has neither prompt_tokens nor input_tokens: {shorten(usage)}"]
 
 
-def _check_total(usage: Mapping[str, JsonValue], names: tuple[str, str]) -> Problems:
+def _check_total(usage: Mapping[str, JsonValue], names: tuple[str, str], protocol: str) -> Problems:
     numbers = [usage.get(names[0]), usage.get(names[1], 0), usage.get("total_tokens")]
+    if protocol in _WITHOUT_TOTAL:
+        numbers[2] = sum(number for number in numbers if isinstance(number, int))
     if not all(isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in numbers):
         return [f"a count in the usage is not a number of tokens: {shorten(usage)}"]
     first, second, total = numbers
@@ -176,7 +182,8 @@ def _check_arguments(outcome: Outcome, _: JsonValue) -> Problems:
 def _arguments_validator(outcome: Outcome, name: str) -> Draft202012Validator:
     tools = outcome.request.get("tools")
     functions = [tool.get("function", tool) for tool in tools if isinstance(tool, dict)] if tools else []
-    found = next((one.get("parameters") for one in functions if one.get("name") == name), None)
+    shapes = [one.get("parameters", one.get("input_schema")) for one in functions if one.get("name") == name]
+    found = next(iter(shapes), None)
     return Draft202012Validator(found if isinstance(found, dict) else {})
 
 

@@ -36,9 +36,9 @@ def _check_shape(outcome: Outcome, _: JsonValue) -> Problems:
 
 
 def _schema_protocol(outcome: Outcome) -> str:
-    """Every protocol has the errors of chat, except Responses if the dialect has a schema of its errors."""
-    own = outcome.protocol == "responses" and has_schema(f"{outcome.dialect}/responses.error")
-    return "responses" if own else "chat"
+    """A protocol whose errors have no schema of their own has those of chat, or of the dialect's first protocol."""
+    candidates = (outcome.protocol, "chat", *load_dialect(outcome.dialect).paths)
+    return next(name for name in candidates if has_schema(f"{outcome.dialect}/{name}.error"))
 
 
 def _check_names_field(outcome: Outcome, wanted: str) -> Problems:
@@ -108,7 +108,7 @@ def _check_error_event(outcome: Outcome, _: JsonValue) -> Problems:
 
 
 def _is_error(protocol: str, body: JsonObject) -> bool:
-    if protocol == "responses":
+    if protocol in ("responses", "messages"):
         return body.get("type") in ("error", "response.failed")
     return "choices" not in body and any(key in body for key in ("error", "error_code", "detail"))
 

@@ -15,8 +15,8 @@ __all__ = [
 ]
 
 _LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-_CUT = ("length", "max_output_tokens")
-_ENDED = ("stop", "completed")
+_CUT = ("length", "max_output_tokens", "max_tokens")
+_ENDED = ("stop", "completed", "end_turn")
 _LAST_CHARACTERS = tuple(".!?}])。！？」")
 """With these a text may end by itself."""
 
@@ -86,7 +86,7 @@ def _count_text_deltas(outcome: Outcome) -> int:
 def _list_deltas(body: JsonValue) -> list[JsonValue]:
     choices = body.get("choices")
     if not isinstance(choices, list):
-        return [body.get("delta")] if str(body.get("type")).endswith(".delta") else []
+        return [body.get("delta")] if str(body.get("type")).endswith((".delta", "block_delta")) else []
     shown = [choice.get("delta", choice) for choice in choices if isinstance(choice, dict)]
     return [delta.get("content") or delta.get("text") for delta in shown if isinstance(delta, dict)]
 

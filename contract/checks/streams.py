@@ -10,10 +10,12 @@ from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.contract.outcome import DONE, TERMINALS, Outcome
 
 from .excuses import excuse_ending
+from .message_blocks import check_block_order
 from .rule import Problems, Rule, shorten
 
 __all__ = ["STREAM_CHECKS"]
 
+_FINAL_TYPES = TERMINALS["responses"]
 _TYPE_LIST = {"type": "array", "items": {"type": "string"}, "minItems": 1}
 
 
@@ -72,8 +74,8 @@ def _check_ends_broken(outcome: Outcome, _: JsonValue) -> Problems:
 
 
 def _check_one_ending(outcome: Outcome, _: JsonValue) -> Problems:
-    if outcome.protocol == "responses":
-        return _check_one_terminal_event(outcome)
+    if outcome.protocol in TERMINALS:
+        return _check_one_terminal_event(outcome, TERMINALS[outcome.protocol])
     choices = outcome.content.choices
     problems = [] if choices else ["the reply has no choice"]
     for index, choice in choices.items():
@@ -82,12 +84,12 @@ def _check_one_ending(outcome: Outcome, _: JsonValue) -> Problems:
     return problems
 
 
-def _check_one_terminal_event(outcome: Outcome) -> Problems:
+def _check_one_terminal_event(outcome: Outcome, terminals: tuple[str, ...]) -> Problems:
     names = [str(body.get("type")) for body in outcome.objects]
-    ends = [name for name in names if name in TERMINALS]
+    ends = [name for name in names if name in terminals]
     if len(ends) != 1:
         return [f"{len(ends)} terminal events: {', '.join(ends) or 'none'}"]
-    return [] if names[-1] in TERMINALS else [f"{names[-1]} comes after {ends[0]}"]
+    return [] if names[-1] in terminals else [f"{names[-1]} comes after {ends[0]}"]
 
 
 def _check_last_event(outcome: Outcome, wanted: list[str]) -> Problems:
@@ -262,7 +264,7 @@ def _drop_nulls(value: JsonValue) -> JsonValue:
 
 def _check_final_items(outcome: Outcome) -> Problems:
     done = [body.get("item") for body in outcome.objects if body.get("type") == "response.output_item.done"]
-    final = next((body["response"] for body in reversed(outcome.objects) if body.get("type") in TERMINALS), None)
+    final = next((body["response"] for body in reversed(outcome.objects) if body.get("type") in _FINAL_TYPES), None)
     if not isinstance(final, dict):
         return ["no terminal event with a response"]
     return (
@@ -274,6 +276,8 @@ def _check_final_items(outcome: Outcome) -> Problems:
 
 def _check_item_pairs(outcome: Outcome, _: JsonValue) -> Problems:
     """Every added item and part is done once, after it was added; its deltas come between the two events."""
+    if outcome.protocol == "messages":
+        return check_block_order(outcome.objects)
     open_: set[JsonValue] = set()
     problems: Problems = []
     for body in outcome.objects:
@@ -347,5 +351,7 @@ STREAM_CHECKS: Mapping[str, Rule] = {
     ),
     "no_usage": Rule("there is no usage", _check_no_usage),
     "deltas_equal_final": Rule("the deltas add up to the final texts, arguments and items", _check_delta_sums),
-    "items_paired": Rule("every added item and part is done once, and its deltas come in between", _check_item_pairs),
+    "items_paired": Rule(
+        "every added item, part or block is done once, and its deltas come in between", _check_item_pairs
+    ),
 }

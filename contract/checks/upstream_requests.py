@@ -36,7 +36,9 @@ def _check_schema(outcome: Outcome, _: JsonValue) -> Problems:
     if not outcome.sent:
         return ["nothing was sent upstream"]
     sent = outcome.sent[-1]
-    protocol = next((name for name in ("responses", "embeddings") if sent.path.endswith(f"/{name}")), "chat")
+    protocol = next(
+        (name for name in ("responses", "embeddings", "messages") if sent.path.endswith(f"/{name}")), "chat"
+    )
     if isinstance(sent.body, dict) and "messages" not in sent.body and protocol == "chat":
         protocol = next((name for key, name in _PROTOCOL_BY_KEY.items() if key in sent.body), protocol)
     if sent.body is ABSENT:

@@ -42,8 +42,8 @@ WEATHER: JsonObject = {
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One request as the fake's model reads it, with the arguments of the behaviour. `number` counts the requests from
-    1. `body` is a chat or completions request; a request of Responses is converted to chat, and `original` is the
-    body before that."""
+    1. `body` is a chat or completions request; a request of Responses or Messages is converted to chat, and `original`
+    is the body before that."""
 
     dialect: str
     profile: str
@@ -94,7 +94,8 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the model says. `finish` is the finish reason in OpenAI's or any other wording; `extra` has fields to add to
+    """What the model says. `finish` is the finish reason in OpenAI's or any other wording, `stopped` the stop sequence
+    that ended the text; `blocks` are further blocks of a Messages reply, before its text; `extra` has fields to add to
     the reply or to its last chunk."""
 
     text: str = ""
@@ -102,6 +103,8 @@ class Answer:
     refusal: str = ""
     calls: tuple[ToolCall, ...] = ()
     finish: str = "stop"
+    stopped: str = ""
+    blocks: tuple[Mapping[str, JsonValue], ...] = ()
     extra: Mapping[str, JsonValue] | None = None
 
 
@@ -121,7 +124,8 @@ def answer_with_reasoning(request: ModelRequest) -> Answer:
 
 def answer_with_refusal(request: ModelRequest) -> Answer:
     """Answer with a refusal: in its own field if the dialect has one, else as text."""
-    has_field = load_dialect(request.dialect).reply_form("chat", request.profile).get("refusals", False)
+    form = "messages" if request.protocol == "messages" else "chat"
+    has_field = load_dialect(request.dialect).reply_form(form, request.profile).get("refusals", False)
     return Answer(refusal=REFUSAL) if has_field else Answer(text=REFUSAL)
 
 
@@ -174,8 +178,11 @@ def _stop_early(request: ModelRequest, answer: Answer) -> Answer:
     """End the text before the first stop sequence of the request."""
     stop = request.body.get("stop")
     sequences = [stop] if isinstance(stop, str) else stop if isinstance(stop, list) else []
-    ends = [answer.text.find(one) for one in sequences if isinstance(one, str) and one in answer.text]
-    return replace(answer, text=answer.text[: min(ends)]) if ends else answer
+    ends = [(answer.text.find(one), one) for one in sequences if isinstance(one, str) and one in answer.text]
+    if not ends:
+        return answer
+    end, found = min(ends)
+    return replace(answer, text=answer.text[:end], stopped=found)
 
 
 def _limit_length(request: ModelRequest, answer: Answer) -> Answer:

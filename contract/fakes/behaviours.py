@@ -2,92 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from urllib.parse import quote
 
 from dragoman.contract.dialects import list_dialects_with, load_dialect
-from dragoman.contract.json_types import JsonObject
 
 from . import answers, edits, framing
 from .answers import Answer, ModelRequest
-from .completions import build_completion_documents
-from .edits import Edit
-from .embeddings import EMBEDDING_DIALECTS, EMBEDDING_EDITS, build_embedding_documents
+from .behaviour import Behaviour, answer_with_finish_reason
+from .embeddings import EMBEDDING_DIALECTS, EMBEDDING_EDITS
 from .errors import Problem, build_json_reply, build_text_reply, reason_phrase, write_error
-from .forms import build_chat_documents, load_reply_form, serialize_documents
-from .framing import Framing
+from .forms import load_reply_form
+from .message_behaviours import MESSAGE_BEHAVIOURS
+from .message_edits import (
+    add_huge_block,
+    cut_message,
+    drop_content,
+    drop_message_id,
+    number_blocks_from_one,
+    set_message_usage,
+    zero_block_indexes,
+)
 from .observed_errors import OBSERVED_ERRORS
 from .quirks import play_quirk
-from .responses import build_response_documents
 from .wire import Reply
 
 __all__ = ["BEHAVIOURS", "Behaviour"]
-
-
-_DOCUMENT_BUILDERS: Mapping[str, Callable[[Answer, ModelRequest], list[JsonObject]]] = {
-    "chat": build_chat_documents,
-    "completions": build_completion_documents,
-    "embeddings": build_embedding_documents,
-    "responses": build_response_documents,
-}
-
-
-def _keep_documents(found: list[JsonObject], _request: ModelRequest) -> list[JsonObject]:
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Behaviour:
-    """One way to answer. Either `whole` builds the reply, or three steps do: `answer` makes the model's answer, `edit`
-    alters the JSON of chat and completions (`embedding_edit` that of embeddings, `response_edit` that of Responses),
-    and `framing` alters the bytes. `args` are the arguments with their defaults; a numeric default requires a number.
-    `dialects` are the dialects that have this behaviour, None if all do; `stream` overrides the request's `stream`."""
-
-    description: str
-    answer: Callable[[ModelRequest], Answer] = answers.answer_with_text
-    edit: Edit = _keep_documents
-    embedding_edit: Edit = _keep_documents
-    response_edit: Edit = _keep_documents
-    framing: Framing | None = None
-    whole: Callable[[ModelRequest], Reply] | None = None
-    args: Mapping[str, float | str] = field(default_factory=dict)
-    dialects: tuple[str, ...] | None = None
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-    stream: bool | None = None
-
-    def build_reply(self, request: ModelRequest) -> Reply:
-        if self.whole is not None:
-            return self.whole(request)
-        if self.stream is not None:
-            request = replace(request, stream=self.stream)
-        edit = {"embeddings": self.embedding_edit, "responses": self.response_edit}.get(request.protocol, self.edit)
-        documents = _DOCUMENT_BUILDERS[request.protocol](self.answer(request), request)
-        frames = serialize_documents(edit(documents, request), request)
-        steps = tuple(frames) if self.framing is None else self.framing(frames, request)
-        return Reply(self.status, {**_build_headers(request), **self.headers}, steps)
-
-
-def _build_headers(request: ModelRequest) -> dict[str, str]:
-    form = load_reply_form(request.dialect, request.profile)
-    kind = {"Content-Type": "text/event-stream" if request.stream else "application/json"}
-    closing = {"Connection": "close"} if form.closes and not request.stream else {}
-    own = {
-        name: text.format(number=request.number, model=quote(request.model, safe="/:@"))
-        for name, text in form.headers.items()
-    }
-    return {**kind, **closing, **own}
-
-
-def _answer_with_finish_reason(finish: str, text: str | None = None) -> Callable[[ModelRequest], Answer]:
-    def answer(request: ModelRequest) -> Answer:
-        sentence = answers.answer_with_text(request)
-        return replace(sentence, finish=finish, text=sentence.text if text is None else text)
-
-    return answer
 
 
 def _answer_cut_short(request: ModelRequest) -> Answer:
@@ -167,7 +109,7 @@ _ANSWERS = {
     ),
     "reasoning": Behaviour("reasoning before the text, in the dialect's form", answers.answer_with_reasoning),
     "length": Behaviour("a text cut short, finish reason length", _answer_cut_short),
-    "content-filter": Behaviour("finish reason content_filter", _answer_with_finish_reason("content_filter")),
+    "content-filter": Behaviour("finish reason content_filter", answer_with_finish_reason("content_filter")),
     "refusal": Behaviour(
         "a refusal: in its own field if the dialect has one, else as text", answers.answer_with_refusal
     ),
@@ -192,6 +134,7 @@ _CUTS = {
         "complete HTTP message without finish reason and [DONE]",
         edit=edits.drop_ending,
         response_edit=edits.keep_first_half,
+        message_edit=cut_message,
         framing=framing.drop_done_event,
     ),
     "cut-before": Behaviour("connection closed without a reply", framing=framing.close_before_reply),
@@ -220,7 +163,9 @@ _EVENTS = {
     "multiline-data": Behaviour("each event over several data lines", framing=framing.split_data_lines),
     "two-done": Behaviour("[DONE] twice", framing=framing.repeat_done_event),
     "after-done": Behaviour("more events after [DONE]", framing=framing.repeat_events_after_end),
-    "huge-event": Behaviour("one event of `size` MiB", edit=edits.add_huge_text, args={"size": 5.0}),
+    "huge-event": Behaviour(
+        "one event of `size` MiB", edit=edits.add_huge_text, message_edit=add_huge_block, args={"size": 5.0}
+    ),
     "huge-body": Behaviour("`size` MiB of body", framing=framing.send_large_body, args=_SIZE),
     "gzip": Behaviour("the reply gzip-encoded", framing=framing.compress_frames, headers={"Content-Encoding": "gzip"}),
     "gzip-bomb": Behaviour(
@@ -240,11 +185,13 @@ _QUIRKS = {
         "tool call deltas with the indexes 1, 3, ...",
         partial(answers.answer_with_calls, count=2),
         edits.number_calls_from_one,
+        message_edit=number_blocks_from_one,
     ),
     "index-zero": Behaviour(
         "two calls, each delta with index 0 and its call's id",
         partial(answers.answer_with_calls, count=2),
         edits.zero_call_indexes,
+        message_edit=zero_block_indexes,
     ),
     "repeated-ids": Behaviour("id and name in each tool call delta", answers.answer_with_calls, edits.repeat_call_ids),
     "placeholder-arguments": Behaviour(
@@ -262,30 +209,31 @@ _QUIRKS = {
         answers.answer_with_calls,
         edits.merge_finish_reason,
     ),
-    "unknown-finish": Behaviour("an unknown finish reason", _answer_with_finish_reason("tired")),
-    "empty-finish": Behaviour("an empty finish reason", _answer_with_finish_reason("")),
+    "unknown-finish": Behaviour("an unknown finish reason", answer_with_finish_reason("tired")),
+    "empty-finish": Behaviour("an empty finish reason", answer_with_finish_reason("")),
     "empty-choices": Behaviour(
         "Azure's chunks of filter results, with no choices or no delta", edit=edits.add_empty_choices
     ),
-    "no-choices": Behaviour("empty choices", edit=edits.drop_choices),
+    "no-choices": Behaviour("empty choices, or no content", edit=edits.drop_choices, message_edit=drop_content),
     "usage-every-chunk": Behaviour("a usage on each chunk, with nulls", edit=edits.add_partial_usage),
     "usage-in-last": Behaviour("the usage in the last chunk, requested or not", edit=edits.move_usage_to_last_chunk),
     "usage-apart": Behaviour(
         "a usage that differs from the text; a stream has it in a chunk with an empty choice",
         edit=edits.move_usage_to_own_chunk,
+        message_edit=set_message_usage(input_tokens=1065, output_tokens=2251),
     ),
     "created-varies": Behaviour("a different created in each chunk", edit=edits.vary_creation_time),
     "id-varies": Behaviour("a different id in each chunk", edit=edits.vary_id),
     "created-float": Behaviour("created with a fraction", edit=edits.set_fields(created=1750000000.5)),
     "wrong-object": Behaviour("a wrong object name", edit=edits.set_fields(object="list")),
-    "missing-id": Behaviour("no id", edit=edits.drop_fields("id")),
+    "missing-id": Behaviour("no id", edit=edits.drop_fields("id"), message_edit=drop_message_id),
     "plural-object": Behaviour(
         "chat.completions, and extra_fields as a string",
         edit=edits.use_plural_object,
         dialects=list_dialects_with("plural-object"),
     ),
     "eos-token": Behaviour(
-        "finish reason eos_token", _answer_with_finish_reason("eos_token"), dialects=list_dialects_with("eos-token")
+        "finish reason eos_token", answer_with_finish_reason("eos_token"), dialects=list_dialects_with("eos-token")
     ),
     "stop-sequence": Behaviour(
         "no text, finish reason stop_sequence, and MindIE's err_msg",
@@ -295,12 +243,12 @@ _QUIRKS = {
     ),
     "stop-sequence-partial": Behaviour(
         "a text, finish reason stop_sequence",
-        _answer_with_finish_reason("stop_sequence"),
+        answer_with_finish_reason("stop_sequence"),
         dialects=list_dialects_with("stop-sequence-partial"),
     ),
     "invalid-flag": Behaviour(
         "finish reason `invalid flag`",
-        _answer_with_finish_reason("invalid flag"),
+        answer_with_finish_reason("invalid flag"),
         dialects=list_dialects_with("invalid-flag"),
     ),
 }
@@ -350,5 +298,16 @@ _ERRORS = {
 }
 
 BEHAVIOURS: Mapping[str, Behaviour] = MappingProxyType(
-    {**_ANSWERS, **_TIMING, **_CUTS, **_EVENTS, **_QUIRKS, **_PLAYED, **_VECTORS, **_BODIES, **_ERRORS}
+    {
+        **_ANSWERS,
+        **_TIMING,
+        **_CUTS,
+        **_EVENTS,
+        **_QUIRKS,
+        **MESSAGE_BEHAVIOURS,
+        **_PLAYED,
+        **_VECTORS,
+        **_BODIES,
+        **_ERRORS,
+    }
 )

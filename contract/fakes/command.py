@@ -52,15 +52,17 @@ def describe_fake(fake: FakeProvider) -> str:
     dialect = load_dialect(fake.dialect)
     needs_key = fake.api_key and (dialect.accepted_keys is None or dialect.accepted_keys)
     keys = [f"{name}: {form.format(key=fake.api_key)}" for name, form in dialect.key.items()] if needs_key else []
-    header = "".join(f" -H '{key}'" for key in keys)
+    asked = "chat" if "chat" in dialect.paths else next(iter(dialect.paths))
+    limit = ', "max_tokens": 64' if asked == "messages" else ""
+    header = "".join(f" -H '{one}'" for one in [*(f"{name}: {it}" for name, it in dialect.headers.items()), *keys])
     query = f"?{urlencode(dialect.query)}" if dialect.query else ""
     options = f', api_key: "{fake.api_key}"' if fake.api_key else ""
     options += "" if fake.profile == "actual" else f", profile: {fake.profile}"
     return f"""\
 fake {fake.dialect} ({fake.profile}) at {fake.base_url}, behaviour: {fake.behaviour}
 
-curl -N '{fake.base_url}{build_path(fake.dialect, "chat", MODEL)}{query}' -H 'content-type: application/json'{header} \\
-  -d '{{"model": "fake-model", "messages": [{{"role": "user", "content": "Hello"}}], "stream": true}}'
+curl -N '{fake.base_url}{build_path(fake.dialect, asked, MODEL)}{query}' -H 'content-type: application/json'{header} \\
+  -d '{{"model": "fake-model", "messages": [{{"role": "user", "content": "Hello"}}], "stream": true{limit}}}'
 
 dragoman.yaml:
 providers:

@@ -106,6 +106,7 @@ def _template_values(errors: ErrorForms, problem: Problem) -> JsonObject:
         "message": problem.message,
         "param": problem.param or None,
         "loc": ["body", *map(str, problem.path)],
+        "dotted": ".".join(map(str, problem.path)),
         "value": problem.value,
         "text": _as_text(problem.value),
         "located": problem.message,

@@ -69,17 +69,18 @@ def build_chat_documents(answer: Answer, request: ModelRequest) -> list[JsonObje
 
 
 def serialize_documents(found: list[JsonObject], request: ModelRequest) -> list[bytes]:
-    """Serialize the documents: SSE events and `[DONE]`, or one JSON text."""
+    """Serialize the documents: SSE events and `[DONE]`, which Messages does not have, or one JSON text."""
     if not request.stream:
         return [serialize_json(document) for document in found]
-    return [
-        *(_event_line(document, request) + b"data: " + serialize_json(document) + b"\n\n" for document in found),
-        DONE,
-    ]
+    frames = [_event_line(document, request) + b"data: " + serialize_json(document) + b"\n\n" for document in found]
+    return frames if request.protocol == "messages" else [*frames, DONE]
 
 
 def _event_line(document: JsonObject, request: ModelRequest) -> bytes:
-    return f"event: {document['type']}\n".encode() if request.protocol == "responses" else b""
+    return f"event: {document['type']}\n".encode() if request.protocol in _NAMED_EVENTS else b""
+
+
+_NAMED_EVENTS = ("responses", "messages")
 
 
 def serialize_json(value: Any) -> bytes:

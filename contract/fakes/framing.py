@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
@@ -25,6 +26,7 @@ __all__ = [
     "delay_first_frame",
     "drop_data_prefix",
     "drop_done_event",
+    "drop_event_names",
     "end_with_bare_text",
     "end_with_error_event",
     "hang_after_headers",
@@ -100,12 +102,17 @@ def close_inside_body(frames: list[bytes], request: ModelRequest) -> list[Step]:
     return [*_take_half(frames, request), Close()]
 
 
-def drop_done_event(frames: list[bytes], _request: ModelRequest) -> list[bytes]:
-    return [frame for frame in frames if frame != DONE]
+_ENDS = {"messages": b'event: message_stop\ndata: {"type":"message_stop"}\n\n'}
+"""The event that ends a stream after everything has been said, if it is not `[DONE]`."""
+
+
+def drop_done_event(frames: list[bytes], request: ModelRequest) -> list[bytes]:
+    end = _ENDS.get(request.protocol, DONE)
+    return [frame for frame in frames if frame != end]
 
 
 def repeat_done_event(frames: list[bytes], request: ModelRequest) -> list[bytes]:
-    return [*frames, DONE] if request.stream else frames
+    return [*frames, _ENDS.get(request.protocol, DONE)] if request.stream else frames
 
 
 def repeat_events_after_end(frames: list[bytes], request: ModelRequest) -> list[bytes]:
@@ -117,7 +124,8 @@ def break_one_event(frames: list[bytes], request: ModelRequest) -> list[bytes]:
     if not request.stream:
         return _take_half(frames, request)
     middle = len(frames) // 2
-    return [*frames[:middle], b'data: {"id":"broken","choices":[{"ind\n\n', *frames[middle:]]
+    name = b"event: content_block_delta\n" if request.protocol == "messages" else b""
+    return [*frames[:middle], name + b'data: {"id":"broken","choices":[{"ind\n\n', *frames[middle:]]
 
 
 def end_with_bare_text(frames: list[bytes], request: ModelRequest) -> list[bytes]:
@@ -126,7 +134,11 @@ def end_with_bare_text(frames: list[bytes], request: ModelRequest) -> list[bytes
 
 
 def drop_data_prefix(frames: list[bytes], _request: ModelRequest) -> list[bytes]:
-    return [frame.removeprefix(b"data: ") for frame in frames]
+    return [re.sub(rb"\A(event: .*\n)?data: ", b"", frame) for frame in frames]
+
+
+def drop_event_names(frames: list[bytes], _request: ModelRequest) -> list[bytes]:
+    return [re.sub(rb"\Aevent: .*\n", b"", frame) for frame in frames]
 
 
 def end_with_error_event(frames: list[bytes], request: ModelRequest) -> list[bytes]:
@@ -147,8 +159,11 @@ def _write_error_object(request: ModelRequest) -> bytes:
 
 
 def _write_error_frame(request: ModelRequest, sequence: int) -> bytes:
-    """Write the error as an event; in a Responses stream, OpenAI's event `error` (API reference, streaming events)."""
+    """Write the error as an event; in a Responses stream, OpenAI's event `error` (API reference, streaming events); in
+    a Messages stream, Anthropic's event of that name."""
     body = _write_error_object(request)
+    if request.protocol == "messages":
+        return b"event: error\ndata: " + body + b"\n\n"
     if request.protocol != "responses":
         return b"data: " + body + b"\n\n"
     given = json.loads(body)
@@ -181,20 +196,21 @@ def add_comments(frames: list[bytes], request: ModelRequest) -> list[bytes]:
 
 def split_data_lines(frames: list[bytes], _request: ModelRequest) -> list[bytes]:
     """Split each event's JSON into several data lines."""
-    return [_split_data(frame) if frame.startswith(b"data: {") else frame for frame in frames]
+    return [_split_data(frame) if b"data: {" in frame else frame for frame in frames]
 
 
 def _split_data(frame: bytes) -> bytes:
-    value = json.loads(frame.removeprefix(b"data: "))
-    lines = json.dumps(value, ensure_ascii=False, indent=1).encode().split(b"\n")
-    return b"".join(b"data: " + line + b"\n" for line in lines) + b"\n"
+    name, _, data = frame.partition(b"data: ")
+    lines = json.dumps(json.loads(data), ensure_ascii=False, indent=1).encode().split(b"\n")
+    return name + b"".join(b"data: " + line + b"\n" for line in lines) + b"\n"
 
 
 def send_large_body(frames: list[bytes], request: ModelRequest) -> Iterator[bytes]:
     """Repeat one event, or one long string, up to `size` MiB."""
     times = int(request.number_arg("size"))
     if request.stream:
-        head, block, tail = frames[:1], frames[1] * (MIB // len(frames[1]) + 1), frames[2:]
+        middle = len(frames) // 2
+        head, block, tail = frames[:middle], frames[middle] * (MIB // len(frames[middle]) + 1), frames[middle + 1 :]
     else:
         head, block, tail = [b'{"padding":"'], b"x" * MIB, [b'",' + frames[0][1:]]
     yield from head

@@ -9,12 +9,14 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
+from itertools import chain
 from typing import NoReturn
 
 import jsonschema_rs
 
 from dragoman.contract.dialects import Dialect
 from dragoman.contract.json_types import JsonObject, JsonValue
+from dragoman.contract.placeholders import fill_placeholders
 from dragoman.schemas import load
 
 from .answers import select_objects
@@ -31,6 +33,7 @@ __all__ = [
     "check_schema",
     "check_tool_outputs",
     "check_version",
+    "check_version_header",
     "parse_body",
     "refuse",
 ]
@@ -68,6 +71,19 @@ def check_version(dialect: Dialect, query: Mapping[str, str]) -> None:
     message = "The api-version query parameter is required" if version is None else f"No such api-version: {version}"
     text = f"{message}; it is written YYYY-MM-DD or YYYY-MM-DD-preview"
     raise RequestRefusedError(write_wrong_version(dialect.name, text))
+
+
+def check_version_header(dialect: Dialect, profile: str, headers: Mapping[str, str]) -> JsonObject:
+    """Return the JSON Schema of what the request's version demands of its body, empty if the API has no versions."""
+    rule = dialect.version
+    if rule is None:
+        return {}
+    version = headers.get(rule.header)
+    if version is None:
+        refuse(dialect, profile, Problem(400, rule.missing))
+    if version not in rule.values:
+        refuse(dialect, profile, Problem(400, str(fill_placeholders(rule.unknown, {"version": version}))))
+    return rule.values[version]
 
 
 def parse_body(dialect: Dialect, profile: str, raw: bytes) -> JsonObject:
@@ -112,12 +128,23 @@ def check_schema(
 ) -> None:
     """Check the body. If a header passes unknown fields to the model, those inside messages reach it too."""
     passes = dialect.extras.rule == "by header" and headers.get("extra-parameters", "").lower() == "pass-through"
-    for error in _validator(f"{dialect.name}/{protocol}.request", profile).iter_errors(body):
+    demands = check_version_header(dialect, profile, headers)
+    validators = [_validator(f"{dialect.name}/{protocol}.request", profile)]
+    validators += [jsonschema_rs.Draft202012Validator(demands)] if demands else []
+    for error in chain.from_iterable(validator.iter_errors(body) for validator in validators):
         if passes and error.kind.name == "additionalProperties":
             continue
-        path = tuple(error.instance_path)
-        status = dialect.errors.statuses.get("invalid", 400)
-        refuse(dialect, profile, Problem(status, error.message, path, _find_value(body, path)))
+        refuse(dialect, profile, _describe_violation(dialect, error, body))
+
+
+def _describe_violation(dialect: Dialect, error: jsonschema_rs.ValidationError, body: JsonObject) -> Problem:
+    """Describe a violation of the schema; a missing key belongs to the path if the service has a message for it."""
+    path = tuple(error.instance_path)
+    value = _find_value(body, path)
+    sentence = dialect.errors.sentences.get(error.kind.name)
+    if sentence is not None and error.kind.name == "required":
+        path = (*path, error.kind.as_dict()["property"])
+    return Problem(dialect.errors.statuses.get("invalid", 400), sentence or error.message, path, value)
 
 
 def check_batch(dialect: Dialect, profile: str, body: JsonObject, protocol: str, model: str) -> None:

@@ -16,13 +16,14 @@ from aiohttp import web
 from multidict import CIMultiDictProxy
 
 from dragoman.contract.dialects import DIALECTS, Dialect, load_dialect
-from dragoman.contract.json_types import JsonObject
+from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.contract.routes import MODEL, match_path, select_protocol
 
 from . import request_checks
 from .answers import ModelRequest
 from .errors import Problem, build_json_reply, write_error, write_unknown_path
 from .forms import load_reply_form
+from .messages import convert_message_to_chat
 from .request_checks import RequestRefusedError
 from .responses import convert_to_chat
 from .selection import InvalidBehaviourError, SelectedBehaviour, find_requested_behaviour, parse_behaviour
@@ -31,6 +32,13 @@ from .wire import Reply, play
 __all__ = ["FakeProvider", "ReceivedRequest"]
 
 CONTROL = "/_fake/"
+_CONVERTERS: Mapping[str, Callable[[Mapping[str, JsonValue]], JsonObject]] = {
+    "responses": convert_to_chat,
+    "messages": convert_message_to_chat,
+    "count_tokens": convert_message_to_chat,
+}
+"""Convert a request to chat, for the fake's model."""
+_WITHOUT_STREAMS = ("embeddings", "count_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +227,7 @@ class FakeProvider:
                 dialect, profile, Problem(405, f"{received.method} is not allowed here", headers={"Allow": "POST"})
             )
         request_checks.check_version(dialect, received.query)
+        request_checks.check_version_header(dialect, profile, received.headers)
         body = request_checks.parse_body(dialect, profile, received.raw)
         protocol, found = select_protocol(*route, body), route[1]
         model = unquote(found.groupdict().get("model") or str(body.get("model") or MODEL))
@@ -238,11 +247,12 @@ class FakeProvider:
         models = [dialect.root + path for path in dialect.paths.get("models", ())]
         if received.path in models and received.method == "GET":
             request_checks.check_version(dialect, received.query)
+            request_checks.check_version_header(dialect, self.profile, received.headers)
             return build_json_reply(200, dialect.models)
         return write_unknown_path(self.dialect, f"No such address: {received.method} {received.path}")
 
     def _play_behaviour(self, received: ReceivedRequest, body: JsonObject, model: str, protocol: str) -> Reply:
-        asked = convert_to_chat(body) if protocol == "responses" else body
+        asked = _CONVERTERS[protocol](body) if protocol in _CONVERTERS else body
         try:
             selected = self._choose_behaviour(asked, model)
         except InvalidBehaviourError as misuse:
@@ -255,7 +265,7 @@ class FakeProvider:
             original=body,
             model=model,
             number=received.number,
-            stream=protocol != "embeddings" and (unasked if stream is None else bool(stream)),
+            stream=protocol not in _WITHOUT_STREAMS and (unasked if stream is None else bool(stream)),
             origin=self.origin,
             args=selected.args,
             protocol=protocol,

@@ -24,6 +24,7 @@ SERVED = {
     "databricks": {"chat", "responses", "completions", "embeddings"},
     "azure": {"chat", "embeddings", "models"},
     "mindie": {"chat", "models"},
+    "anthropic": {"messages", "count_tokens", "models"},
 }
 """The protocols of each fake."""
 
@@ -40,7 +41,7 @@ def test_cases_cover_dialects_protocols_and_levels() -> None:
         mine = cases_of(dialect)
         assert len([case for case in mine if not case.upstreams]) > 60
         assert len([case for case in mine if case.upstreams]) > 60
-        assert {case.level for case in mine} == {"MUST", "SHOULD", "MAY"} or dialect == "mindie"
+        assert {case.level for case in mine} == {"MUST", "SHOULD", "MAY"} or dialect in ("mindie", "anthropic")
 
 
 def test_each_case_has_a_short_title_and_a_public_source() -> None:
@@ -64,7 +65,7 @@ def test_run_of_a_dialect_costs_few_tokens() -> None:
         assert sum(cost.tokens for cost in costs) < 5500
         assert max(cost.tokens for cost in costs) <= 256
     for case in CASES:
-        written = case.protocol in ("chat", "responses", "completions") and not case.upstreams
+        written = case.protocol in ("chat", "responses", "completions", "messages") and not case.upstreams
         if written and all(step.expect.status == (200,) for step in case.steps) and case.steps[0].request.get("body"):
             assert case.max_tokens > 0, case.id
 
@@ -80,6 +81,7 @@ LIMITS = {
     "chat": ("max_tokens", "max_completion_tokens"),
     "completions": ("max_tokens",),
     "responses": ("max_output_tokens",),
+    "messages": ("max_tokens",),
 }
 
 

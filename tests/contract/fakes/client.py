@@ -1,4 +1,4 @@
-"""A chat client for the fakes: it sends one request and keeps the reply, complete or broken."""
+"""A client of chat, and of Messages, for the fakes: it sends one request and keeps the reply, complete or broken."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ CHAT_PATHS = {
     "databricks": "/serving-endpoints/llama/invocations",
     "azure": "/chat/completions?api-version=2024-05-01-preview",
     "mindie": "/v1/chat/completions",
+    "anthropic": "/v1/messages",
 }
+REQUIRED_HEADERS = {"anthropic": {"anthropic-version": "2023-06-01"}}
+REQUIRED_FIELDS: dict[str, JsonObject] = {"anthropic": {"max_tokens": 64}}
 
 
 @dataclass
@@ -104,7 +107,9 @@ class ChatClient:
     ) -> ClientReply:
         """Send the text as a user message; `fields` are added to the body. `read_timeout` limits
         each read, in seconds."""
-        body = {"model": "llama", "messages": [{"role": "user", "content": text}], **fields}
+        required = REQUIRED_FIELDS.get(fake.dialect, {})
+        body = {"model": "llama", "messages": [{"role": "user", "content": text}], **required, **fields}
+        headers = {**REQUIRED_HEADERS.get(fake.dialect, {}), **(headers or {})}
         reply = ClientReply()
         limits = aiohttp.ClientTimeout(sock_read=read_timeout)
         url = fake.base_url + CHAT_PATHS[fake.dialect]

@@ -9,7 +9,7 @@ import pytest
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.fakes.answers import SENTENCE, THOUGHTS
 from dragoman.contract.json_types import JsonObject, JsonValue
-from dragoman.contract.model import DIALECTS
+from tests.dialects import called
 
 from .client import ChatClient
 
@@ -39,7 +39,7 @@ def called_tools(choice: JsonObject) -> list[str]:
     return [call["function"]["name"] for call in choice["message"].get("tool_calls") or ()]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", called("chat"))
 async def test_fake_calls_a_tool_that_is_forced_or_named(dialect: str, client: ChatClient) -> None:
     forced = {"type": "function", "function": {"name": "book"}}
     assert called_tools(await first_choice(client, dialect, tools=TOOLS, tool_choice="required")) == ["look_up"]
@@ -51,7 +51,7 @@ async def test_fake_calls_a_tool_that_is_forced_or_named(dialect: str, client: C
     ]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", called("chat"))
 async def test_fake_calls_no_tool_without_a_reason(dialect: str, client: ChatClient) -> None:
     for text, choice in (("Hello", "auto"), ("booking is over", "auto"), ("book it", "none")):
         found = await first_choice(client, dialect, text, tools=TOOLS, tool_choice=choice)

@@ -41,7 +41,8 @@ async def test_printed_examples_work(dialect: str) -> None:
         command = text[text.index("curl") : text.index("\n\ndragoman.yaml")]
         process = await asyncio.create_subprocess_exec("bash", "-c", f"{command} -sS", stdout=asyncio.subprocess.PIPE)
         output, _ = await process.communicate()
-        assert process.returncode == 0 and output.endswith(b"data: [DONE]\n\n"), output
+        end = b'data: {"type":"message_stop"}\n\n' if dialect == "anthropic" else b"data: [DONE]\n\n"
+        assert process.returncode == 0 and output.endswith(end), output
         block = text[text.index("providers:") : text.index("\n\nA last user message")]
         config = Config.model_validate(YAML(typ="safe").load(block))
         assert config.providers[dialect].base_url == fake.base_url and "fake" in config.models

@@ -11,7 +11,7 @@ from yarl import URL
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.fakes.answers import SENTENCE, THOUGHTS
 from dragoman.contract.json_types import JsonObject, JsonValue
-from tests.dialects import DIALECTS, VARIANTS
+from tests.dialects import VARIANTS, called
 
 from .client import ChatClient
 
@@ -79,7 +79,7 @@ async def test_azure_stream_begins_with_filter_results(client: ChatClient) -> No
     assert (first["choices"], first["id"], first["created"]) == ([], "", 0) and first["prompt_filter_results"]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", called("chat"))
 async def test_streamed_choices_alternate(dialect: str, client: ChatClient) -> None:
     async with FakeProvider(dialect, validate=False) as fake:
         headers = {"extra-parameters": "pass-through"}
@@ -95,7 +95,7 @@ def _words(text: str) -> list[str]:
     return [first, *(f" {word}" for word in others)]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", called("chat"))
 async def test_reasoning_has_the_dialects_form(dialect: str, client: ChatClient) -> None:
     async with FakeProvider(dialect, behaviour="reasoning") as fake:
         whole, stream = await client.send(fake), await client.send(fake, stream=True)

@@ -80,8 +80,8 @@ async def test_invalid_directive_gets_a_message(directive: str, message: str, cl
 async def test_invalid_name_raises_an_error() -> None:
     with pytest.raises(InvalidBehaviourError, match="no behaviour 'txet'"):
         FakeProvider("openai", behaviour="txet")
-    with pytest.raises(ValueError, match="no fake for anthropic/actual"):
-        FakeProvider("anthropic")
+    with pytest.raises(ValueError, match="no fake for klingon/actual"):
+        FakeProvider("klingon")
     fake = FakeProvider("openai")
     with pytest.raises(InvalidBehaviourError, match="belongs to azure"):
         fake.script("text", "azure-generic")
