@@ -93,6 +93,11 @@ class Pipeline:
         return self._ctx.request.get("stream") is True
 
     @property
+    def keeps_response(self) -> bool:
+        """Whether the exchange saves its response."""
+        return self._conversation is not None and self._conversation.keeps
+
+    @property
     def is_stateful(self) -> bool:
         """Whether the exchange saves its response, or continues earlier ones."""
         return self._conversation is not None and self._conversation.is_stateful

@@ -23,6 +23,8 @@ MAX_TURNS = 256
 STORE_TIMEOUT = 10.0
 """Seconds for one operation of the store."""
 
+_UNSAVED = "the response cannot be stored (send store: false to continue without storing it)"
+
 _T = TypeVar("_T")
 
 
@@ -40,14 +42,22 @@ class OwnerStore:
         chain = None if needed.previous_id is None else await self._load_chain(needed.previous_id)
         return chain, holders
 
+    async def check(self) -> None:
+        """Raise a Fault if the last response could not be saved, and another one could not be now: before a provider
+        makes one that nobody gets."""
+        try:
+            await self._wait(self._store.check())
+        except StoreError as error:
+            raise _create_fault(_UNSAVED, error, status=503) from error
+
     async def save(self, record: StoredResponse) -> None:
-        """Save a response."""
+        """Save a response. Clients are asked not to repeat a request that fails here, because it was paid."""
         try:
             await self._wait(self._store.put(self._owner, record))
         except StoreError as error:
-            raise _create_fault(
-                "the response cannot be stored (send store: false to continue without storing it)", error
-            ) from error
+            fault = _create_fault(_UNSAVED, error)
+            fault.is_exhausted = True
+            raise fault from error
 
     async def load(self, response_id: str) -> StoredResponse | None:
         """Load a response; None if the owner has none with this id."""
@@ -95,7 +105,7 @@ def mask_record(record: StoredResponse, mask: Callable[[bytes], bytes]) -> Store
     return replace(record, response=response, provider_id=provider_id)
 
 
-def _create_fault(text: str, error: StoreError) -> Fault:
+def _create_fault(text: str, error: StoreError, status: int = 0) -> Fault:
     """The error's own text is for the log: it may name files."""
     reason = str(error) if isinstance(error, OverLimit) else error.reason.replace("_", " ")
-    return Fault("internal", f"{text}: {reason}", code="store_failed")
+    return Fault("internal", f"{text}: {reason}", status=status, code="store_failed")

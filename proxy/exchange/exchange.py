@@ -165,6 +165,8 @@ class Exchange:
         if self._store is not None:
             ctx.store = OwnerStore(self._store, owner, self.deadline)
         recall = ctx.pipeline.start_conversation()
+        if ctx.pipeline.keeps_response and ctx.store is not None:
+            await ctx.store.check()
         if recall is not None and ctx.store is not None:
             found = await ctx.store.recall(recall)
             await ctx.work(partial(ctx.pipeline.supply, *found))

@@ -106,15 +106,16 @@ class ImpatientStore(SqliteStore):
         return await super().open(*args, **{**options, "lock_timeout": 0.05})
 
 
+@pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("name", FAULTS)
-async def test_a_fault_of_the_file(served: Served, name: str) -> None:
+async def test_a_fault_of_the_file(served: Served, name: str, stream: bool) -> None:
     fault = FAULTS[name]
     status, kept = await served.respond()
     assert status == 200
     with ExitStack() as stack:
         stack.enter_context(fault.begin(served.file))
         await check_what_needs_no_store(served)
-        await check_what_is_stored(served, fault.word)
+        await check_what_is_stored(served, fault.word, stream=stream)
         await check_what_is_read(served, kept["id"], fault)
     if fault.heals:
         assert (await served.respond(previous_response_id=kept["id"]))[0] == 200
@@ -127,17 +128,42 @@ async def check_what_needs_no_store(served: Served) -> None:
     assert (await served.respond(store=False))[0] == 200
 
 
-async def check_what_is_stored(served: Served, word: str) -> None:
-    """No response is acknowledged that nobody can read later; a stream ends with the failure."""
-    status, body = await served.respond()
-    assert (status, body["error"]["code"]) == (500, "store_failed")
-    assert body["error"]["message"].endswith(f"(send store: false to continue without storing it): {word}")
-    body = {"model": "m", "input": "hello", "stream": True}
-    status, stream = await served.send("POST", "/v1/responses", body)
-    assert status == 200
-    assert b"response.completed" not in stream
-    assert b'"type":"response.failed"' in stream
-    assert word.encode() in stream
+async def check_what_is_stored(served: Served, word: str, *, stream: bool) -> None:
+    """No response is acknowledged that nobody can read later. Once that is known, no provider is paid for one."""
+    asked = len(served.fake.requests)
+    status, first = await served.send("POST", "/v1/responses", {"model": "m", "input": "hello", "stream": stream})
+    assert status == (200 if stream else 500)
+    assert b"response.completed" not in first
+    assert b'"type":"response.failed"' in first or not stream
+    assert len(served.fake.requests) == asked + 1
+    for body in ({}, {"stream": True}):
+        status, answer = await served.respond(**body)
+        assert (status, answer["error"]["code"]) == (503, "store_failed")
+        assert answer["error"]["message"].endswith(f"(send store: false to continue without storing it): {word}")
+    assert word.encode() in first
+    assert len(served.fake.requests) == asked + 1
+
+
+async def test_a_response_that_was_paid_is_not_asked_for_again(served: Served) -> None:
+    """Clients repeat requests that fail with 500 by themselves."""
+    await served.respond()
+    with lock(served.file):
+        for expected in ((500, "false"), (503, None)):
+            session = aiohttp.ClientSession(served.proxy.url)
+            async with session, session.post("/v1/responses", json={"model": "m", "input": "hello"}) as answer:
+                assert (answer.status, answer.headers.get("x-should-retry")) == expected
+
+
+async def test_a_store_that_became_read_only(served: Served) -> None:
+    store = served.proxy._gateway.store
+    assert isinstance(store, SqliteStore)
+    _, kept = await served.respond()
+    await store._writer.run(lambda connection: connection.execute("PRAGMA query_only = ON"))
+    await check_what_needs_no_store(served)
+    await check_what_is_stored(served, "unusable path", stream=False)
+    assert (await served.send("GET", f"/v1/responses/{kept['id']}"))[0] == 200
+    await store._writer.run(lambda connection: connection.execute("PRAGMA query_only = OFF"))
+    assert (await served.respond())[0] == 200
 
 
 async def check_what_is_read(served: Served, response_id: str, fault: Fault) -> None:

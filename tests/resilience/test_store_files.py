@@ -36,10 +36,10 @@ async def config(file: Path) -> AsyncIterator[JsonObject]:
         yield configure(port, store={"kind": "sqlite", "path": str(file)})
 
 
-def start_in_vain(folder: Path, config: JsonObject) -> str:
-    """What a process prints that refuses to start."""
+def start_in_vain(folder: Path, config: JsonObject, prelude: str = "") -> str:
+    """What a process prints that refuses to start. It runs the code `prelude` first."""
     (folder / "dragoman.yaml").write_text(json.dumps(config))
-    command = [sys.executable, "-c", MAIN, "serve", "--config", str(folder / "dragoman.yaml"), "--port", "0"]
+    command = [sys.executable, "-c", prelude + MAIN, "serve", "--config", str(folder / "dragoman.yaml"), "--port", "0"]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     assert done.returncode == 2
     return done.stderr
@@ -85,6 +85,36 @@ async def test_a_damaged_file_is_refused_and_unchanged(tmp_path: Path, config: J
     assert file.read_bytes() == damaged
 
 
+DROP_CAPABILITIES = """
+import ctypes
+version, process = 0x20080522, 0  # capset(2)
+ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(version, process), (ctypes.c_uint32 * 6)())
+"""
+"""Code after which the permissions of files hold for root too."""
+
+
+@pytest.mark.parametrize("place", ["file", "folder"])
+async def test_a_store_that_cannot_be_written_is_refused(
+    tmp_path: Path, config: JsonObject, file: Path, place: str
+) -> None:
+    await make_store(tmp_path, config)
+    content = file.read_bytes()
+    read_only = file if place == "file" else file.parent
+    mode = read_only.stat().st_mode
+    await asyncio.to_thread(start_in_vain_with_mode, tmp_path, config, read_only)
+    read_only.chmod(mode)
+    assert file.read_bytes() == content
+    async with serve(tmp_path, config) as proxy:
+        assert (await ask(proxy))[0] == 200
+
+
+def start_in_vain_with_mode(tmp_path: Path, config: JsonObject, read_only: Path) -> None:
+    (tmp_path / "dragoman.yaml").write_text("")
+    read_only.chmod(0o555 if read_only.is_dir() else 0o444)
+    text = start_in_vain(tmp_path, config, DROP_CAPABILITIES)
+    assert f"cannot be used: no permission to write to {read_only}" in text
+
+
 async def test_a_full_disk_fails_only_what_has_to_be_stored(tmp_path: Path, config: JsonObject, file: Path) -> None:
     """A limit on the size of files stands for the disk: the system refuses to write beyond it."""
     async with serve(tmp_path, config) as proxy:
@@ -92,9 +122,9 @@ async def test_a_full_disk_fails_only_what_has_to_be_stored(tmp_path: Path, conf
         assert status == 200
         none = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
         resource.prlimit(proxy.process.pid, resource.RLIMIT_FSIZE, (file.stat().st_size, resource.RLIM_INFINITY))
-        for _ in range(3):
+        for refused in (500, 503, 503):  # from the second one on, the provider is not asked
             status, answer = await ask(proxy)
-            assert (status, answer["error"]["code"]) == (500, "store_failed")
+            assert (status, answer["error"]["code"]) == (refused, "store_failed")
             assert (await ask(proxy, store=False))[0] == 200
             assert await proxy.get("/ready") == 200
         assert await proxy.get(f"/v1/responses/{kept['id']}") == 200

@@ -8,6 +8,9 @@ It has two threads with a connection each, one for writing and one for reading, 
 
 Deleted responses are overwritten in the file. The file does not shrink; free room is used again.
 
+A job that writes waits for the lock of another process for at most `lock_timeout` from the moment in which it was
+given, however many of them wait. After one has failed, `check` tries to write, and does not wait.
+
 A task deletes expired and excess responses at the start and then every `sweep_interval` seconds, in batches with pauses
 between them; each `put` makes its own room as well. Open the store after forking, not before.
 """
@@ -21,6 +24,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from .guarded_clock import ClockState, GuardedClock, measure_time
 from .interface import StoredResponse, StoreError, StoreLimits
@@ -42,14 +46,18 @@ _EXPIRED = """SELECT rowid, length(body) FROM response WHERE rowid <> ? AND stor
     ORDER BY stored_at LIMIT ?"""
 _OLDEST = "SELECT rowid, length(body) FROM response WHERE rowid <> ? ORDER BY rowid LIMIT ?"
 
+_T = TypeVar("_T")
+
 
 class SqliteStore:
     """A ResponseStore in a file. Create it with `open`."""
 
-    def __init__(self, path: Path, limits: StoreLimits, clock: GuardedClock) -> None:
+    def __init__(self, path: Path, limits: StoreLimits, clock: GuardedClock, lock_timeout: float) -> None:
         self._path = path.absolute()
         self._limits = limits
         self._clock = clock
+        self._lock_timeout = lock_timeout
+        self._is_failing = False
         self._writer = Worker(self._path, "store-writer")
         self._reader = Worker(self._path, "store-reader")
         self._sweeping: asyncio.Task[None] | None = None
@@ -73,7 +81,7 @@ class SqliteStore:
         wait for the lock of another process. `clock` returns seconds since 1970, `measure` seconds that pass.
         """
         guarded = GuardedClock(lambda text: report(StoreError("clock_changed", text)), clock, measure)
-        store = cls(path, limits or StoreLimits(), guarded)
+        store = cls(path, limits or StoreLimits(), guarded, lock_timeout)
         try:
             await store._writer.start(partial(connect_writer, store._path, lock_timeout))
             await store._reader.start(partial(connect_reader, store._path, lock_timeout))
@@ -98,7 +106,11 @@ class SqliteStore:
                 connection.executemany(INSERT_ITEM, items)
                 _drop_oldest(connection, cutoff, self._limits.max_size, kept=row)
 
-        await self._writer.run(insert)
+        await self._write(insert)
+
+    async def check(self) -> None:
+        if self._is_failing:
+            await self._write(partial(_save_clock, state=self._clock.get_state()), lock_timeout=0.0)
 
     async def get(self, owner: str, response_id: str) -> StoredResponse | None:
         cutoff = self._cutoff()
@@ -118,7 +130,7 @@ class SqliteStore:
             except UnicodeEncodeError:  # a lone surrogate, which no id has
                 return False
 
-        return await self._writer.run(drop)
+        return await self._write(drop)
 
     async def load_chain(self, owner: str, response_id: str, most: int) -> list[StoredResponse] | None:
         cutoff, most_bytes = self._cutoff(), self._limits.max_chain
@@ -148,12 +160,28 @@ class SqliteStore:
 
     async def sweep(self) -> int:
         """Delete expired and excess responses, and return how many. Raises StoreError."""
-        await self._writer.run(partial(_save_clock, state=self._clock.get_state()))
+        await self._write(partial(_save_clock, state=self._clock.get_state()))
         dropped = 0
-        while batch := await self._writer.run(partial(_sweep, cutoff=self._cutoff(), max_size=self._limits.max_size)):
+        while batch := await self._write(partial(_sweep, cutoff=self._cutoff(), max_size=self._limits.max_size)):
             dropped += batch
             await asyncio.sleep(_BATCH_PAUSE)
         return dropped
+
+    async def _write(self, job: Callable[[sqlite3.Connection], _T], lock_timeout: float | None = None) -> _T:
+        until = time.monotonic() + (self._lock_timeout if lock_timeout is None else lock_timeout)
+
+        def run(connection: sqlite3.Connection) -> _T:
+            wait = max(0.0, until - time.monotonic())
+            connection.execute(f"PRAGMA busy_timeout = {wait * 1000:.0f}")
+            return job(connection)
+
+        try:
+            result = await self._writer.run(run)
+        except StoreError:
+            self._is_failing = True
+            raise
+        self._is_failing = False
+        return result
 
     async def _sweep_forever(self, pause: float, report: Callable[[StoreError], None]) -> None:
         while True:

@@ -398,3 +398,38 @@ async def test_closing_finishes_the_puts_that_have_begun(open_sqlite: SqliteOpen
     await asyncio.gather(*puts)
     again = await open_sqlite()
     assert [await again.get("me", each.id) for each in kept] == kept
+
+
+async def test_all_that_wait_for_a_lock_wait_at_the_same_time(
+    open_sqlite: SqliteOpener, file: Path, record: RecordFactory
+) -> None:
+    """The last of them has no time left when the first one has given up."""
+    store = await open_sqlite(lock_timeout=0.1)
+    await store.put("a", record())
+    await store.sweep()  # and so the one at the start is over
+    with other_program(file) as other:
+        other.execute("BEGIN IMMEDIATE")
+        puts = (store.put("a", record()) for _ in range(3))
+        found = await asyncio.gather(*puts, return_exceptions=True)
+        assert [getattr(one, "reason", None) for one in found] == ["locked"] * 3
+        left = await store._writer.run(lambda connection: query(connection, "PRAGMA busy_timeout"))
+        assert int(left) <= 5
+
+
+async def test_after_a_failure_the_store_is_checked(
+    open_sqlite: SqliteOpener, file: Path, record: RecordFactory
+) -> None:
+    store = await open_sqlite(lock_timeout=0.01)
+    await store.put("a", record())
+    await store.sweep()  # and so the one at the start is over
+    with other_program(file) as other:
+        other.execute("BEGIN IMMEDIATE")
+        await store.check()  # nothing has failed yet
+        with pytest.raises(StoreError):
+            await store.put("a", record())
+        with pytest.raises(StoreError) as caught:
+            await store.check()
+        assert caught.value.reason == "locked"
+        other.execute("ROLLBACK")
+    await store.check()
+    await store.put("a", record())
