@@ -52,7 +52,7 @@ from .stop_reasons import ENDING_KEYS, read_stop_reason
 from .tools import encode_free_text
 from .unused_keys import carry_reply_keys, record_unused_keys
 
-__all__ = ["ChatToMessages"]
+__all__ = ["BLOCKS", "FREE_TEXT", "ChatToMessages"]
 
 _DELTA = ("choices", 0, "delta")
 _KINDS: Mapping[RunKind, str] = {"text": TEXT, "reasoning": THINKING, "arguments": INPUT}

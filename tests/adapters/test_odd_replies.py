@@ -21,6 +21,7 @@ from dragoman.adapters.paths import Path
 from dragoman.adapters.responses.restream import restream_response
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 from dragoman.adapters.translate.bridge import BRIDGES
+from dragoman.adapters.translate.bridge_interface import Bridge
 from dragoman.contract.json_types import JsonObject, JsonValue
 
 ODD: list[JsonValue] = [None, [], {}, "x", "", 1e30, -1, 0, True, 1.5, 2**63, [1], ["x"], {"a": 1}, [None], [[]], [{}]]
@@ -32,6 +33,7 @@ REQUESTS: dict[str, JsonObject] = {
     "responses": {"model": "m", "input": "x", "stream": True},
     "completions": {"model": "m", "prompt": "x", "stream": True},
     "embeddings": {"model": "m", "input": ["x"]},
+    "messages": {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}], "stream": True},
 }
 USAGE = {
     "prompt_tokens": 1,
@@ -100,7 +102,11 @@ def alter(value: JsonValue, random: Random) -> None:
 
 
 def clients(protocol: str) -> list[str]:
-    return [protocol, *(name for name, (bridge,) in BRIDGES.items() if bridge.called == protocol)]
+    return [protocol, *(name for name, bridges in BRIDGES.items() if protocol in [one.called for one in bridges])]
+
+
+def find_bridge(client: str, protocol: str) -> Bridge:
+    return next(bridge for bridge in BRIDGES[client] if bridge.called == protocol)
 
 
 @pytest.mark.parametrize(
@@ -113,11 +119,11 @@ def test_a_whole_reply(dialect: str, protocol: str) -> None:
         alter(body, random)
         shown = json.dumps(body)
         client, ctx = random.choice(clients(protocol)), context(protocol, random.choice(["repair", "strict"]))
-        ctx = ctx._replace(needs_first_choice=client != protocol and BRIDGES[client][0].needs_first_choice)
+        ctx = ctx._replace(needs_first_choice=client != protocol and find_bridge(client, protocol).needs_first_choice)
         try:
             hub = dialects[dialect].called[protocol].read_reply(Reply(200, body, raw=shown.encode()), ctx)
             if client != protocol:
-                hub = BRIDGES[client][0].reply(hub, REQUESTS[client], ctx._replace(request=REQUESTS[client]))
+                hub = find_bridge(client, protocol).reply(hub, REQUESTS[client], ctx._replace(request=REQUESTS[client]))
         except Fault:
             continue
         except Exception as error:
@@ -137,11 +143,13 @@ def test_a_stream(dialect: str, protocol: str) -> None:
         alter(random.choice(some), random)
         shown = b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in some) + b"data: [DONE]\n\n"
         client, ctx = random.choice(clients(protocol)), context(protocol, random.choice(["repair", "strict"]))
-        ctx = ctx._replace(needs_first_choice=client != protocol and BRIDGES[client][0].needs_first_choice)
+        ctx = ctx._replace(needs_first_choice=client != protocol and find_bridge(client, protocol).needs_first_choice)
         try:
             outputs = read(dialect, protocol, shown, ctx)
             if client != protocol:
-                translator = BRIDGES[client][0].stream(REQUESTS[client], ctx._replace(request=REQUESTS[client]))
+                translator = find_bridge(client, protocol).stream(
+                    REQUESTS[client], ctx._replace(request=REQUESTS[client])
+                )
                 outputs = [made for output in outputs for made in translator.feed(output)]
             for served in [one.served[client] for one in dialects.values() if client in one.served]:
                 writer = served.write_stream(context(client))

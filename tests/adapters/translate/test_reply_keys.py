@@ -14,7 +14,7 @@ from dragoman.adapters.translate.bridge import BRIDGES
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject, JsonValue
 
-[TO_CHAT], [TO_RESPONSES] = BRIDGES["responses"], BRIDGES["chat"]  # named by the protocol of the provider
+TO_CHAT, TO_RESPONSES = BRIDGES["responses"][0], BRIDGES["chat"][0]  # named by the protocol of the provider
 WHOLE_OR_STREAMED = pytest.mark.parametrize("streamed", [False, True])
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 CHAT_REQUEST: JsonObject = {"model": "m", "messages": []}

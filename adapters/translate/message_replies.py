@@ -1,0 +1,205 @@
+"""Translates whole replies between Messages and chat, in hub form.
+
+    Messages                            chat
+    ----------------------------------  ----------------------------------------------------------------
+    thinking, redacted_thinking         reasoning_content, reasoning_signature, reasoning_details
+    text                                content; its citations: `citations` with positions, `annotations`
+    tool_use                            tool_calls
+    stop_reason, stop_sequence          finish_reason (`stop_reasons`)
+    stop_details.explanation            refusal
+    usage, its service_tier             usage, service_tier (`message_usage`)
+
+Sources: anthropic 2.12.0, Message; OpenAI OpenAPI 2.3, CreateChatCompletionResponse.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.chat.citations import add_citations, annotate, cite_blocks, place_citations
+from dragoman.adapters.chat.reasoning import make_sealed_block, make_text_block, set_reasoning
+from dragoman.adapters.common.carried_keys import CARRIED_KEYS, copy_carried_keys
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.paths import Path
+
+from .chat_to_messages import BLOCKS, FREE_TEXT
+from .chat_to_turns import to_reasoning_blocks
+from .message_citations import list_placed_citations
+from .message_usage import convert_usage, to_chat_counts, to_chat_tier
+from .replies import (
+    CALL_KEYS,
+    CHAT_COUNTS,
+    CHOICE_KEYS,
+    MESSAGE_KEYS,
+    NO_AUDIO,
+    NO_TEXT,
+    SECOND_CALL,
+    list_legacy_call,
+    take_first_choice,
+)
+from .stop_reasons import ENDING_KEYS, PAUSED, read_refusal, read_stop_reason, to_finish_reason
+from .unused_keys import record_unused_keys
+
+__all__ = ["message_to_chat_reply", "to_message"]
+
+_PROTOCOL = "Messages"
+_CHAT_USED = ("id", "object", "created", "model", "choices", "usage", "service_tier")
+_MESSAGE_USED = (
+    "id",
+    "type",
+    "role",
+    "model",
+    "content",
+    "stop_reason",
+    "stop_sequence",
+    "stop_details",
+    "usage",
+)
+_RANKS = {"thinking": 0, "redacted_thinking": 0, "text": 1, "tool_use": 2}
+_DIRECT = {"type": "direct"}
+
+
+def message_to_chat_reply(reply: JsonObject, ctx: Context) -> JsonObject:
+    """Translate a message to a chat reply."""
+    message = _to_chat_message(reply["content"], ctx)
+    if (refusal := read_refusal(reply.get("stop_details"))) is not None:
+        message["refusal"] = refusal
+        ctx.receipt.record_conversion(("stop_details",), "the explanation is a refusal in chat")
+    if reply["stop_reason"] == "pause_turn":
+        ctx.receipt.record_drop(("stop_reason",), PAUSED)
+    ending = to_finish_reason(reply["stop_reason"], reply.get("stop_sequence"))
+    ctx.receipt.record_conversion(("content",), "content blocks become a message", after=("choices",))
+    record_unused_keys(reply, _MESSAGE_USED, (), ctx, "chat")
+    usage = to_chat_counts(reply.get("usage"))
+    if usage is not None:
+        ctx.receipt.record_conversion(("usage",), CHAT_COUNTS)
+    return {
+        "id": reply["id"],
+        "object": "chat.completion",
+        "created": int(ctx.clock()),
+        "model": reply["model"],
+        "choices": [{"index": 0, "message": message, "logprobs": None, **ending}],
+        **to_chat_tier(reply.get("usage")),
+        **({} if usage is None else {"usage": usage}),
+    }
+
+
+def _to_chat_message(content: list[JsonObject], ctx: Context) -> JsonObject:
+    message: JsonObject = {"role": "assistant", "content": None, "refusal": None}
+    thoughts: list[JsonObject] = []
+    citations: list[JsonObject] = []
+    rank = 0
+    for i, block in enumerate(content):
+        kind, path = block["type"], ("content", i)
+        if kind not in _RANKS:
+            ctx.receipt.record_drop(path, f"chat has no place for blocks of the type {kind}")
+            continue
+        if _RANKS[kind] < rank:
+            reason = "a chat message has the reasoning, then the text, then the calls"
+            ctx.receipt.record_conversion(path, reason, "loss")
+        rank = max(rank, _RANKS[kind])
+        if kind == "text":
+            before = message["content"] or ""
+            given = block.get("citations") or []
+            citations += place_citations(given, len(before), block["text"])
+            message["content"] = before + block["text"]
+            record_unused_keys(block, ("type", "text", "citations"), path, ctx, "chat")
+        elif kind == "tool_use":
+            message.setdefault("tool_calls", []).append(_to_chat_call(block, path, ctx))
+        else:
+            thoughts += _to_thought(block, path, ctx)
+    add_citations(message, citations)
+    annotate(message)
+    set_reasoning(message, thoughts)
+    return message
+
+
+def _to_thought(block: JsonObject, path: Path, ctx: Context) -> list[JsonObject]:
+    record_unused_keys(block, ("type", "thinking", "signature", "data"), path, ctx, "chat")
+    if block["type"] == "redacted_thinking":
+        return [make_sealed_block(block["data"])]
+    said = block["thinking"] or block.get("signature")
+    return [make_text_block(block["thinking"], block.get("signature"))] if said else []
+
+
+def _to_chat_call(block: JsonObject, path: Path, ctx: Context) -> JsonObject:
+    neutral = ("caller",) if block.get("caller") == _DIRECT else ()
+    record_unused_keys(block, ("type", "id", "name", "input", *CARRIED_KEYS, *neutral), path, ctx, "chat")
+    function = {"name": block["name"], "arguments": orjson.dumps(block["input"]).decode()}
+    return {"id": block["id"], "type": "function", "function": function, **copy_carried_keys(block)}
+
+
+def to_message(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
+    """Translate a chat reply to a message, the answer to `request`, the Messages request in hub form.
+
+    Raises Fault if the arguments of a call are no JSON object.
+    """
+    position, choice = take_first_choice(reply["choices"], ctx)
+    refused = bool(choice["message"].get("refusal"))
+    stop = read_stop_reason(choice, request.get("stop_sequences") or (), refused=refused)
+    content = _to_blocks(choice, ("choices", position), ctx)
+    ctx.receipt.record_conversion(("choices",), BLOCKS, after=("content",))
+    record_unused_keys(reply, _CHAT_USED, (), ctx, _PROTOCOL)
+    return {
+        "id": ctx.new_id("msg"),
+        "type": "message",
+        "role": "assistant",
+        "model": reply["model"],
+        "content": content,
+        "stop_reason": stop.reason,
+        "stop_sequence": stop.sequence,
+        "usage": convert_usage(reply.get("usage"), reply.get("service_tier"), ctx),
+    }
+
+
+def _to_blocks(choice: JsonObject, path: Path, ctx: Context) -> list[JsonObject]:
+    message, inner = choice["message"], (*path, "message")
+    record_unused_keys(choice, (*CHOICE_KEYS, *ENDING_KEYS), path, ctx, _PROTOCOL)
+    record_unused_keys(message, (*MESSAGE_KEYS, "citations"), inner, ctx, _PROTOCOL)
+    for key in ("content", "refusal"):
+        if (choice.get("logprobs") or {}).get(key):
+            ctx.receipt.record_drop((*path, "logprobs", key), "Messages has no log probabilities")
+    if message.get("audio"):
+        ctx.receipt.record_drop((*inner, "audio"), NO_AUDIO)
+    blocks = [*to_reasoning_blocks(message), *_to_text_blocks(message, inner, ctx)]
+    if message.get("function_call") and message.get("tool_calls"):
+        ctx.receipt.record_drop((*inner, "function_call"), SECOND_CALL)
+    calls = message.get("tool_calls") or list_legacy_call(message, ctx)
+    return blocks + [_to_tool_use(call, (*inner, "tool_calls", k), ctx) for k, call in enumerate(calls)]
+
+
+def _to_text_blocks(message: JsonObject, path: Path, ctx: Context) -> list[JsonObject]:
+    text, cited = message.get("content") or "", list_placed_citations(message, path, ctx)
+    if message.get("refusal"):
+        ctx.receipt.record_conversion((*path, "refusal"), "a refusal is a text in Messages")
+        text += message["refusal"]
+    found = cite_blocks(text, cited)
+    blocks = [one for one in found if one["text"]]
+    if len(blocks) < len(found):
+        ctx.receipt.record_drop((*path, "citations"), NO_TEXT)
+    return blocks
+
+
+def _to_tool_use(call: JsonObject, path: Path, ctx: Context) -> JsonObject:
+    kind = "custom" if "custom" in call else "function"
+    said = call[kind]
+    record_unused_keys(call, CALL_KEYS, path, ctx, _PROTOCOL)
+    record_unused_keys(said, ("name", "arguments", "input"), (*path, kind), ctx, _PROTOCOL)
+    if kind == "custom":
+        ctx.receipt.record_conversion((*path, kind), FREE_TEXT)
+    given = {"input": said["input"]} if kind == "custom" else _read_arguments(said["arguments"])
+    return {"type": "tool_use", "id": call["id"], "name": said["name"], "input": given, **copy_carried_keys(call)}
+
+
+def _read_arguments(arguments: str) -> Any:
+    try:
+        found = orjson.loads(arguments) if arguments.strip() else {}
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
+        text = "the provider's call has arguments that are no JSON object"
+        raise Fault("upstream_invalid_response", text, code="upstream_malformed_generation")
+    return found

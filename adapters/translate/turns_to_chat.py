@@ -1,0 +1,221 @@
+"""Converts the turns of a Messages request to chat messages.
+
+A user's turn has the results of tools, and what the user says. In chat each result is a message of its own; they come
+first, and what the user says follows in one message. Turns of the assistant that follow one another are one message,
+because the API joins them too. In such a message chat has the reasoning, then the text, then the calls.
+
+Source: anthropic 2.12.0, MessageCreateParams.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.chat.messages import order_tool_results
+from dragoman.adapters.chat.reasoning import make_sealed_block, make_text_block, set_reasoning
+from dragoman.adapters.common.carried_keys import CARRIED_KEYS, copy_carried_keys
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.paths import Path, Places, format_path, nest_places
+
+from .content_blocks import PlacedBlock, keep_marks, list_part_places, to_content, to_parts
+from .unused_keys import record_unused_keys
+
+__all__ = ["turns_to_chat"]
+
+_SYSTEM: Path = ("system",)
+_REASONING = ("thinking", "redacted_thinking")
+_RANKS = {"thinking": 0, "redacted_thinking": 0, "text": 1, "tool_use": 2}
+"""The order in which a chat message has what a turn of the assistant says."""
+_RESULT_KEYS = ("type", "tool_use_id", "content", "is_error", "cache_control")
+_CALL_KEYS = ("type", "id", "name", "input", "cache_control", *CARRIED_KEYS)
+_DIRECT = {"type": "direct"}  # the caller of a call that the model makes itself
+_NO_PLACE = "chat has no place for blocks of the type"
+
+
+def turns_to_chat(system: Any, turns: list[JsonObject], ctx: Context) -> list[JsonObject]:
+    """Convert the system prompt and the turns of a Messages request. Raises Fault, with the client's path."""
+    conversation = _Conversation(ctx)
+    if system:
+        conversation.add_system(list_blocks(system, _SYSTEM), _SYSTEM)
+        ctx.receipt.record_conversion(_SYSTEM, "the system prompt becomes the first message", after=("messages", 0))
+    for i, turn in enumerate(turns):
+        conversation.add_turn(turn, ("messages", i))
+    conversation.close()
+    ctx.receipt.record_conversion(("messages",), "turns become messages")
+    ctx.receipt.map_paths([*conversation.places, (("messages",), ("messages",))])
+    return order_tool_results(conversation.messages, ctx)
+
+
+def list_blocks(content: Any, path: Path) -> list[PlacedBlock]:
+    """The blocks of a content at `path`; a string is one block of text."""
+    if isinstance(content, str):
+        return [PlacedBlock({"type": "text", "text": content}, path)]
+    return [PlacedBlock(block, (*path, k)) for k, block in enumerate(content or ())]
+
+
+class _Conversation:
+    """Builds chat messages; `places` pairs paths in the request with paths in the messages."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.messages: list[JsonObject] = []
+        self.places: Places = []
+        self._ctx = ctx
+        self._answer: list[PlacedBlock] = []  # of the assistant's turns that are one message
+        self._answer_path: Path = ()
+
+    def add_turn(self, turn: JsonObject, path: Path) -> None:
+        """Add a turn. Raises Fault if chat cannot express it."""
+        record_unused_keys(turn, ("role", "content"), path, self._ctx, "chat")
+        blocks = list_blocks(turn.get("content"), (*path, "content"))
+        if turn["role"] == "assistant":
+            if self._answer_path:
+                reason = "turns of the assistant that follow one another are one message"
+                self._ctx.receipt.record_conversion(path, reason, after=("messages", len(self.messages)))
+            self._answer += blocks
+            self._answer_path = self._answer_path or path
+            return
+        self.close()
+        if turn["role"] == "system":
+            self.add_system(blocks, path)
+        else:
+            self._add_user(blocks, path)
+
+    def close(self) -> None:
+        """Add the assistant's message, if there is one."""
+        if self._answer_path:
+            self._add_answer(self._answer, self._answer_path)
+        self._answer, self._answer_path = [], ()
+
+    def add_system(self, blocks: list[PlacedBlock], path: Path) -> None:
+        """Add instructions."""
+        texts = [one for one in blocks if one.block["type"] == "text"]
+        for block, where in blocks:
+            if block["type"] != "text":
+                self._ctx.receipt.record_drop(where, f"{_NO_PLACE} {block['type']}")
+        self._add_spoken({"role": "system"}, texts, path)
+
+    def _add_spoken(self, message: JsonObject, blocks: list[PlacedBlock], path: Path) -> None:
+        """Add a message whose content are these blocks, unless there is none."""
+        parts = to_parts(self._drop_empty_texts(blocks), self._ctx)
+        if not parts:
+            self._ctx.receipt.record_drop(path, "the message says nothing", "form")
+            return
+        message["content"] = to_content(parts)
+        where: Path = ("messages", len(self.messages))
+        self.places += list_part_places(parts, message["content"], where)
+        said = path if path == _SYSTEM else (*path, "content")
+        self.places += [(said, (*where, "content")), (path, where)]
+        self.messages.append(message)
+
+    def _drop_empty_texts(self, blocks: list[PlacedBlock]) -> list[PlacedBlock]:
+        kept = [one for one in blocks if one.block["type"] != "text" or one.block["text"]]
+        for one in blocks if len(kept) < len(blocks) else ():
+            if one not in kept:
+                self._ctx.receipt.record_drop(one.path, "a text without a character", "form")
+        return kept
+
+    def _add_user(self, blocks: list[PlacedBlock], path: Path) -> None:
+        results = [one for one in blocks if one.block["type"] == "tool_result"]
+        spoken = [one for one in blocks if one.block["type"] != "tool_result"]
+        if results and blocks[: len(results)] != results:
+            reason = "in chat the results of tools come before what the user says"
+            self._ctx.receipt.record_conversion(path, reason, "loss", after=("messages", len(self.messages)))
+        for result in results:
+            self._add_result(result)
+        if spoken or not results:
+            self._add_spoken({"role": "user"}, spoken, path)
+
+    def _add_result(self, placed: PlacedBlock) -> None:
+        block, path = placed
+        record_unused_keys(block, _RESULT_KEYS, path, self._ctx, "chat")
+        given = block.get("content")
+        parts = to_parts(list_blocks(given, (*path, "content")), self._ctx)
+        mark = keep_marks(block, path, self._ctx)
+        if mark:
+            self._ctx.receipt.record_conversion((*path, "cache_control"), "chat has the mark in a part of the result")
+            if not parts:
+                parts = to_parts([PlacedBlock({"type": "text", "text": ""}, path)], self._ctx)
+            parts[-1] = parts[-1]._replace(part={**parts[-1].part, **mark})
+        content: Any = to_content(parts) if parts else ""
+        where: Path = ("messages", len(self.messages))
+        self.places += list_part_places(parts, content, where)
+        pairs = ((("tool_use_id",), ("tool_call_id",)), (("content",), ("content",)), ((), ()))
+        self.places += nest_places([*pairs], path, where)
+        failed = {"is_error": True} if block.get("is_error") else {}
+        self.messages.append({"role": "tool", "tool_call_id": block["tool_use_id"], "content": content, **failed})
+
+    def _add_answer(self, blocks: list[PlacedBlock], path: Path) -> None:
+        blocks = self._drop_empty_texts([one for one in blocks if self._is_known(one)])
+        self._record_order(blocks)
+        message: JsonObject = {"role": "assistant", "content": None}
+        where: Path = ("messages", len(self.messages))
+        texts = to_parts([one for one in blocks if one.block["type"] == "text"], self._ctx)
+        if texts:
+            message["content"] = to_content(texts)
+            self.places += list_part_places(texts, message["content"], where)
+        self._set_reasoning(message, [one for one in blocks if one.block["type"] in _REASONING], where)
+        for placed in blocks:
+            if placed.block["type"] == "tool_use":
+                calls = message.setdefault("tool_calls", [])
+                self.places += nest_places(_CALL_PLACES, placed.path, (*where, "tool_calls", len(calls)))
+                calls.append(self._to_call(placed))
+        if len(message) == 2 and message["content"] is None:
+            self._ctx.receipt.record_drop(path, "the message says nothing", "form")
+            return
+        self.places += [((*path, "content"), (*where, "content")), (path, where)]
+        self.messages.append(message)
+
+    def _is_known(self, placed: PlacedBlock) -> bool:
+        block, path = placed
+        if block["type"] not in _RANKS:
+            self._ctx.receipt.record_drop(path, f"{_NO_PLACE} {block['type']}")
+        return block["type"] in _RANKS
+
+    def _record_order(self, blocks: list[PlacedBlock]) -> None:
+        rank = 0
+        for block, path in blocks:
+            if _RANKS[block["type"]] < rank:
+                reason = "a chat message has the reasoning, then the text, then the calls"
+                self._ctx.receipt.record_conversion(path, reason, "loss", after=("messages", len(self.messages)))
+            rank = max(rank, _RANKS[block["type"]])
+
+    def _set_reasoning(self, message: JsonObject, placed: list[PlacedBlock], where: Path) -> None:
+        made: list[JsonObject] = []
+        for block, path in placed:
+            record_unused_keys(block, ("type", "thinking", "signature", "data"), path, self._ctx, "chat")
+            if block["type"] == "redacted_thinking":
+                made.append(make_sealed_block(block["data"]))
+            elif block["thinking"] or block["signature"]:
+                made.append(make_text_block(block["thinking"], block["signature"]))
+        set_reasoning(message, made)
+        has_details = "reasoning_details" in message
+        if len(placed) > 1 and not has_details:
+            reason = "the texts of reasoning are joined in chat"
+            self._ctx.receipt.record_conversion(placed[1].path, reason, after=(*where, "reasoning_content"))
+        for k, (_, path) in enumerate(placed):
+            if has_details:
+                self.places.append((path, (*where, "reasoning_details", k)))
+            places: Places = [(("thinking",), ("reasoning_content",)), (("signature",), ("reasoning_signature",))]
+            self.places += nest_places([*places, ((), ("reasoning_details",))], path, where)
+
+    def _to_call(self, placed: PlacedBlock) -> JsonObject:
+        block, path = placed
+        neutral = ("caller",) if block.get("caller") == _DIRECT else ()
+        record_unused_keys(block, (*_CALL_KEYS, *neutral), path, self._ctx, "chat")
+        if not isinstance(block["input"], dict):
+            text = f"{format_path(path)}.input must be an object"
+            raise Fault("invalid_request", text, (*path, "input"), block["input"], code="invalid_type")
+        function = {"name": block["name"], "arguments": orjson.dumps(block["input"]).decode()}
+        kept = copy_carried_keys(block) | keep_marks(block, path, self._ctx)
+        return {"id": block["id"], "type": "function", "function": function, **kept}
+
+
+_CALL_PLACES: Places = [
+    (("name",), ("function", "name")),
+    (("input",), ("function", "arguments")),
+    (("id",), ("id",)),
+    ((), ()),
+]
