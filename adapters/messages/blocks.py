@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.common.reply_validation import invalid_reply
 from dragoman.adapters.common.stream_changes import ChangeRecorder
 from dragoman.adapters.paths import Path
 
@@ -31,14 +32,20 @@ class BlockNormalizer:
         self._ids: set[str] = set()
 
     def normalize(self, block: JsonObject, index: int) -> bool:
-        """Normalize a block in place. Returns True if nothing changed. Inputs that are no objects stay as they are."""
+        """Normalize a block in place. Returns True if nothing changed. Inputs that are no objects stay as they are.
+
+        Raises Fault if nobody knows what the block is.
+        """
         path: Path = ("content", index)
         same = self._set_type(block, path)
-        for key in _TEXTS.get(block.get("type", ""), ()):
+        kind = block.get("type")
+        if not isinstance(kind, str):
+            raise invalid_reply(f"content[{index}] has no type")
+        for key in _TEXTS.get(kind, ()):
             if block.get(key) is None:
                 block[key], same = "", False
                 self._changes.record_fill((*path, key), "the provider gave none")
-        if block.get("type") in TOOL_USES:
+        if kind in TOOL_USES:
             same &= self._set_id(block, path)
             if block.get("input") is None:
                 block["input"], same = {}, False

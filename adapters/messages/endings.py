@@ -14,10 +14,9 @@ from dragoman.adapters.common.stream_changes import ChangeRecorder
 from dragoman.adapters.faults import Fault
 from dragoman.schemas import load
 
-__all__ = ["STOP_REASONS", "find_failure", "match_calls", "read_stop_reason"]
+__all__ = ["find_failure", "is_known", "match_calls", "read_stop_reason"]
 
-STOP_REASONS = frozenset(load("hub/messages.reply")["properties"]["stop_reason"]["enum"])
-"""The hub's stop reasons."""
+_STOP_REASONS = frozenset(load("hub/messages.reply")["properties"]["stop_reason"]["enum"])
 
 _READ: Mapping[str, str] = {
     "stop": "end_turn",
@@ -31,9 +30,14 @@ _READ: Mapping[str, str] = {
 _PLACE = ("stop_reason",)
 
 
+def is_known(native: Any) -> bool:
+    """Whether this is one of the hub's own stop reasons."""
+    return isinstance(native, str) and native in _STOP_REASONS
+
+
 def find_failure(native: Any) -> Fault | None:
     """The fault that a stop reason reports; None if it reports none."""
-    ending = find_ending(str(native)) if has_finished(native) and native not in STOP_REASONS else None
+    ending = find_ending(str(native)) if has_finished(native) and not is_known(native) else None
     return ending.to_fault(str(native)) if isinstance(ending, Failure) else None
 
 
@@ -42,8 +46,8 @@ def read_stop_reason(native: Any, changes: ChangeRecorder, ctx: Context) -> str:
 
     Raises Fault if it reports a failure, or if nobody knows it and the policy is `strict`.
     """
-    if isinstance(native, str) and native in STOP_REASONS:
-        return native
+    if is_known(native):
+        return str(native)
     failure = find_failure(native)
     if failure is not None:
         raise failure

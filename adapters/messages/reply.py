@@ -13,7 +13,7 @@ from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.validation import load_validator
 
 from .blocks import BlockNormalizer, has_calls, parse_input
-from .endings import STOP_REASONS, find_failure, match_calls, read_stop_reason
+from .endings import find_failure, is_known, match_calls, read_stop_reason
 from .events import TOOL_USES, new_message
 from .usage import normalize_messages_usage
 
@@ -39,7 +39,7 @@ def read_message(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject:
     if mode in ("strict", "report"):
         validate_natively(body, load_validator(f"{rules.dialect}/messages.reply", ctx.profile), ctx)
     if mode in ("off", "report"):
-        ctx.receipt.violations += body["stop_reason"] not in STOP_REASONS
+        ctx.receipt.violations += not is_known(body["stop_reason"])
         return body
     return _normalize(body, ctx)
 
@@ -68,11 +68,13 @@ def _normalize_content(content: Any, ctx: Context) -> list[Any]:
     if isinstance(content, str) or content is None:
         ctx.receipt.record_conversion(("content",), "the content of a message is a list of blocks")
         return [{"type": "text", "text": content}] if content else []
+    if not isinstance(content, list):
+        raise invalid_reply("content is no list of blocks")
     blocks = BlockNormalizer(ctx.receipt, ctx)
-    for index, block in enumerate(content) if isinstance(content, list) else ():
+    for index, block in enumerate(content):
         if not isinstance(block, dict):
             raise invalid_reply(f"content[{index}] is no object")
         blocks.normalize(block, index)
         if block.get("type") in TOOL_USES and parse_input(block):
             ctx.receipt.record_conversion(("content", index, "input"), "the input of a call is an object, not text")
-    return content if isinstance(content, list) else [content]
+    return content

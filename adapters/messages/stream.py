@@ -39,7 +39,7 @@ from dragoman.adapters.sse import Event, Item
 from dragoman.adapters.streams import Chunk, Output
 from dragoman.adapters.validation import load_validator
 
-from .endings import STOP_REASONS, find_failure
+from .endings import find_failure, is_known
 from .event_normalizer import MessagesEventNormalizer
 from .events import BLOCK_START, BLOCK_STOP, DELTA, MESSAGE_DELTA, MESSAGE_START, MESSAGE_STOP, TEXTS
 
@@ -156,7 +156,7 @@ class MessagesStreamReader(StreamReaderBase):
         failure = find_failure(native)
         if failure is not None:
             raise failure
-        self._ctx.receipt.violations += native not in STOP_REASONS
+        self._ctx.receipt.violations += not is_known(native)
         self._completeness.finish()
 
     def _conclude(self, cut: Fault | None = None) -> list[Output]:

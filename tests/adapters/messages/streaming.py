@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
 import orjson
+from hypothesis import strategies as st
 
 from dragoman.adapters.call import Call, Context, Policy, Target
 from dragoman.adapters.changes import Receipt
@@ -19,7 +20,9 @@ from dragoman.adapters.streams import Output
 from dragoman.contract.json_types import JsonObject, JsonValue
 
 __all__ = [
+    "KEYS",
     "START",
+    "VALUES",
     "Replies",
     "block",
     "encode",
@@ -36,6 +39,15 @@ __all__ = [
 ]
 
 Replies: TypeAlias = Literal["off", "report", "repair", "strict"]
+
+
+KEYS = ("type", "index", "delta", "content_block", "message", "usage", "id", "name", "input", "text", "stop_reason")
+VALUES = st.recursive(
+    st.sampled_from([None, True, -1, 2.5, "x", "text", "tool_use", "text_delta", "end_turn"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
+    max_leaves=8,
+)
+"""Any values, of keys and words that events have."""
 
 
 def encode(*events: JsonObject, named: bool = True) -> bytes:

@@ -10,13 +10,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.adapters.faults import Fault
 from dragoman.adapters.messages.accumulator import assemble_message
 from dragoman.adapters.messages.restream import restream_message
-from dragoman.adapters.streams import DeltaRun, expand
+from dragoman.adapters.streams import Chunk, DeltaRun, End, expand
+from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject
 from tests.adapters.translate.message_oracles import EVENT, accumulate_message, check_events, list_bodies
 
-from .streaming import START, Replies, block, encode, ending, events_of, make_context, piece, read, stop, write
+from .streaming import (
+    KEYS,
+    START,
+    VALUES,
+    Replies,
+    block,
+    encode,
+    ending,
+    events_of,
+    make_context,
+    piece,
+    read,
+    stop,
+    write,
+)
 
 INDEXES = st.sampled_from([0, 0, 1, 2, None])
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=3)
@@ -122,6 +138,29 @@ def _is_whole(events: list[JsonObject], call_id: str) -> bool:
         return isinstance(json.loads("".join(pieces) or "{}"), dict)
     except ValueError:
         return False
+
+
+@pytest.mark.parametrize("replies", ["repair", "off", "strict"])
+@settings(deadline=None, max_examples=150)
+@given(
+    events=st.lists(
+        st.tuples(
+            st.sampled_from([event["type"] for event in [START, block(0), piece(0, text=""), stop(0), *ending()]]),
+            st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=5),
+        ),
+        max_size=6,
+    )
+)
+def test_whatever_the_values_are_nothing_but_a_terminal_comes_of_it(
+    replies: Replies, events: list[tuple[str, JsonObject]]
+) -> None:
+    outputs = read([encode(*({**keys, "type": kind} for kind, keys in events))], make_context(replies))
+    *others, last = outputs
+    assert isinstance(last, End | Fault) and not any(isinstance(one, End | Fault) for one in others)
+    if replies == "repair":
+        for chunk in expand(others):
+            assert isinstance(chunk, Chunk)
+            assert [*load_validator("hub/messages.event").violations(chunk.body)] == []
 
 
 def test_runs_are_read_wherever_the_reads_are_cut() -> None:
