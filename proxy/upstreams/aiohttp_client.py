@@ -1,20 +1,20 @@
 """The HTTP/1.1 client: it sends a request as bytes, and returns the parsed head and the body's stream of bytes.
 
-Theory of operation. aiohttp does the hard part: its connector resolves, opens, secures, pools and closes connections,
-and its protocol parses responses and pauses an upstream that sends faster than we read. aiohttp's ClientSession is not
-used: cookies, redirects, middlewares, timers and a writing task for each request cost more than everything else.
+Theory of operation. aiohttp does the hard part: its connector resolves, opens, secures and closes connections, and its
+protocol parses responses and pauses an upstream that sends faster than we read. aiohttp's ClientSession is not used:
+cookies, redirects, middlewares, timers and a writing task for each request cost more than everything else.
 
-    connect   a pooled connection or a new one
+    connect   an idle connection (`IdleConnections`) or a new one
     send      head and body in one write; the transport keeps what the upstream does not take at once
     head      the first one that is not interim (1xx) is the answer's; it may come before the request is sent. After
               16 interim ones, or as many unread messages, the upstream is given up
-    body      when its last byte was parsed the connection goes back to the pool, unless the request is not sent by then
+    body      when its last byte was parsed the connection is idle, unless the request is not sent by then
     close     before the end of the body, this closes the connection
 
 Through an HTTP proxy, https goes by a tunnel that the connector asks for (CONNECT), and every request of plain http
 goes to the proxy itself: its target is then a whole address, and it carries the credentials for the proxy.
 
-A pooled connection that has received unexpected bytes is not used again. This module never sends a request twice:
+An idle connection that has received unexpected bytes is not used again. This module never sends a request twice:
 `routing.retry_table` decides whether a failed request is tried again.
 
 This module alone uses parts of aiohttp's client that aiohttp does not document; `test_aiohttp_client_internals.py`
@@ -37,6 +37,8 @@ from yarl import URL
 
 from dragoman.adapters.call import Headers
 
+from .idle_connections import IdleConnections
+
 __all__ = [
     "Connector",
     "HttpClient",
@@ -58,17 +60,23 @@ class NewConnectionLost(aiohttp.ServerDisconnectedError):
 
 class HttpClient:
     """The connections to one origin. `connector` opens each within `connect_timeout` seconds, through `proxy` if there
-    is one, whose address may contain a user and a password.
+    is one, whose address may contain a user and a password. An idle one is kept for `idle` seconds.
 
     The caller puts `host` into the head that it sends, `target_prefix` before the path, and `proxy_lines` between the
     header lines.
     """
 
     def __init__(
-        self, origin: URL, connector: aiohttp.BaseConnector, connect_timeout: float, proxy: URL | None = None
+        self,
+        origin: URL,
+        connector: aiohttp.BaseConnector,
+        connect_timeout: float,
+        proxy: URL | None = None,
+        idle: float = 15.0,
     ) -> None:
         address, proxy_headers = split_credentials(proxy)
         self._connector = connector
+        self._idle = IdleConnections[Connection](idle)
         self._peer = _Peer("POST", origin, loop=asyncio.get_running_loop(), proxy=address, proxy_headers=proxy_headers)
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout)
         self.host: str = self._peer.headers["Host"]
@@ -80,13 +88,13 @@ class HttpClient:
     async def send(self, head: bytes, body: bytes) -> HttpResponse:
         """Send a request, and return the response as soon as its head is complete. Raises the exceptions of
         `errors.CLIENT_ERRORS`, and CancelledError."""
+        connection = self._idle.take()
+        is_new = connection is None
+        if connection is None:
+            connection = await self._connect()
         try:
-            connection = await self._connector.connect(self._peer, [], self._timeout)
-        except TimeoutError as error:
-            raise aiohttp.ConnectionTimeoutError("no connection in time") from error
-        is_new = not getattr(connection.protocol, "has_answered", True)
-        try:
-            return await _send_and_read_head(connection, head, body)
+            message, content = await _send_and_read_head(connection, head, body)
+            return HttpResponse(connection, message, content, self._idle)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             connection.close()
             if is_new:
@@ -96,17 +104,32 @@ class HttpClient:
             connection.close()
             raise
 
+    async def _connect(self) -> Connection:
+        try:
+            return await self._connector.connect(self._peer, [], self._timeout)
+        except TimeoutError as error:
+            raise aiohttp.ConnectionTimeoutError("no connection in time") from error
+
     async def close(self) -> None:
+        """Close all connections."""
+        self._idle.close()
         await self._connector.close()
 
 
 class HttpResponse:
     """A response. `content` is its body as sent: without the framing of chunks, but still compressed."""
 
-    __slots__ = ("_connection", "content", "headers", "status")
+    __slots__ = ("_connection", "_idle", "content", "headers", "status")
 
-    def __init__(self, connection: Connection, message: RawResponseMessage, content: aiohttp.StreamReader) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        message: RawResponseMessage,
+        content: aiohttp.StreamReader,
+        idle: IdleConnections[Connection],
+    ) -> None:
         self._connection: Connection | None = connection
+        self._idle = idle
         self.status = message.code
         self.headers: Headers = message.headers
         self.content = content
@@ -126,7 +149,7 @@ class HttpResponse:
         if transport is not None and transport.get_write_buffer_size():
             connection.close()
         else:
-            connection.release()
+            self._idle.put(connection)
 
 
 def split_credentials(proxy: URL | None) -> tuple[URL | None, dict[str, str]]:
@@ -141,10 +164,7 @@ class _Protocol(ResponseHandler):
     read; and that it gives up an upstream that sends response after response: nobody waits for more than one, and for
     the few interim ones before it."""
 
-    has_answered = False
-
     def feed_data(self, data: Any, size: int = 0) -> None:
-        self.has_answered = True
         if len(self._buffer) < _MOST_INTERIM:
             super().feed_data(data, size)
         elif not self.should_close:
@@ -176,9 +196,11 @@ class _Peer(aiohttp.ClientRequest):
         return super().connection_key
 
 
-async def _send_and_read_head(connection: Connection, head: bytes, body: bytes) -> HttpResponse:
+async def _send_and_read_head(
+    connection: Connection, head: bytes, body: bytes
+) -> tuple[RawResponseMessage, aiohttp.StreamReader]:
     protocol, transport = connection.protocol, connection.transport
-    if protocol is None or transport is None or transport.is_closing() or protocol.should_close:
+    if protocol is None or transport is None or transport.is_closing():
         raise aiohttp.ServerDisconnectedError
     protocol.set_response_params(read_until_eof=True, auto_decompress=False, read_bufsize=16 * 1024)
     if len(body) <= _JOINED:
@@ -188,7 +210,7 @@ async def _send_and_read_head(connection: Connection, head: bytes, body: bytes) 
     for _ in range(_MOST_INTERIM + 1):
         message, content = await protocol.read()
         if message.code >= 200:
-            return HttpResponse(connection, message, content)
+            return message, content
         if message.code == _SWITCHING:
             raise HttpProcessingError(code=_SWITCHING, message="the upstream switches protocols")
     raise _too_many_responses()

@@ -68,7 +68,8 @@ class HttpUpstream:
         self._head = lru_cache(maxsize=256)(self._write_head)
         origin = URL(provider.base_address, encoded=True)
         proxy = None if provider.proxy is None else URL(provider.proxy.get_secret_value())
-        self._client = HttpClient(origin, connector or _create_connector(provider), timeouts.connect, proxy)
+        opener, idle = connector or _create_connector(provider), provider.pool.idle
+        self._client = HttpClient(origin, opener, timeouts.connect, proxy, idle)
         self._sent = (*find_secret_headers(provider.headers), *find_credentials(self._client.proxy_lines.encode()))
         self._find_sent = lru_cache(maxsize=8)(self._find_sent_secrets)
 
@@ -218,7 +219,6 @@ def _write_query(query: Mapping[str, str]) -> str:
 def _create_connector(provider: Provider) -> Connector:
     return Connector(
         limit=0,  # `CallSlots` limits the calls
-        keepalive_timeout=provider.pool.idle,
         resolver=aiohttp.ThreadedResolver(),
         ssl=create_tls_context(provider.tls),
     )

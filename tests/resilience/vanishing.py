@@ -93,13 +93,13 @@ class Leftovers:
 
 def find_leftovers(proxy: RunningProxy, fake: FakeProvider) -> Leftovers:
     """Look into a proxy of this process."""
-    pools = [upstream._client._connector for upstream in proxy.upstreams if isinstance(upstream, HttpUpstream)]
+    clients = [upstream._client for upstream in proxy.upstreams if isinstance(upstream, HttpUpstream)]
     kept_alive = {"RequestHandler.start": len(fake._http.connections)}  # each is a task of the fake
     names = (getattr(task.get_coro(), "__qualname__", "") for task in asyncio.all_tasks())
     return Leftovers(
         exchanges=proxy.request_count,
         clients=len(proxy._server.connections),
-        upstreams=sum(len(pool._acquired) for pool in pools),
+        upstreams=sum(len(one._connector._acquired) - len(one._idle) for one in clients),
         answering=len(fake._tasks),
         tasks=Counter(names) - Counter(kept_alive),
     )

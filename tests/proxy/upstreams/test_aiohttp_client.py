@@ -25,9 +25,9 @@ Connect = Callable[..., HttpClient]
 async def connect() -> AsyncIterator[Connect]:
     clients: list[HttpClient] = []
 
-    def make(upstream: Upstream, limit: int = 10) -> HttpClient:
-        connector = aiohttp.TCPConnector(limit=limit, keepalive_timeout=10)
-        clients.append(HttpClient(URL(f"http://127.0.0.1:{upstream.port}/base"), connector, 5))
+    def make(upstream: Upstream, idle: float = 10) -> HttpClient:
+        url = URL(f"http://127.0.0.1:{upstream.port}/base")
+        clients.append(HttpClient(url, aiohttp.TCPConnector(limit=0), 5, idle=idle))
         return clients[-1]
 
     yield make
@@ -160,11 +160,33 @@ async def test_whoever_leaves_closes_the_connection(connect: Connect, upstream: 
     await asyncio.wait_for(up.closed.wait(), 5)
 
 
-async def test_one_more_than_the_limit_waits(connect: Connect, upstream: StartUpstream) -> None:
-    up = await upstream(0.05, OK, "keep")
-    client = connect(up, limit=1)
-    assert await asyncio.gather(*(asked(client) for _ in range(3))) == [b"ok"] * 3
+async def test_an_idle_connection_is_used_again_until_it_is_too_old(connect: Connect, upstream: StartUpstream) -> None:
+    up = await upstream(OK, "keep")
+    client = connect(up, idle=0.2)
+    assert [await asked(client) for _ in range(3)] == [b"ok"] * 3
     assert up.connections == 1
+    await asyncio.wait_for(up.closed.wait(), 5)
+    assert await asked(client) == b"ok"
+    assert up.connections == 2
+
+
+async def test_an_idle_connection_that_received_something_is_not_used_again(
+    connect: Connect, upstream: StartUpstream
+) -> None:
+    up = await upstream(OK, 0.05, b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n", "keep")
+    client = connect(up)
+    assert await asked(client) == b"ok"
+    await asyncio.sleep(0.2)
+    assert await asked(client) == b"ok"
+    assert up.connections == 2
+
+
+async def test_closing_a_client_closes_its_idle_connections(connect: Connect, upstream: StartUpstream) -> None:
+    up = await upstream(OK, "keep")
+    client = connect(up)
+    assert await asked(client) == b"ok"
+    await client.close()
+    await asyncio.wait_for(up.closed.wait(), 5)
 
 
 async def test_nobody_there(

@@ -26,7 +26,6 @@ INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (connector.Connection, "protocol", ()),
     (connector.Connection, "transport", ()),
     (connector.Connection, "close", ()),
-    (connector.Connection, "release", ()),
     (connector.BaseConnector, "connect", ("req", "traces", "timeout")),
     (connector.TCPConnector, "_create_proxy_connection", ("req", "traces", "timeout")),
     (client_reqrep, "ClientRequest", ("method", "url", "loop", "proxy", "proxy_headers")),
@@ -35,6 +34,7 @@ INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (client_proto.ResponseHandler, "set_response_params", ("read_until_eof", "auto_decompress")),
     (client_proto.ResponseHandler, "read", ()),
     (client_proto.ResponseHandler, "should_close", ()),
+    (client_proto.ResponseHandler, "is_connected", ()),
     (client_proto.ResponseHandler, "resume_reading", ("resume_parser",)),
     (client_proto.ResponseHandler, "feed_data", ("data", "size")),
     (client_proto.ResponseHandler, "set_exception", ("exc",)),
@@ -49,7 +49,7 @@ INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
 
 def complaint(owner: type | ModuleType, name: str) -> str:
     where = getattr(owner, "__qualname__", owner.__name__)
-    return f"aiohttp {aiohttp.__version__} broke {where}.{name}, which aiohttp_client.py uses; {RELEASES} have it"
+    return f"aiohttp {aiohttp.__version__} broke {where}.{name}, used in proxy/upstreams; {RELEASES} have it"
 
 
 def parameters_of(function: Callable[..., object]) -> set[str]:
