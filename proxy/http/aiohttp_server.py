@@ -17,8 +17,9 @@ from typing import Any, Protocol, cast
 from aiohttp import HttpVersion10, HttpVersion11
 from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from aiohttp.http_parser import HttpRequestParser
 from aiohttp.http_writer import _serialize_headers
-from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import ERROR, RequestHandler, RequestPayloadError, _ErrInfo
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import REASON_PHRASES, Response, StreamResponse
@@ -34,6 +35,9 @@ __all__ = ["Application", "HttpServer", "RequestPayloadError", "SingleWriteRespo
 _MOST_HEADERS = 100
 _LINGER = 2.0  # seconds to read the rest of a refused body, so that the client can read the answer
 _ERROR = ERROR._replace(version=HttpVersion11)
+_HEAD_END = b"\r\n\r\n"
+_MOST_FRAMING = 512 * 1024  # bytes of chunks that are no content; the parser may hold back as much that it has not read
+_PER_BYTE = 8  # that chunks of one byte have, their content included
 _DUPLICATE = re.compile("Duplicate .{1,40} header")
 
 
@@ -154,7 +158,7 @@ class SingleWriteResponse(StreamResponse):
 class _Connection(RequestHandler):
     """One client connection."""
 
-    __slots__ = ("_application", "_head_begun", "_head_size", "_server")
+    __slots__ = ("_application", "_framing_size", "_head_begun", "_head_size", "_server")
 
     def __init__(self, application: Application, server: HttpServer, **options: Any) -> None:
         super().__init__(server, loop=asyncio.get_running_loop(), **options)
@@ -162,6 +166,7 @@ class _Connection(RequestHandler):
         self._server = server
         self._head_begun = False  # a part of a request's head has arrived, but not all of it
         self._head_size = 0  # bytes of that part
+        self._framing_size = 0  # bytes of a request after those that came with its head
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Refuse a connection that is one too many, in HTTP."""
@@ -176,16 +181,54 @@ class _Connection(RequestHandler):
         known = len(self._messages)
         RequestHandler.data_received(self, data)
         if len(self._messages) > known:
-            self._head_size = 0
+            if self._messages[-1][0].__class__ is _ErrInfo and not known:
+                self._keep_good_requests(data)
+            self._head_size = self._framing_size = 0
             for position in range(known, len(self._messages)):
                 self._check_head(position, len(data))
         elif self._awaits_head():
             self._head_size += len(data)
             if self._head_size > MOST_HEAD_BYTES >= self._head_size - len(data):
                 self._reject(head_too_large())
+        elif self._current_request is not None:
+            self._check_framing(self._current_request.content, len(data))
         self._head_begun = self.is_idle and (self._head_begun or bool(data.strip(b"\r\n")))
         if self._messages and self._current_request is not None and isinstance(self._messages[-1][0], _ErrInfo):
             self._current_request.content.set_exception(RequestPayloadError("the body is not valid"))
+
+    def _keep_good_requests(self, data: bytes) -> None:
+        """Answer the requests before a bad one that came in the same data, of which the parser gives only the error.
+        It parses the data once more, in parts that end with a head, if a request begins with them."""
+        parts = data.split(_HEAD_END)
+        if len(parts) == 1 or self._waiter is None or self._head_begun:
+            return
+        self._messages.clear()
+        self._parser = self._create_parser()
+        for part in (*(part + _HEAD_END for part in parts[:-1]), parts[-1]):
+            RequestHandler.data_received(self, part)
+            if self._messages and isinstance(self._messages[-1][0], _ErrInfo):
+                break
+        if len(self._messages) > 1 and not self._messages[-2][1].is_eof():
+            del self._messages[-2]  # the error is in its body
+
+    def _create_parser(self) -> HttpRequestParser:
+        return HttpRequestParser(
+            self,
+            asyncio.get_running_loop(),
+            self._read_bufsize,
+            max_line_size=self.max_line_size,
+            max_field_size=self.max_field_size,
+            max_headers=self.max_headers,
+            payload_exception=RequestPayloadError,
+            auto_decompress=False,
+            max_msg_queue_size=self._max_msg_queue_size,
+        )
+
+    def _check_framing(self, content: StreamReader, received: int) -> None:
+        """Refuse a body that consists of little but the sizes and extensions of chunks; the parser accepts any."""
+        self._framing_size += received
+        if self._framing_size > _MOST_FRAMING and self._framing_size > _MOST_FRAMING + _PER_BYTE * content.total_bytes:
+            content.set_exception(RequestPayloadError("the body is not valid"))
 
     def _check_head(self, position: int, received: int) -> None:
         """Replace a request of the queue by the error that it gets; `received` is how many bytes brought it."""

@@ -42,11 +42,10 @@ class BrowserRules:
         self._hosts = frozenset(name.lower() for name in (server.host, *server.allowed_hosts))
         self._is_own_host = lru_cache(maxsize=256)(self._find_host)
 
-    def check(self, headers: Mapping[str, str]) -> None:
-        """Raises Fault for a request that a page of another site may have caused."""
+    def check(self, host: str, headers: Mapping[str, str]) -> None:
+        """Raises Fault for a request to this host that a page of another site may have caused."""
         if self._has_keys:
             return
-        host = headers.get("Host", "")
         if host and not self._is_own_host(host):
             raise _forbidden_host(host)
         origin = headers.get("Origin")
@@ -103,8 +102,8 @@ def _is_address(name: str) -> bool:
 
 def _forbidden_host(host: str) -> Fault:
     text = (
-        f"the header Host names {host[:_MAX_SHOWN]!r}, and a proxy without keys answers to localhost, to IP addresses "
-        "and to the names in server.allowed_hosts"
+        f"the request names the host {host[:_MAX_SHOWN]!r}, and a proxy without keys answers to localhost, to IP "
+        "addresses and to the names in server.allowed_hosts"
     )
     return Fault("forbidden", text, code="host_not_allowed")
 

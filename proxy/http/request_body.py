@@ -17,11 +17,12 @@ from dragoman.adapters.faults import Fault
 from .aiohttp_server import RequestPayloadError, send_continue
 from .deadline import Deadline
 
-__all__ = ["check_host", "choose_request_id", "get_path", "read_body", "read_client_deadline"]
+__all__ = ["choose_request_id", "get_host", "get_path", "read_body", "read_client_deadline"]
 
 _random = random.Random()  # an id has to be unique, not secret
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?")
+_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
 _JSON = "application/json"
 _NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,9})?")
 _CHARSET = re.compile(r'charset\s*=\s*"?([^";\s]+)', re.IGNORECASE)
@@ -52,18 +53,22 @@ def read_client_deadline(headers: Mapping[str, str]) -> float | None:
 
 
 def get_path(request: BaseRequest) -> str:
-    """The path as the client sent it, without query. An authority before it is ignored."""
+    """The path as the client sent it, without query, and without an authority before it."""
     raw = request.raw_path
     if not raw.startswith("/"):
         raw = request.rel_url.raw_path
     return raw.partition("?")[0]
 
 
-def check_host(headers: Mapping[str, str]) -> None:
-    """Check the header Host. Raises Fault."""
-    host = headers.get("Host")
+def get_host(request: BaseRequest) -> str:
+    """The host that the client asks for: of an absolute address its authority, else the header Host (RFC 9112, 3.2.2);
+    empty if there is none. Raises Fault for a header that names no host."""
+    host = request.headers.get("Host")
     if host is not None and not _HOST.fullmatch(host):
         raise Fault("invalid_request", "the header Host is not a host name", code="bad_http")
+    if not request.raw_path.startswith("/") and (found := _AUTHORITY.match(request.raw_path)) is not None:
+        return found[1]
+    return host or ""
 
 
 async def read_body(request: BaseRequest, limit: int, deadline: Deadline, *, needs_type: bool) -> bytes:

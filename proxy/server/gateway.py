@@ -18,7 +18,7 @@ from dragoman.proxy.exchange.exchange import Exchange
 from dragoman.proxy.exchange.large_bodies import BodyWorker
 from dragoman.proxy.http.browser_rules import BrowserRules
 from dragoman.proxy.http.json_response import create_fault_response, create_response, serialize
-from dragoman.proxy.http.request_body import check_host, choose_request_id, get_path
+from dragoman.proxy.http.request_body import choose_request_id, get_host, get_path
 from dragoman.proxy.routing.keys import ANYONE
 from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.telemetry.log import Log
@@ -63,8 +63,8 @@ class Gateway:
         headers = self._create_headers(request)
         path = get_path(request).removesuffix("/")
         try:
-            check_host(request.headers)
-            self._browser_rules.check(request.headers)
+            host = get_host(request)
+            self._browser_rules.check(host, request.headers)
             if (preflight := self._browser_rules.answer_preflight(request.method, request.headers)) is not None:
                 return create_response(204, b"", {**headers, **preflight})
             if (route := self._routes.match(path)) is not None:

@@ -76,6 +76,19 @@ async def test_without_keys_everyone_else_is_served(
         assert (await _send(p, "GET", path, OWN[case]))[0] == 200
 
 
+@pytest.mark.parametrize(
+    ("authority", "expected"),
+    [("evil.example", 403), ("evil.example:80", 403), ("localhost:8080", 200), ("llm.example", 200), ("", 400)],
+)
+async def test_without_keys_the_host_of_an_absolute_address_is_the_one_that_counts(
+    proxy: StartProxy, authority: str, expected: int
+) -> None:
+    p = await proxy(server={"allowed_hosts": ["llm.example"]})
+    status, answer = await _send(p, "GET", f"http://{authority}/live", {"Host": "localhost"})
+    assert status == expected, answer
+    assert (await _send(p, "GET", "http://localhost/live", {"Host": "evil.example"}))[0] == 200
+
+
 @pytest.mark.parametrize("given", [None, "", ";charset=utf-8", "text/plain", "application/x-www-form-urlencoded"])
 async def test_without_keys_a_body_says_that_it_is_json(
     proxy: StartProxy, upstream: StartUpstream, wire: Wire, given: str | None

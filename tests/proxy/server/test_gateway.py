@@ -320,6 +320,31 @@ async def test_a_body_that_never_ends(proxy: StartProxy, upstream: StartUpstream
     assert up.connections == 0
 
 
+async def test_a_body_of_chunk_extensions_ends_early(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
+    """The parser takes extensions without end, and none of their bytes counts as a part of the body."""
+    up = await upstream(wire.ok)
+    p = await proxy(up)
+    reader, writer = await asyncio.open_connection("127.0.0.1", p.port)
+    writer.write(START + b"Transfer-Encoding: chunked\r\n\r\n1;a=")
+    sent, answer = 0, asyncio.create_task(reader.readuntil(b"\r\n\r\n"))
+    while not answer.done() and sent < 4 * 1024 * 1024:
+        writer.write(b"x" * 16_384)
+        sent += 16_384
+        await asyncio.sleep(0)
+    assert (await answer).startswith(b"HTTP/1.1 400 ")
+    writer.close()
+    assert up.connections == 0
+
+
+async def test_a_body_in_chunks_of_one_byte_is_read(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
+    up = await upstream(wire.ok)
+    p = await proxy(up)
+    body = BODY.replace(b"[]", b'[{"role":"user","content":"%s"}]' % (b"x" * 150_000))
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body)
+    answer = await p.raw(START + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
 async def test_a_client_that_leaves_in_its_body(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
     up = await upstream(wire.ok)
     p = await proxy(up)
