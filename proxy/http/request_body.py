@@ -14,7 +14,7 @@ from aiohttp.web_request import BaseRequest
 from dragoman.adapters.decompression import BadEncoding, DecompressedTooLarge, Decompressor, create_decompressor
 from dragoman.adapters.faults import Fault
 
-from .aiohttp_server import RequestPayloadError, send_continue
+from .aiohttp_server import RequestPayloadError, send_continue, take_rest
 from .deadline import Deadline
 
 __all__ = ["choose_request_id", "get_host", "get_path", "read_body", "read_client_deadline"]
@@ -94,9 +94,11 @@ async def read_body(request: BaseRequest, limit: int, deadline: Deadline, *, nee
 
 async def _read(request: BaseRequest, limit: int, deadline: Deadline) -> bytes:
     content = request.content
+    if (whole := take_rest(content)) is not None and len(whole) <= limit:
+        return whole
     try:
         with deadline:
-            body = await content.readany()
+            body = whole or await content.readany()
             if len(body) <= limit and not content.at_eof():
                 body = await _read_rest(content, body, limit)
     except RequestPayloadError as error:

@@ -26,6 +26,7 @@ from dragoman.adapters.call import Call, Headers
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider
 from dragoman.proxy.config.traffic import Timeouts
+from dragoman.proxy.http.aiohttp_server import take_rest
 from dragoman.proxy.http.tls import create_tls_context
 from dragoman.proxy.telemetry.sent_secrets import find_credentials, find_secret_headers
 
@@ -185,6 +186,8 @@ class HttpUpstreamResponse:
     async def read_chunk(self) -> bytes:
         """The next bytes, empty at the end. Raises Fault."""
         content = self._response.content
+        if not self._is_stream and (rest := take_rest(content)) is not None:
+            return rest
         try:
             return await (content.read(_MOST_READ) if self._is_stream else content.readany())
         except CLIENT_ERRORS as error:
