@@ -104,11 +104,8 @@ class ChunkTemplate:
             return None
         if data.endswith(tail) and _INSIDE.fullmatch(data, at + len(head), len(data) - len(tail)):
             return self._make_run(data[at:], [data[at + len(head) : -len(tail)]], len(data))
-        *blocks, last = data[at + len(self._begin) :].split(_TAIL + self._begin)
-        if last.endswith(_TAIL):
-            blocks.append(last[: -len(_TAIL)])
-        texts = self._match_texts(blocks)
-        if not texts or not _INSIDE.fullmatch(b" ".join(texts)):
+        texts = self._match_texts(self._split(data, at))
+        if not texts:
             return None
         end = at + len(texts) * (len(head) + len(tail)) + sum(map(len, texts))
         return self._make_run(data[at:end], texts, end)
@@ -118,8 +115,13 @@ class ChunkTemplate:
         count, self._length = self._length.total(), CharacterCount()
         return self._body["choices"][0]["index"], count
 
+    def _split(self, data: bytes, at: int) -> list[bytes]:
+        """The JSON of each event from the offset `at` on that ends in `data`."""
+        *blocks, last = data[at + len(self._begin) :].split(_TAIL + self._begin)
+        return [*blocks, last[: -len(_TAIL)]] if last.endswith(_TAIL) else blocks
+
     def _match_texts(self, blocks: list[bytes]) -> list[bytes]:
-        """The texts of the leading blocks that match; each block is the JSON of one event."""
+        """The texts of the leading blocks that match, none if one is not the inside of a JSON string."""
         before, after = self._before, self._after
         start, end = len(before), -len(after)
         texts = []
@@ -127,7 +129,7 @@ class ChunkTemplate:
             if not (block.startswith(before) and block.endswith(after, start)):
                 break
             texts.append(block[start:end])
-        return texts
+        return texts if _INSIDE.fullmatch(b" ".join(texts)) else []
 
     def _make_run(self, data: bytes, texts: list[bytes], end: int) -> tuple[DeltaRun, int] | None:
         """The run of these texts, and `end`; None if `data`, the events, is not UTF-8."""

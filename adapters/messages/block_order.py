@@ -145,7 +145,7 @@ class BlockOrder:
         if holder is None or kind == SIGNATURE:
             self._changes.record_drop(_PLACE, _HOMELESS)
             return []
-        is_late = native in self._ended
+        is_late = native in self._ended and (current is None or current.native != native)
         self._changes.record_conversion(_PLACE, _LATE if is_late else _ONE_BY_ONE, "loss" if is_late else "form")
         return self.add(Chunk(block_start(native, {"type": holder}))) + self.add(chunk)
 

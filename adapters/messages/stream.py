@@ -19,7 +19,7 @@ terminal. Nothing follows it.
     open     the message has begun
 
 Under the policies `repair` and `strict`, events are normalized one by one (`event_normalizer`). An unchanged event
-keeps its bytes. While a block is open, its pieces are recognized by their bytes (`chunk_template`).
+keeps its bytes. While a block is open, its pieces are recognized by their bytes (`padded_template`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.common.chunk_template import ChunkTemplate
 from dragoman.adapters.common.completeness import MessageCompleteness
 from dragoman.adapters.common.finish_words import has_finished
 from dragoman.adapters.common.reply_rules import ReplyRules
@@ -42,6 +41,7 @@ from dragoman.adapters.validation import load_validator
 from .endings import find_failure, is_known
 from .event_normalizer import MessagesEventNormalizer
 from .events import BLOCK_START, BLOCK_STOP, DELTA, MESSAGE_DELTA, MESSAGE_START, MESSAGE_STOP, TEXTS
+from .padded_template import PaddedTemplate
 
 __all__ = ["MessagesStreamReader"]
 
@@ -66,7 +66,6 @@ class MessagesStreamReader(StreamReaderBase):
     wrong_event = "something that is not a Messages event"
     place = ("content",)
     _completeness: MessageCompleteness
-    _template: ChunkTemplate | None
 
     def __init__(self, rules: ReplyRules, ctx: Context) -> None:
         completeness = MessageCompleteness()
@@ -110,7 +109,7 @@ class MessagesStreamReader(StreamReaderBase):
         if not self._normalizes or self._normalizer.is_open(chunk.body):
             self._templates_left -= 1
             begin = b"event: %b\ndata: " % name if name else b"data: "
-            self._template = ChunkTemplate.learn(chunk.body, raw, chunk.raw is not None, ("delta", key), begin)
+            self._template = PaddedTemplate.learn(chunk.body, raw, chunk.raw is not None, ("delta", key), begin)
 
     # Handlers
 

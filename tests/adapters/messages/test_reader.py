@@ -8,7 +8,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import DeltaRun, End
 from dragoman.contract.json_types import JsonObject
 
-from .streaming import START, block, encode, ending, events_of, make_context, piece, read, relay, stop
+from .streaming import START, block, encode, ending, events_of, make_context, piece, read, relay, stop, write
 
 TEXT = [START, block(0), piece(0, text="Hello"), piece(0, text=" world"), stop(0), *ending()]
 
@@ -53,6 +53,22 @@ def test_pieces_of_a_text_are_one_run_that_keeps_its_bytes() -> None:
     assert isinstance(outputs[-1], End)
 
 
+def pad(*events: JsonObject) -> list[bytes]:
+    """Events as Anthropic sends them: with a different number of spaces before the last brace of each."""
+    made = [encode(event).removesuffix(b"}\n\n") for event in events]
+    return [event + b" " * (5 * number % 7) + b"}\n\n" for number, event in enumerate(made)]
+
+
+def test_padded_events_come_in_runs_and_keep_their_padding() -> None:
+    """BerriAI/litellm#5231 has bytes of Anthropic's."""
+    texts = ["To", " answer", ' "} ', " }", "  ", " in Boston and Los", ""]
+    events = pad(START, block(0), *(piece(0, text=text) for text in texts), stop(0), *ending())
+    one_by_one, at_once = (read(reads, make_context()) for reads in (events, [*events[:3], b"".join(events[3:])]))
+    assert write(one_by_one) == write(at_once) == b"".join(events)
+    assert [len(run.texts) for run in at_once if isinstance(run, DeltaRun)] == [5]
+    assert len([run for run in one_by_one if isinstance(run, DeltaRun)]) == 6
+
+
 @pytest.mark.parametrize("key", ["text", "thinking", "partial_json"])
 def test_all_texts_come_in_runs(key: str) -> None:
     kind = {"text": "text", "thinking": "thinking", "partial_json": "tool_use"}[key]
@@ -90,6 +106,11 @@ def test_message_stop_proves_nothing_without_a_stop_reason(replies: str) -> None
 
 def test_a_stream_with_a_stop_reason_is_complete_without_message_stop() -> None:
     assert events_of(relay(encode(*TEXT[:-1]))) == TEXT
+
+
+def test_the_word_that_ends_chat_streams_is_left_out() -> None:
+    assert relay(encode(*TEXT[:-1]) + b"data: [DONE]\n\n") == relay(encode(*TEXT[:-1]))
+    assert relay(encode(*TEXT) + b"data: [DONE]\n\n") == encode(*TEXT)
 
 
 def test_an_error_event_ends_the_stream() -> None:
@@ -163,6 +184,31 @@ def test_input_of_no_call_is_left_out_as_a_loss() -> None:
 def test_blocks_that_all_have_one_number_are_numbered() -> None:
     raw = encode(START, block(0), piece(0, text="a"), stop(0), block(0, "tool_use"), stop(0), *ending("tool_use"))
     assert [event["index"] for event in events_of(relay(raw)) if "index" in event] == [0, 0, 0, 1, 1]
+
+
+def test_numbers_that_skip_one_are_in_order() -> None:
+    """jundot/omlx#1353: the SDK raises IndexError."""
+    raw = encode(START, block(0, "thinking"), stop(0), block(2, "tool_use"), piece(2, partial_json="{}"), stop(2))
+    written = events_of(relay(raw + encode(*ending("tool_use"))))
+    assert [event["index"] for event in written if "index" in event] == [0, 0, 1, 1, 1]
+
+
+def test_thinking_in_a_block_of_text_gets_a_block_of_its_own() -> None:
+    """BerriAI/litellm#33224 and #32357: Claude Code refuses it, and the SDK drops it."""
+    ctx = make_context()
+    raw = encode(START, START, block(0), piece(0, thinking="t"), piece(0, text="x"), piece(0, text="y"), stop(0))
+    assert outline(relay(raw + encode(*ending()), ctx=ctx))[1:-2] == [
+        ("start", 0, "text"),
+        ("stop", 0),
+        ("start", 1, "thinking"),
+        ("delta", 1, "t"),
+        ("stop", 1),
+        ("start", 2, "text"),
+        ("delta", 2, "x"),
+        ("delta", 2, "y"),
+        ("stop", 2),
+    ]
+    assert {change.weight for change in ctx.receipt.changes} == {"form"}
 
 
 def test_blocks_without_a_number_are_numbered() -> None:

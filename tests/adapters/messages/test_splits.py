@@ -52,14 +52,16 @@ def any_event(draw: st.DrawFn) -> JsonObject:
             TEXTS.map(lambda text: piece(0, partial_json=text)),
             st.just(piece(0, type="signature_delta", signature="s")),
             st.just(stop(0)),
-            st.sampled_from([START, {"type": "ping"}, *ending(None)[:1], *ending("max_tokens")[:1]]),
+            st.sampled_from([START, {"type": "ping"}, ending(None)[0], ending("max_tokens")[0]]),
         )
     )
     return {**made, "index": index} if "index" in made else made
 
 
-STREAMS = st.lists(any_event(), max_size=12).map(
-    lambda events: encode(START, *(event for event in events if event["type"] != "message_stop"), *ending("stop"))
+STREAMS = st.builds(
+    lambda events, padding: encode(START, *events, *ending("stop")).replace(b"}\n\n", padding + b"}\n\n"),
+    st.lists(any_event(), max_size=12),
+    st.sampled_from([b"", b"  "]),
 )
 
 
