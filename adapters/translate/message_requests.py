@@ -42,7 +42,7 @@ __all__ = ["messages_to_chat_request", "messages_to_full_chat_request", "to_mess
 
 _PROTOCOL = "Messages"
 _SAME = ("model", "temperature", "top_p", "top_k", "stream")
-_HOLDERS = ("output_config", "metadata")  # parameters whose members are translated one by one
+_HOLDERS = ("output_config",)  # parameters whose members are translated one by one
 _TIERS = {"auto": "auto", "standard_only": "default"}
 _TIERS_BACK = {name: tier for tier, name in _TIERS.items()}
 _LONGEST_USER = 64
@@ -164,12 +164,11 @@ def _set_output_format(left: JsonObject, made: JsonObject, ctx: Context) -> None
 
 
 def _set_user(left: JsonObject, made: JsonObject, ctx: Context) -> None:
-    metadata = left.get("metadata")
-    user = metadata.get("user_id") if isinstance(metadata, dict) else None
-    if not isinstance(metadata, dict) or user is None:
+    metadata = left.pop("metadata", None) or {}
+    record_unused_keys(metadata, ("user_id",), ("metadata",), ctx, "chat")
+    user, path = metadata.get("user_id"), ("metadata", "user_id")
+    if user is None:
         return
-    path: Path = ("metadata", "user_id")
-    left["metadata"] = {key: value for key, value in metadata.items() if key != "user_id"}
     if len(user) > _LONGEST_USER:
         ctx.receipt.record_drop(path, f"chat takes at most {_LONGEST_USER} characters; it is advisory")
         return
