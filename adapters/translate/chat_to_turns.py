@@ -1,6 +1,7 @@
 """Converts chat messages to the system prompt and the turns of a Messages request.
 
-The instructions at the head are the system prompt; those after the first turn stay where they are. The results of
+The instructions at the head are the system prompt. Those after the first turn stay where they are if the provider is
+configured for a version of the API that has them there; else they are at the end of the system prompt. The results of
 tools, and what the user says after them, are one turn: roles alternate. In a turn of the assistant the reasoning comes
 first, then the text, then the calls.
 
@@ -42,6 +43,9 @@ _ANSWER = "assistant"
 _FOREIGN = re.compile("[^a-zA-Z0-9_-]")  # characters that an id of a call must not have
 _DIGITS = 8
 
+_WITH_SYSTEM_TURNS = "2026-10-21"
+"""The version of the API that has instructions between the turns. Source: anthropic 2.12.0, SystemMessageParam."""
+_MOVED = "the API version has instructions only in the system prompt"
 _SAID_LAST = "Messages continues a last message of the assistant"
 
 
@@ -51,18 +55,22 @@ def chat_to_turns(messages: list[JsonObject], ctx: Context) -> tuple[Any, list[J
     If there are only instructions, the last of them is what the user says: the API needs a turn.
     """
     messages = order_tool_results(list(add_call_ids(messages, ctx)), ctx)
-    head = next((i for i, one in enumerate(messages) if one["role"] not in _INSTRUCTING), len(messages) - 1)
+    instructing = [i for i, one in enumerate(messages) if one["role"] in _INSTRUCTING]
+    if len(instructing) == len(messages):
+        last = instructing.pop()
+        reason = "the only message is what the user says: Messages needs a turn"
+        ctx.receipt.record_conversion(("messages", last), reason, "loss", after=("messages", 0))
+        messages[last] = {**messages[last], "role": "user"}
+    elif ctx.target.api_version == _WITH_SYSTEM_TURNS:
+        instructing = [i for place, i in enumerate(instructing) if place == i]  # those at the head
     conversation = _Conversation(ctx)
-    system = _join_system(messages[:head], conversation, ctx)
-    for i, message in enumerate(messages[head:], head):
-        if message["role"] in _INSTRUCTING and head == len(messages) - 1:
-            reason = "the only message is what the user says: Messages needs a turn"
-            ctx.receipt.record_conversion(("messages", i), reason, "loss", after=("messages", 0))
-            message = {**message, "role": "user"}
-        conversation.add(message, ("messages", i))
+    system = _join_system([(i, messages[i]) for i in instructing], conversation, ctx)
+    said = {*range(len(messages))}.difference(instructing)
+    for i in sorted(said):
+        conversation.add(messages[i], ("messages", i))
     if conversation.turns and conversation.turns[-1]["role"] == _ANSWER:
-        last: Path = ("messages", len(messages) - 1)
-        ctx.receipt.record_conversion(last, _SAID_LAST, "loss", after=("messages", len(conversation.turns) - 1))
+        after: Path = ("messages", len(conversation.turns) - 1)
+        ctx.receipt.record_conversion(("messages", len(messages) - 1), _SAID_LAST, "loss", after=after)
     ctx.receipt.record_conversion(("messages",), "messages become turns")
     ctx.receipt.map_paths([*conversation.places, (("messages",), ("messages",))])
     return system, [_shorten(turn) for turn in conversation.turns]
@@ -79,21 +87,21 @@ def to_reasoning_blocks(message: JsonObject) -> list[JsonObject]:
     ]
 
 
-def _join_system(messages: list[JsonObject], conversation: _Conversation, ctx: Context) -> Any:
-    """The system prompt of these messages: a text if it is one, else blocks."""
+def _join_system(messages: list[tuple[int, JsonObject]], conversation: _Conversation, ctx: Context) -> Any:
+    """The system prompt of these messages, with their positions: a text if it is one, else blocks."""
     blocks: list[JsonObject] = []
-    for i, message in enumerate(messages):
+    for place, (i, message) in enumerate(messages):
         path: Path = ("messages", i)
         record_unused_keys(message, _SAID, path, ctx, _PROTOCOL)
         made, places = conversation.convert_content(message.get("content"), (*path, "content"))
         conversation.places += nest_places(_shift(places, len(blocks)), path, ("system",))
         conversation.places.append((path, ("system", len(blocks))))
-        reason = "the first instructions are the system prompt"
+        reason = "the first instructions are the system prompt" if place == i else _MOVED
         ctx.receipt.record_conversion(path, reason, after=("system",))
         blocks += made
     if not blocks:
         return None
-    conversation.places.append((("messages", 0), ("system",)))
+    conversation.places.append((("messages", messages[0][0]), ("system",)))
     return blocks[0]["text"] if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} else blocks
 
 
@@ -153,9 +161,10 @@ class _Conversation:
         """Convert the content of a message, without texts that are empty. The paths in the pairs begin at the message,
         and at the list of blocks."""
         if not isinstance(content, list):
-            return ([{"type": "text", "text": content}], [(("content",), (0,))]) if content else ([], [])
+            places: Places = [(("content",), (0, "text")), (("content",), (0,))]
+            return ([{"type": "text", "text": content}], places) if content else ([], [])
         blocks: list[JsonObject] = []
-        places: Places = []
+        places = []
         for k, part in enumerate(content):
             block, inner = to_block(part, (*path, k), self._ctx)
             if block.get("text") == "":

@@ -119,6 +119,6 @@ def _read_data(url: str) -> _Data | None:
 
 def _decode_text(data: str) -> str | None:
     try:
-        return base64.b64decode(data).decode()
+        return base64.b64decode(data, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         return None

@@ -111,16 +111,18 @@ class _Conversation:
         self.messages.append(message)
 
     def _drop_empty_texts(self, blocks: list[PlacedBlock]) -> list[PlacedBlock]:
-        kept = [one for one in blocks if one.block["type"] != "text" or one.block["text"]]
-        for one in blocks if len(kept) < len(blocks) else ():
-            if one not in kept:
+        kept: list[PlacedBlock] = []
+        for one in blocks:
+            if one.block["type"] != "text" or one.block["text"]:
+                kept.append(one)
+            else:
                 self._ctx.receipt.record_drop(one.path, "a text without a character", "form")
         return kept
 
     def _add_user(self, blocks: list[PlacedBlock], path: Path) -> None:
         results = [one for one in blocks if one.block["type"] == "tool_result"]
         spoken = [one for one in blocks if one.block["type"] != "tool_result"]
-        if results and blocks[: len(results)] != results:
+        if any(one.block["type"] != "tool_result" for one in blocks[: len(results)]):
             reason = "in chat the results of tools come before what the user says"
             self._ctx.receipt.record_conversion(path, reason, "loss", after=("messages", len(self.messages)))
         for result in results:

@@ -30,12 +30,14 @@ TOOL = {"name": "f", "input_schema": {"type": "object"}}
 FORM = {"type": "json_schema", "schema": {"type": "object"}}
 USER: Path = ("messages", 0, "content", 0)
 ANSWER: Path = ("messages", 1, "content", 0)
+SYSTEM: Path = ("messages", 3, "content", 0)
+CITED = {"type": "char_location", "cited_text": "x", "document_index": 0, "start_char_index": 0, "end_char_index": 1}
 
 PLACES: dict[str, list[tuple[Path, JsonObject]]] = {
     "": [((), {})],
     "message": [
         (("messages", 0), {"role": "user", "content": "x"}),
-        (("messages", 2), {"role": "system", "content": "x"}),
+        (("messages", 3), {"role": "system", "content": "x"}),
     ],
     "block": [],
     "text": [(USER, TEXT), (ANSWER, TEXT), (("system", 0), TEXT), (("messages", 2, "content", 0, "content", 0), TEXT)],
@@ -51,6 +53,11 @@ PLACES: dict[str, list[tuple[Path, JsonObject]]] = {
         (USER, {"type": "container_upload", "file_id": "x"}),
     ],
     "citations": [((*USER, "citations"), {})],
+    "citation": [((*ANSWER, "citations"), CITED)],
+    "compaction": [(ANSWER, {"type": "compaction", "content": "x"})],
+    "fallback": [(ANSWER, {"type": "fallback", "from": {}, "to": {}})],
+    "tool_change": [(SYSTEM, {"type": "tool_addition", "tool": {}})],
+    "tool_listing": [(ANSWER, {"type": "mcp_tool_listing", "mcp_server_name": "x", "tools": []})],
     "search_result": [(USER, {"type": "search_result", "content": [TEXT], "source": "x", "title": "x"})],
     "thinking": [(ANSWER, {"type": "thinking", "thinking": "x", "signature": "x"})],
     "redacted_thinking": [(ANSWER, {"type": "redacted_thinking", "data": "x"})],
@@ -78,6 +85,7 @@ SAMPLES: dict[str, JsonValue] = {
     "tool": {"name": "other", "input_schema": {"type": "object"}},
     "message": {"role": "user", "content": "other"},
     "block": {"type": "text", "text": "other"},
+    "citation": {**CITED, "cited_text": "other"},
 }
 """Definition -> another value."""
 
@@ -95,6 +103,7 @@ def make_request() -> JsonObject:
             {"role": "user", "content": [TEXT]},
             {"role": "assistant", "content": [TEXT, CALL]},
             {"role": "user", "content": [{**RESULT, "content": [TEXT]}]},
+            {"role": "system", "content": [TEXT]},
         ],
     }
 
@@ -128,14 +137,14 @@ def place(path: Path, example: JsonObject) -> JsonObject:
     if path[-1] == "source":
         kind = "document" if example["type"] in ("text", "content") else "image"
         request["messages"][0]["content"] = [{"type": kind, "source": example}]
+    elif path == (*ANSWER, "citations"):
+        request["messages"][1]["content"][0] = {**TEXT, "citations": [example]}
     elif path[-1] == "citations":
         request["messages"][0]["content"] = [{"type": "document", "source": PDF, "citations": example}]
     elif path[0] == "output_config" and len(path) > 1:
         request["output_config"] = {"format": example}
     elif len(path) > 1 and isinstance(path[-1], int) and path[-1] == len(lookup(request, path[:-1])):
         lookup(request, path[:-1]).append(example)
-    elif path == ("messages", 2) and example["role"] == "system":
-        request["messages"].insert(2, example)
     else:
         replace(request, path, example)
     return request
