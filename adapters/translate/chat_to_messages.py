@@ -38,19 +38,19 @@ from dragoman.adapters.messages.events import (
     message_delta,
     message_start,
     message_stop,
-    new_message,
 )
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 from dragoman.adapters.text_buffer import CharacterCount
 
 from .chat_stream import CALL_PATH, LATE_ARGUMENTS, ChatStreamTranslator, RunKind
 from .message_citations import PlacedCitation, list_placed_citations
-from .message_usage import convert_usage, to_messages_tier, to_messages_usage
+from .message_envelope import CHAT_KEYS, begin_message, explain_refusal
+from .message_usage import convert_usage
 from .open_blocks import OpenBlock
 from .replies import CALL_KEYS, NO_TEXT
 from .stop_reasons import ENDING_KEYS, read_stop_reason
 from .tools import encode_free_text
-from .unused_keys import carry_reply_keys, record_unused_keys
+from .unused_keys import record_unused_keys
 
 __all__ = ["BLOCKS", "FREE_TEXT", "ChatToMessages"]
 
@@ -61,9 +61,6 @@ BLOCKS = "a choice becomes content blocks"
 FREE_TEXT = "the free text of a call becomes its input"
 """Reasons of changes of form."""
 
-_HUBS = ("hub/chat.reply", "hub/messages.reply")
-_TRANSLATED = frozenset({"id", "object", "created", "model", "choices", "usage", "service_tier"})
-_ID = "msg_"
 _THINKING = {"type": "thinking", "thinking": "", "signature": ""}
 _NO_PLACE = "Messages has no place for it"
 _WHOLE_BLOCK = "in a stream a citation belongs to the whole block of text that is open"
@@ -114,14 +111,8 @@ class ChatToMessages(ChatStreamTranslator[OpenBlock]):
 
     def _begin(self, body: JsonObject | None) -> list[Output]:
         self._ctx.receipt.record_conversion(("choices",), BLOCKS, after=("content",))
-        first = body or {}
-        self._known = first.keys() | _TRANSLATED
-        given = str(first.get("id"))
-        message_id = given if given.startswith(_ID) else self._ctx.new_id("msg")
-        message = new_message(message_id, first.get("model") or self._ctx.target.model)
-        message["usage"] = to_messages_usage(first.get("usage")) | to_messages_tier(first.get("service_tier"))
-        carried = carry_reply_keys(first, message, _HUBS, _TRANSLATED, self._ctx)
-        return [Chunk(message_start({**carried, **message}))]
+        self._known = CHAT_KEYS.union(body or ())
+        return [Chunk(message_start(begin_message(body or {}, self._ctx)))]
 
     # Texts
 
@@ -262,9 +253,7 @@ class ChatToMessages(ChatStreamTranslator[OpenBlock]):
             self._ctx.receipt.record_drop(("choices", 0), NO_TEXT)
         record_unused_keys(self._rest, self._known, (), self._ctx, self.protocol)
         reason = read_stop_reason(self._ending, self._stops, refused=bool(self._refusal))
-        more: JsonObject = {}
-        if self._refusal and reason.reason == "refusal":
-            more["stop_details"] = {"type": "refusal", "category": None, "explanation": self._refusal}
+        more = explain_refusal(self._refusal) if self._refusal and reason.reason == "refusal" else {}
         usage = convert_usage(self._rest.get("usage"), self._rest.get("service_tier"), self._ctx)
         out.append(Chunk(message_delta(reason.reason, reason.sequence, usage, **more)))
         return [*out, Chunk(message_stop()), end]

@@ -28,7 +28,8 @@ from dragoman.adapters.paths import Path
 from .chat_to_messages import BLOCKS, FREE_TEXT
 from .chat_to_turns import to_reasoning_blocks
 from .message_citations import list_placed_citations
-from .message_usage import convert_usage, to_chat_counts, to_chat_tier
+from .message_envelope import begin_chat, begin_message, explain_refusal, read_refusal
+from .message_usage import convert_usage, to_chat_counts
 from .replies import (
     CALL_KEYS,
     CHAT_COUNTS,
@@ -40,24 +41,12 @@ from .replies import (
     list_legacy_call,
     take_first_choice,
 )
-from .stop_reasons import ENDING_KEYS, PAUSED, read_refusal, read_stop_reason, to_finish_reason
+from .stop_reasons import ENDING_KEYS, PAUSED, read_stop_reason, to_finish_reason
 from .unused_keys import record_unused_keys
 
 __all__ = ["message_to_chat_reply", "to_message"]
 
 _PROTOCOL = "Messages"
-_CHAT_USED = ("id", "object", "created", "model", "choices", "usage", "service_tier")
-_MESSAGE_USED = (
-    "id",
-    "type",
-    "role",
-    "model",
-    "content",
-    "stop_reason",
-    "stop_sequence",
-    "stop_details",
-    "usage",
-)
 _RANKS = {"thinking": 0, "redacted_thinking": 0, "text": 1, "tool_use": 2}
 _DIRECT = {"type": "direct"}
 
@@ -65,24 +54,19 @@ _DIRECT = {"type": "direct"}
 def message_to_chat_reply(reply: JsonObject, ctx: Context) -> JsonObject:
     """Translate a message to a chat reply."""
     message = _to_chat_message(reply["content"], ctx)
-    if (refusal := read_refusal(reply.get("stop_details"))) is not None:
+    if (refusal := read_refusal(reply)) is not None:
         message["refusal"] = refusal
         ctx.receipt.record_conversion(("stop_details",), "the explanation is a refusal in chat")
     if reply["stop_reason"] == "pause_turn":
         ctx.receipt.record_drop(("stop_reason",), PAUSED)
     ending = to_finish_reason(reply["stop_reason"], reply.get("stop_sequence"))
     ctx.receipt.record_conversion(("content",), "content blocks become a message", after=("choices",))
-    record_unused_keys(reply, _MESSAGE_USED, (), ctx, "chat")
     usage = to_chat_counts(reply.get("usage"))
     if usage is not None:
         ctx.receipt.record_conversion(("usage",), CHAT_COUNTS)
     return {
-        "id": reply["id"],
-        "object": "chat.completion",
-        "created": int(ctx.clock()),
-        "model": reply["model"],
+        **begin_chat(reply, "chat.completion", ctx),
         "choices": [{"index": 0, "message": message, "logprobs": None, **ending}],
-        **to_chat_tier(reply.get("usage")),
         **({} if usage is None else {"usage": usage}),
     }
 
@@ -142,15 +126,12 @@ def to_message(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObje
     stop = read_stop_reason(choice, request.get("stop_sequences") or (), refused=refused)
     content = _to_blocks(choice, ("choices", position), ctx)
     ctx.receipt.record_conversion(("choices",), BLOCKS, after=("content",))
-    record_unused_keys(reply, _CHAT_USED, (), ctx, _PROTOCOL)
     return {
-        "id": ctx.new_id("msg"),
-        "type": "message",
-        "role": "assistant",
-        "model": reply["model"],
+        **begin_message(reply, ctx),
         "content": content,
         "stop_reason": stop.reason,
         "stop_sequence": stop.sequence,
+        **(explain_refusal(choice["message"]["refusal"]) if refused and stop.reason == "refusal" else {}),
         "usage": convert_usage(reply.get("usage"), reply.get("service_tier"), ctx),
     }
 

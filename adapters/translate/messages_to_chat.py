@@ -51,18 +51,16 @@ from dragoman.adapters.paths import Path
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 from dragoman.adapters.text_buffer import CharacterCount
 
-from .message_usage import to_chat_counts, to_chat_tier
+from .message_envelope import begin_chat, read_refusal
+from .message_usage import to_chat_counts
 from .replies import CHAT_COUNTS
-from .stop_reasons import PAUSED, read_refusal, to_finish_reason
-from .unused_keys import carry_reply_keys, record_unused_keys
+from .stop_reasons import PAUSED, to_finish_reason
+from .unused_keys import record_unused_keys
 
 __all__ = ["MessagesToChat"]
 
 _NO_INPUT = "{}"
-_HUBS = ("hub/messages.reply", "hub/chat.reply")
-_MESSAGE_KEYS = frozenset(
-    {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage"}
-)
+_ENDING_KEYS = ("stop_reason", "stop_sequence", "stop_details")
 _BLOCK_KEYS = {
     "text": ("type", "text", "citations"),
     "thinking": ("type", "thinking", "signature"),
@@ -146,14 +144,7 @@ class MessagesToChat(StreamTranslatorBase):
         return out
 
     def _begin(self, message: JsonObject, out: list[Output]) -> None:
-        self._envelope = {
-            "id": message.get("id") or self._ctx.new_id("chatcmpl"),
-            "object": "chat.completion.chunk",
-            "created": int(self._ctx.clock()),
-            "model": message.get("model") or self._ctx.target.model,
-        }
-        self._envelope |= to_chat_tier(message.get("usage"))
-        self._envelope |= carry_reply_keys(message, self._envelope, _HUBS, _MESSAGE_KEYS, self._ctx)
+        self._envelope = begin_chat(message, "chat.completion.chunk", self._ctx)
         if self._wants_usage:
             self._envelope["usage"] = None
         out.append(self._make_chunk({"role": "assistant", "content": ""}))
@@ -184,7 +175,7 @@ class MessagesToChat(StreamTranslatorBase):
 
     def _handle_message_delta(self, event: JsonObject, out: list[Output]) -> None:
         record_unused_keys(event, ("type", "delta", "usage"), (), self._ctx, "chat")
-        record_unused_keys(event["delta"], _MESSAGE_KEYS, (), self._ctx, "chat")
+        record_unused_keys(event["delta"], _ENDING_KEYS, (), self._ctx, "chat")
         self._ending |= event["delta"]
         self._add_usage(event.get("usage"))
 
@@ -194,7 +185,7 @@ class MessagesToChat(StreamTranslatorBase):
         late: JsonObject = {}
         if self._reasoning.finish(late):
             out.append(self._make_chunk(late))
-        refusal = read_refusal(self._ending.get("stop_details"))
+        refusal = read_refusal(self._ending)
         if refusal:
             out.append(self._make_chunk({"refusal": refusal}))
         reason = self._ending.get("stop_reason")

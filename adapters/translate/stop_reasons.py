@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from dragoman.adapters.call import JsonObject
 
-__all__ = ["ENDING_KEYS", "PAUSED", "StopReason", "read_refusal", "read_stop_reason", "to_finish_reason"]
+__all__ = ["ENDING_KEYS", "PAUSED", "StopReason", "read_stop_reason", "to_finish_reason"]
 
 PAUSED = "the provider paused its turn: chat cannot ask it to continue"
 """The reason of a recorded loss."""
@@ -73,12 +73,6 @@ def to_finish_reason(stop_reason: str | None, stop_sequence: Any) -> JsonObject:
     if stop_sequence is not None:
         ending["stop_sequence"] = stop_sequence
     return ending
-
-
-def read_refusal(details: Any) -> str | None:
-    """The sentence in the `stop_details` of a refusal; None if there is none."""
-    text = details.get("explanation") if isinstance(details, dict) else None
-    return text if isinstance(text, str) and text else None
 
 
 def _find_sequence(choice: JsonObject, stops: Collection[str]) -> str | None:

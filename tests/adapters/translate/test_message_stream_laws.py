@@ -13,11 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.adapters import dialects
+from dragoman.adapters.chat.assembly import assemble_chat
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.response_object import new_response
 from dragoman.adapters.streams import Chunk, End, Output, expand
 from dragoman.adapters.translate.chat_to_messages import ChatToMessages
 from dragoman.adapters.translate.chat_to_responses import ChatToResponses
+from dragoman.adapters.translate.message_replies import message_to_chat_reply, to_message
 from dragoman.adapters.translate.messages_to_chat import MessagesToChat
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject
@@ -166,6 +168,29 @@ def test_the_message_says_what_the_chat_stream_says(raw: bytes) -> None:
         }
 
 
+@settings(max_examples=200, deadline=None)
+@given(raw=chat_streams())
+def test_a_streamed_message_is_the_whole_one_except_for_the_order_of_its_blocks(raw: bytes) -> None:
+    outputs = read_chat([raw])
+    if isinstance(outputs[-1], Fault):
+        return
+    whole = to_message(assemble_chat(list_bodies(outputs)), {}, make_context())
+    streamed = accumulate_message(check_events(to_messages(outputs)))
+    keys = whole.keys() - {"content"}
+    assert {key: streamed.get(key) for key in keys} == {key: whole[key] for key in keys}
+    assert sort_blocks(streamed) == sort_blocks(whole)
+
+
+def sort_blocks(message: JsonObject) -> JsonObject:
+    """The calls, the text and the signed and unsigned reasoning of a message, whatever their order."""
+    content = message["content"]
+    texts = [char for block in content for char in block.get("text", "")]
+    calls = {block["id"]: (block["name"], block["input"]) for block in content if block["type"] == "tool_use"}
+    sealed = [block["data"] for block in content if block["type"] == "redacted_thinking"]
+    thoughts = [] if sealed else [char for block in content for char in block.get("thinking", "") if char != "\n"]
+    return {"text": sorted(texts), "calls": calls, "sealed": sealed, "thoughts": thoughts}
+
+
 # Messages
 
 
@@ -239,6 +264,19 @@ def test_there_and_back_a_message_is_the_same_except_for_its_groups_of_text(even
 
 @settings(max_examples=200, deadline=None)
 @given(events=message_streams())
+def test_a_streamed_chat_reply_is_the_whole_one(events: list[Output]) -> None:
+    whole = message_to_chat_reply(accumulate_message(list_events(events)), make_context())
+    streamed = assemble_chat(list_bodies(to_chat(events)))
+    said = streamed["choices"][0]["message"]
+    said["content"] = said["content"] or None
+    for message in (said, whole["choices"][0]["message"]):
+        if "reasoning_details" in message:
+            message.pop("reasoning_signature", None)  # a stream has those of all blocks
+    assert streamed == whole
+
+
+@settings(max_examples=200, deadline=None)
+@given(events=message_streams())
 def test_runs_become_runs_that_say_the_same_as_their_events(events: list[Output]) -> None:
     """Through one translator, and through two."""
     runs, singles = to_chat(coalesce(events)), to_chat(events)
@@ -264,7 +302,9 @@ LAWS: dict[Callable[..., None], dict[str, Any]] = {
     test_wherever_a_chat_stream_is_cut_there_is_one_terminal: {"data": st.data(), "raw": chat_streams()},
     test_however_a_chat_stream_is_read_the_message_is_the_same: {"data": st.data(), "raw": chat_streams()},
     test_the_message_says_what_the_chat_stream_says: {"raw": chat_streams()},
+    test_a_streamed_message_is_the_whole_one_except_for_the_order_of_its_blocks: {"raw": chat_streams()},
     test_there_and_back_a_message_is_the_same_except_for_its_groups_of_text: {"events": message_streams()},
+    test_a_streamed_chat_reply_is_the_whole_one: {"events": message_streams()},
     test_runs_become_runs_that_say_the_same_as_their_events: {"events": message_streams()},
     test_every_chunk_is_valid_and_a_cut_stream_has_one_terminal: {"data": st.data(), "events": message_streams()},
 }
