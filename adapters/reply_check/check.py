@@ -119,7 +119,7 @@ class ReplyCheck(ABC):
         """Take coalesced deltas of a stream."""
 
     @abstractmethod
-    def find_mismatches(self) -> Iterator[Mismatch]:
+    def find_mismatches(self) -> Iterable[Mismatch]:
         """Every wish that the reply does not meet."""
 
     def add_outputs(self, outputs: Iterable[Output]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dragoman.adapters.call import JsonObject
@@ -23,6 +23,7 @@ from .messages_check import MessagesCheck
 __all__ = ["CHECKED", "create_reply_check"]
 
 _CONTENT_FILTER = "content_filter"
+_OTHER_TOTALS = frozenset({"n", "max_completion_tokens"})
 _UNREAD = ChoiceRecord()  # of choices that are only counted
 
 
@@ -43,7 +44,8 @@ class ChoiceCheck(ReplyCheck):
             self.usage = usage
         choices = list_objects(chunk.get("choices"))
         if not self.has_wishes:
-            self._choices.update([(_read_index(choice), _UNREAD) for choice in choices])
+            for choice in choices:
+                self._choices[_read_index(choice)] = _UNREAD
             return
         for choice in choices:
             record = self.find_choice(choice)
@@ -79,8 +81,16 @@ class ChoiceCheck(ReplyCheck):
             record = self._choices[index] = ChoiceRecord()
         return record
 
-    def find_mismatches(self) -> Iterator[Mismatch]:
+    def find_mismatches(self) -> Iterable[Mismatch]:
         """Compare the number of choices, each choice, and the tokens."""
+        return () if not self.has_wishes and self._is_below_limit() else self._compare()
+
+    def _is_below_limit(self) -> bool:
+        """Whether the request only limits the tokens, and the reply keeps to the limit: the most frequent case."""
+        limit, used = self.request.get("max_tokens"), self.usage.get("completion_tokens")
+        return self.request.keys().isdisjoint(_OTHER_TOTALS) and type(limit) is type(used) is int and used <= limit
+
+    def _compare(self) -> Iterator[Mismatch]:
         given, wanted = len(self._choices), self.find_wanted_number()
         if wanted is not None and given != wanted:
             yield Mismatch(("n",), f"the provider gave {given} choices instead of {wanted}")
@@ -186,7 +196,7 @@ class ResponsesCheck(ReplyCheck):
     def add_run(self, run: DeltaRun) -> None:
         """Nothing: the last event repeats every text."""
 
-    def find_mismatches(self) -> Iterator[Mismatch]:
+    def find_mismatches(self) -> Iterable[Mismatch]:
         """Compare the response and its tokens."""
         response = self._response
         if response.get("status") == "failed":
