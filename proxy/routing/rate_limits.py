@@ -165,11 +165,22 @@ class Limiter:
         return f"{self._owner} {unit}"
 
 
+_COUNTS = (
+    "prompt_tokens",
+    "completion_tokens",
+    "input_tokens",
+    "output_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+)
+"""The counts of a usage without a total that add up to it."""
+
+
 def count_tokens(usage: Mapping[str, Any] | None) -> int:
-    """The tokens of a usage in canonical form; 0 if it is not known."""
+    """The tokens of a usage in canonical form; 0 if it is not known. Messages counts those of its cache apart."""
     if not usage:
         return 0
-    parts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")]
+    parts = [usage.get(name) for name in _COUNTS]
     total = usage.get("total_tokens")
     return total if isinstance(total, int) else sum(part for part in parts if isinstance(part, int))
 

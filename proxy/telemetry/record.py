@@ -14,7 +14,17 @@ __all__ = ["ExchangeRecord", "Outcome"]
 Outcome = Literal["ok", "fault", "client_left"]
 
 _OPTIONAL = ("key", "model", "target", "hedge", "status", "upstream_status", "first_token_ms")
-_USAGE = frozenset({"prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "total_tokens"})
+_USAGE = frozenset(
+    {
+        "prompt_tokens",
+        "completion_tokens",
+        "input_tokens",
+        "output_tokens",
+        "total_tokens",
+        "cache_creation_input_tokens",
+        "cache_read_input_tokens",
+    }
+)
 _MAX_CAUSE = 300  # characters
 
 

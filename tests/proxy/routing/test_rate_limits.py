@@ -135,6 +135,7 @@ async def test_a_request_that_leaves_while_it_is_counted_does_not_run() -> None:
         (None, 0),
         ({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 9}, 9),
         ({"input_tokens": 3, "output_tokens": 4}, 7),
+        ({"input_tokens": 3, "output_tokens": 4, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 6}, 18),
         ({"prompt_tokens": 5, "total_tokens": None}, 5),
     ],
 )
