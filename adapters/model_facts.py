@@ -114,6 +114,7 @@ class ModelFacts:
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] | None = None
     efforts: tuple[str, ...] = ()
     default_effort: str | None = None
+    thinking: Literal["budget", "adaptive"] | None = None
     refuses: Mapping[str, Refusal] = field(default_factory=dict)
     nested: frozenset[str] = frozenset()
     context: int | None = None
@@ -138,7 +139,7 @@ class ModelFacts:
 NO_FACTS = ModelFacts(refuses=MappingProxyType({}))
 
 _VALUES: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("max_tokens_name", "default_effort", "tokenizer", "seals", "replay"), str),
+    **dict.fromkeys(("max_tokens_name", "default_effort", "thinking", "tokenizer", "seals", "replay"), str),
     **dict.fromkeys(("context", "output"), int),
     **dict.fromkeys(("efforts", "input", "protocols", "reasoning_tags"), tuple),
     "nested": frozenset,

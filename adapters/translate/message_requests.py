@@ -101,11 +101,11 @@ def to_messages_request(request: JsonObject, ctx: Context) -> JsonObject:
         made["system"] = system
     _set_max_tokens(left, made, ctx)
     _set_stop_sequences(left, made, ctx)
-    set_thinking(left, made, ctx)
     _set_output_format(left, made, ctx)
     _set_user_id(left, made, ctx)
     _convert_tier(left, made, _TIERS_BACK, ctx)
     to_message_tools(left, made, ctx)
+    set_thinking(left, made, ctx)
     if left.pop("stream_options", None) is not None:
         ctx.receipt.record_drop(("stream_options",), "a Messages stream always ends with the usage", "form")
     resolve_rest(left, made, HUB_CHAT, _PROTOCOL, ctx)

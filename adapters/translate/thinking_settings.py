@@ -9,6 +9,9 @@ Messages has a level of effort, and `thinking`: off, adaptive, or with a budget 
     thinking: disabled              the same for Claude; for other models dropped, a loss
     thinking: adaptive              dropped: it says how, not how much
 
+What is documented about a model decides what `reasoning_effort` becomes for it: an effort with adaptive thinking, or a
+budget. If nothing is, it becomes an effort.
+
 Sources: anthropic 2.12.0, OutputConfigParam and ThinkingConfigParam; OpenAI Python SDK, reasoning_effort; Databricks
 reasoning models guide.
 """
@@ -29,6 +32,12 @@ _EFFORT = "reasoning_effort"
 _PATH: Path = ("output_config", "effort")
 _LEVELS = ((16_384, "high"), (4_096, "medium"), (0, "low"))
 """The fewest tokens of a budget for each level of effort."""
+_BUDGETS = {"minimal": 1_024, "low": 1_024, "medium": 4_096, "high": 16_384, "xhigh": 32_768, "max": 32_768}
+"""The budget of each level of effort, for models that have only budgets."""
+_LEAST_BUDGET = 1_024
+_OBSTACLES = ("temperature", "top_k")
+"""Parameters that exclude thinking, unless they are 1. Source: Anthropic, Extended thinking, feature compatibility."""
+_FORCED = ("any", "tool")  # choices with which a tool must be called
 
 
 def set_chat_reasoning(left: JsonObject, made: JsonObject, ctx: Context) -> None:
@@ -59,7 +68,7 @@ def _reads_thinking(ctx: Context) -> bool:
 
 
 def set_thinking(left: JsonObject, made: JsonObject, ctx: Context) -> None:
-    """Convert the settings of a chat request to Messages."""
+    """Convert the settings of a chat request to Messages. `made` has the limit on tokens and the choice among tools."""
     thinking = left.pop("thinking", None)
     if thinking is not None:
         made["thinking"] = thinking
@@ -71,8 +80,43 @@ def set_thinking(left: JsonObject, made: JsonObject, ctx: Context) -> None:
             made["thinking"] = {"type": "disabled"}
         ctx.receipt.record_conversion((_EFFORT,), "no effort: thinking is off", after=("thinking",))
         ctx.receipt.map_paths([((_EFFORT,), ("thinking",))])
-        return
+    elif thinking is None and ctx.target.facts.thinking == "budget":
+        _set_budget(effort, made, ctx)
+    else:
+        _set_effort(effort, made, ctx)
+
+
+def _set_effort(effort: str, made: JsonObject, ctx: Context) -> None:
     find_holder(made, "output_config", _EFFORT, ctx)["effort"] = "low" if effort == "minimal" else effort
     if effort == "minimal":
         ctx.receipt.record_clamp((_EFFORT,), "Messages has no level below low")
     ctx.receipt.record_rename((_EFFORT,), _PATH, "the other protocol's place for it")
+    if "thinking" in made or ctx.target.facts.thinking != "adaptive":
+        return
+    source = ctx.target.facts.describe("thinking")
+    if (obstacle := _find_obstacle(made)) is not None:
+        ctx.receipt.record_conversion((_EFFORT,), f"the model cannot think with this {obstacle} ({source})", "loss")
+        return
+    made["thinking"] = {"type": "adaptive"}
+    ctx.receipt.record_fill(("thinking",), f"the model thinks if it is asked to: {source}")
+
+
+def _find_obstacle(made: JsonObject) -> str | None:
+    """The parameter of a Messages request that excludes thinking; None if there is none."""
+    if (made.get("tool_choice") or {}).get("type") in _FORCED:
+        return "tool_choice"
+    return next((name for name in _OBSTACLES if made.get(name) not in (None, 1)), None)
+
+
+def _set_budget(effort: str, made: JsonObject, ctx: Context) -> None:
+    """Turn a level of effort into a budget, which must be less than the limit on tokens."""
+    limit = made.get("max_tokens")
+    budget = _BUDGETS[effort] if limit is None else min(_BUDGETS[effort], limit - 1)
+    obstacle = _find_obstacle(made) or ("max_tokens" if budget < _LEAST_BUDGET else None)
+    if obstacle is not None:
+        source = ctx.target.facts.describe("thinking")
+        ctx.receipt.record_drop((_EFFORT,), f"the model cannot think with this {obstacle} ({source})")
+        return
+    made["thinking"] = {"type": "enabled", "budget_tokens": budget}
+    ctx.receipt.record_conversion((_EFFORT,), "a level of effort becomes a budget", after=("thinking",))
+    ctx.receipt.map_paths([((_EFFORT,), ("thinking",))])

@@ -15,7 +15,7 @@ from dragoman.adapters.changes import Change, Receipt
 from dragoman.adapters.paths import Path
 from dragoman.contract.json_types import JsonObject, JsonValue
 
-CLAUDE = "claude-opus-4-6"
+CLAUDE = "claude-3-5-sonnet"
 MARKED = {"cache_control": st.just({"type": "ephemeral"})}
 NAMED = {"title": st.just("?")}
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}

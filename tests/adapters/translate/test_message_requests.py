@@ -206,6 +206,34 @@ def test_the_least_effort_of_messages_is_low(effort: str, lost: list[str]) -> No
     assert (made["output_config"], losses(ctx)) == ({"effort": "low"}, lost)
 
 
+@pytest.mark.parametrize(
+    ("model", "made"),
+    [
+        ("claude-opus-4-7", {"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}}),
+        ("claude-sonnet-4-5", {"thinking": {"type": "enabled", "budget_tokens": 16_384}}),
+        ("unknown", {"output_config": {"effort": "high"}}),
+    ],
+)
+def test_an_effort_is_what_the_model_is_documented_to_take(model: str, made: JsonObject) -> None:
+    found, ctx = to_messages(reasoning_effort="high", target={"model": model})
+    assert {key: found[key] for key in ("output_config", "thinking") if key in found} == made
+    assert losses(ctx) == []
+
+
+def test_a_budget_is_less_than_the_limit_on_tokens() -> None:
+    target = {"model": "claude-sonnet-4-5"}
+    assert to_messages(reasoning_effort="high", max_tokens=2000, target=target)[0]["thinking"]["budget_tokens"] == 1999
+    made, ctx = to_messages(reasoning_effort="high", max_tokens=1024, target=target)
+    assert ("thinking" in made, losses(ctx)) == (False, ["reasoning_effort"])
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-4-6"])
+@pytest.mark.parametrize("obstacle", [{"temperature": 0.5}, {"tool_choice": "required", "tools": [FUNCTION]}])
+def test_no_thinking_is_asked_for_beside_what_excludes_it(model: str, obstacle: JsonObject) -> None:
+    made, ctx = to_messages(reasoning_effort="high", target={"model": model}, **obstacle)
+    assert ("thinking" in made, losses(ctx)) == (False, ["reasoning_effort"])
+
+
 def test_no_effort_switches_thinking_off() -> None:
     assert to_messages(reasoning_effort="none")[0]["thinking"] == {"type": "disabled"}
 
