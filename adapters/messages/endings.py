@@ -12,13 +12,22 @@ from dragoman.adapters.call import Context
 from dragoman.adapters.common.finish_words import Failure, find_ending, has_finished
 from dragoman.adapters.common.stream_changes import ChangeRecorder
 from dragoman.adapters.faults import Fault
-from dragoman.schemas import load
 
-__all__ = ["find_failure", "is_known", "match_calls", "read_stop_reason"]
+__all__ = ["FINISH_REASONS", "STOP_REASONS", "find_failure", "is_known", "match_calls", "read_stop_reason"]
 
-_STOP_REASONS = frozenset(load("hub/messages.reply")["properties"]["stop_reason"]["enum"])
+FINISH_REASONS: Mapping[str, str] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "pause_turn": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "compaction": "length",
+    "tool_use": "tool_calls",
+    "refusal": "content_filter",
+}
+"""A stop reason of the hub -> the finish reason of chat."""
 
-_READ: Mapping[str, str] = {
+STOP_REASONS: Mapping[str, str] = {
     "stop": "end_turn",
     "length": "max_tokens",
     "tool_calls": "tool_use",
@@ -32,7 +41,7 @@ _PLACE = ("stop_reason",)
 
 def is_known(native: Any) -> bool:
     """Whether this is one of the hub's own stop reasons."""
-    return isinstance(native, str) and native in _STOP_REASONS
+    return isinstance(native, str) and native in FINISH_REASONS
 
 
 def find_failure(native: Any) -> Fault | None:
@@ -54,8 +63,8 @@ def read_stop_reason(native: Any, changes: ChangeRecorder, ctx: Context) -> str:
     word = str(native)
     ending = find_ending(word)
     if isinstance(ending, str):
-        changes.record_conversion(_PLACE, f"stop reason {word!r} reads {_READ[ending]!r}")
-        return _READ[ending]
+        changes.record_conversion(_PLACE, f"stop reason {word!r} reads {STOP_REASONS[ending]!r}")
+        return STOP_REASONS[ending]
     if ctx.target.policy.replies == "strict":
         text = f"the provider ended the answer with an unknown stop reason: {word[:100]!r}"
         raise Fault("upstream_invalid_response", text, code="upstream_invalid_finish_reason", provider_code=word)

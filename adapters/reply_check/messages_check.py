@@ -6,21 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.messages.endings import FINISH_REASONS
 from dragoman.adapters.request_properties import HUB_MESSAGES, TOKEN_LIMITS
 from dragoman.adapters.streams import DeltaRun
 
 from .check import ChoiceRecord, Mismatch, ReplyCheck, Wishes, list_objects, read_stop
 
 __all__ = ["MessagesCheck"]
-
-_CUT_SHORT = {
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "pause_turn": "length",
-    "compaction": "length",
-    "refusal": "content_filter",
-}
-"""The stop reasons of a message that need not be what was asked for -> the finish reason of chat."""
 
 
 class MessagesCheck(ReplyCheck):
@@ -83,4 +75,4 @@ class MessagesCheck(ReplyCheck):
     def _add_ending(self, holder: JsonObject, usage: Any) -> None:
         if isinstance(usage, dict):
             self.usage = usage
-        self._record.finish = _CUT_SHORT.get(str(holder.get("stop_reason")))
+        self._record.finish = FINISH_REASONS.get(str(holder.get("stop_reason")))

@@ -13,29 +13,13 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.messages.endings import FINISH_REASONS, STOP_REASONS
 
 __all__ = ["ENDING_KEYS", "PAUSED", "StopReason", "read_stop_reason", "to_finish_reason"]
 
 PAUSED = "the provider paused its turn: chat cannot ask it to continue"
 """The reason of a recorded loss."""
 
-_FINISH_REASONS = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "pause_turn": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "compaction": "length",
-    "tool_use": "tool_calls",
-    "refusal": "content_filter",
-}
-_STOP_REASONS = {
-    "stop": "end_turn",
-    "length": "max_tokens",
-    "tool_calls": "tool_use",
-    "function_call": "tool_use",
-    "content_filter": "refusal",
-}
 _MATCHES = ("stop_reason", "matched_stop")  # other servers' names of `stop_sequence`, which also hold other things
 
 ENDING_KEYS = frozenset({"finish_reason", "native_finish_reason", "stop_sequence", *_MATCHES})
@@ -60,14 +44,14 @@ def read_stop_reason(choice: JsonObject, stops: Collection[str] = (), *, refused
         return StopReason("stop_sequence", sequence)
     if refused:
         return StopReason("refusal", None)
-    if isinstance(native, str) and _FINISH_REASONS.get(native) == finish:
+    if isinstance(native, str) and FINISH_REASONS.get(native) == finish:
         return StopReason(native, None)
-    return StopReason(_STOP_REASONS[finish], None)
+    return StopReason(STOP_REASONS[finish], None)
 
 
 def to_finish_reason(stop_reason: str | None, stop_sequence: Any) -> JsonObject:
     """The keys of a chat choice that say why a message ended."""
-    ending: JsonObject = {"finish_reason": _FINISH_REASONS.get(str(stop_reason), "stop")}
+    ending: JsonObject = {"finish_reason": FINISH_REASONS.get(str(stop_reason), "stop")}
     if stop_reason is not None:
         ending["native_finish_reason"] = stop_reason
     if stop_sequence is not None:

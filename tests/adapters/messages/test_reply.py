@@ -12,10 +12,12 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.messages.accumulator import assemble_message
+from dragoman.adapters.messages.endings import FINISH_REASONS, STOP_REASONS
 from dragoman.adapters.messages.reply import read_message
 from dragoman.adapters.messages.restream import restream_message
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject, JsonValue
+from dragoman.schemas import load
 
 from .streaming import VALUES, Replies, make_context
 
@@ -145,6 +147,11 @@ def test_words_of_other_apis_are_read() -> None:
         read({**MESSAGE, "stop_reason": "news"}, "strict")
     made, receipt = read({**MESSAGE, "stop_reason": "news"}, "report")
     assert made["stop_reason"] == "news" and receipt.violations > 0
+
+
+def test_the_stop_reasons_are_those_of_the_schema() -> None:
+    assert {*FINISH_REASONS} == {*load("hub/messages.reply")["properties"]["stop_reason"]["enum"]}
+    assert {*STOP_REASONS.values()} < {*FINISH_REASONS}
 
 
 def test_counts_of_chat_get_the_names_of_messages() -> None:
