@@ -47,13 +47,14 @@ class Change(NamedTuple):
 class Receipt:
     """The changes of one exchange, in the order in which they were made."""
 
-    __slots__ = ("_canonical", "_steps", "changes", "violations")
+    __slots__ = ("_advisory", "_canonical", "_steps", "changes", "violations")
 
     def __init__(self) -> None:
         self.violations = 0  # of the provider's schema in its reply, if the policy `replies` counts them
         self.changes: list[Change] = []
         self._steps: list[dict[Path, Path]] = []  # after -> before
         self._canonical = 0  # how many steps lead to the canonical form
+        self._advisory: frozenset[Path] = frozenset()  # paths of the client's
 
     def fork(self) -> Receipt:
         """Copy the receipt for one target, so that the changes for another target are not in it."""
@@ -61,6 +62,7 @@ class Receipt:
         copy.changes = list(self.changes)
         copy._steps = list(self._steps)
         copy._canonical = self._canonical
+        copy._advisory = self._advisory
         return copy
 
     # The `record_` methods take paths in the form being written, at the moment of the call. The receipt shows `before`
@@ -108,6 +110,15 @@ class Receipt:
         for step in reversed(self._steps):
             path = _undo_step(step, path)
         return path
+
+    def mark_advisory(self, path: Path) -> None:
+        """Record that a value, in the form being written, is only a hint in the client's protocol, although the
+        protocol of that form holds that it matters: a target that lacks it may go without."""
+        self._advisory |= {self.unmap(path)}
+
+    def is_advisory(self, path: Path) -> bool:
+        """Whether the value at a path in the form being written was marked as a hint."""
+        return bool(self._advisory) and self.unmap(path) in self._advisory
 
     def mark_canonical(self) -> None:
         """Record that the form written last is the canonical request."""

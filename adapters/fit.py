@@ -163,7 +163,7 @@ def _record_drop_or_reject(body: JsonObject, path: Path, ctx: Context, why: str,
     hint = hub_annotations(hub).get(drop_positions(path), {})
     if _is_neutral(value, path, hub):
         ctx.receipt.record_drop(path, f"{why}; leaving it out means the same", "form")
-    elif _is_advisory(hint, value):
+    elif _is_advisory(hint, value) or ctx.receipt.is_advisory(path):
         ctx.receipt.record_drop(path, f"{why}; it is advisory")
     elif ctx.target.policy.unsupported == "drop" and not _is_emulated(path, ctx):
         ctx.receipt.record_drop(path, why)

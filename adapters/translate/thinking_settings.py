@@ -9,7 +9,8 @@ Messages has a level of effort, and `thinking`: off, adaptive, or with a budget 
     thinking: disabled              the same for Claude; for other models dropped, a loss
     thinking: adaptive              dropped: it says how, not how much
 
-What is documented about a model decides what `reasoning_effort` becomes for it: an effort with adaptive thinking, or a
+An effort is a signal in Messages: providers of chat that have no such parameter go without it. What is documented about
+a model decides what `reasoning_effort` becomes for it: an effort with adaptive thinking, or a
 budget. If nothing is, it becomes an effort.
 
 Sources: anthropic 2.12.0, OutputConfigParam and ThinkingConfigParam; OpenAI Python SDK, reasoning_effort; Databricks
@@ -44,8 +45,13 @@ def set_chat_reasoning(left: JsonObject, made: JsonObject, ctx: Context) -> None
     """Convert the settings of a Messages request to chat."""
     move_member(left, made, ("output_config", "effort"), _EFFORT, ctx)
     thinking = left.pop("thinking", None)
-    if thinking is None:
-        return
+    if thinking is not None:
+        _set_chat_thinking(thinking, made, ctx)
+    if _EFFORT in made:
+        ctx.receipt.mark_advisory((_EFFORT,))
+
+
+def _set_chat_thinking(thinking: JsonObject, made: JsonObject, ctx: Context) -> None:
     kind = thinking["type"]
     if kind in ("enabled", "disabled") and _reads_thinking(ctx):
         record_unused_keys(thinking, ("type", "budget_tokens"), ("thinking",), ctx, "chat")
@@ -53,7 +59,7 @@ def set_chat_reasoning(left: JsonObject, made: JsonObject, ctx: Context) -> None
         return
     record_unused_keys(thinking, ("type", "budget_tokens"), ("thinking",), ctx, "chat")
     budget = thinking.get("budget_tokens")
-    if kind == "enabled" and _EFFORT not in made and isinstance(budget, int):
+    if kind == "enabled" and isinstance(budget, int) and _EFFORT not in made:
         made[_EFFORT] = next(level for least, level in _LEVELS if budget >= least)
         ctx.receipt.record_conversion(("thinking",), "a budget becomes a level of effort", "loss", after=(_EFFORT,))
         ctx.receipt.map_paths([(("thinking",), (_EFFORT,))])
