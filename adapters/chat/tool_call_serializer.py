@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.streams import Chunk
+from dragoman.adapters.streams import Chunk, DeltaRun
 from dragoman.adapters.text_buffer import decode_fragment
 
 from .arguments import Arguments
@@ -43,6 +43,18 @@ class ToolCallSerializer:
                 now = calls.release(pieces, last=index in self._finished)
                 made = made if now == pieces else Chunk(_replace_pieces(made.body, position, now))
         return made
+
+    def takes_run(self, run: DeltaRun) -> bool:
+        """Whether a run can be sent as it is: it has no arguments, or those of the current call, which it then adds."""
+        choice = run.body["choices"][0]
+        pieces = _delta(choice).get("tool_calls")
+        if not pieces:
+            return True
+        calls = self._choices.get(choice["index"])
+        if calls is None or not calls.continues(pieces):
+            return False
+        calls.add_fragments(run.texts)
+        return True
 
 
 class CallOrder:

@@ -43,6 +43,8 @@ class ChatStreamWriter(StreamWriterBase):
         return self._write_chunk(self._calls.serialize(chunk))
 
     def _encode_run(self, run: DeltaRun) -> bytes:
+        if not self._calls.takes_run(run):
+            return b"".join(map(self._encode_chunk, run.chunks()))
         if run.data is not None:
             return run.data
         if run.body is not self._run_body:
@@ -90,7 +92,8 @@ class RenderingStreamWriter(ChatStreamWriter):
         self._held_event = b""
 
     def _encode_run(self, run: DeltaRun) -> bytes:
-        return b"".join(map(self._write_chunk, run.chunks()))
+        write = self._write_chunk if self._calls.takes_run(run) else self._encode_chunk
+        return b"".join(map(write, run.chunks()))
 
     def _write_chunk(self, chunk: Chunk) -> bytes:
         body = {key: value for key, value in chunk.body.items() if key != "usage"}

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.adapters.chat.tool_call_serializer import ToolCallSerializer
-from dragoman.adapters.streams import Chunk
+from dragoman.adapters.chat.writer import ChatStreamWriter
+from dragoman.adapters.paths import Path
+from dragoman.adapters.streams import Chunk, DeltaRun, Output
 from dragoman.contract.json_types import JsonObject, JsonValue
 
 
@@ -84,3 +86,31 @@ def test_nothing_is_lost_and_no_call_is_torn(calls: list[dict[str, int]], data: 
     assert [index for index, _ in found] == sorted((index for index, _ in found), key=order.index)
     whole = {index: "".join(text for one, text in found if one == index) for index in order}
     assert {index: json.loads(text) for index, text in whole.items()} == dict(enumerate(calls))
+
+
+def run(index: int, *texts: str) -> DeltaRun:
+    place: Path = ("choices", 0, "delta", "tool_calls", 0, "function", "arguments")
+    return DeltaRun(chunk(piece(index, "")).body, place, [json.dumps(text)[1:-1].encode() for text in texts])
+
+
+def write(outputs: list[Output]) -> list[tuple[int, str]]:
+    """Index and arguments of every piece, as a client of OpenAI's dialect reads them."""
+    writer = ChatStreamWriter(lambda fault: {})
+    events = b"".join(bytes(writer.write(output)) for output in outputs).split(b"\n\n")
+    choices = [choice for event in events if b"{" in event for choice in json.loads(event[6:])["choices"]]
+    pieces = [piece for choice in choices for piece in choice["delta"].get("tool_calls", ())]
+    return [(piece["index"], piece["function"]["arguments"]) for piece in pieces]
+
+
+def head(index: int) -> Chunk:
+    return chunk({"index": index, "id": f"call_{index}", "function": {"name": "look", "arguments": ""}})
+
+
+def test_a_call_that_comes_in_runs_is_whole_before_the_next_one() -> None:
+    outputs: list[Output] = [head(0), run(0, '{"a"', ": 1}"), head(1), run(1, '{"b"', ": 2}"), chunk(finish="stop")]
+    assert write(outputs) == [(0, ""), (0, '{"a"'), (0, ": 1}"), (1, ""), (1, '{"b"'), (1, ": 2}")]
+
+
+def test_a_run_of_a_later_call_waits_too() -> None:
+    outputs: list[Output] = [head(0), run(0, '{"a"'), head(1), run(1, '{"b": 2}'), run(0, ": 1}"), chunk(finish="stop")]
+    assert write(outputs) == [(0, ""), (0, '{"a"'), (0, ": 1}"), (1, ""), (1, '{"b": 2}')]
