@@ -29,7 +29,14 @@ from tests.dialects import DIALECTS, VARIANTS
 from tools.fuzz.receipt_holes import find_holes, join_events
 
 EXAMPLES = [40, pytest.param(3_000, marks=pytest.mark.heavy)]
-BRIDGED = [(protocol, bridge.called) for protocol, bridges in BRIDGES.items() for bridge in bridges]
+SERVED = {protocol for dialect in dialects.values() for protocol in dialect.served}
+CALLED = {protocol for dialect in dialects.values() for protocol in dialect.called}
+BRIDGED = [
+    (protocol, bridge.called)
+    for protocol, bridges in BRIDGES.items()
+    for bridge in bridges
+    if protocol in SERVED and bridge.called in CALLED
+]
 DIRECT = [(protocol, protocol) for protocol in ("chat", "responses", "completions", "embeddings")]
 PROTOCOLS = pytest.mark.parametrize(("spoken", "called"), [*DIRECT, *BRIDGED])
 EXAMPLE_COUNTS = pytest.mark.parametrize("examples", EXAMPLES)
