@@ -28,6 +28,7 @@ from dragoman.schemas import Schema
 
 from .call import Context, JsonObject
 from .edits import Edits, remove
+from .emulated_fields import name_emulated_field
 from .extras import Extras, decide_extra, drop_inner_extras
 from .faults import Fault
 from .paths import Path, format_path, lookup
@@ -247,7 +248,7 @@ def _is_emulated(path: Path, ctx: Context) -> bool:
     if not emulates and not places:
         return False
     place = ctx.receipt.unmap_to_canonical(path)
-    return place in places or not emulates.isdisjoint(place[:1])
+    return place in places or name_emulated_field(place) in emulates
 
 
 def _is_neutral(value: Any, path: Path, hub: str) -> bool:

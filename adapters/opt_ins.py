@@ -17,11 +17,15 @@ OPT_IN_PLACES: Mapping[Path, str] = {
     ("response_format", "type"): "response_format",
     ("text", "format"): "response_format",
     ("text", "format", "type"): "response_format",
+    ("output_config", "format"): "response_format",
+    ("output_config", "format", "type"): "response_format",
+    ("output_format",): "response_format",
+    ("output_format", "type"): "response_format",
     ("tools",): "tools",
     ("tool_choice",): "tools",
 }
-"""The setting for each place in a canonical request, of chat and Responses, that a target may refuse. What is refused
-inside such a value is not emulated: a target that takes tools without `strict` has tools."""
+"""The setting for each place in a canonical request, of chat, Responses and Messages, that a target may refuse. What is
+refused inside such a value is not emulated: a target that takes tools without `strict` has tools."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ interface         what an emulation is: one request becomes requests, their repl
 calls             the calls that several emulations make of one request
 choices           `n`: one call for each choice
 stop_sequences    `stop`: the text is cut at the first stop string
+message_stops     `stop_sequences` of Messages, in the same way
 single_tool_call  `parallel_tool_calls: false`: the first call is given
+message_calls     `disable_parallel_tool_use` of Messages, in the same way
 token_arrays      inputs and prompts as tokens: they are decoded
 registry          the emulation of each field and setting
 

@@ -7,18 +7,20 @@ token limit cuts one of them off, the first call is complete all the same, and s
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.paths import Path
 from dragoman.adapters.responses.built_in_tools import BUILT_IN_CALLS
 from dragoman.adapters.streams import Chunk, DeltaRun, Output
 
 from .interface import Emulation, StreamMerger
 
-__all__ = ["SINGLE_TOOL_CALL"]
+__all__ = ["DROPPED", "SINGLE_TOOL_CALL", "PositionedCalls", "record_split"]
 
 _FIELD = "parallel_tool_calls"
-_DROPPED = "the model makes several calls at once, and one was asked for: this one is left out"
+DROPPED = "the model makes several calls at once, and one was asked for: this one is left out"
 _ITEMS = ("function_call", "custom_tool_call", *BUILT_IN_CALLS)
 
 
@@ -30,11 +32,16 @@ def _is_exact(request: JsonObject) -> bool:
 
 
 def _split(ctx: Context) -> list[Context]:
-    if _is_exact(ctx.request):
-        ctx.receipt.record_drop((_FIELD,), "the model can call one tool at most", "form")
-    else:
-        ctx.receipt.record_emulation((_FIELD,), "dragoman gives the first call of an answer, and leaves out the others")
+    record_split((_FIELD,), _is_exact(ctx.request), ctx)
     return [ctx._replace(request={key: value for key, value in ctx.request.items() if key != _FIELD})]
+
+
+def record_split(path: Path, is_exact: bool, ctx: Context) -> None:
+    """Record that the field at `path` is emulated; `is_exact`: the model can call one tool at most."""
+    if is_exact:
+        ctx.receipt.record_drop(path, "the model can call one tool at most", "form")
+    else:
+        ctx.receipt.record_emulation(path, "dragoman gives the first call of an answer, and leaves out the others")
 
 
 def _join(replies: list[JsonObject], ctx: Context) -> JsonObject:
@@ -47,7 +54,7 @@ def _join(replies: list[JsonObject], ctx: Context) -> JsonObject:
 def _cut_message(choice: JsonObject, position: int, ctx: Context) -> JsonObject:
     calls = choice["message"].get("tool_calls") or []
     for i in range(1, len(calls)):
-        ctx.receipt.record_drop(("choices", position, "message", "tool_calls", i), _DROPPED)
+        ctx.receipt.record_drop(("choices", position, "message", "tool_calls", i), DROPPED)
     if len(calls) < 2:
         return choice
     return _finish_choice({**choice, "message": {**choice["message"], "tool_calls": calls[:1]}})
@@ -61,7 +68,7 @@ def _finish_choice(choice: JsonObject) -> JsonObject:
 def _keep_first_call(items: list[JsonObject], ctx: Context) -> list[JsonObject]:
     calls = [i for i, item in enumerate(items) if item.get("type") in _ITEMS]
     for i in calls[1:]:
-        ctx.receipt.record_drop(("output", i), _DROPPED)
+        ctx.receipt.record_drop(("output", i), DROPPED)
     return [item for i, item in enumerate(items) if i not in calls[1:]]
 
 
@@ -86,7 +93,7 @@ class _ChatCalls:
         choices = output.body["choices"]
         cut = {choice["index"] for choice in choices if _count_further_calls(choice)}
         if cut:
-            self._receipt.record_drop(("choices",), _DROPPED)
+            self._receipt.record_drop(("choices",), DROPPED)
             self._cut_choices |= cut
         elif not self._is_cut_off(choices):
             return output
@@ -115,14 +122,25 @@ def _leave_out_calls(choice: JsonObject) -> JsonObject | None:
     return {**choice, "delta": delta} if choice["finish_reason"] is not None or any(delta.values()) else None
 
 
-class _ResponsesCalls:
-    """Leaves out the items of further calls in a stream of Responses, and renumbers the items after them."""
+class PositionedCalls(ABC):
+    """Leaves out further calls in a stream whose events have the position of their item, and renumbers the items after
+    them. A subclass says where the position is: at `key`."""
+
+    key: ClassVar[str]
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._first: int | None = None  # the position of the first call
         self._dropped: set[int] = set()
         self._run: tuple[JsonObject, JsonObject] | None = None
+
+    @abstractmethod
+    def _begins_call(self, event: JsonObject) -> bool:
+        """Whether an event with a position begins a call, or repeats one."""
+
+    @abstractmethod
+    def _cut_event(self, event: JsonObject) -> JsonObject:
+        """An event without a position, after calls were left out."""
 
     def feed(self, part: int, outputs: list[Output]) -> list[Output]:
         """Return the outputs without further calls."""
@@ -132,18 +150,14 @@ class _ResponsesCalls:
         if not isinstance(output, Chunk | DeltaRun):
             return output
         event = output.body
-        position = event.get("output_index")
+        position = event.get(self.key)
         if isinstance(position, int):
             return self._cut_item(output, event, position)
-        if self._dropped and isinstance(event.get("response"), dict):
-            response = event["response"]
-            items = _keep_first_call(response.get("output") or [], self._ctx)
-            return Chunk({**event, "response": {**response, "output": items}})
-        return output
+        made = self._cut_event(event) if self._dropped else event
+        return output if made is event else Chunk(made)
 
     def _cut_item(self, output: Chunk | DeltaRun, event: JsonObject, position: int) -> Output | None:
-        item: Any = event.get("item")
-        if isinstance(item, dict) and item.get("type") in _ITEMS:
+        if self._begins_call(event):
             self._first = position if self._first is None else self._first
             if position != self._first:
                 self._dropped.add(position)
@@ -154,13 +168,28 @@ class _ResponsesCalls:
             return output
         if isinstance(output, DeltaRun):
             return DeltaRun(self._convert_run_body(event, position - shift), output.place, output.texts)
-        return Chunk({**event, "output_index": position - shift})
+        return Chunk({**event, self.key: position - shift})
 
     def _convert_run_body(self, event: JsonObject, position: int) -> JsonObject:
         """The body of a run with another position: the same object for all runs of one kind."""
         if self._run is None or self._run[0] is not event:
-            self._run = event, {**event, "output_index": position}
+            self._run = event, {**event, self.key: position}
         return self._run[1]
+
+
+class _ResponsesCalls(PositionedCalls):
+    key = "output_index"
+
+    def _begins_call(self, event: JsonObject) -> bool:
+        item: Any = event.get("item")
+        return isinstance(item, dict) and item.get("type") in _ITEMS
+
+    def _cut_event(self, event: JsonObject) -> JsonObject:
+        response = event.get("response")
+        if not isinstance(response, dict):
+            return event
+        items = _keep_first_call(response.get("output") or [], self._ctx)
+        return {**event, "response": {**response, "output": items}}
 
 
 SINGLE_TOOL_CALL = Emulation(_split, _join, _merge, is_exact=_is_exact)

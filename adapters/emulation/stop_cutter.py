@@ -19,10 +19,15 @@ from .choice_cutter import ChoiceCutter
 from .choice_text import ChoiceText
 from .stop_scanner import StopScanner
 
-__all__ = ["StopCutter"]
+__all__ = ["ESTIMATE", "StopCutter", "estimate_tokens"]
 
-_ESTIMATE = "a stop string ended the provider's stream before it reported its usage: the counts are an estimate"
+ESTIMATE = "a stop string ended the provider's stream before it reported its usage: the counts are an estimate"
 _BYTES_PER_TOKEN = 4
+
+
+def estimate_tokens(size: int) -> int:
+    """The number of tokens of a text of so many bytes: a token has about four."""
+    return -(-size // _BYTES_PER_TOKEN)
 
 
 class StopCutter:
@@ -112,14 +117,14 @@ class StopCutter:
         self._has_ended = True
         made: list[Output] = []
         if wants_usage(self._ctx.request):
-            self._ctx.receipt.record_conversion(("usage",), _ESTIMATE, "loss")
+            self._ctx.receipt.record_conversion(("usage",), ESTIMATE, "loss")
             made.append(Chunk({**self._body, "choices": [], "usage": self._estimate_usage()}))
         return [*made, end_cut_stream()]
 
     def _estimate_usage(self) -> JsonObject:
-        """An event of a stream has one token at least, and a token has about four bytes."""
-        prompt = -(-self._prompt // _BYTES_PER_TOKEN)
-        completion = max(self._events, -(-self._bytes // _BYTES_PER_TOKEN))
+        """An event of a stream has one token at least."""
+        prompt = estimate_tokens(self._prompt)
+        completion = max(self._events, estimate_tokens(self._bytes))
         return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 

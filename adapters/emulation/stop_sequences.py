@@ -7,7 +7,7 @@ stream are complete, the stream ends, so that the provider's call can be cancell
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
@@ -18,7 +18,7 @@ from .interface import Emulation
 from .stop_cutter import StopCutter
 from .stop_scanner import StopScanner
 
-__all__ = ["LONGEST_STOP", "MOST_STOPS", "STOP_SEQUENCES"]
+__all__ = ["LONGEST_STOP", "MOST_STOPS", "STOP_SEQUENCES", "check_stops", "count_prompt_bytes"]
 
 MOST_STOPS = 16
 """How many stop strings dragoman looks for at most."""
@@ -33,7 +33,11 @@ _TEXTS = ("messages", "prompt", "suffix")
 def _find_obstacle(request: JsonObject) -> str | None:
     if request.get("echo"):
         return "dragoman does not cut an answer that repeats its prompt"
-    stops = _list_stops(request)
+    return check_stops(_list_stops(request))
+
+
+def check_stops(stops: tuple[str, ...]) -> str | None:
+    """Why dragoman cannot look for these stop strings: an empty text if there are none, None if it can."""
     if len(stops) > MOST_STOPS or any(len(stop) > LONGEST_STOP for stop in stops):
         return f"dragoman looks for at most {MOST_STOPS} stop strings of at most {LONGEST_STOP} characters"
     return None if stops else ""
@@ -69,7 +73,7 @@ def _cut_choice(choice: JsonObject, shape: ChoiceText, scanner: StopScanner) -> 
 def _merge(ctx: Context, parts: int) -> StopCutter:
     request = ctx.request
     expected = count_choices(request) * count_prompts(request)
-    prompt = sum(len(text.encode("utf-8", "replace")) for name in _TEXTS for text in _walk_texts(request.get(name)))
+    prompt = count_prompt_bytes(request, _TEXTS)
     return StopCutter(
         ctx,
         _list_stops(request),
@@ -88,6 +92,11 @@ def _list_stops(request: JsonObject) -> tuple[str, ...]:
     stop = request.get("stop")
     given = stop if isinstance(stop, list) else [stop]
     return tuple(one for one in given if isinstance(one, str) and one)
+
+
+def count_prompt_bytes(request: JsonObject, names: Sequence[str]) -> int:
+    """The number of bytes of all texts in these parameters of a request."""
+    return sum(len(text.encode("utf-8", "replace")) for name in names for text in _walk_texts(request.get(name)))
 
 
 def _walk_texts(value: Any) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dragoman.adapters.call import Context, JsonObject, Target
+from dragoman.adapters.emulated_fields import name_emulated_field
 from dragoman.adapters.emulation.calls import EmulatedCalls
 from dragoman.adapters.emulation.interface import Emulation
 from dragoman.adapters.emulation.registry import EMULATIONS, OPT_INS, find_obstacle
@@ -40,7 +41,7 @@ class EmulationNeeds:
     def take(self, fault: Fault) -> bool:
         """Whether the field that a fault refuses is emulated from now on. True too if it cannot be emulated, but the
         policies may drop or clamp it instead of refusing it."""
-        target, field = self.target.target, str(fault.place[0]) if fault.place else ""
+        target, field = self.target.target, name_emulated_field(fault.place)
         if fault.place in target.opt_ins.places:
             return self._take_setting(fault)
         if field not in target.emulates or field in self._fields:
