@@ -103,14 +103,27 @@ def write(outputs: list[Output]) -> list[tuple[int, str]]:
 
 
 def head(index: int) -> Chunk:
-    return chunk({"index": index, "id": f"call_{index}", "function": {"name": "look", "arguments": ""}})
+    return Chunk(chunk({"index": index, "id": f"call_{index}", "function": {"name": "look", "arguments": ""}}).body)
 
 
 def test_a_call_that_comes_in_runs_is_whole_before_the_next_one() -> None:
-    outputs: list[Output] = [head(0), run(0, '{"a"', ": 1}"), head(1), run(1, '{"b"', ": 2}"), chunk(finish="stop")]
+    outputs: list[Output] = [
+        head(0),
+        run(0, '{"a"', ": 1}"),
+        head(1),
+        run(1, '{"b"', ": 2}"),
+        Chunk(chunk(finish="stop").body),
+    ]
     assert write(outputs) == [(0, ""), (0, '{"a"'), (0, ": 1}"), (1, ""), (1, '{"b"'), (1, ": 2}")]
 
 
 def test_a_run_of_a_later_call_waits_too() -> None:
-    outputs: list[Output] = [head(0), run(0, '{"a"'), head(1), run(1, '{"b": 2}'), run(0, ": 1}"), chunk(finish="stop")]
+    outputs: list[Output] = [
+        head(0),
+        run(0, '{"a"'),
+        head(1),
+        run(1, '{"b": 2}'),
+        run(0, ": 1}"),
+        Chunk(chunk(finish="stop").body),
+    ]
     assert write(outputs) == [(0, ""), (0, '{"a"'), (0, ": 1}"), (1, ""), (1, '{"b": 2}')]
