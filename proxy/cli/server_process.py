@@ -79,6 +79,7 @@ def _print_greeting(proxy: RunningProxy) -> None:
         f"for OpenAI clients: base_url={proxy.url}/v1",
         describe_models(proxy.config),
         describe_store(proxy.config.store),
+        *([] if proxy.admin is None else [f"metrics: {proxy.admin.url}/metrics"]),
         *describe_engines(proxy.upstreams),
         *suggest_first_requests(proxy.config, proxy.url),
     ):

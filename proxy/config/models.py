@@ -116,6 +116,12 @@ class Server(ConfigModel):
     `keys`."""
     limits: ServerLimits = ServerLimits()
     """How much the server takes on at one time."""
+    admin_port: Annotated[int, Field(ge=0, le=65535), NO_BOOL] | None = None
+    """The port of a listener of its own for /metrics and health; 0 takes a free one. Default: there is none."""
+    admin_host: Text = "127.0.0.1"
+    """The address of that listener. One that other machines can reach needs `admin_key`."""
+    admin_key: Secret | None = None
+    """What its clients send, as `Authorization: Bearer KEY`. Write `${NAME}`, not the key."""
 
 
 class Store(ConfigModel):

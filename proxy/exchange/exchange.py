@@ -29,6 +29,7 @@ from dragoman.proxy.http.request_body import read_body, read_client_deadline
 from dragoman.proxy.http.stream_response import ClientDisconnected
 from dragoman.proxy.routing.rate_limits import Limiter, count_tokens
 from dragoman.proxy.routing.state import RouterState
+from dragoman.proxy.telemetry.journal import Journal
 from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.telemetry.record import ExchangeRecord
@@ -45,7 +46,7 @@ class Exchange:
     """Created inside the task that serves the request. `headers` are those of every response to it, x-request-id among
     them."""
 
-    __slots__ = ("_ctx", "_downstream", "_limiter", "_state", "_store", "deadline")
+    __slots__ = ("_ctx", "_downstream", "_journal", "_limiter", "_state", "_store", "deadline")
 
     def __init__(
         self,
@@ -59,8 +60,10 @@ class Exchange:
         log: Log,
         mask: Mask,
         worker: BodyWorker,
+        journal: Journal,
     ) -> None:
         self.deadline = Deadline()
+        self._journal = journal
         request_id = headers["x-request-id"]
         query = dict(request.query) if "?" in request.raw_path else {}
         call = Call(request.method, route.strip_prefix(path), {}, query, request.headers)
@@ -95,8 +98,7 @@ class Exchange:
                 self._downstream.close()
             if self._limiter is not None:
                 self._limiter.settle(count_tokens(record.usage))
-            self._ctx.log.write_exchange(record.to_log_line())
-            record.release_fault()
+            self._journal.write(record)
 
     async def _respond(self) -> StreamResponse:
         """Serve the request, or answer with a fault. Raises an exception only if the client is gone."""

@@ -157,3 +157,7 @@ class HealthRegistry:
         if len(self._known) > _MOST_TARGETS:
             self._known.popitem(last=False)
         return health
+
+    def list_all(self) -> list[tuple[tuple[str, str], TargetHealth]]:
+        """Every known target and its health."""
+        return [*self._known.items()]

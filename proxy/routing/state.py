@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from random import Random
@@ -20,9 +20,9 @@ from dragoman.proxy.upstreams.factory import UpstreamFactory
 from dragoman.proxy.upstreams.interface import Upstream
 
 from .balance import BALANCES, Order
-from .health import HealthRegistry
+from .health import HealthRegistry, TargetHealth
 from .keys import Caller, Keys
-from .providers import CreateUpstream, create_provider
+from .providers import CreateUpstream, ProviderState, create_provider
 from .rate_limits import LocalCounters, RateCounters
 from .targets import Candidate, create_candidate
 
@@ -75,6 +75,14 @@ class RouterState:
             for name, provider in config.providers.items()
         }
         self._models = {name: self._create_entry(config, name, model) for name, model in config.models.items()}
+
+    @property
+    def providers(self) -> Collection[ProviderState]:
+        return self._providers.values()
+
+    def list_healths(self) -> Iterable[tuple[tuple[str, str], TargetHealth]]:
+        """The health of the targets that were looked up so far, by the names of provider and model."""
+        return self._healths.list_all()
 
     @property
     def upstreams(self) -> list[Upstream]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
 
+from dragoman import __version__
 from dragoman.adapters.call import Call
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.faults import Fault
@@ -21,15 +23,22 @@ from dragoman.proxy.http.json_response import create_fault_response, create_resp
 from dragoman.proxy.http.request_body import choose_request_id, get_host, get_path
 from dragoman.proxy.routing.keys import ANYONE
 from dragoman.proxy.routing.state import RouterState
+from dragoman.proxy.telemetry.journal import Journal
 from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.mask import Mask
+from dragoman.proxy.telemetry.metrics import ExchangeMetrics
 from dragoman.proxy.telemetry.record import ExchangeRecord
 
 from .model_listing import ModelQuery, ModelRoutes, list_models
 from .overload import OverloadGuard, Pressure
 from .stored_responses import METHODS, StoredResponseHandler
 
-__all__ = ["Gateway"]
+__all__ = ["HEALTH", "Gateway"]
+
+HEALTH = ("/live", "/ready", "/health")
+"""Addresses that say how the proxy is. /live is about the process alone; /health has its version too, and a digest of
+its configuration without secrets, by which people see whether two proxies have the same one; it needs a key if the
+proxy has keys."""
 
 _STOPPING = Fault("overloaded", "the proxy is shutting down", code="shutting_down")
 
@@ -45,6 +54,7 @@ class Gateway:
         store: ResponseStore | None,
         log: Log,
         mask: Mask,
+        metrics: ExchangeMetrics | None = None,
     ) -> None:
         self.state = state
         self.store = store
@@ -52,11 +62,13 @@ class Gateway:
         self.running: set[Exchange | StoredResponseHandler] = set()
         self.overload = OverloadGuard(config.server.limits)
         self.worker = BodyWorker(config.server.limits.large_requests)
+        self._configuration = sha256(config.model_dump_json().encode()).hexdigest()[:12]
         self._server = config.server
         self._browser_rules = BrowserRules(config.server, has_keys=bool(config.keys))
         self._routes = RouteTable(dialects, config.server.profiles)
         self._model_routes = ModelRoutes(dialects)
         self.log = log
+        self._journal = Journal(log, metrics)
         self._mask = mask
 
     async def handle(self, request: BaseRequest) -> StreamResponse:
@@ -75,7 +87,7 @@ class Gateway:
                 return await self._handle_stored(request, headers, *found)
             if (query := self._model_routes.match(path, request.headers)) is not None:
                 return self._list_models(request, headers, path, query)
-            if path in ("/live", "/ready"):
+            if path in HEALTH:
                 return self._answer_health(request, headers, path)
             raise self._routes.unknown_path(path, request.headers)
         except Fault as fault:
@@ -114,7 +126,17 @@ class Gateway:
             self._shed(request, pressure)
         headers = _name_request(headers, route.dialect)
         exchange = Exchange(
-            request, headers, path, route, self.state, self.store, self._server, self.log, self._mask, self.worker
+            request,
+            headers,
+            path,
+            route,
+            self.state,
+            self.store,
+            self._server,
+            self.log,
+            self._mask,
+            self.worker,
+            self._journal,
         )
         self.running.add(exchange)
         try:
@@ -139,7 +161,7 @@ class Gateway:
         handler = StoredResponseHandler(request, headers, record, route, response_id, part)
         self.running.add(handler)
         try:
-            return await handler.run(self.state.keys, self.store, self.log, self._mask, self._server.write_stall)
+            return await handler.run(self.state.keys, self.store, self._journal, self._mask, self._server.write_stall)
         finally:
             self.running.discard(handler)
 
@@ -166,8 +188,16 @@ class Gateway:
     def _answer_health(self, request: BaseRequest, headers: Mapping[str, str], path: str) -> Response:
         if request.method not in ("GET", "HEAD"):
             return self._answer_other_method(request, headers, "GET, HEAD")
-        status = "ok" if path == "/live" else "draining" if self.draining else "late" if self.overload.is_late else "ok"
-        return create_response(200 if status == "ok" else 503, serialize({"status": status}), headers)
+        if path == "/health":
+            self.state.keys.authenticate(request.headers)
+        status, body = self.describe_health(path)
+        return create_response(status, serialize(body), headers)
+
+    def describe_health(self, path: str) -> tuple[int, dict[str, str]]:
+        """The status and the body of an answer at one of HEALTH."""
+        word = "ok" if path == "/live" else "draining" if self.draining else "late" if self.overload.is_late else "ok"
+        about = {"version": __version__, "configuration": self._configuration} if path == "/health" else {}
+        return 200 if word == "ok" else 503, {"status": word, **about}
 
 
 def _name_request(headers: Mapping[str, str], dialect: Dialect) -> Mapping[str, str]:

@@ -6,23 +6,28 @@ import asyncio
 import ipaddress
 from collections.abc import Callable, Mapping
 from random import Random
+from typing import TYPE_CHECKING
 
 from dragoman.adapters import dialects as all_dialects
 from dragoman.adapters.dialect import Dialect
 from dragoman.proxy.config.keyfile import BadKeyFile
-from dragoman.proxy.config.models import Config
+from dragoman.proxy.config.models import Config, Server
 from dragoman.proxy.conversations.stores.factory import open_store
 from dragoman.proxy.conversations.stores.interface import ResponseStore, StoreError
 from dragoman.proxy.http.aiohttp_server import HttpServer
 from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.telemetry.log import Log, LogOutput, create_log
 from dragoman.proxy.telemetry.mask import Mask, collect_secrets
+from dragoman.proxy.telemetry.metrics import ExchangeMetrics
 from dragoman.proxy.upstreams.credentials import CredentialObserver
 from dragoman.proxy.upstreams.factory import log_engines, start_engines
 from dragoman.proxy.upstreams.interface import Upstream
 from dragoman.proxy.upstreams.supervision.supervisor import EngineError
 
 from .gateway import Gateway
+
+if TYPE_CHECKING:
+    from .admin import AdminListener
 
 __all__ = ["RunningProxy", "StartError", "start"]
 
@@ -38,12 +43,20 @@ class StartError(Exception):
 class RunningProxy:
     """A proxy that listens. `stop` drains it; `stop_now`, once set, ends all waiting of `stop`."""
 
-    def __init__(self, config: Config, gateway: Gateway, server: HttpServer, listener: asyncio.Server) -> None:
+    def __init__(
+        self,
+        config: Config,
+        gateway: Gateway,
+        server: HttpServer,
+        listener: asyncio.Server,
+        admin: AdminListener | None = None,
+    ) -> None:
         self.config = config
         self._drain = config.server.drain
         self._gateway = gateway
         self._server = server
         self._listener = listener
+        self.admin = admin
         self.host = config.server.host
         self.port: int = listener.sockets[0].getsockname()[1]
         self.stop_now = asyncio.Event()
@@ -89,6 +102,8 @@ class RunningProxy:
         server.close_idle_connections()
         await _wait_while(lambda: bool(server.connections), _FLUSH)
         await server.shutdown(0.1)
+        if self.admin is not None:
+            await self.admin.close()
         gateway.overload.stop()
         gateway.worker.close()
         await gateway.state.close()
@@ -129,6 +144,11 @@ async def start(
             f"refusing to listen on {server.host} without keys: anyone who reaches it could use your providers.\n"
             "Add `keys:` to the configuration, listen on 127.0.0.1, or pass --insecure."
         )
+    if server.admin_port is not None and server.admin_key is None and not _is_loopback(server.admin_host):
+        raise StartError(
+            f"refusing to listen on {server.admin_host} for metrics without a key.\n"
+            "Set server.admin_key, or let server.admin_host be 127.0.0.1."
+        )
     mask = Mask(collect_secrets(config))
     log = create_log(mask, log_format, log_level, log_stream)
     state = _create_state(config, dialects, random, CredentialObserver(mask.add_secret, log.warning))
@@ -138,21 +158,45 @@ async def start(
     except BaseException:
         await state.close()
         raise
-    gateway = Gateway(config, dialects, state, store, log, mask)
+    metrics = None if server.admin_port is None else ExchangeMetrics()
+    gateway = Gateway(config, dialects, state, store, log, mask, metrics)
     web_server = HttpServer(gateway, server.header_timeout, server.limits.connections)
     try:
-        listener = await asyncio.get_running_loop().create_server(web_server, server.host, server.port, backlog=1024)
-    except OSError as error:
+        admin = None if metrics is None else await _open_admin_listener(server, gateway, web_server, metrics)
+        try:
+            listener = await _listen(web_server, server.host, server.port, "--port, server.port")
+        except StartError:
+            if admin is not None:
+                await admin.close()
+            raise
+    except StartError:
         await state.close()
         if store is not None:
             await store.close()
-        reason = error.strerror or str(error)
-        text = f"cannot listen on {server.host}:{server.port}: {reason}"
-        raise StartError(
-            f"{text}\nStop the process that uses the address, or choose another port (--port, server.port)."
-        ) from None
+        raise
     gateway.overload.start()
-    return RunningProxy(config, gateway, web_server, listener)
+    return RunningProxy(config, gateway, web_server, listener, admin)
+
+
+async def _listen(web_server: HttpServer, host: str, port: int, settings: str) -> asyncio.Server:
+    """Listen at an address; `settings` names what decides about it. Raises StartError."""
+    try:
+        return await asyncio.get_running_loop().create_server(web_server, host, port, backlog=1024)
+    except OSError as error:
+        text = f"cannot listen on {host}:{port}: {error.strerror or error}"
+        hint = f"Stop the process that uses the address, or choose another port ({settings})."
+        raise StartError(f"{text}\n{hint}") from None
+
+
+async def _open_admin_listener(
+    server: Server, gateway: Gateway, web_server: HttpServer, metrics: ExchangeMetrics
+) -> AdminListener:
+    """Raises StartError."""
+    from .admin import AdminListener, create_pages
+
+    web = AdminListener(server, create_pages(gateway, web_server, metrics), gateway.log_defect)
+    web.listener = await _listen(web.server, server.admin_host, server.admin_port or 0, "server.admin_port")
+    return web
 
 
 def _create_state(

@@ -28,7 +28,7 @@ from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import create_fault_response, create_reply_response, serialize
 from dragoman.proxy.http.stream_response import ClientDisconnected, send_large
 from dragoman.proxy.routing.keys import Keys
-from dragoman.proxy.telemetry.log import Log
+from dragoman.proxy.telemetry.journal import Journal
 from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.telemetry.record import ExchangeRecord
 from dragoman.schemas import load
@@ -62,7 +62,9 @@ class StoredResponseHandler:
         self._id = response_id
         self._action = _ACTIONS[part][request.method]
 
-    async def run(self, keys: Keys, store: ResponseStore | None, log: Log, mask: Mask, stall: float) -> StreamResponse:
+    async def run(
+        self, keys: Keys, store: ResponseStore | None, journal: Journal, mask: Mask, stall: float
+    ) -> StreamResponse:
         """Answer the request, and log one line. Raises CancelledError if the client has left."""
         try:
             response = await self._respond(keys, store, mask)
@@ -77,7 +79,7 @@ class StoredResponseHandler:
             raise
         finally:
             self.deadline.stop()
-            log.info("exchange", **self._record.to_log_line())
+            journal.write(self._record)
 
     async def _respond(self, keys: Keys, store: ResponseStore | None, mask: Mask) -> Response | SingleWriteResponse:
         record, headers = self._record, self._headers

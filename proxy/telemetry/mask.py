@@ -54,6 +54,8 @@ class Mask:
 def collect_secrets(config: Config) -> list[str]:
     """Every secret that the configuration contains."""
     found = [key.key.get_secret_value() for key in config.keys]
+    if config.server.admin_key is not None:
+        found.append(config.server.admin_key.get_secret_value())
     for provider in config.providers.values():
         given = {"api_key": provider.api_key, **provider.parameters}
         if (oauth := provider.oauth) is not None and oauth.client_secret is not None:

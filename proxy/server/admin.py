@@ -1,0 +1,115 @@
+"""The admin listener: metrics and health, for the people and the programs that run the proxy.
+
+It is a listener of its own, so that clients of the proxy never reach it. Without a key it listens only on loopback
+addresses, and no page in a browser may ask it (`browser_rules`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeAlias
+
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response, StreamResponse
+
+from dragoman.adapters.faults import Fault
+from dragoman.proxy.config.models import Server
+from dragoman.proxy.http.aiohttp_server import HttpServer
+from dragoman.proxy.http.browser_rules import BrowserRules
+from dragoman.proxy.http.json_response import create_response, serialize
+from dragoman.proxy.http.request_body import get_host, get_path
+from dragoman.proxy.telemetry.exposition import Exposition
+from dragoman.proxy.telemetry.metrics import ExchangeMetrics
+
+from .gateway import HEALTH, Gateway
+from .gauges import read_gauges
+
+__all__ = ["AdminListener", "Page", "create_pages"]
+
+Page: TypeAlias = Callable[[BaseRequest], tuple[int, bytes, str]]
+"""Makes the status, the body and the content type of an answer."""
+
+_MOST_CONNECTIONS = 100
+_PUBLIC = frozenset({"/live", "/ready"})
+"""What needs no key: it says nothing but whether the proxy serves."""
+
+
+def create_pages(gateway: Gateway, server: HttpServer, metrics: ExchangeMetrics) -> dict[str, Page]:
+    """What the admin listener answers, by path."""
+    exposition = Exposition(metrics, partial(read_gauges, gateway, server))
+
+    def write_metrics(request: BaseRequest) -> tuple[int, bytes, str]:
+        return (200, *exposition.write(request.headers.get("Accept", "")))
+
+    def write_health(request: BaseRequest) -> tuple[int, bytes, str]:
+        status, body = gateway.describe_health(get_path(request))
+        return status, serialize(body), "application/json"
+
+    return {"/metrics": write_metrics, **dict.fromkeys(HEALTH, write_health)}
+
+
+class AdminListener:
+    """Answers GET at the paths of `pages`. Errors are `{"error": message}`. `listener` is set once it listens."""
+
+    listener: asyncio.Server | None = None
+
+    def __init__(
+        self,
+        server: Server,
+        pages: Mapping[str, Page],
+        log_defect: Callable[[BaseException | None], None],
+    ) -> None:
+        self._key = None if server.admin_key is None else server.admin_key.get_secret_value().encode()
+        self._rules = BrowserRules(Server(host=server.admin_host), has_keys=self._key is not None)
+        self._pages = pages
+        self.log_defect = log_defect
+        self.server = HttpServer(self, server.header_timeout, _MOST_CONNECTIONS)
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        assert self.listener is not None
+        host, port, *_ = self.listener.sockets[0].getsockname()
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    async def close(self) -> None:
+        """End the listener and its connections."""
+        if self.listener is not None:
+            self.listener.close()
+        await self.server.shutdown(0.1)
+
+    async def handle(self, request: BaseRequest) -> StreamResponse:
+        """Answer a request."""
+        try:
+            return self._answer(request)
+        except Fault as fault:
+            return self.reject(request, fault)
+
+    def reject(self, request: BaseRequest, fault: Fault) -> Response:
+        """Answer a request that is refused."""
+        headers = {"WWW-Authenticate": "Bearer"} if fault.status == 401 else {}
+        return create_response(fault.status, serialize({"error": fault.message}), headers)
+
+    def _answer(self, request: BaseRequest) -> Response:
+        path = get_path(request)
+        self._rules.check(get_host(request), request.headers)
+        page = self._pages.get(path)
+        if path not in _PUBLIC:
+            self._authenticate(request.headers)
+        if page is None:
+            raise Fault("not_found", f"nothing is here; there are {', '.join(self._pages)}")
+        if request.method not in ("GET", "HEAD"):
+            raise Fault("method_not_allowed", "this address allows GET and HEAD")
+        status, body, content_type = page(request)
+        return create_response(status, body, {"Content-Type": content_type, "Cache-Control": "no-store"})
+
+    def _authenticate(self, headers: Mapping[str, str]) -> None:
+        if self._key is None:
+            return
+        scheme, _, given = headers.get("Authorization", "").partition(" ")
+        known = scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._key)
+        if not known:
+            raise Fault("auth", "send server.admin_key as `Authorization: Bearer KEY`")

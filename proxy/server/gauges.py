@@ -1,0 +1,32 @@
+"""Reads what is not counted but true at this moment: connections, places, pauses, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dragoman.proxy.http.aiohttp_server import HttpServer
+from dragoman.proxy.telemetry.exposition import Gauge
+
+from .gateway import Gateway
+
+__all__ = ["read_gauges"]
+
+_STATES = ("closed", "half-open", "open")
+
+
+def read_gauges(gateway: Gateway, server: HttpServer) -> Iterator[Gauge]:
+    """The gauges of one proxy. Of health and places, only providers and targets that were used."""
+    yield Gauge("requests_in_flight", "Requests that are being served", (), [((), len(gateway.running))])
+    yield Gauge("client_connections", "Connections of clients", (), [((), len(server.connections))])
+    yield Gauge("loop_lag_seconds", "How late the event loop is", (), [((), gateway.overload.lag)])
+    yield Gauge("draining", "1 while the proxy stops", (), [((), int(gateway.draining))])
+    providers = gateway.state.providers
+    in_use = [((one.name,), float(one.slots.in_use)) for one in providers]
+    yield Gauge("provider_calls_in_flight", "Calls that providers are answering", ("provider",), in_use)
+    waiting = [((one.name,), float(one.slots.waiting)) for one in providers]
+    yield Gauge("provider_calls_waiting", "Calls that wait for a place of a provider", ("provider",), waiting)
+    healths = [*gateway.state.list_healths()]
+    states = [((*name, state), float(one.state == state)) for name, one in healths for state in _STATES]
+    yield Gauge("target_state", "1 for the state of a target's breaker", ("provider", "model", "state"), states)
+    latencies = [(name, one.latency) for name, one in healths if one.latency is not None]
+    yield Gauge("target_latency_seconds", "The smoothed time to an answer", ("provider", "model"), latencies)

@@ -1,0 +1,115 @@
+"""What is counted of exchanges, for `/metrics`. To count one takes a few additions; `exposition` writes the numbers.
+
+Clients choose some labels: the names of models, and the reasons of changes. So every family has a limited number of
+series; what comes after them is counted under `other`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from .record import ExchangeRecord
+
+__all__ = ["Counter", "ExchangeMetrics", "Histogram", "Labels"]
+
+Labels: TypeAlias = tuple[str, ...]
+
+_MOST_SERIES = 1_000
+_OTHER = "other"
+_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640)
+_SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
+_USAGE: Mapping[str, tuple[str, str]] = {
+    "input": ("prompt_tokens", "input_tokens"),
+    "output": ("completion_tokens", "output_tokens"),
+}
+
+
+class Counter:
+    """Numbers by labels. `names` are those of the labels."""
+
+    def __init__(self, name: str, text: str, names: Labels) -> None:
+        self.name, self.text, self.names = name, text, names
+        self.values: dict[Labels, float] = {}
+
+    def add(self, labels: Labels, amount: float = 1) -> None:
+        """Add to the number with these labels."""
+        if labels not in self.values and len(self.values) >= _MOST_SERIES:
+            labels = (_OTHER,) * len(labels)
+        self.values[labels] = self.values.get(labels, 0) + amount
+
+
+class Histogram:
+    """Durations in seconds by labels: how many are at most as long as each of `bounds`."""
+
+    def __init__(self, name: str, text: str, names: Labels, bounds: tuple[float, ...] = _SECONDS) -> None:
+        self.name, self.text, self.names, self.bounds = name, text, names, bounds
+        self.counts: dict[Labels, list[int]] = {}
+        self.sums: defaultdict[Labels, float] = defaultdict(float)
+
+    def add(self, labels: Labels, seconds: float) -> None:
+        """Count one duration."""
+        if labels not in self.counts:
+            if len(self.counts) >= _MOST_SERIES:
+                labels = (_OTHER,) * len(labels)
+            self.counts.setdefault(labels, [0] * (len(self.bounds) + 1))
+        self.counts[labels][bisect_left(self.bounds, seconds)] += 1
+        self.sums[labels] += seconds
+
+
+class ExchangeMetrics:
+    """The counters and histograms of one proxy."""
+
+    def __init__(self) -> None:
+        route = ("dialect", "protocol", "model")
+        self._requests = Counter("requests", "Requests, by how they ended", (*route, "outcome", "status", "key"))
+        self._faults = Counter("faults", "Requests that ended with a fault", ("owner", "kind", "code", "target"))
+        self._changes = Counter("changes", "Changes to requests and replies", ("action", "weight", "reason"))
+        self._retries = Counter("retries", "Calls to providers beyond the first of a request", ("model",))
+        self._tokens = Counter("tokens", "Tokens that providers count", ("model", "target", "direction"))
+        self._events = Counter("events", "Events of streams", ("protocol", "target"))
+        self._durations = Histogram(
+            "request_seconds", "From the request to the end of its answer", ("protocol", "target")
+        )
+        self._first = Histogram("first_token_seconds", "From the request to the first event", ("protocol", "target"))
+        self._between = Histogram(
+            "token_interval_seconds", "Between two events of a stream, on average", ("protocol", "target"), _SHORT
+        )
+        self.counters = (self._requests, self._faults, self._changes, self._retries, self._tokens, self._events)
+        self.histograms = (self._durations, self._first, self._between)
+
+    def count(self, record: ExchangeRecord) -> None:
+        """Count an exchange that has ended."""
+        model, target = record.model or "", record.target or ""
+        labels = (record.dialect, record.protocol, model, record.outcome, str(record.status or ""), record.key or "")
+        self._requests.add(labels)
+        if (fault := record.fault) is not None:
+            self._faults.add((fault.owner, fault.kind, fault.code or "", target))
+        for change in () if record.receipt is None else record.receipt.changes:
+            self._changes.add((change.action, change.weight, change.reason))
+        if record.attempts > 1:
+            self._retries.add((model,), record.attempts - 1)
+        self._count_tokens(record, model, target)
+        self._measure(record, (record.protocol, target))
+
+    def _count_tokens(self, record: ExchangeRecord, model: str, target: str) -> None:
+        usage = record.usage or {}
+        for direction, names in _USAGE.items():
+            found = next((usage[name] for name in names if isinstance(usage.get(name), int)), 0)
+            if found:
+                self._tokens.add((model, target, direction), found)
+
+    def _measure(self, record: ExchangeRecord, labels: Labels) -> None:
+        if not record.target:
+            return
+        duration = record.elapsed_ms() / 1000
+        self._durations.add(labels, duration)
+        if record.events:
+            self._events.add(labels, record.events)
+        if record.first_token_ms is not None:
+            first = record.first_token_ms / 1000
+            self._first.add(labels, first)
+            if record.events > 1:
+                self._between.add(labels, (duration - first) / (record.events - 1))

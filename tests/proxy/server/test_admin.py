@@ -1,0 +1,137 @@
+"""The admin listener: metrics and health, who may see them, and what they say of exchanges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import aiohttp
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from dragoman.proxy.config.models import Config
+from dragoman.proxy.server.lifecycle import StartError, start
+from tests.proxy.running_proxy import Proxy, StartProxy
+from tests.proxy.scripted_upstream import StartUpstream, Wire
+
+OPENMETRICS = "application/openmetrics-text;version=1.0.0"
+KEY = "admin-key-0123456789"
+
+
+async def fetch(p: Proxy, path: str = "/metrics", **headers: str) -> tuple[int, str, str]:
+    """The status, the content type and the text at a path of the admin listener."""
+    assert p.running.admin is not None
+    async with aiohttp.ClientSession() as session, session.get(p.running.admin.url + path, headers=headers) as answer:
+        return answer.status, answer.headers.get("content-type", ""), await answer.text()
+
+
+async def read_samples(p: Proxy) -> dict[str, dict[str, float]]:
+    """The values by name, and by the values of their labels, joined by spaces."""
+    _, _, text = await fetch(p)
+    found: dict[str, dict[str, float]] = {}
+    for family in parse_text(text):
+        for sample in family.samples:
+            labels = " ".join(value for name, value in sample.labels.items() if name != "le")
+            if not sample.name.endswith("_bucket"):
+                found.setdefault(sample.name, {})[labels] = sample.value
+    return found
+
+
+async def test_exchanges_are_counted(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
+    up = await upstream(wire.ok)
+    p = await proxy(up, server={"admin_port": 0})
+    assert (await p.ask(user="u", seed=None)).status == 200
+    up.script = [wire.stream]
+    assert (await p.ask(stream=True)).events[-1] == "[DONE]"
+    assert (await p.ask(model="unknown")).status == 404
+    found = await read_samples(p)
+    requests = found["dragoman_requests_total"]
+    assert sum(count for labels, count in requests.items() if {"ok", "200"} <= set(labels.split())) == 2
+    assert [labels for labels in requests if "fault" in labels and "404" in labels]
+    assert any({"client", "model_not_found"} <= set(labels.split()) for labels in found["dragoman_faults_total"])
+    assert sum(found["dragoman_request_seconds_count"].values()) == 2
+    assert sum(found["dragoman_first_token_seconds_count"].values()) == 1
+    assert found["dragoman_requests_in_flight"] == {"": 0.0}
+    assert sum(found["dragoman_target_state"].values()) >= 1
+    assert found["process_resident_memory_bytes"][""] > 1_000_000
+
+
+@pytest.mark.parametrize(("accept", "parse"), [("", parse_text), (OPENMETRICS, parse_openmetrics)])
+async def test_both_formats_can_be_parsed(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, accept: str, parse: type
+) -> None:
+    p = await proxy(await upstream(wire.ok), server={"admin_port": 0})
+    await p.ask(user="u")
+    status, content_type, text = await fetch(p, accept=accept)
+    assert status == 200
+    assert content_type.startswith(accept.partition(";")[0] or "text/plain")
+    families = {family.name for family in parse(text)}
+    assert {"dragoman_requests", "dragoman_request_seconds", "dragoman_loop_lag_seconds"} <= families
+
+
+async def test_names_that_clients_choose_make_a_limited_number_of_series(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.proxy.telemetry.metrics._MOST_SERIES", 5)
+    p = await proxy(await upstream(wire.ok), server={"admin_port": 0})
+    for number in range(20):
+        await p.ask(model=f"none-{number}")
+    requests = (await read_samples(p))["dragoman_requests_total"]
+    assert len(requests) == 6
+    assert requests["other other other other other other"] == 15
+
+
+async def test_health_names_the_version_and_the_configuration(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
+    p = await proxy(await upstream(wire.ok), server={"admin_port": 0})
+    _, _, text = await fetch(p, "/health")
+    async with p.session.get(f"{p.running.url}/health") as answer:
+        assert await answer.text() == text
+    assert '"status":"ok"' in text
+    assert '"version":"' in text
+
+
+async def test_with_a_key_nothing_is_shown_without_it(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
+    p = await proxy(await upstream(wire.ok), server={"admin_port": 0, "admin_key": KEY})
+    assert (await fetch(p))[0] == 401
+    assert (await fetch(p, "/health"))[0] == 401
+    assert (await fetch(p, authorization="Bearer other"))[0] == 401
+    assert (await fetch(p, "/live"))[0] == 200
+    assert (await fetch(p, authorization=f"Bearer {KEY}"))[0] == 200
+
+
+async def test_a_page_of_another_site_sees_nothing(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
+    p = await proxy(await upstream(wire.ok), server={"admin_port": 0})
+    assert (await fetch(p, host="evil.example"))[0] == 403
+    assert (await fetch(p, origin="https://evil.example"))[0] == 403
+
+
+async def test_other_addresses_and_methods_are_refused(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
+    p = await proxy(await upstream(wire.ok), server={"admin_port": 0})
+    status, _, text = await fetch(p, "/v1/models")
+    assert (status, "/metrics" in text) == (404, True)
+    assert p.running.admin is not None
+    async with aiohttp.ClientSession() as session, session.post(f"{p.running.admin.url}/metrics") as answer:
+        assert answer.status == 405
+
+
+async def test_clients_of_the_proxy_do_not_reach_the_metrics(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
+    p = await proxy(await upstream(wire.ok), server={"admin_port": 0})
+    async with p.session.get(f"{p.running.url}/metrics") as answer:
+        assert answer.status == 404
+
+
+async def test_other_machines_are_not_served_without_a_key(tmp_path: Path) -> None:
+    config = Config.model_validate(
+        {
+            "server": {"port": 0, "admin_port": 0, "admin_host": "0.0.0.0"},
+            "store": {"kind": "none"},
+            "providers": {"a": {"dialect": "openai", "base_url": "http://127.0.0.1:9/v1"}},
+            "models": {"m": {"targets": [{"provider": "a", "model": "m"}]}},
+        }
+    )
+    with pytest.raises(StartError, match=r"server\.admin_key"):
+        await start(config)
