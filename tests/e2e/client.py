@@ -73,12 +73,17 @@ class Client:
         **body: JsonValue,
     ) -> Answer:
         """Chat. `way` picks one of the dialect's addresses; a value of None leaves a key out."""
+        path, data = self.write(model, text, way=way, **body)
+        return await self.send(data, path, headers)
+
+    def write(self, model: str, text: str = "hello", *, way: int = 0, **body: JsonValue) -> tuple[str, bytes]:
+        """The address and the body of what `ask` sends."""
         whole = {"model": model, "messages": [{"role": "user", "content": text}], **body}
         path = self.paths[way % len(self.paths)]
         if "{model}" in path:
             del whole["model"]
         data = {key: value for key, value in whole.items() if value is not None}
-        return await self.send(json.dumps(data).encode(), path.format(model=model), headers)
+        return path.format(model=model), json.dumps(data).encode()
 
     async def send(self, body: bytes, path: str = "", headers: Mapping[str, str] | None = None) -> Answer:
         """Any bytes to any address, the dialect's last where none is given."""

@@ -207,8 +207,9 @@ async def test_a_request_of_countless_values_is_refused_unread(
 ) -> None:
     client = client_of(await build(), dialect)
     with memory() as found:
-        for name, value in (("messages", [{}]), ("stop", [1]), ("tools", [[]]), ("foo", [""])):
-            answer = await client.ask("openai", **{name: value * 1_000_000})
+        for name, value in (("messages", b"{}"), ("stop", b"1"), ("tools", b"[]"), ("foo", b'""')):
+            path, body = client.write("openai", **{name: "@"})
+            answer = await client.send(body.replace(b'"@"', b"[%b%b]" % (b"%b," % value * 999_999, value)), path)
             client.check_error(answer, "too_large", "server.value_limit")
     assert found["peak"] < 200
     assert client.house.fakes["openai"].requests == []

@@ -108,8 +108,15 @@ async def check_requests(house: House, requests: Iterator[bytes]) -> None:
 
 
 @pytest.mark.parametrize("requests", [odd_headers, odd_addresses, odd_values], ids=["headers", "addresses", "values"])
-@pytest.mark.parametrize("profiles", [{}, PROFILES], ids=["usual profiles", "other profiles"])
-@pytest.mark.parametrize("store", ["memory", "none"])
+@pytest.mark.parametrize(
+    ("store", "profiles"),
+    [
+        pytest.param("memory", {}, id="memory-usual profiles"),
+        pytest.param("none", PROFILES, id="none-other profiles"),
+        pytest.param("none", {}, id="none-usual profiles", marks=pytest.mark.heavy),
+        pytest.param("memory", PROFILES, id="memory-other profiles", marks=pytest.mark.heavy),
+    ],
+)
 async def test_no_value_is_an_error_of_the_proxy(
     build: BuildHouse, requests: Callable[[], Iterator[bytes]], profiles: dict[str, str], store: str
 ) -> None:
