@@ -169,8 +169,8 @@ def _to_tool_use(call: JsonObject, path: Path, ctx: Context) -> JsonObject:
     said = call[kind]
     record_unused_keys(call, CALL_KEYS, path, ctx, _PROTOCOL)
     record_unused_keys(said, ("name", "arguments", "input"), (*path, kind), ctx, _PROTOCOL)
-    if kind == "custom":
-        ctx.receipt.record_conversion((*path, kind), FREE_TEXT)
+    reason = FREE_TEXT if kind == "custom" else "the text of the arguments becomes an object"
+    ctx.receipt.record_conversion((*path, kind), reason)
     given = {"input": said["input"]} if kind == "custom" else _read_arguments(said["arguments"])
     return {"type": "tool_use", "id": call["id"], "name": said["name"], "input": given, **copy_carried_keys(call)}
 

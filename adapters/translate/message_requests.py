@@ -202,10 +202,10 @@ def _set_max_tokens(left: JsonObject, made: JsonObject, ctx: Context) -> None:
     """Set the limit on tokens. If the request has none, the writer fills it in, because the API requires it."""
     newer, older = left.pop("max_completion_tokens", None), left.pop("max_tokens", None)
     if newer is not None:
-        made["max_tokens"] = newer
-        ctx.receipt.record_rename(("max_completion_tokens",), ("max_tokens",), "the other protocol's name for it")
         if older is not None:
             ctx.receipt.record_drop(("max_tokens",), "max_completion_tokens replaces it", "form")
+        made["max_tokens"] = newer
+        ctx.receipt.record_rename(("max_completion_tokens",), ("max_tokens",), "the other protocol's name for it")
     elif older is not None:
         made["max_tokens"] = older
 

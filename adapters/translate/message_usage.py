@@ -73,7 +73,10 @@ def convert_usage(usage: JsonObject | None, tier: Any, ctx: Context) -> JsonObje
         ctx.receipt.record_fill(("usage",), _NO_USAGE)
     else:
         ctx.receipt.record_conversion(("usage",), _COUNTS)
-    if tier and tier not in _TIERS:
+    if tier in _TIERS:
+        reason = "the usage of a message has the tier"
+        ctx.receipt.record_conversion(("service_tier",), reason, after=("usage", "service_tier"))
+    elif tier:
         ctx.receipt.record_drop(("service_tier",), "Messages has no such tier")
     return to_messages_usage(usage) | to_messages_tier(tier)
 

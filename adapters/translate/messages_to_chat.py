@@ -67,6 +67,8 @@ _BLOCK_KEYS = {
     "redacted_thinking": ("type", "data"),
     "tool_use": ("type", "id", "name", "input", *CARRIED_KEYS),
 }
+_EVENT_KEYS = frozenset({"type", "index", "message", "content_block", "delta", "usage"})
+_DELTA_KEYS = frozenset({"type", "text", "thinking", "signature", "partial_json", "citation"})
 _DIRECT = {"type": "direct"}  # the caller of a tool, if it is the model itself
 
 
@@ -138,6 +140,8 @@ class MessagesToChat(StreamTranslatorBase):
         out: list[Output] = []
         handler = _HANDLERS.get(body["type"])
         if handler is not None:
+            if not body.keys() <= _EVENT_KEYS:
+                record_unused_keys(body, _EVENT_KEYS, (), self._ctx, "chat")
             if not self._envelope:
                 self._begin(body.get("message") or {}, out)
             handler(self, body, out)
@@ -165,6 +169,8 @@ class MessagesToChat(StreamTranslatorBase):
     def _handle_delta(self, event: JsonObject, out: list[Output]) -> None:
         block, delta = self._blocks.get(event["index"]), event["delta"]
         write = _WRITERS.get(delta["type"])
+        if write is not None and not delta.keys() <= _DELTA_KEYS:
+            record_unused_keys(delta, _DELTA_KEYS, ("content", event["index"]), self._ctx, "chat")
         if write is None:
             self._changes.record_drop(("content", event["index"]), f"chat has no place for {delta['type']}")
         elif block is not None:
@@ -174,7 +180,6 @@ class MessagesToChat(StreamTranslatorBase):
         self._close_block(event["index"], out)
 
     def _handle_message_delta(self, event: JsonObject, out: list[Output]) -> None:
-        record_unused_keys(event, ("type", "delta", "usage"), (), self._ctx, "chat")
         record_unused_keys(event["delta"], _ENDING_KEYS, (), self._ctx, "chat")
         self._ending |= event["delta"]
         self._add_usage(event.get("usage"))

@@ -37,13 +37,14 @@ BRIDGED = [
     for bridge in bridges
     if protocol in SERVED and bridge.called in CALLED
 ]
-DIRECT = [(protocol, protocol) for protocol in ("chat", "responses", "completions", "embeddings")]
+DIRECT = [(protocol, protocol) for protocol in ("chat", "responses", "messages", "completions", "embeddings")]
+DIRECT = [(spoken, called) for spoken, called in DIRECT if spoken in SERVED and called in CALLED]
 PROTOCOLS = pytest.mark.parametrize(("spoken", "called"), [*DIRECT, *BRIDGED])
 EXAMPLE_COUNTS = pytest.mark.parametrize("examples", EXAMPLES)
 POLICY = Policy(unsupported="drop", out_of_range="clamp", emulate_completions=True)
-STREAMED = ("chat", "responses", "completions")
+STREAMED = ("chat", "responses", "messages", "completions")
 SETTINGS = frozenset(load("hub/responses.request")["properties"]) | {"background", "completed_at", "incomplete_details"}
-ENVELOPE = frozenset({"created", "created_at", "finish_reason", "native_finish_reason", "event"})
+ENVELOPE = frozenset({"created", "created_at", "finish_reason", "native_finish_reason", "stop_reason", "event"})
 
 CONVERSATIONS: dict[str, list[JsonObject]] = {
     "chat": [
@@ -63,8 +64,42 @@ CONVERSATIONS: dict[str, list[JsonObject]] = {
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "because"}]},
         {"type": "web_search_call", "id": "ws_1", "status": "completed"},
     ],
+    "messages": [
+        {"role": "user", "content": "a question"},
+        {"role": "user", "content": [{"type": "text", "text": "a part"}, {"type": "text", "text": "another"}]},
+        {"role": "user", "content": [{"type": "text", "text": "marked", "cache_control": {"type": "ephemeral"}}]},
+        {"role": "assistant", "content": "an answer"},
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "because", "signature": "signed"}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "text", "text": "said"}, {"type": "redacted_thinking", "data": "sealed"}],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "document",
+                    "title": "titled",
+                    "source": {"type": "text", "media_type": "text/plain", "data": "a document"},
+                },
+                {
+                    "type": "search_result",
+                    "title": "found",
+                    "source": "somewhere",
+                    "content": [{"type": "text", "text": "a result"}],
+                },
+            ],
+        },
+    ],
 }
-SAYS = {"chat": "messages", "responses": "input", "completions": "prompt", "embeddings": "input"}
+SAYS = {
+    "chat": "messages",
+    "messages": "messages",
+    "responses": "input",
+    "completions": "prompt",
+    "embeddings": "input",
+}
+HEADERS = {"anthropic-version": "2023-06-01"}
 VENDOR: list[JsonValue] = ["vendor text", 4711, 0.4711, {"inner": "vendor inner"}, ["vendor item"]]
 
 
@@ -82,7 +117,7 @@ class Pair(NamedTuple):
         dialect = dialects[self.client]
         route = Route(dialect, self.spoken, dialect.served[self.spoken], self.profile)
         path = dialect.paths[self.spoken][0].replace("{name}", "m")
-        pipeline = Pipeline(route, Call("POST", path, {}, dict(dialect.query)))
+        pipeline = Pipeline(route, Call("POST", path, {}, dict(dialect.query), HEADERS))
         pipeline.receive(orjson.dumps(request))
         pipeline.start_conversation()
         target = Target("upstream", profile=self.provider_profile, policy=POLICY, kind="provisioned-throughput")
@@ -198,6 +233,17 @@ REPLIES: dict[str, list[JsonObject]] = {
     "responses": [
         {"service_tier": "flex", "metadata": {"some": "metadata"}},
         {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+    ],
+    "messages": [
+        {"stop_reason": "max_tokens"},
+        {"stop_reason": "stop_sequence", "stop_sequence": "the end"},
+        {"stop_reason": "refusal", "stop_details": {"type": "refusal", "category": "bio", "explanation": "not that"}},
+        {"content": [{"type": "thinking", "thinking": "a thought", "signature": "signed"},
+                     {"type": "text", "text": "so"}]},
+        {"content": [{"type": "tool_use", "id": "toolu_9", "name": "finder", "input": {"deep": "value"}}],
+         "stop_reason": "tool_use"},
+        {"content": [{"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search",
+                      "input": {"query": "searched"}}]},
     ],
     "completions": [{"system_fingerprint": "fp_1"}],
 }  # fmt: skip

@@ -32,7 +32,9 @@ __all__ = [
     "trim_value",
 ]
 
-WHOLE: frozenset[Path] = frozenset({("messages",), ("input",), ("tools",), ("choices",), ("output",), ("prompt",), ()})
+WHOLE: frozenset[Path] = frozenset(
+    {("messages",), ("system",), ("input",), ("tools",), ("choices",), ("output",), ("content",), ("prompt",), ()}
+)
 _WORDS = {"type", "object", "role", "index", "status", "id", "model", "sequence_number", "output_index"}
 _WORDS |= {"content_index", "summary_index", "annotation_index", "item_id"}
 PIECES = {"content", "text", "delta", "arguments", "input", "reasoning_content", "refusal"}
@@ -167,8 +169,8 @@ def _is_about(place: Path, path: Path) -> bool:
     """Whether a change at `place` is about `path`; in an event of a stream, the same keys have other positions."""
     if _starts(path, place) or (place[:1] == ("output",) and len(place) > 1 and "choices" in path):
         return True  # a choice had become an item before it was dropped
-    if path[:1] == ("output",) and place[:1] == ("choices",) and len(place) > 1:
-        return True  # an item had become a choice
+    if path[:1] in (("output",), ("content",), ("stop_sequence",)) and place[:1] == ("choices",) and len(place) > 1:
+        return True  # an item, or a block, had become a choice
     inner = path[2:] if path[:1] == ("events",) else path[1:] if path[:1] == ("joined",) else None
     if inner is None:
         return False
