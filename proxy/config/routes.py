@@ -30,6 +30,7 @@ def check_models(document: Document) -> None:
         for position, _ in enumerate(document.items("models", name, "targets")):
             _check_target(document, name, position)
         _check_weights(document, name)
+        _check_hedge(document, name)
         for position, node in enumerate(document.items("models", name, "fallbacks")):
             _check_model_name(document, ("models", name, "fallbacks", position), node)
         for reason in document.mapping("models", name, "fallbacks_for"):
@@ -99,6 +100,15 @@ def _check_weights(document: Document, model: str) -> None:
         path = ("models", model, "targets", 0, "weight")
         document.add_problem(
             path, "no-weight", f'every target of "{model}" has the weight 0', hint="give one a weight above 0"
+        )
+
+
+def _check_hedge(document: Document, model: str) -> None:
+    path = ("models", model, "hedge_after")
+    if document.text(*path) is not None and len(document.items("models", model, "targets")) < 2:
+        message = f'"{model}" has no second target to ask'
+        document.add_problem(
+            path, "no-hedge", message, hint="add a target, or remove hedge_after", severity="warning", at_key=True
         )
 
 
