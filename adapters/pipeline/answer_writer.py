@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -126,7 +126,9 @@ def _find_usage(event: JsonObject, before: JsonObject | None) -> JsonObject | No
     """The usage so far: that of a chunk, or of the response or the message in an event. `before` is the usage of
     earlier events, which the last events of a Messages stream need not repeat."""
     holder = event.get("response", event.get("message"))
-    usage: JsonObject | None = (holder if isinstance(holder, dict) else event).get("usage")
-    if usage and before and event.get("type") == MESSAGE_DELTA:
+    usage: Any = (holder if isinstance(holder, dict) else event).get("usage")
+    if not isinstance(usage, dict) or not usage:
+        return before
+    if before and event.get("type") == MESSAGE_DELTA:
         return {**before, **{key: value for key, value in usage.items() if value is not None}}
-    return usage or before
+    return usage
