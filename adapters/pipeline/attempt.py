@@ -19,7 +19,6 @@ from dragoman.adapters.emulation.calls import EmulatedCalls
 from dragoman.adapters.emulation.rewritten_call import RewrittenCall
 from dragoman.adapters.faults import Fault, join_faults
 from dragoman.adapters.reply_check import ReplyCheck, create_reply_check
-from dragoman.adapters.responses.events import TERMINALS
 from dragoman.adapters.routes import Route
 from dragoman.adapters.streams import Chunk, DeltaRun, End, PartlyRead
 from dragoman.adapters.streams import Output as StreamOutput
@@ -34,7 +33,7 @@ from .outcome import COMPLETE, NOTHING, OPEN, Outcome, Output, PlannedCall
 from .plan import ProtocolPlan, TargetPlan
 from .refusals import find_refusals
 from .reply_reader import ReplyReader
-from .restream import USAGE_ON_REQUEST, stream_reply
+from .restream import CLOSING_EVENTS, USAGE_ON_REQUEST, stream_reply
 from .transitions import TRANSITIONS, Action, Input, State
 
 __all__ = ["Attempt"]
@@ -251,7 +250,7 @@ class Attempt:
             self._check.add_outputs(outputs)
             if isinstance(last, End) and (broken := self._compare_with_request()) is not None:
                 closing = outputs[-2] if len(outputs) > 1 else None
-                if isinstance(closing, Chunk) and closing.body.get("type") in TERMINALS:
+                if isinstance(closing, Chunk) and closing.body.get("type") in CLOSING_EVENTS:
                     outputs = outputs[:-1]  # the event that would say that the response is complete
                 outputs[-1] = last = broken
         if isinstance(last, Fault):

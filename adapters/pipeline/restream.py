@@ -9,11 +9,16 @@ from dragoman.adapters.chat.restream import restream
 from dragoman.adapters.common.completeness import to_stream_outputs
 from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.completions.restream import restream_text
+from dragoman.adapters.messages.events import MESSAGE_STOP
 from dragoman.adapters.messages.restream import restream_message
+from dragoman.adapters.responses.events import TERMINALS
 from dragoman.adapters.responses.restream import restream_response
 from dragoman.adapters.streams import Output
 
-__all__ = ["USAGE_ON_REQUEST", "stream_reply"]
+__all__ = ["CLOSING_EVENTS", "USAGE_ON_REQUEST", "stream_reply"]
+
+CLOSING_EVENTS = TERMINALS | {MESSAGE_STOP}
+"""The types of the events that say that an answer is complete."""
 
 USAGE_ON_REQUEST = frozenset({"chat", "completions"})
 """The protocols whose streams have usage only if the client asks for it."""
