@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from .call import Call, Context, JsonObject, Reply
 from .emulation.interface import Emulation
@@ -17,7 +18,11 @@ from .providers import AddressForm, BaseAddress, EnvironmentProvider, Vendor
 from .rate_headers import RateHeaders
 from .streams import StreamReader, StreamWriter
 
-__all__ = ["Called", "Dialect", "Served", "prefix"]
+__all__ = ["COMPANIONS", "NEVER_CALLED", "Called", "Dialect", "Served", "prefix"]
+
+COMPANIONS: Mapping[str, str] = {"count_tokens": "messages"}
+"""Protocols that are another operation of one: a provider that is used for that is used for them if its dialect has
+them, and the configuration does not name them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,14 @@ class Called:
     batching: Emulation | None = None
 
 
+def _refuse_call(*_: object) -> NoReturn:
+    raise AssertionError("nothing is called")
+
+
+NEVER_CALLED = Called(_refuse_call, _refuse_call, _refuse_call, _refuse_call)
+"""The verbs toward a provider that is not called, because dragoman answers itself."""
+
+
 def prefix(name: str, *paths: str) -> tuple[str, ...]:
     """Return each path twice: as the dialect's clients know it, and below `/<name>`, which no other dialect uses."""
     return tuple(either for path in paths for either in (path, f"/{name}{path}"))
@@ -64,10 +77,10 @@ class Dialect:
     query must have to a valid value. `stored_protocols` are those whose replies are stored: a client gets each one
     below the path that made it. `deployment_header` is the request header with which clients pick one of a model's
     targets. `information` maps names to the dialect's addresses that describe models. `forwarded` names the provider's
-    response headers that clients rely on. `rate_headers` tell clients what their limits leave them. `marker` is a
-    request header that all clients of the dialect send and no others do: it decides where another dialect has the same
-    address. `request_id_header` is the response header in which clients look for the id of their request, in addition
-    to x-request-id.
+    response headers that clients rely on. `rate_headers` tell clients what their limits leave them.
+    `headers` maps the headers that a client's request must have to a valid value; they also tell its clients apart
+    where another dialect has the same address. `request_id_header` is the response header in which clients look for the
+    id of their request, in addition to x-request-id.
 
     **Toward providers.** `auth` names the ways to present a key, the first being the default: header name -> template.
     `base_address` says what calls append to a provider's address, `address_forms` which other forms of address there
@@ -94,7 +107,7 @@ class Dialect:
     information: Mapping[str, Information] = field(default_factory=dict)
     forwarded: tuple[str, ...] = ()
     rate_headers: RateHeaders = field(default_factory=dict)
-    marker: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
     request_id_header: str | None = None
     base_address: BaseAddress | None = None
     address_forms: Mapping[str, AddressForm] = field(default_factory=dict)
@@ -113,8 +126,10 @@ class Dialect:
     def list_default_protocols(self, form: str | None) -> tuple[str, ...]:
         """Return the protocols of a provider whose configuration names none. `form` is its form of address, None for
         the usual one."""
-        served = None if form is None else self.address_forms[form].paths
-        return tuple(protocol for protocol in self.default_protocols if served is None or protocol in served)
+        if form is None:
+            return self.default_protocols
+        served = self.address_forms[form].paths
+        return tuple(name for name in self.default_protocols if name in served) or tuple(served)
 
     def default_auth(self, form: str | None, *, token: bool) -> str:
         """Return the key of `auth` for a provider whose configuration names none.

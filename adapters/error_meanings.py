@@ -18,6 +18,7 @@ __all__ = [
     "COMMON",
     "CONTEXT_LENGTH",
     "DECISIVE",
+    "OVERLOADED",
     "QUOTA",
     "SENTENCES",
     "UNSERVED",
@@ -49,9 +50,12 @@ QUOTA = "insufficient_quota"
 UNSERVED = "unsupported_protocol"
 """The code of faults that say that a provider does not serve a protocol."""
 
+OVERLOADED = "server_is_overloaded"
+"""The code of a provider that has too much to do; Codex looks for it."""
+
 _CONTEXT = Meaning("invalid_request", CONTEXT_LENGTH)
 _QUOTA = Meaning("rate_limit", QUOTA)
-_OVERLOADED = Meaning("upstream_unavailable", "server_is_overloaded")  # the code that Codex looks for
+_OVERLOADED = Meaning("upstream_unavailable", OVERLOADED)
 _LOADING = Meaning("upstream_unavailable", "model_loading")
 _MODERATION = Meaning("content_filter", "content_filter")
 _COUNTRY = Meaning("permission", "unsupported_country_region_territory")

@@ -4,19 +4,30 @@ form                         limit, remaining   reset                       more
 ---------------------------  -----------------  --------------------------  ---------------------------------------
 OpenAI                       numbers            a duration: `20ms`, `1m0s`
 Azure OpenAI, AI inference   numbers            whole seconds               x-ratelimit-renewalperiod-*, in seconds
+Anthropic                    numbers            an RFC 3339 time
 
 Databricks and MindIE document none, and their packages read none. Every dialect has `retry-after` on 429.
 
-Sources: OpenAI API reference, rate limits in headers; replies of Azure OpenAI and of GitHub Models.
+Sources: OpenAI API reference, rate limits in headers; replies of Azure OpenAI and of GitHub Models;
+Anthropic API reference, rate limits.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["AZURE_RATE_HEADERS", "OPENAI_RATE_HEADERS", "RateHeaders", "RateLeft", "format_duration", "write_headers"]
+__all__ = [
+    "ANTHROPIC_RATE_HEADERS",
+    "AZURE_RATE_HEADERS",
+    "OPENAI_RATE_HEADERS",
+    "RateHeaders",
+    "RateLeft",
+    "format_duration",
+    "write_headers",
+]
 
 _MINUTE = "60"
 
@@ -61,6 +72,17 @@ AZURE_RATE_HEADERS: RateHeaders = {
     "x-ratelimit-reset-{unit}": lambda left: str(math.ceil(left.reset)),
     "x-ratelimit-renewalperiod-{unit}": lambda _left: _MINUTE,
 }
+
+
+ANTHROPIC_RATE_HEADERS: RateHeaders = {
+    "anthropic-ratelimit-{unit}-limit": lambda left: str(left.limit),
+    "anthropic-ratelimit-{unit}-remaining": lambda left: str(left.remaining),
+    "anthropic-ratelimit-{unit}-reset": lambda left: _format_time(math.ceil(left.now + left.reset)),
+}
+
+
+def _format_time(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def write_headers(form: RateHeaders, lefts: Iterable[RateLeft]) -> dict[str, str]:

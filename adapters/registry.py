@@ -20,6 +20,7 @@ NAMES = (
     "databricks",
     "azure",
     "mindie",
+    "anthropic",
 )
 
 dialects: Mapping[str, Dialect]

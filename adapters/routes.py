@@ -80,7 +80,7 @@ class RouteTable:
         self._patterns: list[tuple[list[str], Route]] = []
         self._stored: dict[str, Route] = {}
         self._by_beginning: dict[str, Route] = {}
-        self._by_marker: dict[str, Route] = {}
+        self._by_header: dict[str, Route] = {}
         self._groups: dict[str, list[tuple[str, ...]]] = {}  # dialect -> groups of patterns that serve the same
         for name, dialect in dialects.items():
             routes: dict[str, Route] = {}
@@ -90,8 +90,7 @@ class RouteTable:
                 self._add_route(routes[protocol], routes)
             for information in dialect.information.values():
                 self._add_group(next(iter(routes.values())), information.paths)
-            if dialect.marker is not None:
-                self._by_marker[dialect.marker] = next(iter(routes.values()))
+            self._by_header |= dict.fromkeys(dialect.headers, next(iter(routes.values())))
 
     def match(self, path: str) -> Route | None:
         """Return the route of a path that serves requests; None if there is none."""
@@ -114,10 +113,10 @@ class RouteTable:
         return None
 
     def closest_route(self, path: str, headers: Headers = _NO_HEADERS) -> Route:
-        """Return the route of the client's likely dialect: the one that the headers mark, else one that begins as the
-        path does, else the first."""
-        for marker, route in self._by_marker.items():
-            if marker in headers:
+        """Return the route of the client's likely dialect: one that requires a header that the client has sent, else
+        one that begins as the path does, else the first."""
+        for name, route in self._by_header.items():
+            if name in headers:
                 return route
         return self._by_beginning.get(_beginning(path)) or next(iter(self._by_beginning.values()))
 

@@ -49,8 +49,10 @@ _HARMLESS_EVERYWHERE = {
 
 def _list_unaltered(dialect: str) -> dict[str, str]:
     """Map each behaviour that concerns a form of chat which the dialect's protocols do not have to that reason."""
-    protocol = next(iter(load_dialect(dialect).paths))
-    unaltered = (name for name, behaviour in BEHAVIOURS.items() if behaviour.is_noop(protocol))
+    data = load_dialect(dialect)
+    protocol, foreign = next(iter(data.paths)), {name for one in DIALECTS for name in load_dialect(one).behaviours}
+    foreign -= {*data.behaviours}
+    unaltered = (name for name, one in BEHAVIOURS.items() if one.is_noop(protocol) and name not in foreign)
     return dict.fromkeys(unaltered, f"{protocol} has no such form")
 
 

@@ -3,9 +3,10 @@
 A schema's name is `<dialect>/<protocol>.<side>`, as in `databricks/chat.request`; sides are `request`, `reply`, `event`
 and `error`. The file `chat.request.json` is the `documented` profile. Another profile is an RFC 7396 merge patch in the
 same folder (`chat.request.actual.json`), which only this module applies: to the documented profile, or to the one in
-`_BASES`. A patch with `x-base` applies to the schema that it names, in the same profile, because the service passes
-requests on to another vendor. A profile without a patch equals its base. `load("config")` is the schema of the
-configuration file.
+`_BASES`. A file with `x-base` is a patch of the schema that it names, in the same profile: the service passes requests
+on to another vendor, or two protocols have the same shape. If it is the documented one, it is so in every profile that
+has no patch. Any other profile without a patch equals its base. `load("config")` is the schema of the configuration
+file.
 
 The files in `models` are no schemas: they hold facts about the models of one vendor each. `load("models")` is their
 schema.
@@ -24,6 +25,7 @@ __all__ = [
     "Schema",
     "SchemaNotFound",
     "all_profiles",
+    "find_base",
     "inherit_rows",
     "lineage",
     "load",
@@ -56,15 +58,28 @@ def load(name: str, profile: str = DOCUMENTED) -> Schema:
     `name` is `<dialect>/<protocol>.<side>`, or `config`. The result is a JSON object that all callers share: never
     alter it. Raises SchemaNotFound for an unknown name.
     """
-    if profile != DOCUMENTED:
-        patch = _read(f"{name}.{profile}.json") or {}
-        other = patch.pop("x-base", None)
-        base = load(name, _base(name.partition("/")[0], profile)) if other is None else load(other, profile)
-        return merge_patch(base, patch) if patch else base
     schema = _read(f"{name}.json")
     if schema is None:
         raise _not_found(name)
-    return schema
+    patch = None if profile == DOCUMENTED else _read(f"{name}.{profile}.json")
+    if patch is None and "x-base" in schema:
+        patch = schema
+    if patch is not None and (other := patch.pop("x-base", None)) is not None:
+        merged: Schema = merge_patch(load(other, profile), patch)
+        return merged
+    if profile == DOCUMENTED:
+        return schema
+    base = load(name, _base(name.partition("/")[0], profile))
+    changed: Schema = base if patch is None else merge_patch(base, patch)
+    return changed
+
+
+def find_base(name: str) -> tuple[str, list[str]] | None:
+    """Find the schema that a documented one is a patch of, and the properties that the patch removes; None if it is no
+    patch."""
+    schema = _read(f"{name}.json") or {}
+    removed = [key for key, rule in schema.get("properties", {}).items() if rule is None]
+    return (schema["x-base"], removed) if "x-base" in schema else None
 
 
 def lineage(dialect: str, profile: str) -> tuple[str, ...]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dragoman.adapters.registry import NAMES, dialects
 
-__all__ = ["DIALECTS", "VARIANTS", "called", "served"]
+__all__ = ["ALL_DIALECTS", "DIALECTS", "VARIANTS", "called", "served"]
 
-DIALECTS = NAMES
-VARIANTS = tuple((name, profile) for name in NAMES for profile in dialects[name].profiles)
-"""Every dialect in each of its profiles."""
+ALL_DIALECTS = NAMES
+DIALECTS = tuple(name for name in NAMES if "chat" in dialects[name].served)
+"""The dialects with chat, which most tests go through."""
+VARIANTS = tuple((name, profile) for name in DIALECTS for profile in dialects[name].profiles)
+"""Every dialect with chat in each of its profiles."""
 
 
 def served(protocol: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dragoman.adapters.dialect import Dialect, prefix
 from dragoman.adapters.providers import BaseAddress, EnvironmentProvider, Vendor
 from dragoman.adapters.rate_headers import AZURE_RATE_HEADERS
 
-from . import chat, chat_served, embeddings
+from . import chat, chat_served, embeddings, messages
 from .calls import DEFAULT_API_VERSION, DEPLOYMENT
 from .info import INFORMATION
 
@@ -20,13 +20,15 @@ DIALECT = Dialect(
         "both": {"Authorization": "Bearer {}", "api-key": "{}"},
         "bearer": {"Authorization": "Bearer {}"},
         "api-key": {"api-key": "{}"},
+        "x-api-key": {"x-api-key": "{}", "api-key": "{}"},
     },
-    served={"chat": chat_served.SERVED, "embeddings": embeddings.SERVED},
-    called={"chat": chat.CALLED, "embeddings": embeddings.CALLED},
+    served={"chat": chat_served.SERVED, "embeddings": embeddings.SERVED, **messages.SERVED},
+    called={"chat": chat.CALLED, "embeddings": embeddings.CALLED, **messages.CALLED},
     default_protocols=("chat", "embeddings"),
     paths={
         "chat": prefix("azure", "/chat/completions", "/models/chat/completions"),
         "embeddings": prefix("azure", "/embeddings", "/models/embeddings"),
+        **messages.PATHS,
     },
     query={"api-version": DEFAULT_API_VERSION},
     deployment_header=DEPLOYMENT,
@@ -38,7 +40,8 @@ DIALECT = Dialect(
         re.compile(r"/chat(/completions)?$|/embeddings$"),
         host_paths={".services.ai.azure.com": "/models"},
     ),
-    settings=frozenset({"api_version"}),
+    address_forms=messages.FORMS,
+    settings=frozenset({"api_version", "address"}),
     environment=(
         EnvironmentProvider(
             "azure",

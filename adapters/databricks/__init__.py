@@ -7,7 +7,7 @@ import re
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.providers import BaseAddress, EnvironmentProvider, Vendor
 
-from . import chat, chat_served, completions, embeddings, responses
+from . import chat, chat_served, completions, embeddings, messages, responses
 from .addresses import FORMS, PATHS
 from .endpoints import INFORMATION
 from .invocations import choose_protocol
@@ -22,12 +22,14 @@ DIALECT = Dialect(
         "responses": responses.SERVED,
         "completions": completions.SERVED,
         "embeddings": embeddings.SERVED,
+        **messages.SERVED,
     },
     called={
         "chat": chat.CALLED,
         "responses": responses.CALLED,
         "completions": completions.CALLED,
         "embeddings": embeddings.CALLED,
+        **messages.CALLED,
     },
     default_protocols=("chat", "completions", "embeddings"),
     paths=PATHS,

@@ -3,10 +3,11 @@
 An endpoint's address names the model: `/serving-endpoints/NAME/invocations`. At the other addresses the body does:
 `/serving-endpoints/responses` passes requests on to OpenAI, `/serving-endpoints/open-responses` serves the models of
 other vendors. The AI Gateway has the same two APIs below `/ai-gateway/openai/v1` and `/ai-gateway/mlflow/v1`; the
-latter has chat and embeddings too.
+latter has chat and embeddings too. Both have Anthropic's Messages, below `/serving-endpoints/anthropic` and
+`/ai-gateway/anthropic`.
 
 Source: Databricks, Query with the OpenAI Responses API; Query a model with the Open Responses API; Query AI Gateway
-endpoints.
+endpoints; Query with the Anthropic Messages API.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from dragoman.adapters.call import Target
 from dragoman.adapters.dialect import prefix
 from dragoman.adapters.providers import AddressForm, BaseAddress
 
-__all__ = ["FORMS", "PATHS", "names_model_in_body", "responses_path", "unified_path"]
+__all__ = ["FORMS", "PATHS", "messages_path", "names_model_in_body", "responses_path", "unified_path"]
 
 _GATEWAY = "ai-gateway"
 """The name of the other form, a value of a provider's setting `address`."""
 
+_MESSAGES = "/anthropic/v1/messages"
 _UNIFIED, _NATIVE = "/ai-gateway/mlflow/v1", "/ai-gateway/openai/v1"
 
 PATHS: Mapping[str, tuple[str, ...]] = {
@@ -30,6 +32,8 @@ PATHS: Mapping[str, tuple[str, ...]] = {
     "responses": prefix("databricks", "/serving-endpoints/responses", "/serving-endpoints/open-responses"),
     "completions": prefix("databricks", "/serving-endpoints/completions"),
     "embeddings": prefix("databricks", "/serving-endpoints/embeddings"),
+    "messages": prefix("databricks", f"/serving-endpoints{_MESSAGES}"),
+    "count_tokens": prefix("databricks", f"/serving-endpoints{_MESSAGES}/count_tokens"),
 }
 
 FORMS: Mapping[str, AddressForm] = {
@@ -42,6 +46,8 @@ FORMS: Mapping[str, AddressForm] = {
             "chat": prefix("databricks", f"{_UNIFIED}/chat/completions"),
             "responses": prefix("databricks", f"{_UNIFIED}/responses", f"{_NATIVE}/responses"),
             "embeddings": prefix("databricks", f"{_UNIFIED}/embeddings"),
+            "messages": prefix("databricks", f"/ai-gateway{_MESSAGES}"),
+            "count_tokens": prefix("databricks", f"/ai-gateway{_MESSAGES}/count_tokens"),
         },
     )
 }
@@ -64,3 +70,8 @@ def responses_path(target: Target) -> str:
     if target.address == _GATEWAY:
         return f"{_UNIFIED if is_other else _NATIVE}/responses"
     return f"/serving-endpoints/{'open-responses' if is_other else 'responses'}"
+
+
+def messages_path(target: Target) -> str:
+    """Return the path of Messages."""
+    return f"/{_GATEWAY if target.address == _GATEWAY else 'serving-endpoints'}{_MESSAGES}"

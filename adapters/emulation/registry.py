@@ -8,6 +8,7 @@ from dragoman.adapters.call import JsonObject
 from dragoman.adapters.emulated_fields import INNER_FIELDS
 
 from .choices import CHOICES
+from .counted_tokens import COUNTED_TOKENS
 from .counted_usage import COUNTED_USAGE
 from .format_instruction import FORMAT_INSTRUCTION
 from .format_tool import FORMAT_TOOL
@@ -19,7 +20,7 @@ from .stop_sequences import STOP_SEQUENCES
 from .token_arrays import make_token_arrays
 from .tool_instruction import TOOL_INSTRUCTION
 
-__all__ = ["EMULATIONS", "OPT_INS", "SETTINGS", "find_obstacle"]
+__all__ = ["EMULATIONS", "OPT_INS", "SETTINGS", "WITHOUT_CALLS", "find_obstacle"]
 
 EMULATIONS: Mapping[str, Emulation] = {
     "input": make_token_arrays("input"),
@@ -46,6 +47,10 @@ OPT_INS: Mapping[str, Mapping[str, Emulation]] = {
     "usage": {"count": COUNTED_USAGE},
 }
 """The settings that are off by default, and how each can be emulated, in the order in which they rewrite a call."""
+
+
+WITHOUT_CALLS: Mapping[str, Emulation] = {"count_tokens": COUNTED_TOKENS}
+"""The protocols that are answered without a call if a provider does not have them."""
 
 
 def find_obstacle(field: str, request: JsonObject, *, exactly: bool) -> str | None:

@@ -29,6 +29,7 @@ from .conversation import Conversation
 from .emulated_reader import CallPart, create_reader
 from .emulation_needs import EmulationNeeds, rewrite_call, split_request
 from .guard import UnexpectedErrorGuard, explain_reply_error
+from .mismatches import resolve_mismatches
 from .outcome import COMPLETE, NOTHING, OPEN, Outcome, Output, PlannedCall
 from .plan import ProtocolPlan, TargetPlan
 from .refusals import find_refusals
@@ -42,8 +43,9 @@ __all__ = ["Attempt"]
 class Attempt:
     """Made by `Pipeline.prepare`.
 
-    `calls` are the first calls to make. `outcome` says how far the attempt is. `answer` says what the client has got:
-    `has_begun`, `status`, `events`, `usage`. `headers` are those of the client's response, once there are bytes for it.
+    `calls` are the first calls to make; if there are none, `answer_without_calls` gives the answer. `outcome` says how
+    far the attempt is. `answer` says what the client has got: `has_begun`, `status`, `events`, `usage`.
+    `headers` are those of the client's response, once there are bytes for it.
     """
 
     answer: AnswerWriter  # made with the calls
@@ -106,7 +108,14 @@ class Attempt:
             self.calls = tuple([self._write_call(part, position) for position, part in enumerate(parts)])
             if self._emulated is not None:
                 self._emulated.absorb_receipts()
-        self._round = self._readers[-len(self.calls) :]
+        self._round = self._readers[len(self._readers) - len(self.calls) :]
+
+    def answer_without_calls(self) -> Output:
+        """The answer, if there are no calls to make."""
+        try:
+            return self._finish_replies()
+        except Exception as error:  # noqa: BLE001 - as in feed
+            return self._fail_with(error)
 
     def expect_reply(self) -> None:
         """Read one reply, number 0, without a call that asked for it."""
@@ -125,10 +134,8 @@ class Attempt:
         headers: dict[str, str] = {}
         if (changes := self._ctx.receipt.header()) is not None:
             headers[HEADER] = changes
-        replied = self._round[0].headers
-        for name in self._target.dialect.forwarded:
-            if name in replied:
-                headers[name] = replied[name]
+        replied = self._round[0].headers if self._round else {}
+        headers |= {name: replied[name] for name in self._target.dialect.forwarded if name in replied}
         return {**headers, **(STREAM_HEADERS if self.wants_stream else self.answer.reply_headers)}
 
     def is_reading(self, call: int) -> bool:
@@ -286,18 +293,8 @@ class Attempt:
             raise explain_reply_error(error, self._ctx, f"hub/{protocol}.reply", reply) from error
 
     def _compare_with_request(self) -> Fault | None:
-        """Record where the complete answer is not what was asked for; under `strict`, the first such place is a
-        fault."""
-        policy = self._target.target.policy.replies
-        for mismatch in self._check.find_mismatches() if self._check is not None else ():
-            if policy == "strict":
-                text = f"{self._target.provider}: the reply is not what was asked for: {mismatch.text}"
-                return Fault("upstream_invalid_response", text, code="upstream_mismatch")
-            if policy == "report":
-                self.receipt.violations += 1
-            else:
-                self.receipt.record_drop(mismatch.path, mismatch.text)
-        return None
+        policy, check = self._target.target.policy.replies, self._check
+        return None if check is None else resolve_mismatches(check, self._target.provider, policy, self.receipt)
 
     def _fail_with(self, error: Exception) -> Output:
         """End the attempt because of an exception. What was written before it goes to the client first."""

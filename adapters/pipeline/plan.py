@@ -9,8 +9,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from dragoman.adapters.call import Target
-from dragoman.adapters.dialect import Called, Dialect
+from dragoman.adapters.dialect import COMPANIONS, NEVER_CALLED, Called, Dialect
 from dragoman.adapters.emulation.interface import Emulation
+from dragoman.adapters.emulation.registry import WITHOUT_CALLS
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.translate.bridge import BRIDGES
 from dragoman.adapters.translate.bridge_interface import Bridge
@@ -41,7 +42,7 @@ class TargetPlan:
     canonical: Target
     protocols: Mapping[str, ProtocolPlan]
     called: tuple[str, ...]
-    """The protocols that the provider is called with for this target."""
+    """The protocols that the provider is called with for this target, without companions."""
     default: tuple[str, ...] | None = None
     """The dialect's default protocols, if the configuration names none."""
 
@@ -61,9 +62,10 @@ class TargetPlan:
         return replace(self, target=target, canonical=to_canonical(target))
 
     def without(self, unserved: Collection[str]) -> TargetPlan:
-        """The plan that has all protocols but these; the same plan if the configuration names the protocols."""
+        """The plan that has all protocols but these. Those that the configuration names stay."""
         if self.default is None:
-            return self
+            unserved = COMPANIONS.keys() & unserved
+            return plan_target(self.provider, self.dialect, self.called, self.target, unserved=unserved)
         return plan_target(self.provider, self.dialect, self.default, self.target, is_default=True, unserved=unserved)
 
 
@@ -89,14 +91,18 @@ def plan_target(
     called = {
         protocol: verbs
         for protocol, verbs in dialect.called.items()
-        if protocol in protocols and protocol not in unserved
+        if COMPANIONS.get(protocol, protocol) in protocols and protocol not in unserved
     }
     plans = {protocol: ProtocolPlan(protocol, verbs, batching=verbs.batching) for protocol, verbs in called.items()}
     for protocol in BRIDGES:
         bridge = None if protocol in plans else find_bridge(protocol, called)
         if bridge is not None:
             plans[protocol] = ProtocolPlan(bridge.called, called[bridge.called], bridge, bridge.batching)
-    return TargetPlan(provider, dialect, target, to_canonical(target), plans, tuple(called), default)
+    for protocol, emulation in WITHOUT_CALLS.items():
+        if protocol not in plans and COMPANIONS[protocol] in plans:
+            plans[protocol] = ProtocolPlan(protocol, NEVER_CALLED, batching=emulation)
+    names = tuple(protocol for protocol in called if protocol not in COMPANIONS)
+    return TargetPlan(provider, dialect, target, to_canonical(target), plans, names, default)
 
 
 def find_bridge(protocol: str, called: Collection[str]) -> Bridge | None:

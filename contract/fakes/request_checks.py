@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 _VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(-preview)?")
+_VERSIONED_BY_HEADER = frozenset({"messages", "count_tokens"})
 
 
 class RequestRefusedError(Exception):
@@ -64,9 +65,13 @@ def check_key(dialect: Dialect, profile: str, headers: Mapping[str, str], key: s
         refuse(dialect, profile, Problem(401, message))
 
 
-def check_version(dialect: Dialect, query: Mapping[str, str]) -> None:
+def check_version(dialect: Dialect, query: Mapping[str, str], protocol: str = "") -> None:
     version = query.get("api-version")
-    if "api-version" not in dialect.query or (version is not None and _VERSION.fullmatch(version)):
+    if (
+        "api-version" not in dialect.query
+        or protocol in _VERSIONED_BY_HEADER
+        or (version is not None and _VERSION.fullmatch(version))
+    ):
         return
     message = "The api-version query parameter is required" if version is None else f"No such api-version: {version}"
     text = f"{message}; it is written YYYY-MM-DD or YYYY-MM-DD-preview"

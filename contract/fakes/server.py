@@ -226,7 +226,7 @@ class FakeProvider:
             request_checks.refuse(
                 dialect, profile, Problem(405, f"{received.method} is not allowed here", headers={"Allow": "POST"})
             )
-        request_checks.check_version(dialect, received.query)
+        request_checks.check_version(dialect, received.query, route[0])
         request_checks.check_version_header(dialect, profile, received.headers)
         body = request_checks.parse_body(dialect, profile, received.raw)
         protocol, found = select_protocol(*route, body), route[1]

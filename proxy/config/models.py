@@ -102,8 +102,9 @@ class Server(ConfigModel):
     hold_headers: Seconds = 15.0
     """How long the headers of a streamed reply wait for the provider's first event."""
     keep_alive: Seconds | None = 15.0
-    """How long a stream of Responses may be silent before a comment keeps load balancers from closing it; null: for
-    ever. Streams of the other protocols get no comments, because some of their clients cannot parse them."""
+    """How long a stream of Responses may be silent before a comment, or one of Messages before a ping event, keeps load
+    balancers from closing it; null: for ever. Streams of the other protocols get no comments, because some of their
+    clients cannot parse them."""
     drain: Drain = Drain()
     """How the server stops."""
     value_limit: Annotated[int, Field(ge=1000), NO_BOOL] = VALUE_LIMIT
@@ -146,7 +147,8 @@ class Key(ConfigModel):
     name: Label
     """The key's name in the log. Responses created with the key belong to this name."""
     key: Secret
-    """What the client sends, as `Authorization: Bearer KEY` or in the header api-key. Write `${NAME}`, not the key."""
+    """What the client sends, as `Authorization: Bearer KEY` or in the header api-key or x-api-key. Write `${NAME}`, not
+    the key."""
     models: list[ModelPattern] = ["*"]
     """The models that the key may use: names, or patterns with `*`."""
     priority: Literal["normal", "low"] = "normal"
@@ -259,7 +261,8 @@ class Provider(ConfigModel):
     address: AddressName | None = None
     """An alternative form of addresses. azure-openai: `base_url` is a resource of Azure OpenAI,
     `https://NAME.openai.azure.com`, models are its deployments, and every call has `api_version`. ai-gateway:
-    `base_url` is a Databricks workspace, and calls go to its AI Gateway. {owners of address} only."""
+    `base_url` is a Databricks workspace, and calls go to its AI Gateway. anthropic: `base_url` is a resource of Azure
+    AI Foundry, `https://NAME.services.ai.azure.com`, whose Claude models are called. {owners of address} only."""
     api_version: Version | None = None
     """The API version to ask for; {owners of api_version} only. The dialect has a default, the address needs one."""
     headers: dict[HeaderName, HeaderValue] = {}

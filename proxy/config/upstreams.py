@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from dragoman.adapters.dialect import Dialect
+from dragoman.adapters.dialect import COMPANIONS, Dialect
 from dragoman.adapters.litellm import LITELLM
 from dragoman.adapters.providers import AddressForm
 from dragoman.adapters.registry import dialects
@@ -111,7 +111,8 @@ def _check_client_secret(document: Document, name: str) -> None:
 
 def _check_protocols(document: Document, name: str, dialect: Dialect, form: AddressForm | None) -> None:
     node = document.find(("providers", name, "protocols"))
-    known = tuple(protocol for protocol in dialect.called if form is None or protocol in form.paths)
+    called = (protocol for protocol in dialect.called if protocol not in COMPANIONS)
+    known = tuple(protocol for protocol in called if form is None or protocol in form.paths)
     for i, item in enumerate(node.value if node is not None and isinstance(node.value, list) else ()):
         if isinstance(item.value, str) and item.value not in known:
             what = f"the engine {dialect.name}" if dialect is LITELLM else f"the dialect {dialect.name}"

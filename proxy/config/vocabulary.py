@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
+from dragoman.adapters.dialect import COMPANIONS
 from dragoman.adapters.registry import dialects
 
 __all__ = [
@@ -43,7 +44,14 @@ else:
         Literal[tuple(form for dialect in dialects.values() for form in dialect.address_forms)], __name__
     ]
     ProtocolName = Annotated[
-        Literal[tuple(dict.fromkeys(name for dialect in dialects.values() for name in dialect.called))], __name__
+        Literal[
+            tuple(
+                dict.fromkeys(
+                    name for dialect in dialects.values() for name in dialect.called if name not in COMPANIONS
+                )
+            )
+        ],
+        __name__,
     ]
 
 

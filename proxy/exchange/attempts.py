@@ -148,7 +148,7 @@ class _Tries:
             return True
         self._reason = _find_reason(fault) or self._reason
         rule = find_rule(fault)
-        learned = candidate.provider.assumes_protocols and is_unserved(fault)
+        learned = candidate.assumes(ctx.pipeline.route.protocol) and is_unserved(fault)
         if self._downstream.response is not None or not (rule.next_target or learned):
             raise fault
         if learned:
@@ -213,7 +213,7 @@ class _Tries:
     def _start_try(self, candidate: Candidate, attempt: Attempt) -> bool:
         """Begin a try. False if the exchange has no time left for it. Raises Fault if it had as many as it may."""
         record = self._ctx.record
-        if record.attempts >= self._most:
+        if record.attempts >= self._most and attempt.calls:
             raise self._exhausted()
         if not self._ctx.deadline.start_try(candidate.provider.timeouts.total):
             return False

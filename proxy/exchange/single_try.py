@@ -42,7 +42,7 @@ async def _try(
         await Transfer(ctx, candidate, attempt, downstream).run()
     finally:
         outcome = attempt.outcome
-        _judge(ctx, candidate, outcome, began)
+        _judge(ctx, candidate, outcome, began, was_called=bool(attempt.calls))
     ctx.record.usage = attempt.answer.usage or ctx.record.usage
     if outcome.fault is not None and not attempt.answer.has_begun:
         outcome.fault.__traceback__ = None  # its frames refer to the attempt, and that to the fault
@@ -51,11 +51,11 @@ async def _try(
     return None
 
 
-def _judge(ctx: RequestContext, candidate: Candidate, outcome: Outcome, began: float) -> None:
+def _judge(ctx: RequestContext, candidate: Candidate, outcome: Outcome, began: float, *, was_called: bool) -> None:
     """Keep in mind what a try shows of its target, and log it if the target pauses from now on. `began` says when the
     try did, in milliseconds of the exchange."""
     fault = outcome.fault
-    verdict: Verdict = "answered" if outcome.state == "complete" else "unknown"
+    verdict: Verdict = "answered" if outcome.state == "complete" and was_called else "unknown"
     verdict = verdict if fault is None else find_rule(fault).verdict
     pause = candidate.health.end(verdict, None if fault is None else fault.retry_after)
     if verdict == "answered":

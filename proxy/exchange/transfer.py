@@ -72,6 +72,8 @@ class Transfer:
         """Make the attempt's calls, and those that follow from their replies. `attempt.outcome` says how it ended.
         Raises ClientDisconnected."""
         calls, is_first = self._attempt.calls, True
+        if not calls:
+            await self._handle(self._attempt.answer_without_calls())
         while calls:
             single = self._is_single = len(calls) == 1
             self._is_awaiting_stream = self._attempt.wants_stream and (single or calls[0].stream)

@@ -19,6 +19,8 @@ __all__ = ["ANYONE", "CREDENTIALS", "Caller", "Keys"]
 CREDENTIALS = frozenset({"authorization", "api-key", "x-api-key", "proxy-authorization", "cookie"})
 """Request headers with a client's credentials. No other module reads them, and they are never forwarded."""
 
+_FORMS = "`Authorization: Bearer KEY` or in the header api-key or x-api-key"
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -51,19 +53,19 @@ class Keys:
         """Find the caller with the key in these headers. Raises Fault, whose text never contains a key."""
         if not self._known:
             return ANYONE
-        given = _read_keys(headers)
+        given = [_digest(key) for key in _read_keys(headers)]
         if not given:
-            raise _auth_fault("no API key was given: send it as `Authorization: Bearer KEY` or in the header api-key")
-        if len(given) > 1:
-            raise _auth_fault("the headers hold different API keys")
-        digest = _digest(given.pop())
-        found: Caller | None = None
+            raise _auth_fault(f"no API key was given: send it as {_FORMS}")
+        found: list[Caller] = []
         for known, caller in self._known:  # compare all of them: the time must not depend on which one it is
-            if hmac.compare_digest(known, digest):
-                found = caller
-        if found is None:
+            for digest in given:
+                if hmac.compare_digest(known, digest):
+                    found.append(caller)
+        if not found:
             raise _auth_fault("the API key is not known here")
-        return found
+        if len(found) > 1:
+            raise _auth_fault("the headers hold different API keys")
+        return found[0]
 
 
 def _create_caller(key: Key, counters: RateCounters) -> Caller:

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dragoman.adapters.call import Target
+from dragoman.adapters.dialect import COMPANIONS
 from dragoman.adapters.emulation.registry import SETTINGS
 from dragoman.adapters.extras import ExtraParameters
 from dragoman.adapters.opt_ins import OptIns
@@ -53,6 +54,10 @@ class Candidate:
     @property
     def label(self) -> str:
         return f"{self.provider.name}/{self.plan.target.model}"
+
+    def assumes(self, protocol: str) -> bool:
+        """Whether nobody has said that the provider serves this protocol of a client."""
+        return self.provider.assumes_protocols or protocol in COMPANIONS
 
     def adapt(self, model: str, extra: ExtraParameters | None) -> Candidate:
         """The candidate for one request: with the upstream's name of the model, and the client's policy on extra

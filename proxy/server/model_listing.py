@@ -33,12 +33,12 @@ class ModelQuery:
 
 class ModelRoutes:
     """The addresses of model lists and model descriptions, for all dialects. Two dialects may have the same address if
-    one of them has a marker."""
+    one of them requires a header."""
 
     def __init__(self, dialects: Mapping[str, Dialect]) -> None:
         self._exact: dict[str, list[ModelQuery]] = {}
         self._named: dict[str, list[ModelQuery]] = {}
-        for dialect in sorted(dialects.values(), key=lambda dialect: dialect.marker is None):
+        for dialect in sorted(dialects.values(), key=lambda dialect: not dialect.headers):
             for information in dialect.information.values():
                 for pattern in information.paths:
                     known = self._named if pattern.endswith(_NAME) else self._exact
@@ -56,12 +56,8 @@ class ModelRoutes:
 
 
 def _choose(queries: Sequence[ModelQuery], headers: Headers) -> ModelQuery:
-    """The query of the dialect whose marker the client sent, else of one without a marker, else the only one."""
-    for query in queries:
-        marker = query.dialect.marker
-        if marker is None or marker in headers:
-            return query
-    return queries[-1]
+    """The query of the first dialect whose headers the client has sent, else the only one."""
+    return next((query for query in queries if all(name in headers for name in query.dialect.headers)), queries[-1])
 
 
 def list_models(query: ModelQuery, call: Call, caller: Caller, state: RouterState) -> JsonObject:

@@ -17,6 +17,7 @@ from dragoman.adapters.routes import RouteTable
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.adapters.step_count import count_steps
+from tests.dialects import DIALECTS
 
 HELLO = {"role": "user", "content": "hello"}
 ROUTES = RouteTable(dialects, {})
@@ -80,7 +81,7 @@ def test_a_small_value_is_quoted(value: JsonValue, text: str) -> None:
     assert keep_if_small(value) == value
 
 
-@pytest.mark.parametrize("dialect", dialects)
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_countless_parameters_are_refused(dialect: str) -> None:
     pipeline = Pipeline(ROUTES.match("/v1/chat/completions"), Call("POST", "/v1/chat/completions", {}))
     pipeline.receive_object({"model": "m", "messages": [HELLO], **{f"k{i}": 1 for i in range(1_001)}})

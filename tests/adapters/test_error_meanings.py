@@ -18,6 +18,7 @@ from dragoman.adapters.faults import KINDS, Fault
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.native_shapes import recognize
 from dragoman.contract.quirk_files import load_quirks
+from tests.dialects import DIALECTS
 
 CTX = Context("actual", Call("POST", "/chat/completions", {}), Receipt(), clock=lambda: 1_800_000_000.0)
 BODIES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "fixtures/error_bodies.json").read_bytes())
@@ -52,7 +53,7 @@ def read(dialect: str, status: int, body: Any, **headers: str) -> Fault:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("dialect", dialects)
+@pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("row", RECORDED, ids=NAMES)
 def test_a_recorded_error_has_its_kind_and_code(row: dict[str, Any], dialect: str) -> None:
     fault = read(dialect, row["status"], row["body"])
@@ -161,7 +162,7 @@ FORBIDDEN: list[tuple[Any, str, str]] = [
 REFUSED = "The provider refused the proxy's own credentials"
 
 
-@pytest.mark.parametrize("dialect", dialects)
+@pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize(("body", "kind", "text"), FORBIDDEN)
 def test_a_403_is_about_the_key_only_if_it_says_so(body: Any, kind: str, text: str, dialect: str) -> None:
     raw = body.encode() if isinstance(body, str) else orjson.dumps(body)

@@ -18,13 +18,14 @@ from dragoman.adapters.mindie.faults import WORDS as MINDIE_WORDS
 from dragoman.adapters.native_errors import Words, read_error_object, read_fault, read_stray_text
 from dragoman.adapters.openai.faults import write_fault
 from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.dialects import DIALECTS
 
 FIXTURES = Path(__file__).parent / "fixtures/errors"
 NOW = 1_800_000_000.0
 CTX = Context("actual", Call("POST", "/chat/completions", {}), Receipt(), clock=lambda: NOW)
 
 Read = Callable[[Reply, Context], Fault]
-READERS: dict[str, Read] = {name: dialect.called["chat"].read_fault for name, dialect in dialects.items()}
+READERS: dict[str, Read] = {name: dialects[name].called["chat"].read_fault for name in DIALECTS}
 ALL = tuple(READERS.values())
 openai, databricks, azure, mindie = (READERS[name] for name in ("openai", "databricks", "azure", "mindie"))
 

@@ -16,7 +16,9 @@ from dragoman.adapters.call import Call, Context, Policy, Reply, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.chat.restream import restream
 from dragoman.adapters.completions.restream import restream_text
+from dragoman.adapters.dialect_check import SIDES
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.messages.restream import restream_message
 from dragoman.adapters.paths import Path
 from dragoman.adapters.responses.restream import restream_response
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
@@ -34,6 +36,7 @@ REQUESTS: dict[str, JsonObject] = {
     "completions": {"model": "m", "prompt": "x", "stream": True},
     "embeddings": {"model": "m", "input": ["x"]},
     "messages": {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}], "stream": True},
+    "count_tokens": {"model": "m", "messages": [{"role": "user", "content": "x"}]},
 }
 USAGE = {
     "prompt_tokens": 1,
@@ -49,6 +52,8 @@ CHAT = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "usa
 MESSAGE = {"role": "assistant", "content": [{"type": "text", "text": "hi"}], "annotations": [CITATION]}
 MESSAGE |= {"reasoning_content": "t", "tool_calls": [CALL]}
 TEXT = {"index": 0, "text": "a", "logprobs": None, "finish_reason": "stop"}
+PAGE = {"type": "page_location", "cited_text": "c", "document_index": 0, "document_title": "d"}
+PAGE |= {"start_page_number": 1, "end_page_number": 2}
 WHOLE: dict[str, JsonObject] = {
     "chat": {**CHAT, "choices": [{"index": 0, "message": MESSAGE, "logprobs": LOGPROBS, "finish_reason": "stop"}]},
     "completions": {**CHAT, "object": "text_completion", "choices": [TEXT]},
@@ -58,8 +63,28 @@ WHOLE: dict[str, JsonObject] = {
         "data": [{"object": "embedding", "index": 0, "embedding": [0.1]}],
         "usage": {"prompt_tokens": 1, "total_tokens": 1},
     },
+    "messages": {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [
+            {"type": "thinking", "thinking": "t", "signature": "EqQB"},
+            {"type": "redacted_thinking", "data": "EqQC"},
+            {"type": "text", "text": "hi", "citations": [PAGE]},
+            {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1}},
+        ],
+        "stop_reason": "tool_use",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "cache_read_input_tokens": 1, "output_tokens": 2},
+    },
+    "count_tokens": {"input_tokens": 3},
 }
-RESTREAM = {"chat": restream, "completions": restream_text}
+RESTREAM = {
+    "chat": restream,
+    "completions": restream_text,
+    "messages": lambda reply, with_usage: restream_message(reply),
+}
 
 
 def context(protocol: str, mode: str = "repair") -> Context:
@@ -79,7 +104,8 @@ def events(protocol: str) -> list[JsonObject]:
     """A stream that says the same."""
     if protocol == "responses":
         return restream_response(whole(protocol))
-    reply = dialects["openai"].called[protocol].read_reply(Reply(200, whole(protocol)), context(protocol))
+    called = next(one.called[protocol] for one in dialects.values() if protocol in one.called)
+    reply = called.read_reply(Reply(200, whole(protocol)), context(protocol))
     return RESTREAM[protocol](reply, True)
 
 
@@ -134,7 +160,7 @@ def test_a_whole_reply(dialect: str, protocol: str) -> None:
 
 @pytest.mark.parametrize(
     ("dialect", "protocol"),
-    [(name, protocol) for name in dialects for protocol in dialects[name].called if protocol != "embeddings"],
+    [(name, protocol) for name in dialects for protocol in dialects[name].called if "event" in SIDES[protocol]],
 )
 def test_a_stream(dialect: str, protocol: str) -> None:
     random, sound = Random(f"{dialect} {protocol}"), events(protocol)

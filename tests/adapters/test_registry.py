@@ -19,7 +19,7 @@ from dragoman.adapters.registry import NAMES
 from dragoman.contract.dialects import DIALECTS as CONTRACT_DIALECTS
 from dragoman.contract.dialects import load_dialect
 from dragoman.contract.json_types import JsonObject
-from tests.dialects import DIALECTS
+from tests.dialects import ALL_DIALECTS
 
 ROOT = Path(__file__).resolve().parents[2]
 OPENAI = dialects["openai"]
@@ -27,7 +27,7 @@ BASE = BaseAddress("/x", re.compile("/x$"))
 
 
 def test_every_dialect_with_a_folder_is_registered() -> None:
-    assert tuple(dialects) == NAMES == DIALECTS
+    assert tuple(dialects) == NAMES == ALL_DIALECTS
     assert {file.parent.name for file in (ROOT / "adapters").glob("*/fake.json")} == set(NAMES)
     assert set(CONTRACT_DIALECTS) == set(NAMES)
 
@@ -40,13 +40,14 @@ def test_the_linter_keeps_every_dialect_apart() -> None:
     assert listed == wanted, f"in pyproject.toml, the contract of dialects needs: modules = {wanted}".replace("'", '"')
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("name", ALL_DIALECTS)
 def test_a_fake_answers_what_its_dialect_is_called_with(name: str) -> None:
     data, dialect = load_dialect(name), dialects[name]
     assert dialect.called.keys() <= data.paths.keys() <= {*SIDES, "models"}
     assert set(data.profiles) == set(dialect.profiles)
     assert data.schema_profile in dialect.profiles
     assert data.query.keys() == dialect.query.keys()
+    assert data.headers.keys() == dialect.headers.keys()
 
 
 def everything_exists(_path: str) -> bool:

@@ -15,6 +15,7 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.retry_after import find_wait, parse_wait, read_reset
+from tests.dialects import DIALECTS
 
 NOW = 1_800_000_000.0
 CTX = Context("actual", Call("POST", "/chat/completions", {}), Receipt(), clock=lambda: NOW)
@@ -62,7 +63,7 @@ def read(status: int, body: Any, headers: dict[str, str], dialect: str = "openai
         ({"x-ratelimit-limit-requests": "60"}, None),
     ],
 )
-@pytest.mark.parametrize("dialect", dialects)
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_headers(headers: dict[str, str], seconds: float | None, dialect: str) -> None:
     assert read(429, PLAIN, headers, dialect).retry_after == seconds
 
@@ -106,7 +107,7 @@ BODIES: list[tuple[str, int, Any, float | None]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("dialect", dialects)
+@pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize(("source", "status", "body", "seconds"), BODIES)
 def test_bodies(source: str, status: int, body: Any, seconds: float | None, dialect: str) -> None:
     waits = read(status, body, {}, dialect).retry_after

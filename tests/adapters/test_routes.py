@@ -61,7 +61,7 @@ UNKNOWN = {
 }
 APIS = """images/generations images/edits audio/speech audio/transcriptions moderations files uploads batches assistants
 threads threads/t/messages realtime realtime/sessions realtime/client_secrets conversations vector_stores
-fine_tuning/jobs evals containers videos responses/compact responses/input_tokens messages complete rerank"""
+fine_tuning/jobs evals containers videos responses/compact responses/input_tokens complete rerank"""
 
 
 @pytest.mark.parametrize("path", [*UNKNOWN, *(f"/v1/{api}" for api in APIS.split())])
@@ -102,8 +102,8 @@ def test_a_protocol_that_is_not_served_is_named() -> None:
         route.resolve(Call("POST", "/serving-endpoints/vectors/invocations", {"input": [{}]}), TASKS.get)
 
 
-def test_a_marker_in_the_headers_decides_which_dialect_answers_for_an_address() -> None:
-    marked = replace(dialects["databricks"], marker="x-marker")
+def test_a_header_that_a_dialect_requires_decides_which_dialect_answers_for_an_address() -> None:
+    marked = replace(dialects["databricks"], headers={"x-marker": "1"})
     routes = RouteTable({"openai": dialects["openai"], "databricks": marked}, {})
     assert routes.closest_route("/v1/models").dialect.name == "openai"
     assert routes.closest_route("/v1/models", {"x-marker": "1"}).dialect.name == "databricks"

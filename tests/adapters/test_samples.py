@@ -16,11 +16,11 @@ from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonValue
 from tests.adapters.conftest import MakeContext
-from tests.dialects import DIALECTS
+from tests.dialects import ALL_DIALECTS
 
 PAIRS = [
     (name, protocol)
-    for name in DIALECTS
+    for name in ALL_DIALECTS
     for protocol in dict.fromkeys((*dialects[name].served, *dialects[name].called))
 ]
 SERVED = [(name, protocol) for name, protocol in PAIRS if protocol in dialects[name].served]
@@ -48,7 +48,7 @@ def test_a_request_is_read(name: str, protocol: str, context: MakeContext) -> No
     dialect, body = dialects[name], load_sample(name, protocol)["request"]
     paths = dialect.paths[protocol] if "model" in body else (path for some in dialect.paths.values() for path in some)
     path = next(one for one in paths if ("{name}" in one) == ("model" not in body))
-    call = Call("POST", path.replace("{name}", "m"), body, dialect.query)
+    call = Call("POST", path.replace("{name}", "m"), body, dialect.query, {"anthropic-version": "2023-06-01"})
     hub = dialect.served[protocol].read_request(call, context(dialect.served_profile)._replace(call=call))
     assert accepts(f"hub/{protocol}.request", "documented", {"model": "m", **hub}) == []
 
@@ -67,7 +67,7 @@ def test_a_reply_and_an_error_are_read(name: str, protocol: str, context: MakeCo
 @pytest.mark.parametrize(("name", "protocol"), STREAMED)
 def test_a_stream_is_read(name: str, protocol: str, context: MakeContext) -> None:
     reader = dialects[name].called[protocol].read_stream(context(dialects[name].called_profile))
-    named = protocol == "responses"
+    named = protocol in ("responses", "messages")
     outputs: list[Output] = []
     for event in load_sample(name, protocol)["events"]:
         head = f"event: {event['type']}\n" if named else ""

@@ -10,12 +10,13 @@ import pytest
 from dragoman.contract.case_files import load_cases
 from dragoman.contract.fake_upstream import FakeUpstream
 from dragoman.contract.json_types import JsonObject
-from dragoman.contract.model import DIALECTS, Case
+from dragoman.contract.model import Case
 from dragoman.contract.runner import CaseRunner
 from dragoman.contract.servers import ProxyServers
 from dragoman.contract.target import Target
 from dragoman.contract.transport import HttpTransport
 from dragoman.contract.verdicts import CaseResult
+from tests.dialects import DIALECTS
 
 CASES = load_cases()
 KEY = "sk-contract"

@@ -35,6 +35,8 @@ ALLOWED_PARTICIPLES: Mapping[str, str] = {
     "annotation_added": "makes the event response.output_text.annotation.added",
     "chat_called": "makes the `called` side of a dialect's chat, one row of its table",
     "completions_called": "makes the `called` side of a dialect's completions, one row of its table",
+    "messages_called": "makes the `called` sides of a dialect's Messages, rows of its table",
+    "messages_served": "makes the `served` sides of a dialect's Messages, rows of its table",
     "embeddings_called": "makes the `called` side of a dialect's embeddings, one row of its table",
     "match_stored": "matches the address of a stored response",
 }

@@ -16,6 +16,7 @@ from dragoman.contract.json_types import JsonValue
 from dragoman.schemas import Schema, load
 
 FIXTURES = Path(__file__).parent / "fixtures"
+FILES = Path(__file__).resolve().parents[2] / "schemas"
 
 JsonPath: TypeAlias = tuple[str | int, ...]
 
@@ -28,6 +29,11 @@ class Case(NamedTuple):
     field: str
     body: Schema
     good: bool
+
+
+def is_patch(name: str) -> bool:
+    """Whether the documented schema is a patch of another schema."""
+    return "x-base" in json.loads((FILES / f"{name}.json").read_text("utf-8"))
 
 
 class Compile(Protocol):

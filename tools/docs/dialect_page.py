@@ -9,7 +9,7 @@ from dragoman.adapters.call import Call, Context, JsonObject, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.samples import load_sample
-from dragoman.schemas import load, names
+from dragoman.schemas import find_base, load, names
 
 from .events import event_table
 from .fields import Sources, schema_tables
@@ -28,6 +28,8 @@ _LEAST: Mapping[str, JsonObject] = {
     "responses": {"input": "hello"},
     "completions": {"prompt": "hello"},
     "embeddings": {"input": "hello"},
+    "messages": {"max_tokens": 1, "messages": [{"role": "user", "content": "hello"}]},
+    "count_tokens": {"messages": [{"role": "user", "content": "hello"}]},
 }
 _INTRODUCTION = (
     "`[]` means each item of a list, `[role=user]` each item of this kind, `(type=function)` an object of this kind. "
@@ -113,9 +115,20 @@ def _sides(dialect: Dialect, sources: Sources) -> Iterator[str]:
     for name in _schema_names(dialect):
         protocol, _, which = name.partition("/")[2].partition(".")
         yield from lines(f"### {_SIDES[which]} ({protocol})")
+        if (base := find_base(name)) is not None:
+            yield from lines(_describe_base(dialect, *base))
+            continue
         yield from schema_tables(name, sources)
         if which == "event":
             yield from event_table(load(name))
+
+
+def _describe_base(dialect: Dialect, base: str, removed: list[str]) -> str:
+    """As in `The same as chat.request of [openai](openai.md), without `user`.`"""
+    owner, _, schema = base.partition("/")
+    where = "" if owner == dialect.name else f" of [{owner}]({owner}.md)"
+    without = f", without {', '.join(map(code, removed))}" if removed else ""
+    return f"The same as {code(schema)}{where}{without}."
 
 
 def _samples(dialect: Dialect) -> Iterator[str]:

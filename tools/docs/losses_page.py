@@ -111,6 +111,6 @@ def _requests(served: list[Client], dialects: Mapping[str, Dialect], protocol: s
         if protocol in provider.called:
             yield from lines(f"### To {provider.name} ({protocol})")
             yield from request_table(asking, provider, protocol)
-        elif protocol == "completions":
+        elif protocol == "completions" and "chat" in provider.called:
             yield from lines(f"### To {provider.name} ({protocol}, emulated with chat)", _EMULATED)
             yield from request_table(asking, provider, protocol)

@@ -67,12 +67,14 @@ class Remark:
 
 @dataclass(slots=True)
 class Shape:
-    """The fields and remarks of a schema. `closed` are the places of objects that accept only the listed keys."""
+    """The fields and remarks of a schema. `closed` are the places of objects that accept only the listed keys. While it
+    is read, `entered` maps the references that are followed to the places where they were met."""
 
     root: Schema
     fields: dict[Place, Field] = field(default_factory=dict)
     remarks: list[Remark] = field(default_factory=list)
     closed: list[Place] = field(default_factory=list)
+    entered: dict[str, Place] = field(default_factory=dict)
 
 
 def read_shape(root: Schema) -> Shape:
@@ -165,6 +167,19 @@ def _join_when(whens: list[When | None]) -> When | None:
 
 
 def _visit(found: Shape, rule: Schema, place: Place) -> None:
+    """Read a rule and those inside it, except one that contains itself."""
+    reference = rule.get("$ref")
+    if reference is None:
+        _visit_resolved(found, rule, place)
+    elif (known := found.entered.get(reference)) is not None:
+        found.remarks.append(Remark(place, f"as `{format_place(known)}`"))
+    else:
+        found.entered[reference] = place
+        _visit_resolved(found, rule, place)
+        del found.entered[reference]
+
+
+def _visit_resolved(found: Shape, rule: Schema, place: Place) -> None:
     rule = resolve(found.root, rule)
     if "x-recursive" in rule:
         found.remarks.append(Remark(place, rule["x-recursive"]))
@@ -230,7 +245,8 @@ def _kind_of_object(found: Shape, condition: Schema, place: Place) -> When | Non
         return None
     owner = found.fields.get((*_without_kind(place), Step(key)))
     allowed = owner.rule.get("enum", ()) if owner else ()
-    return When(key, tuple(values), tuple(value for value in allowed if value is not None))
+    named = [value for value in values if value is not None]
+    return When(key, tuple(named), tuple(value for value in allowed if value is not None))
 
 
 def _without_kind(place: Place) -> Place:

@@ -87,7 +87,7 @@ def _send(client: Client, provider: Dialect, question: Question, policy: Policy)
     """Raises Fault where the provider's side refuses, NotInDialect where the client's does."""
     dialect, protocol = client.dialect, question.protocol
     route = Route(dialect, protocol, dialect.served[protocol], client.profile)
-    pipeline = Pipeline(route, Call("POST", "/", {}, dialect.query))
+    pipeline = Pipeline(route, Call("POST", "/", {}, dialect.query, dialect.headers))
     try:
         pipeline.receive_object(question.body)
     except Fault as fault:

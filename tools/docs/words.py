@@ -17,7 +17,7 @@ _SILENT = frozenset(
     | {"if", "then", "else", "dependentSchemas", "additionalProperties", "x-source", "x-neutral", "x-advisory"}
     | {"x-extension", "x-dialect", "x-recursive", "x-message", "x-nearest", "minimum", "maximum", "exclusiveMinimum"}
     | {"exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties", "propertyNames"}
-    | {"pattern", "enum", "const", "default", "not", "x-max-characters", "x-batch", "x-extra-parameter"}
+    | {"pattern", "enum", "const", "default", "not", "x-max-characters", "x-batch", "x-extra-parameter", "x-versions"}
 )
 _NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 
@@ -73,6 +73,8 @@ def _limits(root: Schema, rule: Schema) -> Iterator[str]:
             yield f"each {each}"
     if isinstance(rule.get("additionalProperties"), dict):
         yield _map(root, rule)
+    if "x-versions" in rule:
+        yield f"only in the version {' and '.join(rule['x-versions'])}"
     if "default" in rule:
         yield f"default {literal(rule['default'])}"
 

@@ -49,7 +49,7 @@ class Pair:
         numbers = count()
         return Pipeline(
             route,
-            Call("POST", path, {}, dict(dialect.query)),
+            Call("POST", path, {}, dict(dialect.query), dict(dialect.headers)),
             has_store=has_store,
             clock=lambda: 1_700_000_000.0,
             new_id=lambda prefix: f"{prefix}_{next(numbers):032x}",

@@ -78,7 +78,7 @@ async def _send(url: str, config: Config, request: ClientRequest) -> int:
 
 def _create_http_request(config: Config, request: ClientRequest) -> tuple[str, dict[str, str], bytes]:
     """Target, headers and body."""
-    headers = {"content-type": "application/json", **request.head.headers}
+    headers = {"content-type": "application/json", **request.head.merge_headers(request.wire_format)}
     key = find_key(config, request.key)
     if key is not None:
         headers["authorization"] = f"Bearer {key.key.get_secret_value()}"

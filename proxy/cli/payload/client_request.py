@@ -26,11 +26,16 @@ class RequestHead:
     def create_call(self, wire_format: WireFormat, route: Route, body: JsonObject, model: str | None) -> Call:
         """The call of a client that requests this model."""
         path = self.path or route.strip_prefix(wire_format.path(model))
-        return Call("POST", path, wire_format.with_model(body, model), self.merge_query(wire_format), self.headers)
+        headers = self.merge_headers(wire_format)
+        return Call("POST", path, wire_format.with_model(body, model), self.merge_query(wire_format), headers)
 
     def merge_query(self, wire_format: WireFormat) -> dict[str, str]:
         """The query parameters that the dialect requires, and those of the client."""
         return {**wire_format.dialect.query, **self.query}
+
+    def merge_headers(self, wire_format: WireFormat) -> dict[str, str]:
+        """The headers that the dialect requires, and those of the client."""
+        return {**wire_format.dialect.headers, **self.headers}
 
 
 @dataclass(frozen=True, slots=True)

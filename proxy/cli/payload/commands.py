@@ -60,6 +60,8 @@ _REQUESTS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "responses": lambda text: {"input": text},
     "embeddings": lambda text: {"input": text},
     "completions": lambda text: {"prompt": text},
+    "messages": lambda text: {"max_tokens": 1024, "messages": [{"role": "user", "content": text}]},
+    "count_tokens": lambda text: {"messages": [{"role": "user", "content": text}]},
 }
 """The smallest request with a text, by protocol."""
 

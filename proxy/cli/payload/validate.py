@@ -13,6 +13,7 @@ from dragoman.adapters.completions.requests import check_request as check_comple
 from dragoman.adapters.embeddings.requests import check_request as check_embeddings
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any, read_object
+from dragoman.adapters.messages.requests import check_request as check_messages
 from dragoman.adapters.paths import format_path, lookup
 from dragoman.adapters.responses.requests import check_request as check_responses
 from dragoman.adapters.sse import Event, Framer, Stray, TooLong
@@ -34,6 +35,8 @@ _FURTHER_CHECKS: Mapping[str, Callable[[JsonObject, Validator], object]] = {
     "responses.request": check_responses,
     "embeddings.request": check_embeddings,
     "completions.request": check_completions,
+    "messages.request": check_messages,
+    "count_tokens.request": check_messages,
 }
 """The proxy's checks of requests that a schema cannot express. Each raises Fault."""
 

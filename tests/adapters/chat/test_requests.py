@@ -17,8 +17,9 @@ from dragoman.adapters.paths import lookup
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject
 from tests.adapters.conftest import FindDifferences
+from tests.dialects import DIALECTS
 
-CALLED = [(name, profile) for name, dialect in dialects.items() for profile in dialect.profiles]
+CALLED = [(name, profile) for name in DIALECTS for profile in dialects[name].profiles]
 TEXT = st.sampled_from(["hello", "a", "é ü 漢字", 'quote " and \\'])
 
 parts = st.lists(TEXT.map(lambda text: {"type": "text", "text": text}), min_size=1, max_size=3)

@@ -11,6 +11,7 @@ from dragoman.adapters.call import Call, Context, JsonObject, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.translate.bridge import BRIDGES
+from tests.dialects import DIALECTS
 
 OLD, NEW = "max_tokens", "max_completion_tokens"
 MESSAGES = [{"role": "user", "content": "hello"}]
@@ -91,7 +92,7 @@ def test_a_null_limit_is_not_sent_under_another_name() -> None:
 
 
 @GIVEN
-@pytest.mark.parametrize("dialect", dialects)
+@pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", [OLD, NEW])
 def test_the_configured_name_precedes_all_others(dialect: str, name: Any, given: str) -> None:
     assert limits(send(dialect, {given: 50}, "gpt-5", max_tokens_name=name)[0].body) == {name: 50}
@@ -131,7 +132,7 @@ def test_a_lack_of_the_name_that_is_sent_is_obeyed(dialect: str, given: str) -> 
     assert [change.weight for change in receipt.changes if change.action == "dropped"] == ["loss"]
 
 
-@pytest.mark.parametrize("dialect", dialects)
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_lack_of_the_clients_name_is_obeyed(dialect: str) -> None:
     with pytest.raises(Fault) as caught:
         send(dialect, {NEW: 50}, lacks=frozenset({NEW}))

@@ -6,6 +6,8 @@ import pytest
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Target
+from dragoman.adapters.dialect import COMPANIONS
+from dragoman.adapters.dialect_check import SIDES
 from dragoman.adapters.json_structure import REPLY_COMMAS, REPLY_VALUES, exceeds_values
 from dragoman.adapters.pipeline import Pipeline, plan_target
 from dragoman.adapters.pipeline.attempt import Attempt
@@ -18,6 +20,8 @@ PATHS = {
     "responses": "/v1/responses",
     "completions": "/v1/completions",
     "embeddings": "/v1/embeddings",
+    "messages": "/v1/messages",
+    "count_tokens": "/v1/messages/count_tokens",
 }
 COUNTLESS = b"[]," * REPLY_VALUES + b"[]"
 CASES = [(dialect, protocol) for dialect, one in dialects.items() for protocol in one.called]
@@ -27,8 +31,8 @@ def expect(dialect: str, protocol: str, *, stream: bool) -> Attempt:
     path = PATHS[protocol]
     route = ROUTES.match(path)
     assert route is not None
-    plan = plan_target("p", dialects[dialect], [protocol], Target("m"))
-    request = {"model": "m", "messages": [], "input": "x", "prompt": "x", "stream": stream}
+    plan = plan_target("p", dialects[dialect], [COMPANIONS.get(protocol, protocol)], Target("m"))
+    request = {"model": "m", "messages": [], "max_tokens": 1, "input": "x", "prompt": "x", "stream": stream}
     attempt = Pipeline(route, Call("POST", path, {})).expect_reply(plan, request)
     attempt.start_reply(0, 200, {"content-type": "text/event-stream" if stream else "application/json"})
     return attempt
@@ -54,7 +58,7 @@ def test_a_reply_of_countless_values(dialect: str, protocol: str) -> None:
 
 
 @pytest.mark.parametrize("ends", ["\n\n", ""])
-@pytest.mark.parametrize(("dialect", "protocol"), [case for case in CASES if case[1] != "embeddings"])
+@pytest.mark.parametrize(("dialect", "protocol"), [case for case in CASES if "event" in SIDES[case[1]]])
 def test_an_event_of_countless_values(dialect: str, protocol: str, ends: str) -> None:
     attempt = expect(dialect, protocol, stream=True)
     attempt.feed(0, b'data: {"choices":[' + COUNTLESS[: len(COUNTLESS) // 2] + b"[]]}" + ends.encode())

@@ -12,11 +12,12 @@ import pytest
 
 from dragoman.contract.case_files import load_cases
 from dragoman.contract.fakes import FakeProvider
-from dragoman.contract.model import DIALECTS, PROTOCOLS, Case
+from dragoman.contract.model import PROTOCOLS, Case
 from dragoman.contract.runner import CaseRunner
 from dragoman.contract.session import Session
 from dragoman.contract.target import Target
 from dragoman.contract.transport import HttpTransport
+from tests.dialects import DIALECTS
 
 CASES = load_cases()
 SERVED = {

@@ -1,0 +1,58 @@
+"""The headers of the Messages API: the version, and the betas that a request makes use of.
+
+A client has to name the version; Anthropic's packages and Claude Code always do. A provider is called with the first
+of these versions that has every parameter of the request: the client's, the one that the provider is configured for,
+the others. Betas are passed on to Anthropic, which refuses those that it does not know.
+
+Source: Anthropic Messages API reference, versions and beta headers; anthropic 2.12.0, `_constants`.
+"""
+
+from __future__ import annotations
+
+from dragoman.adapters.call import Call, Context, JsonObject
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.suggestions import did_you_mean
+from dragoman.adapters.validation import Validator
+
+from .versions import VERSIONS, list_foreign
+
+__all__ = ["BETAS", "VERSION", "choose_version", "read_betas", "read_version", "write_headers"]
+
+VERSION, BETAS = "anthropic-version", "anthropic-beta"
+
+
+def read_version(call: Call, default: str | None = None) -> str:
+    """Return the version that the client asks for. `default` is that of a service that does not require the header.
+    Raises Fault."""
+    version = call.headers.get(VERSION, default)
+    if version is None:
+        text = f"{VERSION}: header is required, as in {VERSION}: {VERSIONS[0]}"
+        raise Fault("invalid_request", text, (VERSION,), code="missing_required_parameter")
+    if version not in VERSIONS:
+        known = " and ".join(VERSIONS)
+        text = f'{VERSION}: "{version[:40]}" is not a valid version; there are {known}{did_you_mean(version, VERSIONS)}'
+        raise Fault("invalid_request", text, (VERSION,), version, code="invalid_value")
+    return version
+
+
+def read_betas(call: Call) -> list[str]:
+    """Return the betas that the client names."""
+    return [beta.strip() for beta in call.headers.get(BETAS, "").split(",")]
+
+
+def choose_version(body: JsonObject, ctx: Context, validator: Validator) -> str:
+    """Return the version to call a provider with. `validator` is that of its requests."""
+    given = (ctx.call.headers.get(VERSION), ctx.target.api_version, *VERSIONS)
+    known = [version for version in given if version in VERSIONS]
+    return next((version for version in known if not list_foreign(body, version, validator)), known[0])
+
+
+def write_headers(body: JsonObject, ctx: Context, validator: Validator, *, takes_betas: bool) -> dict[str, str]:
+    """Return the headers of a call. A provider that takes no betas gets none, which is recorded."""
+    headers = {VERSION: choose_version(body, ctx, validator)}
+    betas = ctx.call.headers.get(BETAS)
+    if betas and takes_betas:
+        headers[BETAS] = betas
+    elif betas:
+        ctx.receipt.record_drop((BETAS,), "the provider documents no betas", "form")
+    return headers
