@@ -2,11 +2,14 @@
 
     python bench/pressure.py stall [--count 1000] [--most-mb 150]
     python bench/pressure.py outage [--seconds 60] [--rate 100]
+    python bench/pressure.py hedge [--seconds 20] [--rate 50]
 
 `stall` lets clients ask for streams and read nothing, while the upstream sends as fast as it can; it prints by how much
 the proxy's memory grows. `outage` sends requests at a steady rate to a model with three targets that answer 503, and
-then recover; it prints how many calls the targets get for each request, and how long the recovery takes. Everything
-runs on 127.0.0.1. Linux only. The last line is the figure.
+then recover; it prints how many calls the targets get for each request, and how long the recovery takes. `hedge` sends
+requests to a model with two targets that answer after 20 ms, but three of a hundred times after 2 s; it prints the 99th
+percentile without hedging and with `hedge_after: 100ms`, and how many calls that costs. Everything runs on 127.0.0.1.
+Linux only. The last line is the figure.
 """
 
 from __future__ import annotations
@@ -43,23 +46,26 @@ def main() -> None:
     outage = commands.add_parser("outage")
     outage.add_argument("--seconds", type=float, default=60)
     outage.add_argument("--rate", type=float, default=100, help="requests a second")
+    hedge = commands.add_parser("hedge")
+    hedge.add_argument("--seconds", type=float, default=20)
+    hedge.add_argument("--rate", type=float, default=50, help="requests a second")
     options = parser.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with ExitStack() as stack:
-        run = run_stall if options.command == "stall" else run_outage
+        run = {"stall": run_stall, "outage": run_outage, "hedge": run_hedge}[options.command]
         sys.exit(0 if asyncio.run(run(options, stack)) else 1)
 
 
-def start_proxy(stack: ExitStack, upstreams: list[int]) -> tuple[int, int]:
-    """Run dragoman with one model, which has these targets; return its port and its process id."""
+def start_proxy(stack: ExitStack, upstreams: list[int], **settings: str) -> tuple[int, int]:
+    """Run dragoman with one model, which has these targets and settings; return its port and its process id."""
     folder, port = Path(stack.enter_context(tempfile.TemporaryDirectory())), free_port()
     pool = {"connections": 20_000}
     providers = {
         f"p{number}": {"dialect": "openai", "base_url": f"http://127.0.0.1:{upstream}/v1", "pool": pool}
         for number, upstream in enumerate(upstreams)
     }
-    models = {"m": {"targets": [{"provider": name, "model": "up"} for name in providers]}}
+    models = {"m": {"targets": [{"provider": name, "model": "up"} for name in providers], **settings}}
     config = {"server": {"port": port}, "store": {"kind": "none"}, "providers": providers, "models": models}
     (folder / "dragoman.yaml").write_text(json.dumps(config))
     command = [sys.executable, "-m", "dragoman", "serve", "--config", str(folder / "dragoman.yaml")]
@@ -166,6 +172,60 @@ async def run_outage(options: argparse.Namespace, stack: ExitStack) -> bool:
         server.close()
     print(f"{requests} requests in an outage: {calls / requests:.3f} calls for each, recovered after {recovery:.2f} s")
     return calls <= 1.1 * requests and recovery <= 2
+
+
+# Targets that are slow now and then
+
+
+class SlowTargets:
+    """Upstreams that answer after 20 ms, but three of a hundred times after 2 s. Counts the calls, and those that the
+    proxy has closed before the answer."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.closed = 0
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await read_request(reader):
+            self.calls += 1
+            if self.calls % 100 in (7, 41, 83):
+                try:
+                    await asyncio.wait_for(reader.read(1), 2)
+                    self.closed += 1
+                    break
+                except TimeoutError:
+                    pass  # the proxy still waits
+            else:
+                await asyncio.sleep(0.02)
+            writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {len(REPLY)}\r\n\r\n".encode() + REPLY)
+        writer.close()
+
+
+async def run_hedge(options: argparse.Namespace, stack: ExitStack) -> bool:
+    found, calls, closed = [], [], []
+    count = int(options.seconds * options.rate)
+    for settings in ({}, {"hedge_after": "100ms"}):
+        targets = SlowTargets()
+        servers = [await asyncio.start_server(targets.answer, "127.0.0.1", 0) for _ in range(2)]
+        port, _ = start_proxy(stack, [server.sockets[0].getsockname()[1] for server in servers], **settings)
+        start = time.monotonic()
+        times = await asyncio.gather(*(time_at(port, start + number / options.rate) for number in range(count)))
+        found.append(sorted(times)[int(0.99 * count)])
+        calls.append(targets.calls / count)
+        closed.append(targets.closed)
+        for server in servers:
+            server.close()
+    print(f"{closed[1]} calls were closed because the other target had answered")
+    text = f"99 % of {count} requests within {found[0]:.2f} s without hedging, {found[1]:.2f} s with it"
+    print(f"{text}, for {calls[1]:.3f} calls each")
+    return found[1] < found[0] / 4 and calls[1] <= 1.1 and closed[1] > 0
+
+
+async def time_at(port: int, moment: float) -> float:
+    """Send a request at this moment of the monotonic clock; return how long the answer took, in seconds."""
+    statuses: list[tuple[float, int]] = []
+    await ask_at(port, moment, statuses)
+    return time.monotonic() - statuses[0][0]
 
 
 async def ask_at(port: int, moment: float, statuses: list[tuple[float, int]]) -> None:

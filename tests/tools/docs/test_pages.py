@@ -9,6 +9,7 @@ import pytest
 
 from dragoman.adapters import dialects
 from dragoman.schemas import load, names, profiles
+from tools.docs import pages
 from tools.docs.__main__ import main
 from tools.docs.pages import find_stale, make_pages, write_pages
 from tools.docs.trials import SILENT
@@ -23,10 +24,18 @@ def made() -> dict[str, str]:
     return make_pages()
 
 
+@pytest.fixture
+def made_once(monkeypatch: pytest.MonkeyPatch, made: dict[str, str]) -> None:
+    """The pages are not made again for every check."""
+    monkeypatch.setattr(pages, "make_pages", lambda: made)
+
+
+@pytest.mark.usefixtures("made_once")
 def test_the_pages_in_docs_are_up_to_date() -> None:
     assert find_stale(DOCS) == [], f"run: {COMMAND}"
 
 
+@pytest.mark.usefixtures("made_once")
 def test_stale_pages_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path)]) == 0
     assert main(["--check", str(tmp_path)]) == 0
@@ -39,6 +48,7 @@ def test_stale_pages_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert not (tmp_path / "losses.md").exists(), "a check wrote something"
 
 
+@pytest.mark.usefixtures("made_once")
 def test_a_stale_block_of_a_handwritten_page_is_named(tmp_path: Path) -> None:
     write_pages(tmp_path)
     page = tmp_path / "pipeline.md"
