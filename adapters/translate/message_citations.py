@@ -22,14 +22,12 @@ PlacedCitation = JsonObject
 """{start_index, end_index, citation}: a citation of Messages, and the range of the content that has it."""
 
 _OWN = "Messages has no place for this citation"
-_TYPES = frozenset(
-    {
-        "char_location",
-        "page_location",
-        "content_block_location",
-        "web_search_result_location",
-        "search_result_location",
-    }
+_TYPES = (
+    "char_location",
+    "page_location",
+    "content_block_location",
+    "web_search_result_location",
+    "search_result_location",
 )
 
 
@@ -45,7 +43,7 @@ def list_placed_citations(holder: JsonObject, path: Path, ctx: Context) -> list[
     for one in take_citations(rest):
         if one["citation"].get("type") in _TYPES:
             placed.append(one)
-        elif one["citation"].get("url"):
+        elif isinstance(one["citation"].get("url"), str):
             placed.append({**one, "citation": _cite_page(one["citation"])})
         else:
             ctx.receipt.record_drop((*path, "citations"), _OWN)
@@ -65,10 +63,11 @@ def _read_annotations(given: Any, path: Path, ctx: Context) -> list[PlacedCitati
 
 
 def _cite_page(found: JsonObject) -> JsonObject:
+    title, cited = found.get("title"), found.get("cited_text")
     return {
         "type": "web_search_result_location",
         "url": found["url"],
-        "title": found.get("title"),
-        "cited_text": found.get("cited_text") or "",
+        "title": title if isinstance(title, str) else None,
+        "cited_text": cited if isinstance(cited, str) else "",
         "encrypted_index": "",
     }

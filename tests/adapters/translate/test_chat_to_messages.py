@@ -352,6 +352,18 @@ def test_an_annotation_with_an_address_is_the_citation_of_a_page() -> None:
     ]
 
 
+def test_citations_in_other_forms() -> None:
+    page = {"url": "http://a.test", "title": 1, "cited_text": None}
+    odd: list[JsonValue] = [{"type": ["char_location"]}, {"url": 1}]
+    placed = [{"start_index": 0, "end_index": 2, "citation": one} for one in [page, *odd]]
+    outputs = [make_chunk({"content": "Hi", "citations": [*placed, "http://b.test"]}), stop()]
+    (block,) = message(*outputs)["content"]
+    assert [(one["url"], one["title"], one["cited_text"]) for one in block["citations"]] == [
+        ("http://a.test", None, "")
+    ]
+    assert losses(*outputs) == ["Messages has no place for this citation"]
+
+
 def test_what_messages_has_no_place_for_is_a_recorded_loss() -> None:
     tokens = [{"token": "Hi", "logprob": -0.1, "bytes": None, "top_logprobs": []}]
     odd = make_chunk({"content": "Hi", "own_key": 1}, logprobs={"content": tokens, "refusal": None})
