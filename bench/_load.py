@@ -18,11 +18,13 @@ from _upstream import EVENTS
 
 __all__ = ["CASES", "WARM_UP"]
 
-CASES = {"whole": 16, "paced": 32, "burst": 4, "responses": 32}  # concurrent connections
+CASES = {"whole": 16, "paced": 32, "burst": 4, "responses": 32, "messages": 32}  # concurrent connections
 WARM_UP = 1.0  # seconds before the measurement starts
 SIZE = 4096  # bytes of a request's body
-PATHS = {"responses": "/v1/responses"}  # of cases that do not send chat
-FRAME = 6  # how many events more than a chat stream a Responses stream has
+PATHS = {"responses": "/v1/responses", "messages": "/v1/messages"}  # of cases that do not send chat
+FRAMES = {"responses": 6, "messages": 3}  # how many events more than a chat stream their streams have
+ENDS = {"messages": b'data: {"type":"message_stop"}\n\n'}  # of streams that do not end with `[DONE]`
+VERSION = "anthropic-version: 2023-06-01\r\n"
 
 
 def main() -> None:
@@ -83,7 +85,8 @@ class Client(asyncio.Protocol):
     def __init__(self, request: bytes, case: str, tally: Tally) -> None:
         self.request, self.tally = request, tally
         self.streams = case != "whole"
-        self.expected = EVENTS + FRAME * (case == "responses")
+        self.expected = EVENTS + FRAMES.get(case, 0)
+        self.end_of_stream = ENDS.get(case, b"data: [DONE]\n\n")
         self.stopped = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -131,7 +134,7 @@ class Client(asyncio.Protocol):
             return self.received[:600].decode(errors="replace")
         if not self.streams:
             return "" if b'"chat.completion"' in body else f"no completion: {body[:200]!r}"
-        if body.count(b"data: {") != self.expected or not body.endswith(b"data: [DONE]\n\n"):
+        if body.count(b"data: {") != self.expected or not body.endswith(self.end_of_stream):
             return f"a stream of {body.count(b'data: {')} events, not {self.expected}, that ends with {body[-100:]!r}"
         return ""
 
@@ -163,11 +166,12 @@ def build_request(port: int, case: str) -> bytes:
     last = {"role": "user", "content": ""}
     messages = [{"role": "system", "content": "Answer briefly."}, *turns, last]
     tools = [build_tool(name) for name in ("lookup", "translate", "compare")]
-    asked = build_responses(messages, tools) if case == "responses" else build_chat(messages, tools)
+    asked = BUILDERS.get(case, build_chat)(messages, tools)
     body = {"model": f"bench-{case}", **asked, "temperature": 0.7, "stream": case != "whole"}
     last["content"] = "x" * (SIZE - len(encode(body)))
     data = encode(body)
     head = f"POST {PATHS.get(case, '/v1/chat/completions')} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nuser-agent: bench\r\n"
+    head += VERSION if case == "messages" else ""
     return f"{head}accept: */*\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data
 
 
@@ -178,6 +182,16 @@ def build_chat(messages: list[dict[str, str]], tools: list[dict[str, Any]]) -> d
 def build_responses(messages: list[dict[str, str]], tools: list[dict[str, Any]]) -> dict[str, Any]:
     flat = [{"type": "function", **one["function"]} for one in tools]
     return {"input": messages, "tools": flat, "max_output_tokens": 256}
+
+
+def build_messages(messages: list[dict[str, str]], tools: list[dict[str, Any]]) -> dict[str, Any]:
+    system, *turns = messages
+    schemas = [{**one["function"], "input_schema": one["function"]["parameters"]} for one in tools]
+    own = [{key: value for key, value in one.items() if key != "parameters"} for one in schemas]
+    return {"system": system["content"], "messages": turns, "tools": own, "max_tokens": 256}
+
+
+BUILDERS = {"responses": build_responses, "messages": build_messages}
 
 
 def build_tool(name: str) -> dict[str, Any]:
