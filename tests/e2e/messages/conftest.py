@@ -102,7 +102,7 @@ class Build(Protocol):
     """Starts a house. `provider` and `config` are more of its configuration."""
 
     async def __call__(
-        self, server: MessagesServer | None = None, *, provider: JsonObject | None = None, **config: object
+        self, upstream: MessagesServer | None = None, *, provider: JsonObject | None = None, **config: object
     ) -> House: ...
 
 
@@ -111,9 +111,9 @@ async def build() -> AsyncIterator[Build]:
     async with AsyncExitStack() as stack:
 
         async def make(
-            server: MessagesServer | None = None, *, provider: JsonObject | None = None, **config: object
+            upstream: MessagesServer | None = None, *, provider: JsonObject | None = None, **config: object
         ) -> House:
-            server = server or MessagesServer()
+            server = upstream or MessagesServer()
             app = web.Application()
             app.router.add_post("/{path:.*}", server.answer)
             runner = web.AppRunner(app)
